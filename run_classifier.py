@@ -14,8 +14,9 @@ one file, and --predict_file may be a .txt file with one text per line:
 
 import sys
 
+from bert.common.progress import say
 from bert.reports import drawing
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
@@ -25,18 +26,23 @@ from bert.tasks.run_folder import RunFolder
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    data = inputs.read(settings)
-    finetuning.check_labels(
-        settings.tuning.training.output_dir, data.describe()
-    )
-    model = finetuning.check(settings.tuning)
-    finetuning.warn(model, data.texts())
-    with RunFolder.open(
-        settings.tuning.training, model.config, model.tokenizer
-    ) as folder:
-        from bert.tasks.classification import run
+    settings = finetuning_checks.complete(settings)
+    training, data = settings.finetuning.training, inputs.read(settings)
+    finetuning_checks.check_labels(training.output_dir, data.describe())
+    model = finetuning_checks.check(settings.finetuning)
+    finetuning_checks.warn(model, data.texts())
+    with RunFolder.open(training, model.config, model.tokenizer) as folder:
+        from bert.tasks import finetuning
+        from bert.tasks.classification import seeds
+        from bert.tasks.classification.task import make_task
 
-        run.run(settings, model, folder, data)
+        for note in data.notes:
+            say(note)
+        if settings.num_seeds > 1:
+            seeds.work(settings, model, folder, data)
+        else:
+            task = make_task(settings, model, folder, data)
+            finetuning.work(settings, model, folder, task)
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -13,7 +13,7 @@ blank line between sentences and -DOCSTART- between documents.
 import sys
 
 from bert.reports import drawing
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
 from bert.tasks.ner import labels
 from bert.tasks.ner.settings import Settings
@@ -23,21 +23,22 @@ from bert.tasks.run_folder import RunFolder
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    model = finetuning.check(settings.tuning)
+    settings = finetuning_checks.complete(settings)
+    model = finetuning_checks.check(settings.finetuning)
     sentences = labels.read_files(settings)
     kind, names = labels.find(settings, sentences)
-    finetuning.warn(
+    finetuning_checks.warn(
         model,
         (" ".join(x.words) for file in sentences.values() for x in file),
     )
     with RunFolder.open(
-        settings.tuning.training, model.config, model.tokenizer
+        settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
-        from bert.tasks import finetuning_run
-        from bert.tasks.ner import run
+        from bert.tasks import finetuning
+        from bert.tasks.ner.task import make_task
 
-        task = run.Labelling(settings, model, folder, sentences, kind, names)
-        finetuning_run.run(settings.tuning, task)
+        task = make_task(settings, model, folder, sentences, kind, names)
+        finetuning.work(settings, model, folder, task)
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -9,6 +9,7 @@ The same command resumes from the newest checkpoint in --output_dir.
 
 import sys
 
+from bert.data.records.records import locating_damage
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
 from bert.tasks.pretraining.inputs import Inputs
@@ -19,16 +20,20 @@ from bert.tasks.run_folder import RunFolder
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
+    settings = tasks_main.with_local_model(settings)
     training, inputs = settings.training, Inputs.open(settings)
     with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:
-        from bert.tasks.pretraining.run import Pretraining
+        from bert.tasks.pretraining import task as pretraining
 
-        pretraining, wrote = Pretraining(settings, folder, inputs), []
-        pretraining.run.start()
-        if training.do_train:
-            wrote += pretraining.train()
-        if settings.do_eval:
-            wrote += pretraining.evaluate()
+        run, phases = pretraining.open_run(settings, folder, inputs)
+        first, wrote = run.step, []
+        with locating_damage(inputs.sets):
+            if training.do_train:
+                run.fit(phases)
+                wrote += [run.checkpoint] if run.step > first else []
+            if settings.do_eval:
+                metrics, report = run.task.evaluate(run)
+                wrote += folder.write_results(run.step, metrics, report)
         if wrote:
             print(f"wrote {' and '.join(wrote)}")
         if folder.is_chief:

@@ -13,7 +13,7 @@ For SQuAD 2.0, with questions that have no answer:
 import sys
 
 from bert.reports import drawing
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import examples
@@ -23,9 +23,10 @@ from bert.tasks.squad.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    model = finetuning.check(settings.tuning, in_graph=True)
+    settings = finetuning_checks.complete(settings)
+    model = finetuning_checks.check(settings.finetuning, in_graph=True)
     datasets = examples.read_files(settings)
-    finetuning.warn(
+    finetuning_checks.warn(
         model,
         (
             f"{x.question} {x.context}"
@@ -34,13 +35,13 @@ def main(argv: list[str]) -> None:
         ),
     )
     with RunFolder.open(
-        settings.tuning.training, model.config, model.tokenizer
+        settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
-        from bert.tasks import finetuning_run
-        from bert.tasks.squad import run
+        from bert.tasks import finetuning
+        from bert.tasks.squad.task import make_task
 
-        task = run.Squad(settings, model, folder, datasets)
-        finetuning_run.run(settings.tuning, task)
+        task = make_task(settings, model, folder, datasets)
+        finetuning.work(settings, model, folder, task)
         if folder.is_chief:
             drawing.draw_trained(settings)
 

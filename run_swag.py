@@ -14,7 +14,7 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 import sys
 
 from bert.reports import drawing
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag import examples as swag
@@ -24,9 +24,10 @@ from bert.tasks.swag.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    model = finetuning.check(settings.tuning)
+    settings = finetuning_checks.complete(settings)
+    model = finetuning_checks.check(settings.finetuning)
     examples = swag.read_files(settings)
-    finetuning.warn(
+    finetuning_checks.warn(
         model,
         (
             " ".join([x.context, *x.choices])
@@ -35,13 +36,13 @@ def main(argv: list[str]) -> None:
         ),
     )
     with RunFolder.open(
-        settings.tuning.training, model.config, model.tokenizer
+        settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
-        from bert.tasks import finetuning_run
-        from bert.tasks.swag import run
+        from bert.tasks import finetuning
+        from bert.tasks.swag.task import make_task
 
-        task = run.Choosing(settings, model, folder, examples)
-        finetuning_run.run(settings.tuning, task)
+        task = make_task(settings, model, folder, examples)
+        finetuning.work(settings, model, folder, task)
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -32,7 +32,7 @@ def measure(config: BertConfig, saves: int, folder: str) -> dict:
         folder: where they are written.
     """
     training, data = make_steps(config, *SIZES)
-    named = checkpoints.model_variables(training.task.model)
+    named = checkpoints.model_variables(training.model)
     values = {**named, **training.optimizer.named_slots(named)}
     times = {"step": [], "step_while_saving": [], "save": [], "written": []}
 

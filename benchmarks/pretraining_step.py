@@ -23,6 +23,7 @@ from bert.modeling import fused_ops, losses, models, precision
 from bert.modeling.config import BertConfig
 from bert.training import distribution, steps
 from bert.training.optimization import AdamWeightDecay
+from bert.training.task import Task
 
 MATMUL_SIZE = 2048
 KINDS = ("float32", "bfloat16")
@@ -49,17 +50,20 @@ def make_training(
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
     return steps.Steps(
-        steps.StepTask(
-            model,
+        model,
+        Task(
+            "pretraining",
+            None,
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,
-            fused_ops.step_scope(config, remat, use_xla, deterministic),
-            losses.batch_tokens,
+            None,
         ),
         optimizer,
         distribution.make_strategy("one_device"),
         1,
+        fused_ops.step_scope(config, remat, use_xla, deterministic),
+        losses.batch_tokens,
         use_xla,
         accumulation_steps,
     )

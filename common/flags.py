@@ -57,7 +57,6 @@ class Flag:
         required: whether the flag must be given.
         resume: whether a resumed run needs the same value to take the same
             steps.
-        cache_key: whether files made from the inputs depend on the flag.
         path: whether the value is a path or several; `~` is expanded.
         per_worker: whether workers may have other values.
         positional: whether the argument that is not a flag is its value.
@@ -74,7 +73,6 @@ class Flag:
     choices: tuple[str, ...] = ()
     required: bool = False
     resume: bool = False
-    cache_key: bool = False
     path: bool = False
     per_worker: bool = False
     positional: bool = False
@@ -260,8 +258,8 @@ def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
 
     Args:
         settings: an instance of a dataclass of flags.
-        mark: "resume", "cache_key", "path" or "per_worker": only flags
-            with this mark; None: all flags.
+        mark: "resume", "path" or "per_worker": only flags with this mark;
+            None: all flags.
     """
     return {
         one.name: value_of(settings, one)

@@ -17,6 +17,7 @@ def run(
     main: Callable[[list[str]], int | None],
     argv: list[str],
     leave: Callable[[int], int] = int,
+    explain: Callable[[Exception], Exception] = lambda error: error,
 ) -> int:
     """Runs a script's `main`.
 
@@ -29,6 +30,7 @@ def run(
         argv: the command line, program name first.
         leave: called with the exit code while the error that `main` raised
             is alive; returns the code, or ends the process.
+        explain: maps an error that `main` raised to one that says more.
 
     Returns:
         the exit code: 2 after a `UserError`, after an error about a file, or
@@ -39,11 +41,15 @@ def run(
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
     try:
-        code = _exit_code(main, argv)
+        try:
+            code = main(argv) or 0
+        except SystemExit as end:
+            code = end.code or 0
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = 130
     except Exception as error:
+        error = explain(error)
         if closed and getattr(error, "errno", None) == errno.EBADF:
             error = UserError(f"standard {' and '.join(closed)} closed")
         error = (
@@ -71,13 +77,6 @@ def run(
         # Before the error's objects are freed, for which TensorFlow would wait.
         return leave(code)
     return leave(code)
-
-
-def _exit_code(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
-    try:
-        return main(argv) or 0
-    except SystemExit as end:
-        return end.code or 0
 
 
 def _open_closed() -> list[str]:

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.data import features, sequences
-from bert.data.records import example_files, pipelines
+from bert.data.records import pipelines
+from bert.data.records.examples import Examples
 
 EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
 AnyExample = TypeVar("AnyExample")
@@ -112,7 +113,7 @@ _WINDOW = 64  # batches that are sorted together
 
 
 def training_batches(
-    examples: example_files.Examples,
+    examples: Examples,
     lengths: list[int],
     batch_size: int,
     seed: int,
@@ -132,7 +133,7 @@ def training_batches(
             of the whole ones.
 
     Returns:
-        Batches as `example_files.Examples.batch` returns them.
+        Batches as `Examples.batch` returns them.
     """
     part = pipelines.part_of_batch(batch_size, share)
 
@@ -164,7 +165,7 @@ def training_batches(
 
 
 def report_examples(
-    examples: example_files.Examples,
+    examples: Examples,
     batch_size: int,
     seed: int,
     step: int,

@@ -1,206 +1,182 @@
-"""Checks of the settings and files of a fine-tuning run of any task."""
+"""A fine-tuning run of any task, from its examples to its export.
 
-import os
-from collections.abc import Iterable
+This module knows no task: a `training.task.Task` has the network, the examples
+and the metrics.
+"""
 
-from bert.common import outputs, storage
+import dataclasses
+from typing import Any
+
+import keras
+
 from bert.common.errors import UserError
-from bert.data.text import vocabulary_checks
+from bert.common.progress import say
+from bert.data import batching
+from bert.modeling import checkpoints, layer_decay
 from bert.modeling.formats import model_folder
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import finetuning_settings, run_folder
-from bert.tasks.settings import Training
+from bert.serving import export_folder
+from bert.tasks import start
+from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.run_folder import RunFolder
+from bert.training import workers
+from bert.training.optimization import WarmupLinearDecay
+from bert.training.run import Run
+from bert.training.task import Phase, Task
 
 
-def warn(model: ModelFolder, texts: Iterable[str]) -> None:
-    """Warns if a vocabulary seems not to match the network or the texts.
+def work(
+    settings: Any,
+    model: ModelFolder,
+    folder: RunFolder,
+    task: Task,
+    metrics: dict[str, float] | None = None,
+) -> tuple[Run, dict[str, float]]:
+    """Trains, evaluates, predicts and exports, as the settings request.
+
+    Prints the paths that were written.
 
     Args:
-        model: the result of `check`.
-        texts: texts of the examples; the first thousand are tokenized.
+        settings: the settings of the script, with `finetuning`.
+        model: the initial weights.
+        folder: the folder of the run.
+        task: what is trained.
+        metrics: of the same weights, evaluated before; written beside an
+            export.
+
+    Returns:
+        the run and its metrics.
+
+    Raises:
+        UserError: there are no weights, or they do not fit.
     """
-    vocabulary_checks.warn(
-        model.tokenizer, model.config.vocab_size, model.config_file, texts
+    shared, wrote = settings.finetuning, []
+    run = open_run(settings, model, folder, task)
+
+    if shared.training.do_train:
+        run.fit([phase(shared, task)])
+        wrote.append(run.checkpoint)
+    run.restore_best()
+
+    if shared.do_eval:
+        metrics, report = task.evaluate(run)
+        wrote += folder.write_results(run.weights_step, metrics, report)
+    wrote += task.predict(run)
+    if shared.export_dir and folder.is_chief:
+        wrote.append(
+            export_folder.write(
+                shared.export_dir, lambda path: export(run, path, metrics)
+            )
+        )
+    print_written(wrote)
+    return run, metrics or {}
+
+
+def open_run(
+    settings: Any, model: ModelFolder, folder: RunFolder, task: Task
+) -> Run:
+    """Builds the network of a task, and loads its weights.
+
+    Args:
+        settings, model, folder, task: as for `work`.
+    """
+    shared = settings.finetuning
+    lengths = [shared.max_seq_length]
+    if shared.length_buckets:
+        lengths = batching.bucket_lengths(shared.max_seq_length)
+
+    def build() -> keras.Model:
+        network = task.build()
+        named = checkpoints.model_variables(network)
+        layer_decay.freeze(named, shared.freeze_layers)
+        return network
+
+    run = start.open_run(
+        settings,
+        shared.training,
+        folder,
+        dataclasses.replace(
+            task,
+            build=build,
+            validate=task.validate if shared.training.eval_steps else None,
+        ),
+        tuple(lengths),
+    )
+    run.steps.optimizer.rate_factors = layer_decay.rate_factors(
+        run.named,
+        run.steps.model.trainable_variables,
+        shared.layer_decay,
+        folder.config.num_hidden_layers,
+    )
+    if shared.training.do_train:
+        batch_size = shared.training.train_batch_size
+        start.check_batch_size(run, "train_batch_size", batch_size)
+
+    if start.load(run, settings, folder, model):
+        say("warning: no --init_checkpoint: training from random weights")
+    if task.labels and shared.training.do_train:
+        length = {"max_seq_length": shared.max_seq_length}
+        model_folder.write_task(folder.path, task.labels | length)
+    return run
+
+
+def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
+    """The learning rate of each step; steps as in the original.
+
+    Args:
+        shared: the settings of fine-tuning.
+        num_examples: examples of training; 0 if nothing is trained.
+
+    Raises:
+        UserError: there are too few examples for one step.
+    """
+    training, epochs = shared.training, shared.num_train_epochs
+    batch_size = training.train_batch_size
+    steps = int(num_examples / batch_size * epochs)
+    if training.do_train and not steps:
+        raise UserError(
+            f"{num_examples} examples, --train_batch_size={batch_size}, "
+            f"--num_train_epochs={epochs}",
+            expected="enough for one step",
+        )
+    warmup = int(steps * shared.warmup_proportion)
+    return WarmupLinearDecay(training.learning_rate, max(1, steps), warmup)
+
+
+def phase(shared: FineTuning, task: Task) -> Phase:
+    """The training of a task, from its first step to its last.
+
+    Args:
+        shared: the settings of fine-tuning.
+        task: has `examples`.
+    """
+    training, examples = shared.training, task.examples
+    batch_size, seed = training.train_batch_size, training.random_seed
+
+    def batches(run: Run):
+        lengths = list(run.lengths)
+        if run.steps.use_xla:
+            lengths = batching.compiled_lengths(lengths)
+        return batching.training_batches(
+            examples, lengths, batch_size, seed, run.step, workers.share()
+        )
+
+    return Phase(
+        task.learning_rate.num_train_steps,
+        batch_size,
+        batches,
+        lambda step: batching.report_examples(examples, batch_size, seed, step),
     )
 
 
-def check(
-    tuning: finetuning_settings.FineTuning, in_graph: bool = False
-) -> ModelFolder:
-    """Checks the settings against each other and against the files.
-
-    Args:
-        tuning: the settings.
-        in_graph: whether the task tokenizes in a graph, as an export does.
-
-    Returns:
-        the config, the tokenizer and the initial weights of every task.
-
-    Raises:
-        UserError: if they contradict each other.
-    """
-    training = tuning.training
-    begun = run_folder.has_checkpoint(training.output_dir)
-    path = training.model.init_checkpoint
-    if begun and not (path and storage.any_starts_with(path)):
-        path = training.output_dir
-    model = training.model.folder(tuning.text, path)
-    config, where = model.config, model.config_file
-    tokenizer = model.tokenizer
-    config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
-    if tuning.export_dir or in_graph:
-        vocabulary_checks.check_exportable(tokenizer)
-    config.check_length(tuning.max_seq_length, "max_seq_length", where)
-    if not 0 <= tuning.warmup_proportion <= 1:
-        raise UserError(
-            f"--warmup_proportion={tuning.warmup_proportion}",
-            expected="a number from 0 to 1",
-        )
-    if not 0 < tuning.layer_decay <= 1:
-        raise UserError(
-            f"--layer_decay={tuning.layer_decay}",
-            expected="a number above 0, at most 1",
-        )
-    if tuning.freeze_layers > config.num_hidden_layers:
-        raise UserError(
-            f"--freeze_layers={tuning.freeze_layers}",
-            expected=f"at most num_hidden_layers, {config.num_hidden_layers} "
-            f"({where})",
-        )
-    training.check_micro_batches(training.train_batch_size)
-    if training.early_stopping_patience and not training.eval_steps:
-        raise UserError(
-            f"--early_stopping_patience={training.early_stopping_patience}",
-            expected="--eval_steps, the number of steps between evaluations",
-        )
-    if model.path != training.output_dir:
-        model.check_casing(tokenizer)
-    return model
+def export(run: Run, folder: str, metrics: dict[str, float] | None) -> None:
+    """Writes the SavedModel of a task, with its scores beside it."""
+    scores = (metrics or {}) | (run.task.export(run, folder) or {})
+    if scores:
+        export_folder.write_extra(folder, export_folder.METRICS, scores)
 
 
-def requested_files(script_settings) -> dict[str, str | None]:
-    """Flag -> path of the files that the settings require.
-
-    Args:
-        script_settings: with `tuning`, `train_file`, `eval_file` and
-            `predict_file`.
-    """
-    tuning = script_settings.tuning
-    requested = {
-        "train_file": tuning.training.do_train,
-        "eval_file": tuning.evaluates,
-        "predict_file": tuning.do_predict,
-    }
-    return {
-        name: getattr(script_settings, name)
-        for name, is_needed in requested.items()
-        if is_needed
-    }
-
-
-def check_files(
-    tuning: finetuning_settings.FineTuning, paths: dict[str, str | None]
-) -> None:
-    """Checks that the files that the settings require are named.
-
-    Args:
-        tuning: the settings.
-        paths: flag -> path of each of them.
-
-    Raises:
-        UserError: a flag is missing, or as for `check_requested`.
-    """
-    check_requested(tuning, paths)
-    for name, path in paths.items():
-        if not path:
-            raise UserError(f"no --{name}", fix="name the file")
-
-
-def check_requested(tuning: finetuning_settings.FineTuning, requested) -> None:
-    """Checks that there is something to do, and the flags of the run.
-
-    Args:
-        tuning: the settings.
-        requested: true if files are to be read.
-
-    Raises:
-        UserError: if there is nothing to do, --export_dir exists, or flags
-            contradict each other.
-    """
-    if not requested and not tuning.export_dir:
-        raise UserError(
-            "nothing to do",
-            fix="pass --do_train, --do_eval, --do_predict or --export_dir",
-        )
-    tuning.training.check()
-    if tuning.export_dir:
-        outputs.check_new_folder(tuning.export_dir, "pass another --export_dir")
-
-
-def recorded_labels(training: Training) -> tuple[str, dict] | None:
-    """Finds the weights of a run that does not train, and their labels.
-
-    Returns:
-        the path of the weights and the `task.json` beside them; None if there
-        is none, or the run trains.
-
-    Raises:
-        UserError: the file is damaged or was edited.
-    """
-    path, task = training.output_dir, None
-    if training.do_train:
-        return None
-    if run_folder.has_checkpoint(path):
-        task = model_folder.task_of(path)
-    elif training.model.init_checkpoint:
-        path = training.model.init_checkpoint
-        task = model_folder.task_of(path)
-    return (path, task) if task else None
-
-
-def recorded_length(training: Training) -> int | None:
-    """Finds the --max_seq_length of the run that goes on or answers.
-
-    Returns:
-        that of its `task.json` or, without labels, of its checkpoint; None if
-        there is no such run, or its length is unknown.
-
-    Raises:
-        UserError: a file is damaged or was edited.
-    """
-    path = training.output_dir
-    if not run_folder.has_checkpoint(path):
-        path = None if training.do_train else training.model.init_checkpoint
-    if not (path and storage.any_starts_with(path)):
-        return None
-    recorded = model_folder.task_of(path) or {}
-    recorded = model_folder.recorded_settings(path) | recorded
-    return recorded.get("max_seq_length")
-
-
-def check_labels(folder: str, labels: dict) -> None:
-    """Checks that the checkpoints of a folder have the labels of a run.
-
-    Args:
-        folder: output_dir of the run, or the folder of several seeds.
-        labels: kind and names of its labels, as in `task.json`.
-
-    Raises:
-        UserError: they have other labels.
-    """
-    recorded = model_folder.task_of(folder)
-    names = map(os.path.basename, storage.files_below(folder))
-    if recorded and "checkpoint" in names and recorded | labels != recorded:
-        raise UserError(
-            f"holds a run with the labels {shown(recorded)}",
-            path=folder,
-            expected=shown(labels),
-            fix="pass another --output_dir",
-        )
-
-
-def shown(labels: dict) -> str:
-    """Formats the names of labels for a message."""
-    names = labels["labels"]
-    more = f", ... ({len(names)})" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}" if names else "(numbers)"
+def print_written(wrote: list[str]) -> None:
+    """Prints the paths that were written, at the end of a script."""
+    if wrote:
+        print("wrote " + "\n      ".join(wrote))

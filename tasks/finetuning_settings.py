@@ -12,7 +12,7 @@ from bert.common.flags import (
     group,
 )
 from bert.data.text.settings import CASING_OF_MODEL, Text
-from bert.tasks.settings import Training
+from bert.training.settings import Training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,6 @@ class FineTuning:
         "model keeps its own.",
         at_least=3,
         resume=True,
-        cache_key=True,
         topic=DATA,
     )
     predict_batch_size: int = flag(

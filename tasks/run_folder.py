@@ -46,10 +46,11 @@ class RunFolder:
     ) -> Iterator[Self]:
         """Claims --output_dir for a run, if it trains, and checks it.
 
-        Of several workers, the first alone writes and prints.
+        Of several workers, the first alone writes and prints. With --plan a
+        temporary folder takes its place.
 
         Args:
-            training: the `tasks.settings.Training` of the run.
+            training: the `training.settings.Training` of the run.
             config: sizes of the network.
             tokenizer: of the run; None: unknown.
 
@@ -61,7 +62,11 @@ class RunFolder:
         devices = training.devices
         workers = cluster.from_flags(devices.distribution, devices.use_tpu)
         with contextlib.ExitStack() as held:
-            if workers and not workers.is_chief:
+            if training.plan:  # nothing is written to --output_dir
+                path = shared = held.enter_context(
+                    tempfile.TemporaryDirectory(prefix="plan-")
+                )
+            elif workers and not workers.is_chief:
                 path = held.enter_context(
                     tempfile.TemporaryDirectory(prefix="worker-")
                 )

@@ -24,8 +24,11 @@ import tensorflow as tf
 
 from bert.common import flags, tensor_files
 from bert.common import main as main_lib
+from bert.data.records import encoding, frames
+from bert.data.records.examples import INPUTS, Examples
 from bert.modeling import models
 from bert.modeling.config import BertConfig
+from bert.tasks import finetuning
 from tests.helpers import flags_page, model_files
 
 LONG = ("pretraining", "squad", "ner", "swag")
@@ -249,8 +252,15 @@ def pretraining(rate: float) -> dict:
 
 def task(name: str) -> dict:
     """Files of a run, its training examples, and what its export answers."""
-    new, _ = run(f"run_{name} {TUNE} {TASKS[name]}")
-    examples = pathlib.Path("run/train.tf_record").read_bytes()
+    trained, phase = [], finetuning.phase
+
+    def watched(shared, task):
+        trained.append(task.examples)
+        return phase(shared, task)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finetuning, "phase", watched)
+        new, _ = run(f"run_{name} {TUNE} {TASKS[name]}")
     answers = {}
     for called, call in tf.saved_model.load("export").signatures.items():
         names = call.structured_input_signature[1]
@@ -258,7 +268,22 @@ def task(name: str) -> dict:
             answer = call(**{n: tf.constant(QUESTIONS[n]) for n in names})
             for output in sorted(answer):
                 answers[f"{called} {output}"] = summary(answer[output])
-    return {"leaves": new, "train.tf_record": hash_of(examples), **answers}
+    (examples,) = trained
+    trained_on = hash_of(file_of(examples))
+    return {"leaves": new, "train.tf_record": trained_on, **answers}
+
+
+def file_of(examples: Examples) -> bytes:
+    """Bytes of the original's train.tf_record with these examples."""
+    count = len(examples)
+    batch = examples.batch(np.arange(count), 24)
+    records = encoding.encode_examples(
+        {
+            name: batch[name].reshape(count, -1).astype(feature.kind)
+            for name, feature in {**INPUTS, **examples.schema}.items()
+        }
+    )
+    return frames.join(records)
 
 
 def scripts(commands: Iterable[str]) -> dict:

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "data.corpus": {"common", "data.features", "data.sequences", "data.text"},
     "data.records": {"common", "data.features", "data.sequences", "data.text"},
     "data.pretraining": {"common", "data"},
-    "training": {"common"},
+    "training": {"common", "data"},
     "modeling": {"common", "data.features"},
     "modeling.formats": {"common", "data.features", "data.text", "modeling"},
     "serving": {"common", "data", "modeling"},
@@ -52,8 +52,6 @@ ROOMS = {  # of tasks
 }
 PACKAGES = {name for name in MAY_IMPORT if "." not in name}
 OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
-LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 500, 80
-FILES_OF_A_FOLDER = 15
 # What opens, lists, writes and removes files: `common.storage` alone does, but
 # for the files of ours named below, which no flag names: in a whole file, or in
 # one function of it.
@@ -202,12 +200,6 @@ def test_scripts_do_not_import_each_other(script):
     assert not {name.split(".")[0] for name in names} & (SCRIPTS | OUTSIDE)
 
 
-def test_folders_are_small():
-    for folder in sorted({p.parent for p in sources(*PACKAGES)}):
-        files = [p for p in folder.glob("[!_]*.py") if not p.is_symlink()]
-        assert len(files) <= FILES_OF_A_FOLDER, folder
-
-
 def test_only_settings_and_flags_know_absl():
     """Settings are dataclasses: nothing else reads or takes `FlagValues`."""
     for path in sources(*PACKAGES, *(f"{name}.py" for name in SCRIPTS)):
@@ -247,18 +239,6 @@ def test_training_path_needs_no_text_or_hub_library():
     for path in sources("data", "modeling", "training"):
         unwanted = {"tensorflow_text", "tensorflow_hub", "tf_keras"}
         assert not unwanted & top_level_modules(tree_of(path)), path
-
-
-def test_files_and_functions_are_small():
-    for path in sources():
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        assert lines <= LINES_OF_A_FILE, f"{path} has {lines} lines"
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.FunctionDef):
-                length = node.end_lineno - node.lineno + 1
-                assert length <= LINES_OF_A_FUNCTION, (
-                    f"{path}:{node.lineno}: {node.name}"
-                )
 
 
 def test_our_classes_do_not_subclass_each_other():

@@ -6,7 +6,7 @@ here it is logged, and several of them in a row end the run.
 
 import collections
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from bert.training.logs import RunningSums
 from bert.training.steps import Steps
 
 MAX_BAD_STEPS = 3  # in a row
+WINDOW = 128  # losses that a spike is compared with
+DEVIATIONS = 6.0
 
 
 class Guard:
@@ -25,12 +27,12 @@ class Guard:
         steps: holds the number of successive bad steps.
 
     Attributes:
-        spikes: those of the loss.
+        losses: of the last `WINDOW` good steps.
     """
 
     def __init__(self, steps: Steps):
         self._steps = steps
-        self.spikes = Spikes()
+        self.losses = collections.deque(maxlen=WINDOW)
 
     def check(
         self, step: int, sums: np.ndarray, records_of: Callable[[int], str]
@@ -56,7 +58,7 @@ class Guard:
             *parts, norm, loss_scale = row
             if good:
                 self._steps.bad_steps = 0
-                limit = self.spikes.add(means["loss"])
+                limit = self.limit_of(means["loss"])
                 if limit is not None:
                     say(
                         f"warning: step {number}: loss {means['loss']:.4f} "
@@ -79,36 +81,10 @@ class Guard:
                 self._count_bad_step(number)
         return sums[finite]
 
-    def _count_bad_step(self, step: int) -> None:
-        self._steps.bad_steps += 1
-        if self._steps.bad_steps == MAX_BAD_STEPS:
-            raise UserError(
-                f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
-                "loss and gradient",
-                expected="finite numbers",
-                fix="look at the examples named above, or lower "
-                "--learning_rate",
-            )
+    def limit_of(self, loss: float) -> float | None:
+        """Compares the loss of the next step with those before, and adds it.
 
-
-WINDOW = 128
-DEVIATIONS = 6.0
-
-
-class Spikes:
-    """Detects losses that are far above those of the steps before.
-
-    The first `WINDOW` steps are never spikes.
-
-    Args:
-        losses: of the last steps.
-    """
-
-    def __init__(self, losses: Iterable[float] = ()):
-        self.losses = collections.deque(losses, maxlen=WINDOW)
-
-    def add(self, loss: float) -> float | None:
-        """Adds the loss of the next step.
+        The first `WINDOW` steps are never spikes.
 
         Args:
             loss: finite.
@@ -124,3 +100,14 @@ class Spikes:
             limit = mean + DEVIATIONS * deviation
         self.losses.append(loss)
         return limit if limit is not None and loss > limit else None
+
+    def _count_bad_step(self, step: int) -> None:
+        self._steps.bad_steps += 1
+        if self._steps.bad_steps == MAX_BAD_STEPS:
+            raise UserError(
+                f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
+                "loss and gradient",
+                expected="finite numbers",
+                fix="look at the examples named above, or lower "
+                "--learning_rate",
+            )

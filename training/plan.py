@@ -3,19 +3,20 @@
 import os
 import statistics
 import time
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.client import device_lib
 
 from bert.common.progress import duration
-from bert.training.loop import Schedule
 from bert.training.steps import Steps
+from bert.training.task import Phase
 
 _WARM_UP, _STEPS = 2, 10
 _RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
 
 
-def report(steps: Steps, schedules: list[Schedule]) -> None:
+def report(run: Any, phases: list[Phase]) -> None:
     """Prints the memory and the time of a run; takes steps.
 
     Weights, gradients and two moments take 16 bytes a parameter. The rest
@@ -23,43 +24,48 @@ def report(steps: Steps, schedules: list[Schedule]) -> None:
     if all its sequences are as long as the longest of the first steps.
 
     Args:
-        steps: of the run.
-        schedules: its parts, one after the other.
+        run: the `training.run.Run`.
+        phases: of its training, one after the other.
     """
-    trained = steps.task.model.trainable_variables
-    parameters = sum(x.shape.num_elements() for x in trained)
+    variables = run.steps.model.trainable_variables
+    parameters = sum(x.shape.num_elements() for x in variables)
     print(
         f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
         "weights, gradients and moments"
     )
-    first, times = steps.optimizer.step, []
-    for schedule in schedules:
-        count = schedule.num_train_steps - first
+
+    first, seconds = run.step, []
+    for phase in phases:
+        count = phase.last - first
         if count > 0:
-            steps.optimizer.iterations.assign(first)
-            times.append(_report_part(steps, schedule, count))
-            first = schedule.num_train_steps
-    if len(times) > 1:
-        print(f"all steps take {duration(sum(times))}")
+            # Batches are those from the current step on.
+            run.steps.optimizer.iterations.assign(first)
+            seconds.append(_report_phase(run, phase, count))
+            first = phase.last
+    if len(seconds) > 1:
+        print(f"all steps take {duration(sum(seconds))}")
 
 
-def _report_part(steps: Steps, schedule: Schedule, num_steps: int) -> float:
-    """Prints the memory and the time of a part; returns its seconds."""
-    batches, seconds = schedule.batches(), []
+def _report_phase(run: Any, phase: Phase, num_steps: int) -> float:
+    """Prints the memory and the time of a phase; returns its seconds."""
+    steps, batches, seconds = run.steps, phase.batches(run), []
     iterator, once = iter(batches), tf.constant(1)
     for _ in range(_WARM_UP + _STEPS):
         start = time.perf_counter()
         steps.train(iterator, once).numpy()
         seconds.append(time.perf_counter() - start)
-    widest = max(batches.take(_WARM_UP + _STEPS), key=_size)
-    size, count = schedule.batch_size, steps.strategy.num_replicas_in_sync
-    peak, limit = _peak(steps, widest, 1), _memory()
-    example = max(1, _peak(steps, widest, 2) - peak) * count / size
-    largest = int(size + (limit - peak) * count / example)
     step = statistics.median(seconds[-_STEPS:])
+
+    # Each device holds its part of a batch.
+    widest = max(batches.take(_WARM_UP + _STEPS), key=_size)
+    size, devices = phase.batch_size, steps.strategy.num_replicas_in_sync
+    peak, limit = _peak(steps, widest, 1), _memory()
+    example = max(1, _peak(steps, widest, 2) - peak) * devices / size
+    largest = int(size + (limit - peak) * devices / example)
+
     print(
         f"batch of {size}: {_megabytes(peak)} of {_megabytes(limit)} on each "
-        f"device, {_megabytes(example / count)} for an example more; about "
+        f"device, {_megabytes(example / devices)} for an example more; about "
         f"{largest:,} fit\n"
         f"{step:.3f} s a step, {size / step:,.1f} examples/s: "
         f"{num_steps:,} steps take {duration(num_steps * step)}"

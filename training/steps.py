@@ -18,7 +18,6 @@ So it does not depend on the distribution of the examples:
 Each of several workers has only the examples of its own replicas.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -26,33 +25,11 @@ import keras
 import tensorflow as tf
 
 from bert.training import distribution, optimization, workers
+from bert.training.task import Task
 
 TOKENS = "tokens"
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_DOUBLE = 2000
-
-
-@dataclasses.dataclass(frozen=True)
-class StepTask:
-    """Model and losses of a training step.
-
-    Attributes:
-        model: takes a batch, returns outputs.
-        objectives: names, in the order of the log lines.
-        batch_weights, batch_sums: see above.
-        seed_scope: int32 [3] seed -> context that passes it to dropout;
-            entered around the model and `batch_sums` in training.
-        batch_tokens: batch -> float32 scalar, its number of tokens.
-        measures: sums of `batch_sums` for each objective, besides the weight.
-    """
-
-    model: keras.Model
-    objectives: tuple[str, ...]
-    batch_weights: Callable[[dict], dict[str, tf.Tensor]]
-    batch_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
-    seed_scope: Callable
-    batch_tokens: Callable[[dict], tf.Tensor]
-    measures: tuple[str, ...] = ("loss", "accuracy")
 
 
 class Steps:
@@ -65,10 +42,14 @@ class Steps:
     2017, arXiv:1710.03740).
 
     Args:
-        task: model and losses.
+        model: takes a batch, returns outputs.
+        task: the losses.
         optimizer: built in the strategy's scope.
         strategy: the devices.
         seed: of dropout.
+        seed_scope: int32 [3] seed -> context that passes it to dropout;
+            entered around the model and `batch_sums` in training.
+        batch_tokens: batch -> float32 scalar, its number of tokens.
         use_xla: whether to compile the step: forward and backward pass,
             all-reduce, clipping and update in place as one program, and
             evaluation as another. Several CPUs, which compiled programs
@@ -83,26 +64,30 @@ class Steps:
 
     def __init__(
         self,
-        task: StepTask,
+        model: keras.Model,
+        task: Task,
         optimizer: optimization.AdamWeightDecay,
         strategy: tf.distribute.Strategy,
         seed: int,
+        seed_scope: Callable,
+        batch_tokens: Callable[[dict], tf.Tensor],
         use_xla: bool = False,
         accumulation_steps: int = 1,
     ):
-        self.task = task
+        self.model, self.task = model, task
         self.optimizer = optimizer
         self.strategy = strategy
         self.bad_steps = 0
-        self._seed = seed % 2**31
+        self._seed, self._seed_scope = seed % 2**31, seed_scope
+        self._batch_tokens = batch_tokens
         self._accumulation_steps = accumulation_steps
-        self._variables = task.model.trainable_variables
+        self._variables = self.model.trainable_variables
         self.sum_names = tuple(
             f"{objective}_{what}"
             for objective in task.objectives
             for what in (*task.measures, "weight")
         ) + (TOKENS,)
-        self._use_xla = use_xla
+        self.use_xla = use_xla
         if use_xla and distribution.can_compile_whole(strategy):
             compiled = functools.partial(
                 tf.function, jit_compile=True, autograph=False
@@ -118,7 +103,7 @@ class Steps:
             # Number of steps without an update.
             self._skipped = _counted(tf.constant(0, tf.int64))
             self._scaling = None  # scale of the loss, steps since it changed
-            if task.model.compute_dtype == "float16":
+            if self.model.compute_dtype == "float16":
                 self._scaling = _counted([_FIRST_LOSS_SCALE, 0.0])
 
     def train(self, iterator, num_steps):
@@ -138,7 +123,7 @@ class Steps:
             outside, so that the number of steps in a call changes no bit.
         """
         specs = tf.nest.flatten(iterator.element_spec)
-        if self._use_xla and not all(
+        if self.use_xla and not all(
             spec.shape.is_fully_defined() for spec in specs
         ):
             return tf.stack(
@@ -261,7 +246,7 @@ class Steps:
     def _gradients(self, part, weights, seed):
         """Gradients and sums of a part of the batch."""
         with tf.GradientTape() as tape:
-            with self.task.seed_scope(seed):
+            with self._seed_scope(seed):
                 outputs = self._outputs(part, training=True)
                 sums = self._sums(part, outputs)
             loss = tf.add_n(
@@ -276,7 +261,7 @@ class Steps:
 
     def _sums(self, part, outputs):
         sums = self.task.batch_sums(part, outputs)
-        return {**sums, TOKENS: self.task.batch_tokens(part)}
+        return {**sums, TOKENS: self._batch_tokens(part)}
 
     def _rescale(self, finite):
         """Updates the loss scale after a step."""
@@ -308,8 +293,8 @@ class Steps:
 
     def _outputs(self, part, training):
         # With unexpected inputs Keras may silently take wrong ones.
-        inputs = {name: part[name] for name in self.task.model.input}
-        return self.task.model(inputs, training=training)
+        inputs = {name: part[name] for name in self.model.input}
+        return self.model(inputs, training=training)
 
 
 def _counted(start) -> tf.Variable:

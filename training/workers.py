@@ -5,14 +5,12 @@ TensorFlow joins a cluster once. In a single process nothing here has an effect.
 """
 
 import atexit
-import contextlib
 import functools
 import json
 import os
 import sys
 import time
 import zlib
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -70,25 +68,17 @@ def share() -> tuple[int, int]:
     return (_joined.index, len(_joined.tasks)) if _joined else (0, 1)
 
 
-@contextlib.contextmanager
-def watch() -> Iterator[None]:
-    """Converts errors from a lost process to one that names it.
-
-    Raises:
-        WorkerLostError: another process is gone.
-    """
+def explain(error: Exception) -> Exception:
+    """Returns an error that names the lost process, if that is the cause."""
     global _stay_until
-    try:
-        yield
-    except Exception as error:
-        lost = _lost(error) if _joined else None
-        if lost is None:
-            raise
-        _stay_until = time.monotonic() + _SECONDS_TO_LOOK_AROUND
-        notes = "".join(f" {x}" for x in getattr(error, "__notes__", ()))
-        raise WorkerLostError(
-            f"{lost} lost{notes}; start all workers again with the same command"
-        ) from None
+    lost = _lost(error) if _joined else None
+    if lost is None:
+        return error
+    _stay_until = time.monotonic() + _SECONDS_TO_LOOK_AROUND
+    notes = "".join(f" {x}" for x in getattr(error, "__notes__", ()))
+    return WorkerLostError(
+        f"{lost} lost{notes}; start all workers again with the same command"
+    )
 
 
 def leave(code: int) -> int:

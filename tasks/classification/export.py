@@ -58,7 +58,7 @@ class Classifier(tf.train.Checkpoint):
         weights: dict[str, np.ndarray],
     ):
         super().__init__()
-        self._max_seq_length = settings.tuning.max_seq_length
+        self._max_seq_length = settings.finetuning.max_seq_length
         self._labels = labels
         with stored_in(settings.export_precision):
             model = task_models.build_classifier(

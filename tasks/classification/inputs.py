@@ -14,7 +14,7 @@ from bert.common import flags, storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import tables
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks.classification import examples, notes, trained_labels
 from bert.tasks.classification import metrics as glue
 from bert.tasks.classification.examples import (
@@ -124,7 +124,7 @@ def read(settings: Settings) -> Data:
         (split, read_once(file)) for split, file in [*_files(settings, task)]
     ]
     labels = task.labels
-    recorded = finetuning.recorded_labels(settings.tuning.training)
+    recorded = finetuning_checks.recorded_labels(settings.finetuning.training)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
         labels = dataclasses.replace(labels, names=names)
@@ -138,7 +138,7 @@ def read(settings: Settings) -> Data:
             table = examples.divide(
                 table,
                 own.eval_share,
-                settings.tuning.training.random_seed,
+                settings.finetuning.training.random_seed,
                 by_label=labels.kind == CLASSES,
             )[split == DEV]
         rows = examples.label(table, labels, needed=split != TEST)
@@ -283,11 +283,11 @@ def _own_path(settings: Settings, split: str) -> str:
 
 def _splits(settings: Settings) -> list[str]:
     """The splits that the run reads."""
-    tuning = settings.tuning
+    shared = settings.finetuning
     needed = {
-        TRAIN: tuning.training.do_train,
-        DEV: tuning.evaluates,
-        TEST: tuning.do_predict,
+        TRAIN: shared.training.do_train,
+        DEV: shared.evaluates,
+        TEST: shared.do_predict,
     }
     return [split for split in needed if needed[split]]
 
@@ -347,7 +347,7 @@ def _names(
     if recorded is None:
         raise UserError(
             "the labels are unknown",
-            path=settings.tuning.training.output_dir,
+            path=settings.finetuning.training.output_dir,
             expected="a trained model",
             fix="pass --labels, in the order of training",
         )

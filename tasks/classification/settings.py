@@ -12,7 +12,7 @@ from bert.common.flags import (
     flag,
     group,
 )
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks.finetuning_settings import FineTuning
 
 OWN = "tsv"  # --task_name for the user's own tables
@@ -65,7 +65,7 @@ class OwnTables:
 class Settings:
     """Settings of run_classifier.py."""
 
-    tuning: FineTuning = group(FineTuning)
+    finetuning: FineTuning = group(FineTuning)
     task_name: str | None = flag(
         None,
         "cola, mnli, mrpc, xnli, sst2, ...; tsv, csv, jsonl or txt for your "
@@ -143,17 +143,17 @@ class Settings:
         Raises:
             UserError: flags contradict each other.
         """
-        tuning, do_train = self.tuning, self.tuning.training.do_train
-        finetuning.check_requested(
-            tuning, do_train or tuning.do_eval or tuning.do_predict
+        shared, do_train = self.finetuning, self.finetuning.training.do_train
+        finetuning_checks.check_requested(
+            shared, do_train or shared.do_eval or shared.do_predict
         )
-        start = tuning.training.model.init_checkpoint
+        start = shared.training.model.init_checkpoint
         if start and self.bert_hub_module_handle:
             raise UserError(
                 "--init_checkpoint and --bert_hub_module_handle",
                 expected="one of them",
             )
-        if self.num_seeds > 1 and not (do_train and tuning.do_eval):
+        if self.num_seeds > 1 and not (do_train and shared.do_eval):
             raise UserError(
                 f"--num_seeds={self.num_seeds}",
                 expected="--do_train --do_eval too",
@@ -162,7 +162,7 @@ class Settings:
             ("glue_dir", "do_predict"),
             ("export_lite", "export_dir"),
         ):
-            if getattr(self, flag_name) and not getattr(tuning, other):
+            if getattr(self, flag_name) and not getattr(shared, other):
                 raise UserError(
                     f"--{flag_name} without --{other}",
                     fix=f"pass --{other} too",

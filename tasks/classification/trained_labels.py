@@ -3,7 +3,7 @@
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.modeling.formats import model_folder
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import Settings
 
@@ -32,9 +32,9 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
         )
     if names != task["labels"] and sorted(names) == sorted(task["labels"]):
         raise UserError(
-            f"was trained with the labels {finetuning.shown(task)}",
+            f"was trained with the labels {finetuning_checks.shown(task)}",
             path=path,
-            expected=finetuning.shown({"labels": names}),
+            expected=finetuning_checks.shown({"labels": names}),
             fix="pass --labels in the order of training, with --task_name=tsv",
         )
 
@@ -46,11 +46,11 @@ def warn_of_share(settings: Settings, path: str) -> None:
         settings: of a run that does not train.
         path: the weights that it evaluates.
     """
-    share, tuning = settings.own.eval_share, settings.tuning
-    if not (share and tuning.do_eval):
+    share, shared = settings.own.eval_share, settings.finetuning
+    if not (share and shared.do_eval):
         return
     recorded = model_folder.recorded_settings(path)
-    given = {"eval_share": share, "random_seed": tuning.training.random_seed}
+    given = {"eval_share": share, "random_seed": shared.training.random_seed}
     for name, value in given.items():
         trained = recorded.get(name, value)
         if trained != value:

@@ -7,8 +7,8 @@ from bert.common import outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, flag, group
 from bert.data.text.settings import CASING_OF_MODEL, Text
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.settings import Devices, Model
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.training.settings import Devices, Model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,16 @@ def check(settings: Settings) -> Extraction:
             is invalid.
     """
     settings.devices.check(do_train=False)
-    model = settings.model.folder(settings.text)
+    casing = settings.text.casing
+    model = ModelFolder.open(
+        settings.model.init_checkpoint,
+        ModelFiles(
+            settings.model.bert_config_file,
+            settings.text.vocab_file,
+            casing.do_lower_case,
+            casing.strip_accents,
+        ),
+    )
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     model.check()

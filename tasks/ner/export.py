@@ -101,7 +101,7 @@ class Labeller(tf.train.Checkpoint):
     def _logits(self, words: word_ops.Words) -> tf.Tensor:
         """Logits of each word, in the window of its label, float32 [W, C]."""
         settings, tokenizer = self._settings, self._tokenizer
-        max_seq_length = settings.tuning.max_seq_length
+        max_seq_length = settings.finetuning.max_seq_length
         size = max_seq_length - 2
         stride = settings.doc_stride or windows.default_stride(size)
         tokens = tokenizer.tokenize(

@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common.errors import UserError
 from bert.common.flags import RARE, flag, group
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.ner.entities import ANY, ENTITIES
 
@@ -13,7 +13,7 @@ from bert.tasks.ner.entities import ANY, ENTITIES
 class Settings:
     """Settings of run_ner.py."""
 
-    tuning: FineTuning = group(FineTuning)
+    finetuning: FineTuning = group(FineTuning)
     train_file: str | None = flag(
         None, "Column file of words and labels, for --do_train.", path=True
     )
@@ -23,17 +23,12 @@ class Settings:
     predict_file: str | None = flag(
         None, "Column file of words to label, for --do_predict.", path=True
     )
-    word_column: int = flag(
-        0, "Column of the words.", at_least=0, cache_key=True
-    )
-    label_column: int = flag(
-        -1, "Column of the labels; -1 is the last.", cache_key=True
-    )
+    word_column: int = flag(0, "Column of the words.", at_least=0)
+    label_column: int = flag(-1, "Column of the labels; -1 is the last.")
     doc_stride: int = flag(
         0,
         "Number of tokens between the starts of two windows; 0: half a window.",
         at_least=0,
-        cache_key=True,
         topic=RARE,
     )
     label_kind: str = flag(
@@ -43,9 +38,7 @@ class Settings:
         topic=RARE,
     )
     document_context: bool = flag(
-        False,
-        "Let windows cross sentences, but not documents.",
-        cache_key=True,
+        False, "Let windows cross sentences, but not documents."
     )
     given: frozenset[str] = frozenset()
 
@@ -56,8 +49,10 @@ class Settings:
             UserError: a file is missing, or --doc_stride is more than half a
                 window.
         """
-        finetuning.check_files(self.tuning, finetuning.requested_files(self))
-        half = (self.tuning.max_seq_length - 2) // 2
+        finetuning_checks.check_files(
+            self.finetuning, finetuning_checks.requested_files(self)
+        )
+        half = (self.finetuning.max_seq_length - 2) // 2
         if self.doc_stride > half:
             raise UserError(
                 f"--doc_stride={self.doc_stride}",

@@ -18,14 +18,14 @@ from bert.tasks.pretraining.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
-class Phase:
+class PhaseInputs:
     """Training steps that read the same records.
 
     Attributes:
         records: the training records.
         masks: settings of dynamic masking, or None.
         batch_size: examples of a batch, over all devices.
-        first: number of steps before the phase.
+        first: number of steps before it.
         last: its last step.
     """
 
@@ -48,7 +48,7 @@ class Inputs:
     """
 
     config: BertConfig
-    phases: list[Phase]
+    phases: list[PhaseInputs]
     held_out: Records | None = None
     tokenizer: Tokenizer | None = None
 
@@ -85,7 +85,7 @@ class Inputs:
             masks = None
             if settings.dynamic_masking:
                 masks = read_masks(records, training.random_seed)
-            phases.append(Phase(records, masks, *steps))
+            phases.append(PhaseInputs(records, masks, *steps))
         held_out = None
         if settings.eval_input_file:
             held_out = Records.open(

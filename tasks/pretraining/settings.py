@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common.errors import UserError
 from bert.common.flags import MODEL, RARE, TRAINING, flag, group
-from bert.tasks.settings import Training
+from bert.training.settings import Training
 
 
 @dataclasses.dataclass(frozen=True)

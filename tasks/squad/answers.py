@@ -54,7 +54,7 @@ class WindowLogits:
         """Combines a record with its logits.
 
         Args:
-            record: features of `windows.PREDICTION_SCHEMA`.
+            record: from `windows.WindowMaker.prediction_records`.
             start_logits, end_logits: float32 [S], padding included.
         """
         ids = np.asarray(record[features.INPUT_IDS])

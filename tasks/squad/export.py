@@ -153,7 +153,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         tokens, starts, limits = self._tokenizer.tokenize_with_offsets(context)
         tokens = tokens.merge_dims(1, 2)
         count = tokens.row_lengths()
-        size = settings.tuning.max_seq_length - 3 - questions.row_lengths()
+        size = settings.finetuning.max_seq_length - 3 - questions.row_lengths()
         stride = tf.minimum(size, settings.doc_stride)
         # A context without tokens has one empty window.
         more = tf.maximum(count - size, 0)

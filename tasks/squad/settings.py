@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, flag, group
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
@@ -15,7 +15,7 @@ OFFSETS, ORIGINAL = "offsets", "original"
 class Settings:
     """Settings of run_squad.py."""
 
-    tuning: FineTuning = group(FineTuning, max_seq_length={"default": 384})
+    finetuning: FineTuning = group(FineTuning, max_seq_length={"default": 384})
     train_file: str | None = flag(
         None, "SQuAD JSON, also .gz, for --do_train.", path=True
     )
@@ -23,16 +23,12 @@ class Settings:
         None, "SQuAD JSON, for --do_predict and --do_eval.", path=True
     )
     doc_stride: int = flag(
-        128,
-        "Tokens between the starts of two windows.",
-        at_least=1,
-        cache_key=True,
+        128, "Tokens between the starts of two windows.", at_least=1
     )
     max_query_length: int = flag(
         64,
         "Maximum number of tokens of a question; the rest is cut off.",
         at_least=1,
-        cache_key=True,
     )
     n_best_size: int = flag(
         20,
@@ -80,11 +76,11 @@ class Settings:
     def needed(self) -> dict[str, str]:
         """Flag of each file that is read -> the labels that it needs."""
         needed = {}
-        if self.tuning.training.do_train:
+        if self.finetuning.training.do_train:
             needed["train_file"] = SPANS
-        if self.tuning.evaluates or self.tune_null_threshold:
+        if self.finetuning.evaluates or self.tune_null_threshold:
             needed["predict_file"] = TEXTS
-        elif self.tuning.do_predict:
+        elif self.finetuning.do_predict:
             needed["predict_file"] = NOTHING
         return needed
 
@@ -106,10 +102,10 @@ class Settings:
                 expected="one of them",
             )
         paths = {name: getattr(self, name) for name in self.needed}
-        finetuning.check_files(self.tuning, paths)
-        if self.tuning.max_seq_length <= self.max_query_length + 3:
+        finetuning_checks.check_files(self.finetuning, paths)
+        if self.finetuning.max_seq_length <= self.max_query_length + 3:
             raise UserError(
-                f"--max_seq_length={self.tuning.max_seq_length}",
+                f"--max_seq_length={self.finetuning.max_seq_length}",
                 expected="more than --max_query_length + 3 = "
                 f"{self.max_query_length + 3}",
             )

@@ -25,20 +25,12 @@ FIRST_ID = 1000000000  # unique_ids of windows start here, as in the original
 _SHUFFLE_SEED = 12345  # for training questions, as in the original
 _AT_ONCE = 1024  # number of questions to tokenize together
 
-# The original's train.tf_record.
+# Of the original's train.tf_record.
 TRAINING_SCHEMA: Schema = {
     features.UNIQUE_IDS: Feature(),
     features.START_POSITIONS: Feature(),
     features.END_POSITIONS: Feature(),
     features.IS_IMPOSSIBLE: Feature(),
-}
-# The original's eval.tf_record, and the features that it keeps in memory.
-PREDICTION_SCHEMA: Schema = {
-    features.UNIQUE_IDS: Feature(),
-    features.EXAMPLE_INDEX: Feature(),
-    features.TOKEN_STARTS: Feature(sequence=True),
-    features.TOKEN_LIMITS: Feature(sequence=True),
-    features.TOKEN_IS_MAX_CONTEXT: Feature(sequence=True),
 }
 
 
@@ -222,8 +214,10 @@ class WindowMaker:
             examples: the questions.
 
         Yields:
-            feature name -> values, as in `PREDICTION_SCHEMA`; nothing for a
-            question whose context has no tokens.
+            feature name -> values: input_ids, segment_ids, unique_ids,
+            example_index, and for each token its characters and whether the
+            window is its best; nothing for a question whose context has no
+            tokens.
         """
         number = itertools.count(FIRST_ID)
         index = itertools.count()
@@ -292,7 +286,7 @@ class WindowMaker:
             )
 
     def _windows(self, question: np.ndarray, tokens: Tokens) -> list[DocSpan]:
-        size = self._settings.tuning.max_seq_length - len(question) - 3
+        size = self._settings.finetuning.max_seq_length - len(question) - 3
         return cut(len(tokens.ids), size, self._settings.doc_stride)
 
     def _record(self, question, ids, number: int) -> dict:

@@ -22,7 +22,7 @@ class Chooser(tf.train.Checkpoint):
 
     Args:
         source: sizes of the network, and tokenizer.
-        tuning: maximum S; longer pairs are truncated.
+        shared: maximum S; longer pairs are truncated.
         weights: original name -> array, for all variables of the network.
 
     Attributes:
@@ -38,11 +38,11 @@ class Chooser(tf.train.Checkpoint):
     def __init__(
         self,
         source: ModelFolder,
-        tuning: FineTuning,
+        shared: FineTuning,
         weights: dict[str, np.ndarray],
     ):
         super().__init__()
-        self._max_seq_length = tuning.max_seq_length
+        self._max_seq_length = shared.max_seq_length
         self._model, self._tokenizer = graphs.equip(
             self,
             task_models.build_choice_model(source.config),

@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert.common.flags import flag, group
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks.finetuning_settings import FineTuning
 
 
@@ -11,7 +11,7 @@ from bert.tasks.finetuning_settings import FineTuning
 class Settings:
     """Settings of run_swag.py."""
 
-    tuning: FineTuning = group(FineTuning, max_seq_length={"at_least": 5})
+    finetuning: FineTuning = group(FineTuning, max_seq_length={"at_least": 5})
     train_file: str | None = flag(
         None, "CSV or JSON lines with labels, for --do_train.", path=True
     )
@@ -29,4 +29,6 @@ class Settings:
         Raises:
             UserError: one is missing.
         """
-        finetuning.check_files(self.tuning, finetuning.requested_files(self))
+        finetuning_checks.check_files(
+            self.finetuning, finetuning_checks.requested_files(self)
+        )

@@ -19,10 +19,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 @dataclasses.dataclass(frozen=True)
 class Text:
     vocab_file: str | None = flag(None, "Vocabulary.", required=True, path=True)
-    max_seq_length: int = flag(
-        128, "Tokens of a sequence.", at_least=3, cache_key=True
-    )
-    do_lower_case: bool = flag(True, "Lower-case.", cache_key=True)
+    max_seq_length: int = flag(128, "Tokens of a sequence.", at_least=3)
+    do_lower_case: bool = flag(True, "Lower-case.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,10 +256,6 @@ def test_replace_finds_nested_fields_and_rejects_others():
 def test_values_by_mark():
     settings = parse("--rate=0.75")
     assert flags.as_dict(settings, "resume") == {"rate": 0.75}
-    assert flags.as_dict(settings, "cache_key") == {
-        "max_seq_length": 384,
-        "do_lower_case": True,
-    }
     assert len(flags.as_dict(settings)) == 8
 
 

@@ -10,7 +10,6 @@ import create_pretraining_data
 from bert.common import storage
 from bert.data import vector_files
 from bert.data.corpus import corpus_writer
-from bert.data.records import example_files
 from bert.modeling.formats import conversion
 from bert.serving import export_folder
 from bert.tasks.squad import answers
@@ -82,11 +81,6 @@ def write_shards(folder):
         os.remove(f"{folder}/{name}.txt")
 
 
-def write_rows(folder):
-    row = {"input_ids": [2, 7, 3], "segment_ids": [0, 0, 1]}
-    example_files.write(f"{folder}/train.tf_record", [row], {}, 5, {})
-
-
 def write_vectors(folder):
     for kind, opened in vector_files.FORMATS.items():
         with opened(f"{folder}/v.{kind}", [1], True) as write:
@@ -133,7 +127,6 @@ def convert(folder):
     [
         (save_checkpoint, 4),
         (write_shards, 4),
-        (write_rows, 2),
         (write_vectors, 2),
         (write_answers, 2),
         (write_corpus, 2),

@@ -6,7 +6,8 @@ python -m tests.helpers.flags_page > docs/flags.md
 import importlib
 
 from bert.common import flags
-from bert.tasks import finetuning_settings, settings
+from bert.tasks import finetuning_settings
+from bert.training import settings
 
 SCRIPTS = (
     "prepare_corpus",

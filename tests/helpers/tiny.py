@@ -1,5 +1,7 @@
 """A tiny network and task for tests of training; no BERT."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -7,6 +9,7 @@ import tensorflow as tf
 from bert.modeling import dropout, precision
 from bert.training import steps
 from bert.training.optimization import AdamWeightDecay
+from bert.training.task import Task
 
 ROWS, WIDTH = 8, 5
 
@@ -62,17 +65,47 @@ def make_steps(
             model = network(rate)
         optimizer = AdamWeightDecay(0.01, rule=rule)
         optimizer.build(model.trainable_variables)
-    task = steps.StepTask(
-        model,
+    task = task_of(
         ("error",),
         lambda batch: {"error": tf.reduce_sum(batch["weight"])},
         squared_error,
-        dropout.dropout_seed,
-        lambda batch: tf.reduce_sum(tf.cast(batch["weight"] > 0, tf.float32)),
         measures=("loss",),
     )
     return steps.Steps(
-        task, optimizer, strategy, 3, use_xla, accumulation_steps
+        model,
+        task,
+        optimizer,
+        strategy,
+        3,
+        dropout.dropout_seed,
+        tokens,
+        use_xla,
+        accumulation_steps,
+    )
+
+
+def tokens(batch):
+    return tf.reduce_sum(tf.cast(batch["weight"] > 0, tf.float32))
+
+
+def task_of(
+    objectives, weights, sums, rate=lambda step: tf.constant(0.0), **named
+):
+    """A task of which only the losses are used."""
+    return Task("tiny", None, objectives, weights, sums, rate, **named)
+
+
+def again(made, seed=3, use_xla=False, **changed):
+    """Other steps with the same network; `changed` of their task."""
+    return steps.Steps(
+        made.model,
+        dataclasses.replace(made.task, **changed),
+        made.optimizer,
+        made.strategy,
+        seed,
+        dropout.dropout_seed,
+        tokens,
+        use_xla,
     )
 
 
@@ -93,7 +126,7 @@ def take(made, *poisons):
 
 def tensors(made):
     optimizer = made.optimizer
-    variables = made.task.model.trainable_variables
+    variables = made.model.trainable_variables
     held = [*variables, *optimizer.adam_m, *optimizer.adam_v]
     return [variable.numpy() for variable in held]
 

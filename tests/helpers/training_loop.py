@@ -1,14 +1,19 @@
 """A small BERT in the training loop, and the batches that it is trained on."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 
 from bert.modeling import dropout, losses
 from bert.modeling.models import build_pretraining_model
-from bert.training import loop, steps
+from bert.training import steps
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
+from bert.training.run import Run
 from bert.training.saver import Saver
-from tests.helpers import run_folders, small
+from bert.training.settings import Training
+from bert.training.task import Phase
+from tests.helpers import run_folders, small, tiny
 
 ROWS, STEPS = 4, 7
 
@@ -32,21 +37,38 @@ def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
-    task = steps.StepTask(
-        model,
+    task = tiny.task_of(
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
+        rate,
+    )
+    return steps.Steps(
+        model,
+        task,
+        optimizer,
+        strategy,
+        seed,
         dropout.dropout_seed,
         losses.batch_tokens,
+        use_xla,
     )
-    return steps.Steps(task, optimizer, strategy, seed, use_xla)
 
 
-def make_trainer(made, folder):
-    """A trainer of steps, whose variables have names without a meaning."""
-    variables = made.task.model.trainable_variables
-    return loop.Trainer(
+def make_run(made, folder, task=None, **changed):
+    """A run of steps, whose variables have names without a meaning.
+
+    Args:
+        made: the steps.
+        folder: of its checkpoints.
+        task: changes of the task.
+        **changed: changes of the settings.
+    """
+    variables = made.model.trainable_variables
+    settings = {"do_train": True, "log_steps": 1, "iterations_per_loop": 100}
+    return Run(
+        dataclasses.replace(made.task, **{"metric": "score", **(task or {})}),
+        Training(**{**settings, **changed}),
         made,
         {f"v{i}": variable for i, variable in enumerate(variables)},
         Saver(str(folder), 9),
@@ -56,22 +78,13 @@ def make_trainer(made, folder):
     )
 
 
-def schedule(make_batches, **changed):
-    values = {
-        "num_train_steps": STEPS,
-        "log_steps": 1,
-        "save_steps": 5,
-        "eval_steps": 0,
-        "iterations_per_loop": 100,
-        "batch_size": ROWS,
-        "learning_rate": WarmupLinearDecay(0.01, STEPS, 2),
-    }
-    return loop.Schedule(make_batches, **{**values, **changed})
+def phase(make_batches, last=STEPS, rows=ROWS, **named):
+    return Phase(last, rows, lambda run: make_batches(run.step), **named)
 
 
 def train(made, folder, evaluate=None, **changed):
     """Trains; returns the lines of `metrics.jsonl`."""
-    plan = schedule(lambda: batches(made.optimizer.step), **changed)
-    validation = evaluate and loop.Validation(evaluate, "score")
-    make_trainer(made, folder).train([plan], validation)
+    task = {"validate": evaluate and (lambda run: evaluate())}
+    changed = {"save_checkpoints_steps": 5, **changed}
+    make_run(made, folder, task, **changed).fit([phase(batches)])
     return run_folders.points(folder)

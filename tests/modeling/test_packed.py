@@ -100,15 +100,20 @@ def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
             model = build_pretraining_model(config, seed=7, packed=True)
             optimizer = AdamWeightDecay(0.001)
             optimizer.build(model.trainable_variables)
-        task = steps.StepTask(
-            model,
+        task = tiny.task_of(
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,
+        )
+        made = steps.Steps(
+            model,
+            task,
+            optimizer,
+            strategy,
+            3,
             dropout.dropout_seed,
             losses.batch_tokens,
         )
-        made = steps.Steps(task, optimizer, strategy, 3)
         taken = made.train(iter(data), tf.constant(1)).numpy()[0]
         found.append((dict(zip(made.sum_names, taken)), tiny.tensors(made)))
     (one, weights), (two, others) = found

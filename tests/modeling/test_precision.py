@@ -233,7 +233,7 @@ def test_a_resumed_run_in_float16_has_the_same_bits():
     again = tiny.make_steps(kind="float16", rate=0.3)
     again.load_state_dict(json.loads(json.dumps(first.state_dict())))
     for target, value in zip(
-        again.task.model.trainable_variables
+        again.model.trainable_variables
         + again.optimizer.adam_m
         + again.optimizer.adam_v,
         tiny.tensors(first),

@@ -14,7 +14,6 @@ import run_squad
 from bert.common import main as main_lib
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import metrics as scoring
-from bert.tasks.squad.windows import TRAINING_SCHEMA
 from tests.helpers import model_files, squad_files, stranger
 
 QUESTIONS, DEV_QUESTIONS = 97, 31
@@ -156,21 +155,6 @@ def test_scores_are_those_of_the_predictions(trained, command):
 
 
 @pytest.mark.slow
-def test_records_are_the_originals(trained):
-    path = trained[0] / "train.tf_record"
-    rows = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
-    example = tf.train.Example.FromString(rows[0])
-    assert set(example.features.feature) == {
-        "input_ids",
-        "input_mask",
-        "segment_ids",
-        *TRAINING_SCHEMA,
-    }
-    assert len(rows) > QUESTIONS
-    assert read(f"{path}.json")["records"] == len(rows)
-
-
-@pytest.mark.slow
 def test_the_export_answers_from_the_shell(trained, command, ask):
     """Input lines: the question, a tab, the context."""
     output, export, *_ = trained
@@ -213,7 +197,7 @@ def test_serves_the_same_answers_with_tensorflow_alone(trained, command):
 
 
 @pytest.mark.slow
-def test_a_later_run_reuses_windows_and_threshold_on_any_device(
+def test_a_later_run_reuses_the_threshold_on_any_device(
     trained, command, tmp_path
 ):
     output = shutil.copytree(trained[0], tmp_path / "run")
@@ -221,7 +205,6 @@ def test_a_later_run_reuses_windows_and_threshold_on_any_device(
     predictions = read(output / "predictions.json")
     odds = read(output / "null_odds.json")
     texts = [[y["text"] for y in x] for x in nbest_of(output)]
-    stamp = (output / "eval.tf_record").stat().st_mtime_ns
     code, _, error = run(
         **command,
         do_predict=True,
@@ -231,7 +214,6 @@ def test_a_later_run_reuses_windows_and_threshold_on_any_device(
     )
     assert code == 0, error
     assert "restored from" in error
-    assert (output / "eval.tf_record").stat().st_mtime_ns == stamp
     assert read(output / "predictions.json") == predictions
     assert read(output / "null_odds.json") == pytest.approx(odds, abs=1e-4)
     # --null_score_diff_threshold overrides the file; both kinds of answer

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 import run_pretraining
 from bert.data.records import records
-from bert.training import logs, loop, optimization, steps
+from bert.training import logs, optimization
+from bert.training.run import Run
 from bert.training.saver import Saver
 from tests.helpers import killed_runs, small, tiny, training_loop
 from tests.helpers.pretraining_files import write_records
@@ -87,7 +88,7 @@ def in_phases(folder):
 @pytest.fixture(scope="module")
 def interrupted_evaluation():
     """The first evaluation of step 10 meets a SIGTERM."""
-    evaluate, seen = loop.Trainer.evaluate, []
+    evaluate, seen = Run.means, []
 
     def interrupted(self, batches):
         step = self.steps.optimizer.step
@@ -114,7 +115,7 @@ def test_a_run_in_phases_is_stopped_in_both(
         "stopped at step 1 of 19, which is saved: the time of --train_fo"
         in (err)
     )
-    monkeypatch.setattr(loop.Trainer, "evaluate", interrupted_evaluation)
+    monkeypatch.setattr(Run, "means", interrupted_evaluation)
     err = pretrain(stopped, 75, **flags)
     assert "stopped at step 10 of 19, which is saved: SIGTERM; the same" in err
     assert "step 10 held out" not in err
@@ -160,30 +161,30 @@ def test_a_dropped_part_of_the_state_is_detected(tmp_path):
     rows = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     dataset = tf.data.Dataset.from_tensor_slices(rows).repeat()
 
-    def plan(steps, skip=0):
-        return training_loop.schedule(
-            lambda: dataset.skip(optimizer.step - skip), num_train_steps=steps
+    def plan(last, skip=0):
+        return training_loop.phase(
+            lambda step: dataset.skip(step - skip), last, tiny.ROWS
         )
 
     def end(change=lambda: None, skip=0, made=made):
         """Bits of weights and slots at step 6, resumed from step 3."""
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         shutil.copytree(tmp_path / "start", folder)
-        run = training_loop.make_trainer(made, folder)
-        run.resume(will_train=True)
+        run = training_loop.make_run(made, folder)
+        run.resume()
         change()
-        run.train([plan(6, skip)])
+        run.fit([plan(6, skip)])
         return [value.numpy().tobytes() for value in run._variables.values()]
 
     def seeded(seed):
-        return steps.Steps(made.task, optimizer, made.strategy, seed)
+        return tiny.again(made, seed)
 
     def drop_slots():
         for slot in optimizer.adam_m + optimizer.adam_v:
             slot.assign(slot * 0)
 
     (tmp_path / "start").mkdir()
-    training_loop.make_trainer(made, tmp_path / "start").train([plan(3)])
+    training_loop.make_run(made, tmp_path / "start").fit([plan(3)])
     expected = end()
     assert end() == expected
     assert end(drop_slots) != expected

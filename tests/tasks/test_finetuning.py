@@ -9,21 +9,21 @@ import pytest
 
 from bert.common import flags, tensor_files
 from bert.data import batching, features
-from bert.data.records import example_files
+from bert.data.records.encoding import Feature
+from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
-from bert.tasks import (
-    finetuning_run,
-    run_folder,
-    settings,
-    training_run,
-)
+from bert.tasks import finetuning
+from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag.settings import Settings
+from bert.training.run import Run
+from bert.training.settings import Training
+from bert.training.task import Phase, Task
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
 
 ROWS, STEPS, CLASSES, RATE = 23, 5, 3, 0.01
 SCHEMA = dict.fromkeys(
-    (features.LABEL_IDS, features.IS_REAL_EXAMPLE), example_files.Feature()
+    (features.LABEL_IDS, features.IS_REAL_EXAMPLE), Feature()
 )
 
 
@@ -32,9 +32,9 @@ def build():
     return task_models.build_classifier(config, CLASSES)
 
 
-def make_run(folder, **named):
-    """A run of the classifier, as a script makes it."""
-    everything = flags.replace(
+def make_run(folder, examples=None, **named):
+    """A run of the classifier, as a script makes it, and its settings."""
+    settings = flags.replace(
         Settings(),
         output_dir=str(folder),
         train_batch_size=4,
@@ -46,42 +46,36 @@ def make_run(folder, **named):
         log_steps=1,
         **named,
     )
-    config = small.config(num_hidden_layers=1)
-    return finetuning_run.FineTuningRun(
-        everything,
-        run_folder.RunFolder(str(folder), str(folder), config, None),
-        None,
-        training_run.TrainingTask(
-            build,
-            (task_losses.LABELS,),
-            task_losses.label_weights,
-            task_losses.class_sums,
-        ),
-        ROWS,
+    shared = settings.finetuning
+    task = Task(
+        "tiny",
+        build,
+        (task_losses.LABELS,),
+        task_losses.label_weights,
+        task_losses.class_sums,
+        finetuning.schedule(shared, ROWS),
+        examples=examples,
     )
+    config = small.config(num_hidden_layers=1)
+    opened = RunFolder(str(folder), str(folder), config, None)
+    return finetuning.open_run(settings, None, opened, task), shared
 
 
 @pytest.mark.parametrize(
     ("log_steps", "last", "expected"),
-    [(None, 0, 1), (None, 47, 1), (None, 1000, 20), (None, 9999, 100)]
+    [(None, 1, 1), (None, 47, 1), (None, 1000, 20), (None, 9999, 100)]
     + [(7, 47, 7)],
 )
 def test_the_interval_of_the_curves_follows_the_run(log_steps, last, expected):
-    run = types.SimpleNamespace(
-        _training=settings.Training(log_steps=log_steps),
-        _task=types.SimpleNamespace(num_train_steps=last),
-        _learning_rate=None,
-    )
-    schedule = training_run.TrainingRun.schedule(
-        run, None, 4, last, eval_steps=0
-    )
-    assert schedule.log_steps == expected
+    settings = Training(log_steps=log_steps, save_checkpoints_steps=10_000)
+    run = types.SimpleNamespace(settings=settings, step=0)
+    phase = Phase(last, 4, None)
+    stop = Run._next_stop(run, phase, last, eval_steps=0)
+    assert stop == min(expected, last)
 
 
 def train(folder):
     """Trains as a script does; returns the number of the first batch."""
-    tuning = make_run(folder, do_train=True)
-    tuning.start()
     rng = np.random.default_rng(3)
     rows = [
         {
@@ -100,36 +94,38 @@ def train(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "training_batches", batches)
-        tuning.train(example_files.Examples(rows, SCHEMA))
+        run, shared = make_run(folder, Examples(rows, SCHEMA), do_train=True)
+        run.fit([finetuning.phase(shared, run.task)])
     return first[0]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def trained(tmp_path_factory):
     """A run that was never interrupted, its folder and its first batch."""
     folder = tmp_path_factory.mktemp("finetuning")
     return folder, train(folder)
 
 
-def test_the_best_checkpoint_does_not_replace_the_given_weights(run, tmp_path):
+def test_the_best_checkpoint_does_not_replace_the_given_weights(
+    trained, tmp_path
+):
     """A folder may have no checkpoint but the best, as after a kill."""
-    folder, _ = run
+    folder, _ = trained
     best = tmp_path / "best"
     best.mkdir()
     for path in folder.glob("model.ckpt-2.*"):
         shutil.copy(path, best)
     other = str(folder / "model.ckpt-4")
-    tuning = make_run(tmp_path, init_checkpoint=other)
-    tuning.start()
-    tuning.restore_best()
-    assert tuning.weights_step == 0
+    run, _ = make_run(tmp_path, init_checkpoint=other)
+    run.restore_best()
+    assert run.weights_step == 0
     read = tensor_files.read(other)
-    for name, value in tuning.weights().items():
+    for name, value in run.weights().items():
         np.testing.assert_array_equal(value, read[name])
 
 
-def test_the_rate_warms_up_and_falls(run):
-    folder, _ = run
+def test_the_rate_warms_up_and_falls(trained):
+    folder, _ = trained
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     rates = [json.loads(line)["learning_rate"] for line in lines]
     expected = [0, RATE / 2, *(RATE * (1 - i / STEPS) for i in range(2, STEPS))]
@@ -143,9 +139,9 @@ def test_the_rate_warms_up_and_falls(run):
         assert (first[name] != second[name]).any(), name
 
 
-def test_a_run_resumes_with_the_next_batch(run):
+def test_a_run_resumes_with_the_next_batch(trained):
     """To the same bits, when it was killed after its second checkpoint."""
-    folder, first = run
+    folder, first = trained
     before = killed_runs.losses(folder), killed_runs.digest(folder, STEPS)
     for step in range(3, STEPS + 1):
         for path in folder.glob(f"model.ckpt-{step}.*"):

@@ -11,7 +11,7 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.tasks import run_folder, training_run
+from bert.tasks import run_folder, start
 from bert.tasks.classification.settings import Settings as TaskSettings
 from bert.tasks.features import settings as features_settings
 from bert.tasks.pretraining.settings import Settings
@@ -31,7 +31,7 @@ BEFORE = {
 def warning(capsys, **changed):
     now = {**flags.as_dict(TaskSettings()), **BEFORE, **changed}
     decisive = flags.as_dict(TaskSettings(), "resume")
-    training_run.warn_of_changes(BEFORE, now, decisive)
+    start.warn_of_changes(BEFORE, now, decisive)
     return capsys.readouterr().err
 
 

@@ -12,19 +12,20 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import encoding
 from bert.modeling import checkpoints, layer_decay, task_models
-from bert.tasks import finetuning, settings
-from bert.tasks.pretraining import run as pretraining_run
+from bert.tasks import finetuning_checks
+from bert.tasks.pretraining import task as pretraining
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.run_folder import RunFolder
+from bert.training.settings import Training
 from tests.helpers import classifier_files, pretraining_files, small
 from tests.helpers.small import L, P, S
 
 
 @pytest.mark.parametrize("text", ["7", "0:3", "5:4", "a:b", "1:2,3:4", "-1:2"])
 def test_steps_to_profile_are_a_range(text):
-    assert settings.Training(profile_steps="1:20").steps_to_profile == (1, 20)
+    assert Training(profile_steps="1:20").steps_to_profile == (1, 20)
     with pytest.raises(UserError, match="expected first:last") as caught:
-        _ = settings.Training(profile_steps=text).steps_to_profile
+        _ = Training(profile_steps=text).steps_to_profile
     assert f"--profile_steps: {text!r}" in str(caught.value)
 
 
@@ -161,8 +162,9 @@ def test_fine_tuning_rejects(classify, tmp_path, named, message):
     ],
 )
 def test_only_batches_that_are_computed_must_divide_over_the_devices(
-    folder, tmp_path, words, train, held_out, refused
+    folder, tmp_path, monkeypatch, words, train, held_out, refused
 ):
+    monkeypatch.setattr(pretraining.start, "load", lambda *_: None)
     named = {
         "input_file": folder / "train.tfrecord",
         "bert_config_file": folder / "config.json",
@@ -180,12 +182,13 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
     given = flags.parse([*argv, *words], run_pretraining.Settings, "")
     given.check()
     inputs = Inputs.open(given)
-    run = RunFolder(given.training.output_dir, "", inputs.config, None)
+    path = given.training.output_dir
+    run = RunFolder(path, path, inputs.config, None)
     if refused is None:
-        pretraining_run.Pretraining(given, run, inputs)
+        pretraining.open_run(given, run, inputs)
         return
     with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
-        pretraining_run.Pretraining(given, run, inputs)
+        pretraining.open_run(given, run, inputs)
 
 
 def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
@@ -198,7 +201,7 @@ def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
 
     def check(word):
         given = flags.parse([*argv, word], run_classifier.Settings, "")
-        finetuning.check(given.tuning)
+        finetuning_checks.check(given.finetuning)
 
     check("--do_eval")
     with pytest.raises(UserError, match="--gradient_accumulation_steps=3"):

@@ -8,23 +8,13 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.common.progress import quantity
-from bert.training import guard, loop
+from bert.training import guard
 from tests.helpers import tiny
-from tests.helpers.training_loop import make_trainer
+from tests.helpers.training_loop import make_run, phase
 
 
 def train(made, folder, *poisons, **changed):
     """Trains on one batch a step, in calls of all steps."""
-    plan = {
-        "num_train_steps": len(poisons),
-        "log_steps": 1,
-        "save_steps": 100,
-        "eval_steps": 0,
-        "iterations_per_loop": 100,
-        "batch_size": tiny.ROWS,
-        "learning_rate": lambda step: tf.constant(0.0),
-        **changed,
-    }
     data = tf.data.Dataset.from_generator(
         lambda: iter([tiny.batch(i, x) for i, x in enumerate(poisons)]),
         output_signature={
@@ -32,8 +22,8 @@ def train(made, folder, *poisons, **changed):
             for name, x in tiny.batch(0).items()
         },
     )
-    schedule = loop.Schedule(lambda: data, **plan)
-    make_trainer(made, folder).train([schedule])
+    plan = phase(lambda step: data, len(poisons), tiny.ROWS, **changed)
+    make_run(made, folder, save_checkpoints_steps=100).fit([plan])
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
@@ -77,22 +67,22 @@ def test_bad_steps_are_counted_over_an_interruption():
 
 
 def test_a_spike_is_a_loss_above_six_deviations():
-    watch = guard.Spikes()
+    watch = guard.Guard(None)
     rng = np.random.default_rng(7)
     losses = rng.normal(5.0, 0.1, guard.WINDOW).tolist()
-    assert [watch.add(loss) for loss in losses] == [None] * guard.WINDOW
+    assert [watch.limit_of(loss) for loss in losses] == [None] * guard.WINDOW
     mean, deviation = np.mean(losses), np.std(losses)
     below = mean + 5.9 * deviation
-    assert watch.add(below) is None
+    assert watch.limit_of(below) is None
     window = [*losses[1:], below]
     expected = np.mean(window) + 6 * np.std(window)
-    assert watch.add(9.0) == pytest.approx(expected)
+    assert watch.limit_of(9.0) == pytest.approx(expected)
 
 
 def test_the_first_steps_of_a_run_are_no_spikes():
-    watch = guard.Spikes()
-    assert watch.add(1.0) is None
-    assert watch.add(1e9) is None
+    watch = guard.Guard(None)
+    assert watch.limit_of(1.0) is None
+    assert watch.limit_of(1e9) is None
 
 
 def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
@@ -107,7 +97,7 @@ def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
 
 def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
-    first, second = (make_trainer(tiny.make_steps(), "") for _ in range(2))
+    first, second = (make_run(tiny.make_steps(), "") for _ in range(2))
     first._guard.check(0, np.repeat(row, guard.WINDOW, 0), str)
     second._load_state_dict(json.loads(json.dumps(first._state_dict())))
     row[0, 0] = 10.0

@@ -26,7 +26,7 @@ def test_steps_ask_for_the_sums_of_their_measures():
     made = tiny.make_steps()
     assert made.sum_names == ("error_loss", "error_weight", "tokens")
     batch = tiny.batch(3)
-    sums = tiny.squared_error(batch, made.task.model({"x": batch["x"]}))
+    sums = tiny.squared_error(batch, made.model({"x": batch["x"]}))
     batch = {name: tf.constant(x) for name, x in batch.items()}
     found = made.evaluate(batch).numpy()[:2]
     np.testing.assert_allclose(

@@ -12,16 +12,15 @@ from tensorflow.python.framework import config
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, losses
 from bert.modeling.models import build_pretraining_model
-from bert.training import logs, loop
+from bert.training import logs, run
 from bert.training.saver import Saver
 from tests.helpers import small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
 from tests.helpers.training_loop import (
     STEPS,
     batches,
+    make_run,
     make_steps,
-    make_trainer,
-    schedule,
     train,
 )
 
@@ -36,7 +35,7 @@ def mirrored(replicas):
 
 
 def weights(made):
-    named = checkpoints.model_variables(made.task.model)
+    named = checkpoints.model_variables(made.model)
     return {name: variable.numpy() for name, variable in named.items()}
 
 
@@ -59,7 +58,7 @@ def one_device(tmp_path_factory):
 def test_the_first_loss_is_the_models(one_device):
     made = make_steps()
     batch = next(iter(batches()))
-    model = made.task.model
+    model = made.model
     outputs = model({name: batch[name] for name in model.input})
     sums = losses.pretraining_sums(batch, outputs)
     expected = sum(
@@ -123,7 +122,7 @@ def test_reports_hold_each_objective_apart(one_device):
     for line in lines:
         both = line["masked_lm_loss"] + line["next_sentence_loss"]
         assert line["loss"] == pytest.approx(both)
-        expected = schedule(None).learning_rate(line["step"] - 1)
+        expected = one_device[0].task.learning_rate(line["step"] - 1)
         assert line["learning_rate"] == pytest.approx(float(expected))
 
 
@@ -138,7 +137,7 @@ def test_mirrored_equals_one_device(tmp_path, one_device):
 def test_grouping_changes_no_bit(tmp_path):
     """Neither of the weights nor of the reports."""
     made = make_steps(hidden_dropout_prob=0.1)
-    state = [*made.task.model.variables, *made.optimizer.variables]
+    state = [*made.model.variables, *made.optimizer.variables]
     first, ends, reports = [x.numpy() for x in state], [], []
     for size in (1, 3, 100):
         for variable, value in zip(state, first, strict=True):
@@ -187,7 +186,14 @@ def test_saving_and_evaluating_come_when_they_should(tmp_path, one_device):
         evaluated.append(made.optimizer.step)
         return {"score": 0.5}
 
-    train(made, tmp_path, evaluate, save_steps=3, eval_steps=2, log_steps=5)
+    train(
+        made,
+        tmp_path,
+        evaluate,
+        save_checkpoints_steps=3,
+        eval_steps=2,
+        log_steps=5,
+    )
     assert Saver(str(tmp_path)).steps() == [3, 6, 7]
     assert evaluated == [2, 4, 6, 7]
 
@@ -213,7 +219,7 @@ def test_evaluation_counts_every_row_once(replicas, use_xla):
     ]
     rows[-1]["is_real_example"][1:] = 0
     rows[-1]["masked_lm_weights"][1:] = 0
-    result = make_trainer(made, "none").evaluate(
+    result = make_run(made, "none").means(
         [{n: tf.constant(x) for n, x in row.items()} for row in rows]
     )
     merged = {
@@ -222,7 +228,7 @@ def test_evaluation_counts_every_row_once(replicas, use_xla):
         )
         for name in rows[0]
     }
-    model = made.task.model
+    model = made.model
     outputs = model({name: merged[name] for name in model.input})
     sums = losses.pretraining_sums(merged, outputs)
     assert set(result) == {
@@ -252,7 +258,7 @@ def test_batches_are_made_ahead_under_determinism():
         lambda number: tf.numpy_function(make, [number], number.dtype)
     )
     tf.config.experimental.enable_op_determinism()
-    iterator = loop._iterate(numbers.prefetch(3))
+    iterator = run._iterate(numbers.prefetch(3))
     assert config.is_op_determinism_enabled()
     assert next(iterator) == 0
     assert fourth.wait(60)

@@ -5,6 +5,8 @@ import types
 import tensorflow as tf
 
 from bert.training import plan
+from bert.training.run import Run
+from bert.training.task import Phase
 
 DEVICES, MB = 2, 10**6
 SECONDS = {7: 2.0, 11: 5.0}  # of a step, by the length of its sequences
@@ -30,29 +32,27 @@ def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
         clock[0] += SECONDS[length] if is_compiled else 100.0
         return optimizer.iterations.assign_add(count)
 
-    def schedule(length, batch_size, last):
-        def batches():
-            begun.append(optimizer.step)
+    def phase(length, batch_size, last):
+        def batches(run):
+            begun.append(run.step)
             ids = tf.zeros([batch_size, length])
             return tf.data.Dataset.from_tensors({"ids": ids}).repeat()
 
-        return types.SimpleNamespace(
-            batches=batches, batch_size=batch_size, num_train_steps=last
-        )
+        return Phase(last, batch_size, batches)
 
     steps = types.SimpleNamespace(
         train=train,
         optimizer=optimizer,
         strategy=types.SimpleNamespace(num_replicas_in_sync=DEVICES),
-        task=types.SimpleNamespace(
-            model=types.SimpleNamespace(trainable_variables=[tf.zeros([3, 5])])
-        ),
+        model=types.SimpleNamespace(trainable_variables=[tf.zeros([3, 5])]),
     )
     monkeypatch.setattr(plan.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(plan, "_memory", lambda: 300 * MB)
     # Two examples more on each device take 40 MB.
     monkeypatch.setattr(plan, "_peak", lambda _, __, n: (60 + 40 * n) * MB)
-    plan.report(steps, [schedule(7, 4, 90), schedule(11, 4, 100)])
+    run = Run.__new__(Run)
+    run.steps = steps
+    plan.report(run, [phase(7, 4, 90), phase(11, 4, 100)])
     memory = "batch of 4: 100.0 MB of 300.0 MB on each device, 10.0 MB for an "
     memory += "example more; about 24 fit"
     assert capsys.readouterr().out.splitlines() == [

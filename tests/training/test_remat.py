@@ -35,15 +35,20 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
             model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(0.001)
         optimizer.build(model.trainable_variables)
-    task = steps.StepTask(
+    made = steps.Steps(
         model,
-        losses.OBJECTIVES,
-        losses.pretraining_weights,
-        losses.pretraining_sums,
+        tiny.task_of(
+            losses.OBJECTIVES,
+            losses.pretraining_weights,
+            losses.pretraining_sums,
+        ),
+        optimizer,
+        strategy,
+        3,
         fused_ops.step_scope(config, remat),
         losses.batch_tokens,
+        accumulation_steps=parts,
     )
-    made = steps.Steps(task, optimizer, strategy, 3, False, parts)
     batches = [batch(seed) for seed in range(2)]
     stacked = {
         name: np.stack([b[name] for b in batches]) for name in batches[0]

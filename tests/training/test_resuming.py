@@ -1,5 +1,6 @@
 """Runs that go back to an earlier checkpoint."""
 
+import dataclasses
 import json
 
 import pytest
@@ -9,47 +10,40 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 from bert.common.errors import UserError
-from bert.training import logs, loop
+from bert.training import logs
 from bert.training.saver import Saver
 from tests.helpers import tiny
-from tests.helpers.training_loop import make_trainer
+from tests.helpers.training_loop import make_run, phase
 
 
-class Run:
+class Trial:
     """A run of the tiny network, with given scores as evaluations."""
 
-    def __init__(self, folder, last, scores, patience=0):
+    def __init__(self, folder, last, scores, patience=0, do_train=True):
         self.folder, self._last = str(folder), last
-        self._scores, self._patience = scores, patience
-        self.trainer = make_trainer(tiny.make_steps(), folder)
-        self.best = self.trainer.best
-
-    def plan(self):
-        return loop.Schedule(
-            self._batches,
-            num_train_steps=self._last,
-            log_steps=1,
-            save_steps=3,
+        self.run = make_run(
+            tiny.make_steps(),
+            folder,
+            {"validate": lambda run: {"score": scores[run.step]}},
+            do_train=do_train,
+            save_checkpoints_steps=3,
             eval_steps=2,
             iterations_per_loop=1,
-            batch_size=tiny.ROWS,
-            learning_rate=lambda step: tf.constant(0.0),
+            early_stopping_patience=patience,
         )
+        self.best = self.run.best
+
+    def plan(self):
+        return phase(self._batches, self._last, tiny.ROWS)
 
     def train(self):
         """Trains; returns the state of the best weights."""
-        self.trainer.resume(will_train=True)
-        evaluation = loop.Validation(
-            lambda: {"score": self._scores[self.trainer.step]},
-            "score",
-            patience=self._patience,
-        )
-        self.trainer.train([self.plan()], evaluation)
-        return self.trainer._state_dict()["held_out"]["best"]
+        self.run.resume()
+        self.run.fit([self.plan()])
+        return self.run._state_dict()["held_out"]["best"]
 
-    def _batches(self):
-        data = tf.data.Dataset.from_tensors(tiny.batch(self.trainer.step))
-        return data.repeat()
+    def _batches(self, step):
+        return tf.data.Dataset.from_tensors(tiny.batch(step)).repeat()
 
 
 def go_back(folder, step):
@@ -70,9 +64,9 @@ SCORES = {2: 0.3, 4: 0.5, 6: 0.6, 7: 0.9}
 
 
 def test_the_best_of_an_abandoned_branch_does_not_win(tmp_path):
-    assert Run(tmp_path, 7, SCORES).train()["value"] == (0.9).hex()
+    assert Trial(tmp_path, 7, SCORES).train()["value"] == (0.9).hex()
     go_back(tmp_path, 3)
-    other = Run(tmp_path, 7, {4: 0.2, 6: 0.4, 7: 0.1})
+    other = Trial(tmp_path, 7, {4: 0.2, 6: 0.4, 7: 0.1})
     found = other.train()
     assert found == {"value": (0.4).hex(), "waited": 1}
     assert other.best.steps() == [6]
@@ -81,28 +75,28 @@ def test_the_best_of_an_abandoned_branch_does_not_win(tmp_path):
 
 def test_the_best_weights_of_before_are_kept(tmp_path):
     """They are those of the branch that the run is still on."""
-    Run(tmp_path, 7, {2: 0.8, 4: 0.5, 6: 0.6, 7: 0.1}).train()
+    Trial(tmp_path, 7, {2: 0.8, 4: 0.5, 6: 0.6, 7: 0.1}).train()
     go_back(tmp_path, 3)
-    other = Run(tmp_path, 7, {4: 0.7, 6: 0.7, 7: 0.7})
+    other = Trial(tmp_path, 7, {4: 0.7, 6: 0.7, 7: 0.7})
     assert other.train() == {"value": (0.8).hex(), "waited": 3}
     assert other.best.steps() == [2]
 
 
 def test_patience_starts_anew_without_best_weights(tmp_path):
-    Run(tmp_path, 7, SCORES).train()
+    Trial(tmp_path, 7, SCORES).train()
     go_back(tmp_path, 3)
-    other = Run(tmp_path, 7, {4: 0.2, 6: 0.1, 7: 0.1}, patience=1)
+    other = Trial(tmp_path, 7, {4: 0.2, 6: 0.1, 7: 0.1}, patience=1)
     assert other.train() == {"value": (0.2).hex(), "waited": 1}
-    assert other.trainer.step == 6
+    assert other.run.step == 6
 
 
 @pytest.mark.parametrize("back", [0, 3])
 def test_curves_end_where_the_run_goes_back_to(tmp_path, back):
     """For TensorBoard, of training and of evaluation, and as lines."""
-    Run(tmp_path, 7, SCORES).train()
+    Trial(tmp_path, 7, SCORES).train()
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5, 6, 7]
     go_back(tmp_path, back)
-    Run(tmp_path, 5, SCORES | {5: 0.2}).train()
+    Trial(tmp_path, 5, SCORES | {5: 0.2}).train()
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
     assert curve(tmp_path / "eval", "score") == [2, 4, 5]
     with open(tmp_path / logs.METRICS, encoding="utf-8") as file:
@@ -112,7 +106,7 @@ def test_curves_end_where_the_run_goes_back_to(tmp_path, back):
 
 
 def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
-    Run(tmp_path, 7, SCORES).train()
+    Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     path.write_bytes(path.read_bytes()[:-3])  # inside step 7
     logs.TrainingLog(str(tmp_path), 5)
@@ -120,7 +114,7 @@ def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
 
 
 def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
-    Run(tmp_path, 7, SCORES).train()
+    Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     before = path.stat()
     logs.TrainingLog(str(tmp_path), 7)
@@ -132,50 +126,51 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
 
 
 def test_resuming_without_training_removes_nothing(tmp_path):
-    Run(tmp_path, 7, SCORES).train()
+    Trial(tmp_path, 7, SCORES).train()
     go_back(tmp_path, 3)
-    other = Run(tmp_path, 7, SCORES)
-    other.trainer.resume(will_train=False)
-    assert other.trainer.step == 3
+    other = Trial(tmp_path, 7, SCORES, do_train=False)
+    other.run.resume()
+    assert other.run.step == 3
     assert other.best.steps() == [7]
 
 
 def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
-    Run(tmp_path, 4, SCORES).train()
-    other = Run(tmp_path, 5, SCORES)
-    other.trainer.resume(will_train=True)
-    other.trainer.train([other.plan()])
-    last = Run(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
+    Trial(tmp_path, 4, SCORES).train()
+    other = Trial(tmp_path, 5, SCORES)
+    other.run.task = dataclasses.replace(other.run.task, validate=None)
+    other.run.resume()
+    other.run.fit([other.plan()])
+    last = Trial(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
     assert last.train()["value"] == (0.5).hex()
     assert last.best.steps() == [4]
 
 
 def test_an_export_that_was_killed_does_not_stop_the_run(tmp_path):
-    Run(tmp_path, 4, SCORES).train()
+    Trial(tmp_path, 4, SCORES).train()
     (tmp_path / "export.partial" / "assets").mkdir(parents=True)
     (tmp_path / "metrics.jsonl.partial").touch()
-    Run(tmp_path, 6, SCORES).train()
+    Trial(tmp_path, 6, SCORES).train()
     assert (tmp_path / "export.partial").is_dir()
     assert not (tmp_path / "metrics.jsonl.partial").exists()
 
 
 def test_moments_are_needed_only_to_train(tmp_path):
-    run = Run(tmp_path, 3, SCORES | {3: 0.4})
-    variables = run.trainer._variables
+    run = Trial(tmp_path, 3, SCORES | {3: 0.4})
+    variables = run.run._variables
     name = next(x for x in variables if x.endswith("/adam_m"))
     del variables[name]  # as of a layer that is frozen
     run.train()
-    other = Run(tmp_path, 7, SCORES)
-    other.trainer.resume(will_train=False)
-    assert other.trainer.step == 3
+    other = Trial(tmp_path, 7, SCORES, do_train=False)
+    other.run.resume()
+    assert other.run.step == 3
     with pytest.raises(UserError, match=f"{name}.*or the flags of this run"):
-        other.trainer.resume(will_train=True)
+        Trial(tmp_path, 7, SCORES).run.resume()
 
 
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     """After the call of steps in which it occurs, with its message."""
-    run = Run(tmp_path, 7, SCORES)
-    checkpoints, steps = run.trainer._saver, run.trainer.steps
+    run = Trial(tmp_path, 7, SCORES)
+    checkpoints, steps = run.run._saver, run.run.steps
     train, describe = steps.train, Saver._describe
 
     def fail(saver, *arguments):
@@ -184,7 +179,7 @@ def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
         describe(saver, *arguments)
 
     def take(*arguments):
-        if run.trainer.step == 3:  # whose checkpoint fails
+        if run.run.step == 3:  # whose checkpoint fails
             assert checkpoints._pending.exception(60) is not None
         return train(*arguments)
 
@@ -192,11 +187,11 @@ def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "train", take)
     with pytest.raises(UserError, match="cannot be written"):
         run.train()
-    assert run.trainer.step == 4
+    assert run.run.step == 4
 
 
 def test_the_best_weights_can_be_evaluated_as_a_run(tmp_path):
     """They have no moments and no state of a training."""
-    Run(tmp_path, 2, {2: 0.5}).train()
-    best = Run(tmp_path / "best", 2, {})
-    assert best.trainer.resume(will_train=False).step == 2
+    Trial(tmp_path, 2, {2: 0.5}).train()
+    best = Trial(tmp_path / "best", 2, {}, do_train=False)
+    assert best.run.resume().step == 2

@@ -303,7 +303,7 @@ def gate(monkeypatch):
 @pytest.mark.parametrize("use_xla", [False, True])
 def test_a_copy_is_written_while_training_goes_on(saver, gate, use_xla):
     made = tiny.make_steps(use_xla=use_xla)
-    variables = made.task.model.trainable_variables
+    variables = made.model.trainable_variables
     optimizer = made.optimizer
     held = [*variables, *optimizer.adam_m, *optimizer.adam_v]
     tiny.take(made, None)

@@ -1,6 +1,5 @@
 """A step's arithmetic: micro-batches, and numbers that are not finite."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -11,7 +10,7 @@ from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 from bert.common.errors import UserError
 from bert.modeling.dropout import Dropout
 from bert.modeling.models import build_pretraining_model
-from bert.training import distribution, steps
+from bert.training import distribution
 from tests.helpers import small, tiny
 
 
@@ -80,10 +79,9 @@ def keys_of_dropout(use_xla, count):
         return tiny.squared_error(batch, outputs) | keys
 
     made = tiny.make_steps()
-    task = dataclasses.replace(
-        made.task, batch_sums=sums, measures=("loss", *names)
+    made = tiny.again(
+        made, use_xla=use_xla, batch_sums=sums, measures=("loss", *names)
     )
-    made = steps.Steps(task, made.optimizer, made.strategy, 3, use_xla)
     data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
     rows = made.train(iter(data), tf.constant(count)).numpy()
     return rows[:, 1 : 1 + len(names)].reshape(count, len(layers), 2)
@@ -135,7 +133,7 @@ def test_steps_without_an_update_do_not_age_the_moments(rule):
 def test_a_poisoned_weight_changes_no_other():
     made = tiny.make_steps()
     tiny.take(made, None)
-    weight = made.task.model.trainable_variables[0]
+    weight = made.model.trainable_variables[0]
     weight.assign(np.full(weight.shape, np.nan, "f4"))
     before = tiny.bits(made)
     tiny.take(made, None)
@@ -180,7 +178,7 @@ def test_the_whole_step_is_one_program_of_each_gpu(as_gpus, replicas):
     ]
     assert len(programs) == replicas
     assert all(op.get_attr("_XlaMustCompile") for op in programs)
-    variables = 3 * len(made.task.model.trainable_variables)
+    variables = 3 * len(made.model.trainable_variables)
     outside = [op.type for op in body.get_operations()]
     assert outside.count("AssignVariableOp") == replicas  # number of the step
     assert not [name for name in outside if name.startswith("Collective")]
@@ -214,7 +212,6 @@ def lengths_of(lengths, seen):
         seen.append(batch["weight"].shape.as_list())
         return weigh(batch)
 
-    task = dataclasses.replace(made.task, batch_weights=watched)
     batch = tiny.batch(0)
     spec = {k: tf.TensorSpec(v.shape, v.dtype) for k, v in batch.items()}
     spec["weight"] = tf.TensorSpec([tiny.ROWS, None])
@@ -225,7 +222,7 @@ def lengths_of(lengths, seen):
         ),
         output_signature=spec,
     )
-    again = steps.Steps(task, made.optimizer, made.strategy, 3, use_xla=True)
+    again = tiny.again(made, use_xla=True, batch_weights=watched)
     return again, iter(data)
 
 

@@ -14,12 +14,14 @@ import pytest
 import tensorflow as tf
 
 from bert.data import batching, features
-from bert.data.records import example_files, reader
+from bert.data.records import reader
+from bert.data.records.encoding import Feature
+from bert.data.records.examples import Examples
 from bert.modeling import fused_ops, losses, models, task_losses, task_models
 from bert.tasks.classification import examples
 from bert.tasks.squad import windows
 from bert.training import optimization, steps
-from tests.helpers import small
+from tests.helpers import small, tiny
 
 pytestmark = pytest.mark.slow
 ROWS, REPLICAS, CHOICES = 16, 8, 3
@@ -53,15 +55,18 @@ def pretraining(packed, remat=False):
     schema = features.pretraining_schema(small.S, small.P)
     if packed:
         schema = features.packed_schema(small.S, small.P, 2)
-    task = steps.StepTask(
-        model,
+    task = tiny.task_of(
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        fused_ops.step_scope(CONFIG, remat, compiled=True),
-        losses.batch_tokens,
     )
-    return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
+    scope = fused_ops.step_scope(CONFIG, remat, compiled=True)
+    return (
+        model,
+        task,
+        scope,
+        reader.training_batches(["none"], 1, schema, ROWS, 3, 0),
+    )
 
 
 def of(kind, names=("a", "b", "c", "d", "e")):
@@ -70,12 +75,12 @@ def of(kind, names=("a", "b", "c", "d", "e")):
 
 CLASSES = of("classes")
 NER = {
-    features.LABEL_IDS: example_files.Feature(sequence=True),
-    features.LABEL_WEIGHTS: example_files.Feature("float32", sequence=True),
+    features.LABEL_IDS: Feature(sequence=True),
+    features.LABEL_WEIGHTS: Feature("float32", sequence=True),
 }
 SWAG = {
-    features.LABEL_IDS: example_files.Feature(),
-    features.CHOICE_WEIGHTS: example_files.Feature("float32", size=CHOICES),
+    features.LABEL_IDS: Feature(),
+    features.CHOICE_WEIGHTS: Feature("float32", size=CHOICES),
 }
 # Schema, network, objective, weights and sums of each fine-tuning task.
 FINE_TUNING = {
@@ -140,23 +145,17 @@ def fine_tuning_batches(name, lengths, sizes=(1,) * ROWS):
             for key in ("input_ids", "segment_ids")
         }
 
-    rows = example_files.Examples(map(example, sizes), schema, choices)
+    rows = Examples(map(example, sizes), schema, choices)
     return batching.training_batches(rows, lengths, ROWS, 3, 0)
 
 
 def fine_tuning(name):
     """A fine-tuning task and its batches."""
     _, build, objective, weights, sums = FINE_TUNING[name]
-    task = steps.StepTask(
-        build(),
-        (objective,),
-        weights,
-        sums,
-        fused_ops.step_scope(CONFIG, False, compiled=True),
-        losses.batch_tokens,
-        ("loss",) if name == "regression" else ("loss", "accuracy"),
-    )
-    return task, fine_tuning_batches(name, [small.S])
+    measures = ("loss",) if name == "regression" else ("loss", "accuracy")
+    task = tiny.task_of((objective,), weights, sums, measures=measures)
+    scope = fused_ops.step_scope(CONFIG, False, compiled=True)
+    return build(), task, scope, fine_tuning_batches(name, [small.S])
 
 
 CASES = {
@@ -172,15 +171,18 @@ def whole_step(monkeypatch):
     """Makes a step: forward, backward, dropout, clipping and update."""
 
     def make(name, accumulation_steps=1):
-        task, dataset = CASES[name]()
+        model, task, scope, dataset = CASES[name]()
         rate = optimization.WarmupLinearDecay(0.01, 7, 2)
         optimizer = optimization.AdamWeightDecay(rate)
-        optimizer.build(task.model.trainable_variables)
+        optimizer.build(model.trainable_variables)
         taken = steps.Steps(
+            model,
             task,
             optimizer,
             tf.distribute.get_strategy(),
-            seed=3,
+            3,
+            scope,
+            losses.batch_tokens,
             accumulation_steps=accumulation_steps,
         )
 

@@ -1,40 +1,44 @@
 """Best weights of a run, and early stopping."""
 
+import dataclasses
+
 import pytest
 
-from bert.training import loop
 from bert.training.logs import TrainingLog
 from bert.training.preemption import Preemption
 from tests.helpers import tiny
-from tests.helpers.training_loop import make_trainer
+from tests.helpers.training_loop import make_run
 
 VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes a `Trainer`, and `add`, which evaluates a step with a value."""
+    """Makes a `Run`, and `add`, which evaluates a step with a value."""
 
     def make(is_loss, patience=0):
-        trainer, preemption = (
-            make_trainer(tiny.make_steps(), tmp_path),
-            Preemption(),
+        run = make_run(
+            tiny.make_steps(),
+            tmp_path,
+            {"metric": "m", "is_loss": is_loss},
+            early_stopping_patience=patience,
         )
-        trainer._settings, log = {"seed": 3}, TrainingLog(str(tmp_path), 0)
-        variable = trainer._named["v0"]
+        run.description, preemption = {"seed": 3}, Preemption()
+        run._log = TrainingLog(str(tmp_path), 0)
+        variable = run.named["v0"]
 
         def add(step, value):
             variable.assign(variable * 0 + step)
-            trainer.steps.optimizer.iterations.assign(step)
+            run.steps.optimizer.iterations.assign(step)
             metrics = {"m": value, "other": -step, "seed": step}
-            validation = loop.Validation(
-                lambda: metrics, "m", is_loss, patience
+            run.task = dataclasses.replace(
+                run.task, validate=lambda run: metrics
             )
-            trainer._validate(validation, log, preemption)
-            trainer.is_over = trainer._should_stop(validation, preemption)
-            return trainer.best.restore_latest()
+            run._validate(preemption)
+            run.is_over = run._is_over(preemption)
+            return run.best.restore_latest()
 
-        return trainer, add
+        return run, add
 
     return make
 

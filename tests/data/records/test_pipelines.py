@@ -3,7 +3,8 @@
 import numpy as np
 
 from bert.data import batching, features
-from bert.data.records import example_files, reader
+from bert.data.records import reader
+from bert.data.records.examples import Examples
 
 
 def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
@@ -14,7 +15,7 @@ def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
         features.INPUT_IDS: np.array([1, 2]),
         features.SEGMENT_IDS: np.array([0, 0]),
     }
-    examples = example_files.Examples([example] * 3, {})
+    examples = Examples([example] * 3, {})
     for batches in (
         reader.training_batches([str(path)], 5, schema, 2, seed=1, step=0),
         reader.evaluation_batches([str(path)], schema, 2, 1),

@@ -90,8 +90,8 @@ def test_files_of_several_parts_have_names(tmp_path):
     assert [p.name for p in data.of(DEV)] == ["", "mismatched"]
     assert [p.submission for p in data.of(TEST)] == ["MNLI-m"]
     matched, mismatched = data.of(DEV)
-    assert matched.file("eval", ".tf_record") == "eval.tf_record"
-    assert mismatched.file("eval", ".tf_record") == "eval_mismatched.tf_record"
+    assert matched.file("eval", ".tsv") == "eval.tsv"
+    assert mismatched.file("eval", ".tsv") == "eval_mismatched.tsv"
 
 
 def test_a_file_of_a_second_part_is_that_part(tmp_path):

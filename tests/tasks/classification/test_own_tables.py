@@ -8,8 +8,7 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification import inputs
-from bert.tasks.classification import run as classifier_run
+from bert.tasks.classification import inputs, task
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
@@ -80,20 +79,16 @@ def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
     labels = classification.Labels(names=("a", "b"))
-    task = classifier_run.Classification.__new__(classifier_run.Classification)
-    path = str(tmp_path)
-    task._folder = RunFolder(path, path, None, None)
-    task._settings = Settings()
-    task._tuning_settings = task._settings.tuning
-    task._logits = lambda *_: np.array([[1.0, 2.0], [3.0, 4.0]])
+    folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
+    logits = np.array([[1.0, 2.0], [3.0, 4.0]])
     for is_labelled, label, name in ((True, 0, "a"), (False, None, "")):
         rows = [
             classification.TextExample("0", "one", "", 1, 1),
             classification.TextExample("1", "two", "", label, 2),
         ]
         part = inputs.Part(TEST, "x.jsonl", rows)
-        task._data = inputs.Data(labels, ("accuracy",), (part,), False)
-        wrote = task.predict()
+        data = inputs.Data(labels, ("accuracy",), (part,), False)
+        wrote = task._write_predictions(Settings(), folder, data, part, logits)
         assert len(wrote) == 2 + is_labelled
         assert rows_of(tmp_path / "predictions.tsv") == [
             ["id", "predicted", "probability", "label", "a", "b", "text"],

@@ -7,8 +7,9 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import finetuning
-from bert.tasks.classification import inputs, run
+from bert.tasks import finetuning_checks
+from bert.tasks.classification import inputs, seeds
+from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import OwnTables, Settings
 from bert.tasks.run_folder import RunFolder
 from tests.helpers import small
@@ -40,44 +41,40 @@ def test_own_tables_have_several_names(name):
 
 def test_each_seed_has_its_folder_and_the_other_settings():
     settings = parse("--num_seeds=3", "--random_seed=17", "--max_seq_length=29")
-    found = run.settings_of_seeds(settings)
+    found = seeds.settings_of_seeds(settings)
     assert found == [
         flags.replace(
             settings, random_seed=seed, output_dir=f"runs/seed_{seed}"
         )
         for seed in (17, 18, 19)
     ]
-    assert found[2].tuning.max_seq_length == 29
+    assert found[2].finetuning.max_seq_length == 29
 
 
 def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
     now, seconds = [0.0], []
 
-    def train(tuning, task):
-        seconds.append(tuning.training.seconds)
+    def work(settings, *_):
+        seconds.append(settings.finetuning.training.seconds)
         now[0] += 40.0
-        return [], {"eval_accuracy": 0.5}
+        run = types.SimpleNamespace(weights_step=1)
+        return run, {"eval_accuracy": 0.5}
 
-    tuning = types.SimpleNamespace(weights_step=1)
-    task = types.SimpleNamespace(tuning=tuning, evaluated=None)
-    monkeypatch.setattr(run.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(run, "Classification", lambda *_: task)
-    monkeypatch.setattr(run.finetuning_run, "train_and_evaluate", train)
+    monkeypatch.setattr(seeds.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(seeds.finetuning, "work", work)
     settings = parse(
         "--num_seeds=3", "--train_for=1m", f"--output_dir={tmp_path}"
     )
     path = str(tmp_path)
     folder = RunFolder(path, path, small.config(), None)
-    data = types.SimpleNamespace(
-        metrics=("accuracy",), notes=(), describe=lambda: {}
-    )
-    run.run(settings, None, folder, data)
+    data = inputs.Data(Labels(names=("a", "b")), ("accuracy",), (), False)
+    seeds.work(settings, None, folder, data)
     assert seconds == [60.0, 20.0, 1.0]
 
 
 def test_the_best_seed_has_the_highest_score():
     scores = [{"eval_f1": 0.5}, {"eval_f1": 0.7}, {"eval_f1": 0.6}]
-    assert run.best_of(scores, "f1") == 1
+    assert seeds.best_of(scores, "f1") == 1
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,7 @@ def test_the_casing_is_that_of_the_model(
     settings = parse("--init_checkpoint", str(tmp_path), *words)
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):
-            finetuning.check(settings.tuning)
+            finetuning_checks.check(settings.finetuning)
         return
-    tokenizer = finetuning.check(settings.tuning).tokenizer
+    tokenizer = finetuning_checks.check(settings.finetuning).tokenizer
     assert (tokenizer.do_lower_case, tokenizer.strip_accents) == expected

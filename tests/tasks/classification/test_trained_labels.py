@@ -6,7 +6,7 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.tasks import finetuning
+from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
@@ -70,10 +70,11 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     (tmp_path / "run" / "model.ckpt-7.index").touch()
     argv = ["", *words.split(), f"--output_dir={tmp_path}/run"]
     settings = tasks_main.parse(argv, Settings, "")
-    assert settings.tuning.max_seq_length == length
+    settings = finetuning_checks.complete(settings)
+    assert settings.finetuning.max_seq_length == length
     new = flags.replace(settings, output_dir=str(tmp_path / "new"))
     start = flags.replace(new, init_checkpoint=f"{tmp_path}/run", do_train=True)
-    assert finetuning.recorded_length(start.tuning.training) is None
+    assert finetuning_checks.recorded_length(start.finetuning.training) is None
 
 
 def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):

@@ -10,8 +10,8 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import reader
 from bert.data.records.records import Records
-from bert.tasks.pretraining import run
-from bert.tasks.pretraining.inputs import Inputs, Phase
+from bert.tasks.pretraining import task
+from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.training import workers
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
@@ -27,7 +27,7 @@ def inputs(tmp_path):
         path = tmp_path / f"{name}.tfrecord"
         write_records(path, rows, listed=False)
         sets.append(Records([str(path)], [None], SCHEMA))
-    phases = [Phase(x, None, 2, 0, 1) for x in sets[:2]]
+    phases = [PhaseInputs(x, None, 2, 0, 1) for x in sets[:2]]
     return Inputs(small.config(), phases, sets[2])
 
 
@@ -45,7 +45,7 @@ def read(monkeypatch):
 
 
 def check(inputs, do_train=True, vocab_size=small.V):
-    return run.count_records(inputs, do_train, vocab_size, None)
+    return task.count_records(inputs, do_train, vocab_size, None)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def settings(vocab_file, threshold, **changed):
 
 def expected(settings, model, examples):
     """Answers, window by window."""
-    tokenizer = settings.tuning.text.tokenizer()
+    tokenizer = settings.finetuning.text.tokenizer()
     maker = squad_windows.WindowMaker(
         tokenizer,
         settings,
@@ -128,7 +128,7 @@ def compare(settings, network, examples):
     weights, run = network
     threshold = settings.null_score_diff_threshold
     source = types.SimpleNamespace(
-        config=config(), tokenizer=settings.tuning.text.tokenizer()
+        config=config(), tokenizer=settings.finetuning.text.tokenizer()
     )
     model = serving.QuestionAnswering(source, settings, threshold, weights)
     found = ask(model, examples)

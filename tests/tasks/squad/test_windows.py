@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.common import flags
-from bert.data.records import example_files
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.squad import windows
@@ -142,26 +141,6 @@ def test_prediction_records_have_character_offsets(tokenizer):
         "piece_limits": [0] * 7 + [4, 8, 13, 0],
         "token_is_max_context": [0] * 7 + [1, 1, 1, 0],
     }
-
-
-def test_records_fit_their_schemas(tokenizer, tmp_path):
-    example = SquadExample(
-        "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
-    )
-    maker = windows.WindowMaker(tokenizer, sizes(18, 4, 11))
-    for schema, records in (
-        (windows.TRAINING_SCHEMA, maker.training_records([example])),
-        (windows.PREDICTION_SCHEMA, maker.prediction_records([example])),
-    ):
-        records = list(records)
-        path = str(tmp_path / "x.tf_record")
-        assert example_files.write(path, records, schema, 18, {}) == 3
-        for written, read in zip(
-            records, example_files.read(path, schema, 18), strict=True
-        ):
-            assert written.keys() == read.keys()
-            for name, values in written.items():
-                np.testing.assert_array_equal(values, read[name], name)
 
 
 def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):

@@ -1,18 +1,18 @@
-"""Examples of a task on disk and in memory; batches of similar lengths."""
+"""Examples of a task in memory; batches of similar lengths."""
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from bert.common.errors import UserError
 from bert.data import batching
-from bert.data.records import example_files
+from bert.data.records import examples as examples_module
+from bert.data.records.encoding import Feature
+from bert.data.records.examples import Examples
 
 S, N, C = 11, 23, 3
 SCHEMA = {
-    "label_ids": example_files.Feature(),
-    "score": example_files.Feature("float32", size=2),
-    "tags": example_files.Feature(sequence=True),
+    "label_ids": Feature(),
+    "score": Feature("float32", size=2),
+    "tags": Feature(sequence=True),
 }
 
 
@@ -35,59 +35,8 @@ def make_examples(count=N, choices=1, seed=3):
     return examples
 
 
-def plain(example):
-    """Numbers as lists."""
-    return {
-        name: [getattr(x, "tolist", lambda x=x: x)() for x in value]
-        for name, value in example.items()
-    }
-
-
-def test_examples_are_read_as_they_were_written(tmp_path):
-    path, examples = str(tmp_path / "train.tf_record"), make_examples()
-    assert example_files.write(path, examples, SCHEMA, S, {"a": 1}) == N
-    found = example_files.read(path, SCHEMA, S)
-    assert [plain(example) for example in found] == [
-        plain(example) for example in examples
-    ]
-
-
-def test_a_record_is_padded_as_the_originals(tmp_path):
-    path = str(tmp_path / "train.tf_record")
-    example = {
-        "input_ids": [2, 7, 3],
-        "segment_ids": [0, 0, 1],
-        "label_ids": [1],
-    }
-    schema = {"label_ids": example_files.Feature()}
-    example_files.write(path, [example], schema, 5, {})
-    (record,) = tf.data.TFRecordDataset(path).as_numpy_iterator()
-    example = tf.train.Example.FromString(record).features.feature
-    found = {k: list(v.int64_list.value) for k, v in example.items()}
-    assert found == {
-        "input_ids": [2, 7, 3, 0, 0],
-        "input_mask": [1, 1, 1, 0, 0],
-        "segment_ids": [0, 0, 1, 0, 0],
-        "label_ids": [1],
-    }
-
-
-def test_a_file_is_current_only_with_its_settings_and_bytes(tmp_path):
-    path = str(tmp_path / "train.tf_record")
-    settings = {"max_seq_length": S, "files": ("a", "b")}
-    assert example_files.current_count(path, settings) is None
-    example_files.write(path, make_examples(), SCHEMA, S, settings)
-    assert example_files.current_count(path, settings) == N
-    assert example_files.current_count(path, {**settings, "x": 1}) is None
-    with open(path, "r+b") as file:
-        file.truncate(100)
-    assert example_files.current_count(path, settings) is None
-    with pytest.raises(UserError, match="train.tf_record: cannot be read"):
-        list(example_files.read(path, SCHEMA, S))
-
-
 def test_a_batch_is_padded_to_its_length():
-    examples = example_files.Examples(make_examples(), SCHEMA)
+    examples = Examples(make_examples(), SCHEMA)
     chosen = np.array([5, 2])
     batch = examples.batch(chosen, S)
     assert batch["label_ids"].tolist() == [5, 2]
@@ -103,7 +52,7 @@ def padded(values, length, kind):
 
 
 def test_blocks_of_examples_are_joined(monkeypatch):
-    monkeypatch.setattr(example_files, "_AT_ONCE", 5)
+    monkeypatch.setattr(examples_module, "_AT_ONCE", 5)
     rng = np.random.default_rng(7)
     examples = []
     for i in range(N):
@@ -121,7 +70,7 @@ def test_blocks_of_examples_are_joined(monkeypatch):
             }
         )
     chosen = rng.permutation(N)[:7]
-    batch = example_files.Examples(examples, SCHEMA).batch(chosen, S)
+    batch = Examples(examples, SCHEMA).batch(chosen, S)
     some = [examples[i] for i in chosen]
     for name in ("input_ids", "segment_ids", "tags"):
         expected = padded([x[name] for x in some], S, np.int32)
@@ -134,7 +83,7 @@ def test_blocks_of_examples_are_joined(monkeypatch):
 
 def test_workers_have_their_parts_of_each_batch():
     """Padded to the length of the whole batch."""
-    examples = example_files.Examples(make_examples(64), SCHEMA)
+    examples = Examples(make_examples(64), SCHEMA)
     lengths = [4, 8, S]
 
     def take(*share):
@@ -150,9 +99,7 @@ def test_workers_have_their_parts_of_each_batch():
 
 
 def test_choices_are_an_axis():
-    batch = example_files.Examples(make_examples(choices=C), SCHEMA, C).batch(
-        np.arange(2), S
-    )
+    batch = Examples(make_examples(choices=C), SCHEMA, C).batch(np.arange(2), S)
     assert batch["input_ids"].shape == (2, C, S)
     assert batch["input_mask"].shape == (2, C, S)
     assert batch["label_ids"].shape == (2,)
@@ -169,7 +116,7 @@ def labels(examples, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
 
 
 def test_a_report_lists_the_examples_of_the_batch_of_a_step():
-    examples = example_files.Examples(make_examples(), SCHEMA)
+    examples = Examples(make_examples(), SCHEMA)
     for step, chosen in enumerate(labels(examples, 4, 11), start=1):
         found = batching.report_examples(examples, 4, 5, step)
         assert found == f"examples {', '.join(map(str, chosen))}"
@@ -177,7 +124,7 @@ def test_a_report_lists_the_examples_of_the_batch_of_a_step():
 
 @pytest.mark.parametrize("batch_size", [1, 4, 23, 31])
 def test_an_epoch_has_every_example_once(batch_size):
-    examples = example_files.Examples(make_examples(), SCHEMA)
+    examples = Examples(make_examples(), SCHEMA)
     epochs = 3 * batch_size  # that end with a whole batch
     found = labels(examples, batch_size, N * 3)
     flat = [x for batch in found for x in batch]
@@ -192,7 +139,7 @@ def test_an_epoch_has_every_example_once(batch_size):
 
 @pytest.mark.parametrize("batch_size", [4, 31])
 def test_batches_are_a_function_of_seed_and_step(batch_size):
-    examples = example_files.Examples(make_examples(), SCHEMA)
+    examples = Examples(make_examples(), SCHEMA)
     every = labels(examples, batch_size, 17)
     for step in (1, 5, 6, 11):
         later = labels(examples, batch_size, 17 - step, step=step)
@@ -201,7 +148,7 @@ def test_batches_are_a_function_of_seed_and_step(batch_size):
 
 
 def test_batches_have_similar_lengths():
-    examples = example_files.Examples(make_examples(640), SCHEMA)
+    examples = Examples(make_examples(640), SCHEMA)
     batches = list(
         batching.training_batches(examples, [4, 8, S], 8, 1, 0)
         .take(64)
@@ -215,7 +162,7 @@ def test_batches_have_similar_lengths():
 
 
 def test_one_length_is_static():
-    examples = example_files.Examples(make_examples(), SCHEMA)
+    examples = Examples(make_examples(), SCHEMA)
     batches = batching.training_batches(examples, [S], 4, 1, 0)
     shapes = {k: tuple(v.shape) for k, v in batches.element_spec.items()}
     assert shapes["input_ids"] == shapes["input_mask"] == (4, S)

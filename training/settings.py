@@ -1,4 +1,4 @@
-"""Settings shared by several scripts; each field is a flag."""
+"""Settings of the scripts that train; each field is a flag."""
 
 import dataclasses
 import re
@@ -14,8 +14,6 @@ from bert.common.flags import (
     flag,
     group,
 )
-from bert.data.text.settings import Text
-from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training import cluster
 
 
@@ -38,12 +36,6 @@ class Model:
         "folder, or a name, such as hf://google-bert/bert-base-uncased.",
         path=True,
     )
-
-    def folder(self, text: Text, path: str | None = None) -> ModelFolder:
-        """Opens --init_checkpoint, or another model, with these flags."""
-        casing = text.casing.do_lower_case, text.casing.strip_accents
-        files = ModelFiles(self.bert_config_file, text.vocab_file, *casing)
-        return ModelFolder.open(path or self.init_checkpoint, files)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""Tokenized examples of a task, in memory and without padding.
+
+An example is a dict, name -> numbers: `input_ids` and `segment_ids` without
+padding, or a list of those for each choice; other features as in the schema.
+There is no `input_mask`: it follows from the lengths.
+"""
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+
+from bert.data import features
+from bert.data.records.encoding import Feature, Schema
+
+_AT_ONCE = 1024
+INPUTS = {name: Feature(sequence=True) for name in features.ENCODER_INPUTS}
+
+
+class Examples:
+    """Examples in memory, for batches in any order.
+
+    The values of all examples stand one after the other in one array for each
+    feature.
+
+    Args:
+        examples: examples (see above).
+        schema: features besides the encoder's inputs.
+        choices: number of sequences per example.
+
+    Attributes:
+        choices, schema: as above; the input mask follows from the lengths.
+        lengths: int32 [N], number of tokens of each example, or of its longest
+            choice.
+    """
+
+    def __init__(
+        self, examples: Iterable[dict], schema: Schema, choices: int = 1
+    ):
+        self.choices = choices
+        self.schema = {**INPUTS, **schema}
+        del self.schema[features.INPUT_MASK]
+        blocks = {
+            name: [np.zeros(0, _kind(feature))]
+            for name, feature in self.schema.items()
+        }
+        sizes = [np.zeros(0, np.int32)]
+        examples = iter(examples)
+        while some := list(itertools.islice(examples, _AT_ONCE)):
+            found = self._flatten(some)
+            sizes.append(found.pop(features.INPUT_MASK))
+            for name, values in found.items():
+                blocks[name].append(values)
+        self._values = {  # each block is freed when it is copied
+            name: np.concatenate(blocks.pop(name)) for name in self.schema
+        }
+        sizes = np.concatenate(sizes)
+        self._ends = np.cumsum(sizes, dtype=np.int64)
+        self._sizes = sizes
+        self.lengths = sizes.reshape(-1, choices).max(1)
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def batch(self, chosen: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """Pads the chosen examples to a batch.
+
+        Args:
+            chosen: int [B], numbers of the examples.
+            length: S, at least the length of the longest.
+
+        Returns:
+            name -> int32 or float32 [B, S], or [B, C, S] with C > 1 choices;
+            features that are not sequences: [B], or [B, size].
+        """
+        shape = (len(chosen), length)
+        if self.choices > 1:
+            shape = (len(chosen), self.choices, length)
+        first = np.asarray(chosen)[:, np.newaxis] * self.choices
+        parts = (first + np.arange(self.choices)).ravel()
+        sizes = self._sizes[parts]
+        starts = self._ends[parts] - sizes
+        mask = np.arange(length) < sizes[:, np.newaxis]
+        indices = (starts[:, np.newaxis] + np.arange(length))[mask]
+        arrays = {}
+        for name, feature in self.schema.items():
+            values = self._values[name]
+            if feature.sequence:
+                padded = np.zeros(mask.shape, values.dtype)
+                padded[mask] = values[indices]
+                arrays[name] = padded.reshape(shape)
+            else:
+                rows = values.reshape(-1, feature.size)[chosen]
+                arrays[name] = rows[:, 0] if feature.size == 1 else rows
+            if name == features.INPUT_IDS:
+                mask_values = mask.astype(np.int32).reshape(shape)
+                arrays[features.INPUT_MASK] = mask_values
+        return arrays
+
+    def _flatten(self, some: list[dict]) -> dict[str, np.ndarray]:
+        """Joins the values of examples; the input mask holds the sizes."""
+        arrays = {}
+        for name, feature in self.schema.items():
+            rows = [example[name] for example in some]
+            if feature.sequence and self.choices > 1:
+                rows = list(itertools.chain.from_iterable(rows))
+            sizes = np.array([len(row) for row in rows], np.int32)
+            if name == features.INPUT_IDS:
+                arrays[features.INPUT_MASK] = sizes
+            expected = feature.size
+            if feature.sequence:
+                expected = arrays[features.INPUT_MASK]
+            assert (sizes == expected).all(), name
+            rows = [np.asarray(row, _kind(feature)) for row in rows]
+            arrays[name] = np.concatenate(rows)
+        return arrays
+
+
+def _kind(feature: Feature) -> str:
+    return feature.kind.replace("int64", "int32")

@@ -1,0 +1,122 @@
+"""Several runs of run_classifier.py, which differ in their seed."""
+
+import dataclasses
+import os
+import statistics
+import time
+
+from bert.common import flags
+from bert.common.progress import say
+from bert.modeling import task_models
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import finetuning, training_data
+from bert.tasks.classification.inputs import TRAIN, Data
+from bert.tasks.classification.settings import Settings
+from bert.tasks.classification.task import make_task
+from bert.tasks.run_folder import RunFolder
+
+
+def work(
+    settings: Settings, model: ModelFolder, folder: RunFolder, data: Data
+) -> None:
+    """Trains and evaluates with each seed of --num_seeds.
+
+    Each run has its own folder in --output_dir. The results are means, and
+    the best run is used for prediction and export.
+
+    Args:
+        settings: the settings of the script.
+        model: the initial weights.
+        folder: the folder of all runs.
+        data: the input files.
+    """
+    shared, results, steps = settings.finetuning, [], []
+    start, seconds = time.monotonic(), shared.training.seconds
+    folder.write_inputs()
+    model_folder.write_task(
+        folder.path,
+        data.describe() | {"max_seq_length": shared.max_seq_length},
+    )
+    task = make_task(settings, model, folder, data)
+
+    def task_of(seed_settings: Settings):
+        seed = seed_settings.finetuning.training.random_seed
+        return dataclasses.replace(
+            task,
+            build=lambda: task_models.build_classifier(
+                model.config, data.labels.size, seed
+            ),
+        )
+
+    def folder_of(seed_settings: Settings) -> RunFolder:
+        path = seed_settings.finetuning.training.output_dir
+        below = folder.below(os.path.basename(path))
+        below.check()
+        for part in data.of(TRAIN):
+            training_data.identify(below.shared, part.path)
+        return below
+
+    all_settings = settings_of_seeds(settings)
+    for seed_settings in all_settings:
+        if seconds:  # the time of all seeds together
+            left = max(1.0, seconds - (time.monotonic() - start))
+            seed_settings = flags.replace(
+                seed_settings, train_for=f"{left:.1f}s"
+            )
+        run, scores = finetuning.work(
+            flags.replace(seed_settings, do_predict=False, export_dir=None),
+            model,
+            folder_of(seed_settings),
+            task_of(seed_settings),
+        )
+        results.append(scores)
+        steps.append(run.weights_step)
+    paths = folder.write_results(steps[-1], summarize(results))
+    finetuning.print_written(paths)
+
+    if shared.do_predict or shared.export_dir:
+        best = best_of(results, data.metrics[0])
+        best_settings = all_settings[best]
+        say(
+            "predictions and export use "
+            f"{best_settings.finetuning.training.output_dir}, step "
+            f"{steps[best]}"
+        )
+        finetuning.work(
+            flags.replace(best_settings, do_train=False, do_eval=False),
+            model,
+            folder_of(best_settings),
+            task_of(best_settings),
+            results[best],
+        )
+
+
+def settings_of_seeds(settings: Settings) -> list[Settings]:
+    """Settings of each run of --num_seeds, with its seed and folder."""
+    training = settings.finetuning.training
+    first = training.random_seed
+    return [
+        flags.replace(
+            settings,
+            random_seed=seed,
+            output_dir=os.path.join(training.output_dir, f"seed_{seed}"),
+        )
+        for seed in range(first, first + settings.num_seeds)
+    ]
+
+
+def best_of(results: list[dict[str, float]], metric: str) -> int:
+    """The index of the result with the highest metric."""
+    return max(range(len(results)), key=lambda i: results[i][f"eval_{metric}"])
+
+
+def summarize(results: list[dict[str, float]]) -> dict[str, float]:
+    """Means over seeds, and the standard deviations of scores."""
+    summary = {}
+    for name in results[0]:
+        found = [result[name] for result in results]
+        summary[name] = statistics.fmean(found)
+        if len(found) > 1 and name.startswith("eval_"):
+            summary[f"{name}_std"] = statistics.stdev(found)
+    return summary

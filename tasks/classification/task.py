@@ -1,0 +1,274 @@
+"""The task of run_classifier.py: labels or numbers of texts."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from bert.common.progress import say
+from bert.data import features
+from bert.data.records.examples import Examples
+from bert.data.text import vocabulary
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats import portable
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import export_folder, graphs, lite
+from bert.tasks import finetuning, training_data
+from bert.tasks.classification import (
+    answers,
+    errors,
+    examples,
+    export,
+    metrics,
+)
+from bert.tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+)
+from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
+from bert.tasks.classification.settings import Settings
+from bert.tasks.run_folder import RunFolder
+from bert.training.run import Run
+from bert.training.task import Task
+
+_BATCH_SUMS = {
+    CLASSES: task_losses.class_sums,
+    MULTI_LABEL: task_losses.multi_label_sums,
+    REGRESSION: task_losses.number_sums,
+}
+_SHORT = 100  # characters of the example of an export
+
+
+def make_task(
+    settings: Settings, model: ModelFolder, folder: RunFolder, data: Data
+) -> Task:
+    """Encodes the examples, and says what is computed with them.
+
+    Args:
+        settings: the settings of the script.
+        model: config and tokenizer.
+        folder: the folder of the run, or of the runs of all seeds.
+        data: the input files.
+
+    Raises:
+        UserError: there are too few examples for one step, or the folder
+            holds a run with other training data.
+    """
+    shared, labels = settings.finetuning, data.labels
+    is_number = labels.kind == REGRESSION
+    eval_size = shared.training.eval_batch_size
+
+    encoded, records = None, ""
+    for part in data.of(TRAIN):
+        records = training_data.identify(folder.shared, part.path)
+        rows = encode(part, settings, data, model)
+        encoded = Examples(rows, examples.schema(labels))
+
+    @functools.cache  # a validation reads them again
+    def held_out(part: Part) -> list[dict]:
+        return [*encode(part, settings, data, model)]
+
+    def validate(run: Run) -> dict[str, float]:
+        part = data.of(DEV)[0]
+        logits = _logits(run, eval_size, part, held_out(part))
+        return score(settings, data, part, logits)
+
+    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+        result = {}
+        for part in reversed(data.of(DEV)):
+            logits = _logits(run, eval_size, part, held_out(part))
+            result |= score(settings, data, part, logits)
+        report = errors.report(part, labels, logits)
+        return result, report | {"task": settings.task, "records": part.path}
+
+    def predict(run: Run) -> list[str]:
+        wrote = []
+        for part in data.of(TEST):
+            rows = encode(part, settings, data, model)
+            logits = _logits(run, shared.predict_batch_size, part, rows)
+            wrote += _write_predictions(settings, folder, data, part, logits)
+        return wrote
+
+    def save(run: Run, path: str) -> dict[str, float]:
+        weights = run.weights()
+        _save(path, weights, settings, model, data)
+        if not settings.export_lite:
+            return {}
+        network = lite.write(
+            portable.build(model.config, weights, path),
+            path,
+            settings.export_lite,
+        )
+        if not shared.do_eval:
+            return {}
+        part = data.of(DEV)[0]
+        rows = held_out(part)
+        logits = _logits(run, eval_size, part, rows)
+        return _score_lite(network, settings, data, part, rows, logits)
+
+    return Task(
+        settings.task,
+        lambda: task_models.build_classifier(
+            model.config, labels.size, shared.training.random_seed
+        ),
+        (task_losses.LABELS,),
+        task_losses.label_weights,
+        _BATCH_SUMS[labels.kind],
+        finetuning.schedule(shared, len(encoded or ())),
+        measures=("loss",) if is_number else ("loss", "accuracy"),
+        records=training_data.describe(encoded, records),
+        metric=f"eval_{data.metrics[0]}",
+        examples=encoded,
+        labels=data.describe(),
+        validate=validate,
+        evaluate=evaluate,
+        predict=predict,
+        export=save,
+    )
+
+
+def encode(
+    part: Part, settings: Settings, data: Data, model: ModelFolder
+) -> Iterator[dict]:
+    """Yields the features of a file; warns of texts that are cut.
+
+    Args:
+        part: the file.
+        settings: the settings of the script.
+        data: the labels of the task.
+        model: its tokenizer.
+    """
+    tokenizer, limit = model.tokenizer, settings.finetuning.max_seq_length
+    lengths: list[int] = []  # in tokens, before they are cut
+    yield from examples.encode(
+        part.examples,
+        tokenizer.fast.ids_of_lines,
+        (tokenizer.vocab[vocabulary.CLS], tokenizer.vocab[vocabulary.SEP]),
+        limit,
+        data.labels,
+        lengths.append,
+    )
+    count = sum(tokens > limit for tokens in lengths)
+    if count:
+        say(
+            f"warning: {part.path}: texts longer than {limit} tokens, which "
+            f"were cut: {count:,} of {len(lengths):,} (the longest: "
+            f"{max(lengths):,}); see --max_seq_length"
+        )
+
+
+def score(
+    settings: Settings, data: Data, part: Part, logits: np.ndarray
+) -> dict[str, float]:
+    """Metrics and losses of a file with labels.
+
+    Args:
+        settings: the settings of the script.
+        data: labels and metrics of the task.
+        part: the file, with N examples.
+        logits: float32 [N, C].
+    """
+    kind, gold = data.labels.kind, part.labels
+    each = metrics.losses(logits, gold, kind)
+    result = metrics.scores(data.metrics, gold, metrics.answers(logits, kind))
+    result["loss"] = float(each.mean())
+    prefix = f"eval_{part.name}{'_' if part.name else ''}"
+    result = {f"{prefix}{name}": value for name, value in result.items()}
+    if not part.name:  # as in Estimator: the mean over the batches
+        size = settings.finetuning.training.eval_batch_size
+        starts = range(0, len(each), size)
+        means = [float(each[i : i + size].mean()) for i in starts]
+        result["loss"] = sum(means) / len(means)
+    return result
+
+
+def _logits(
+    run: Run, batch_size: int, part: Part, rows: Iterable[dict]
+) -> np.ndarray:
+    """float32 [N, C], of the examples of a file."""
+    what = "predicted" if part.split == TEST else "evaluated"
+    outputs = run.outputs(rows, batch_size, what, len(part.examples))
+    return np.stack([output["logits"] for output in outputs])
+
+
+def _save(
+    path: str,
+    weights: dict[str, np.ndarray],
+    settings: Settings,
+    model: ModelFolder,
+    data: Data,
+) -> None:
+    """Writes the SavedModel, and an example of its texts."""
+    classifier = export.Classifier(
+        model, settings, data.labels, data.has_pairs, weights
+    )
+    graphs.save(classifier, path, "tokens", "examples")
+    for part in (data.of(DEV) or data.of(TRAIN))[:1]:
+        row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
+        texts = {"text": row.text, "text_b": row.text_b}
+        export_folder.write_extra(path, export_folder.EXAMPLE, texts)
+
+
+def _write_predictions(
+    settings: Settings,
+    folder: RunFolder,
+    data: Data,
+    part: Part,
+    logits: np.ndarray,
+) -> list[str]:
+    """Writes the predictions for a file; returns the paths."""
+    labels, rows, has_pairs = data.labels, part.examples, data.has_pairs
+    results, predictions, doubtful = (
+        folder.file(part.file(stem, ".tsv"))
+        for stem in ("test_results", "predictions", "doubtful_labels")
+    )
+    answers.write_test_results(results, logits, labels)
+    answers.write_predictions(predictions, rows, logits, labels, has_pairs)
+    wrote = [results, predictions]
+
+    if part.is_labelled:
+        if labels.kind == CLASSES:
+            answers.write_doubtful_labels(
+                doubtful, rows, logits, labels, has_pairs
+            )
+            wrote.append(doubtful)
+        predicted = metrics.answers(logits, labels.kind)
+        scores = metrics.scores(data.metrics, part.labels, predicted)
+        shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
+        say(f"{part.path} | {shown}")
+
+    if folder.is_chief and settings.glue_dir and part.submission:
+        ids = [example.id for example in rows]
+        wrote.append(
+            answers.write_submission(
+                settings.glue_dir, part.submission, ids, logits, labels
+            )
+        )
+    return wrote
+
+
+def _score_lite(
+    network: Callable[..., np.ndarray],
+    settings: Settings,
+    data: Data,
+    part: Part,
+    rows: list[dict],
+    logits: np.ndarray,
+) -> dict[str, float]:
+    """Scores the LiteRT file of an export beside the logits of the run."""
+    lite_logits = []
+    for row in rows:
+        ids = np.array([row[features.INPUT_IDS]], np.int32)
+        segments = np.array([row[features.SEGMENT_IDS]], np.int32)
+        lite_logits.append(network(ids, np.ones_like(ids), segments))
+
+    kind = data.labels.kind
+    predicted = metrics.answers(np.concatenate(lite_logits), kind)
+    result = metrics.scores(data.metrics, part.labels, predicted)
+    if kind != REGRESSION:
+        before = metrics.answers(logits, kind)
+        result["changed_labels"] = int((predicted != before).sum())
+    shown = " | ".join(f"{name} {x:.4g}" for name, x in result.items())
+    say(f"LiteRT, {settings.export_lite} | {part.path} | {shown}")
+    return {f"lite_{name}": value for name, value in result.items()}

@@ -1,0 +1,223 @@
+"""The task of run_ner.py: a label for each word."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bert.common.progress import say
+from bert.data import features
+from bert.data.records.examples import Examples
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks import class_report, finetuning, training_data
+from bert.tasks.ner import conll, entities, export, windows
+from bert.tasks.ner import metrics as scoring
+from bert.tasks.ner.entities import ENTITIES
+from bert.tasks.ner.settings import Settings
+from bert.tasks.run_folder import RunFolder
+from bert.training.run import Run
+from bert.training.task import Task
+
+Answer = tuple[str, float, float]  # label, loss of the true label, probability
+
+
+def make_task(
+    settings: Settings,
+    model: ModelFolder,
+    folder: RunFolder,
+    sentences: dict[str, list[conll.Sentence]],
+    kind: str,
+    labels: list[str],
+) -> Task:
+    """Encodes the sentences, and says what is computed with them.
+
+    Args:
+        settings: settings of the script.
+        model: config and tokenizer.
+        folder: the folder of the run.
+        sentences: flag of a file -> its sentences.
+        kind, labels: from `labels.find`.
+
+    Raises:
+        UserError: there are too few examples for one step, or the folder
+            holds a run with other training data.
+    """
+    shared, is_entities = settings.finetuning, kind == ENTITIES
+    featurizer = _featurizer(settings, model, labels)
+
+    encoded, records = None, ""
+    if "train_file" in sentences:
+        records = training_data.identify(folder.shared, settings.train_file)
+        encoded = Examples(
+            featurizer.featurize(sentences["train_file"]),
+            windows.TRAINING_SCHEMA,
+        )
+
+    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+        file = sentences["eval_file"]
+        gold = [sentence.labels for sentence in file]
+        _warn_unknown(gold, labels)
+        rows = [*featurizer.featurize(file)]
+        size = shared.training.eval_batch_size
+        answers = [*_answers(run, rows, labels, size, "evaluated")]
+
+        guesses = _by_sentence(file, (x[0] for x in answers), is_entities)
+        score = scoring.score_labels
+        if is_entities:
+            score = scoring.score_entities
+        result = score(gold, guesses)
+        result["loss"] = sum(x[1] for x in answers) / len(answers)
+        metrics = {f"eval_{name}": value for name, value in result.items()}
+        described = report(file, guesses, answers, labels)
+        return metrics, described | {"records": settings.eval_file}
+
+    def predict(run: Run) -> list[str]:
+        if not shared.do_predict:
+            return []
+        file = sentences["predict_file"]
+        rows = [*featurizer.featurize(file)]
+        size = shared.predict_batch_size
+        answers = _answers(run, rows, labels, size, "predicted")
+
+        guesses = _by_sentence(file, (x[0] for x in answers), is_entities)
+        path = folder.file("predictions.conll")
+        conll.write_predictions(
+            settings.predict_file,
+            path,
+            conll.Columns(settings.word_column, None),
+            itertools.chain.from_iterable(guesses),
+        )
+        return [path]
+
+    def save(run: Run, path: str) -> None:
+        labeller = export.Labeller(
+            model, settings, labels, is_entities, run.weights()
+        )
+        graphs.save(labeller, path, "words")
+
+    return Task(
+        "ner",
+        lambda: task_models.build_token_classifier(
+            model.config, len(labels), shared.training.random_seed
+        ),
+        (task_losses.TOKEN,),
+        task_losses.token_weights,
+        task_losses.token_sums,
+        finetuning.schedule(shared, len(encoded or ())),
+        records=training_data.describe(encoded, records),
+        metric="eval_f1" if is_entities else "eval_accuracy",
+        examples=encoded,
+        labels={"kind": kind, "labels": labels},
+        validate=lambda run: evaluate(run)[0],
+        evaluate=evaluate,
+        predict=predict,
+        export=save,
+    )
+
+
+def report(
+    sentences: list[conll.Sentence],
+    guesses: list[list[str]],
+    answers: list[Answer],
+    labels: list[str],
+) -> dict:
+    """Reports on labelled words, for `eval_report.write`.
+
+    Args:
+        sentences: the sentences, with their labels.
+        guesses: the predicted labels of each.
+        answers: of each word.
+        labels: the labels of the task.
+    """
+    words = [
+        (sentence, *pair)
+        for sentence, predicted in zip(sentences, guesses)
+        for pair in zip(sentence.words, sentence.labels, predicted)
+    ]
+    names = list(labels)
+    names += sorted({label for *_, label, _ in words} - set(names))
+    number = {name: i for i, name in enumerate(names)}
+    gold = [number[label] for *_, label, _ in words]
+    predicted = [number[guess] for *_, guess in words]
+    class_report.log_one_answer([guess for *_, guess in words])
+    return {
+        "task": "ner",
+        "references": class_report.references_of_classes(
+            gold, len(names), "eval_accuracy", "eval_loss"
+        ),
+        **class_report.of_classes(gold, predicted, names),
+        "worst_errors": class_report.worst(
+            {
+                "text": [" ".join(sentence.words), word],
+                "label": label,
+                "predicted": guess,
+                "probability": probability,
+            }
+            for (sentence, word, label, guess), (*_, probability) in zip(
+                words, answers
+            )
+            if label != guess
+        ),
+    }
+
+
+def _featurizer(
+    settings: Settings, model: ModelFolder, labels: list[str]
+) -> windows.Featurizer:
+    tokenizer = model.tokenizer.exact
+    return windows.Featurizer(
+        lambda word: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word)),
+        tokenizer.vocab,
+        {label: i for i, label in enumerate(labels)},
+        settings.finetuning.max_seq_length,
+        settings.doc_stride,
+        settings.document_context,
+    )
+
+
+def _answers(
+    run: Run, rows: list[dict], labels: list[str], batch_size: int, what: str
+) -> Iterator[Answer]:
+    """Yields the prediction for each word.
+
+    Args:
+        run: the run.
+        rows: the features of all windows.
+        labels: the labels of the task.
+        batch_size, what: as for `Run.outputs`.
+    """
+    outputs = run.outputs(rows, batch_size, what, len(rows))
+    for row, output in zip(rows, outputs):
+        positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
+        logits = output["logits"][positions].astype(np.float64)
+        logits -= logits.max(-1, keepdims=True)
+        powers = np.exp(logits)
+
+        gold = np.array(row[features.LABEL_IDS])[positions]
+        losses = np.log(powers.sum(-1))
+        losses -= np.take_along_axis(logits, gold[:, None], -1)[:, 0]
+        best = powers.max(-1) / powers.sum(-1)
+        for i, loss, probability in zip(logits.argmax(-1), losses, best):
+            yield labels[i], float(loss), float(probability)
+
+
+def _by_sentence(
+    sentences: list[conll.Sentence], labels: Iterable[str], is_entities: bool
+) -> list[list[str]]:
+    """Groups labels by sentence; entity labels become valid BIO."""
+    labels = iter(labels)
+    groups = [[*itertools.islice(labels, len(x.words))] for x in sentences]
+    if is_entities:
+        return [entities.to_bio(group) for group in groups]
+    return groups
+
+
+def _warn_unknown(gold: list[list[str]], labels: list[str]) -> None:
+    unknown = {y for x in gold for y in x} - set(labels)
+    if unknown:
+        say(
+            "warning: labels that are not in the training data count as "
+            f"errors: {', '.join(sorted(unknown))[:80]}"
+        )

@@ -1,0 +1,223 @@
+"""The task of run_pretraining.py: masked LM and next sentence prediction."""
+
+import dataclasses
+from typing import Any
+
+import keras
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data.pretraining import dynamic_masking, masking
+from bert.data.records import reader
+from bert.data.records.records import Records, fingerprint
+from bert.modeling import losses, models
+from bert.tasks import start
+from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
+from bert.tasks.pretraining.references import TargetCounts
+from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run_folder import RunFolder
+from bert.training import workers
+from bert.training.optimization import WarmupLinearDecay
+from bert.training.run import Run
+from bert.training.task import Phase, Task
+
+
+def count_records(
+    inputs: Inputs,
+    do_train: bool,
+    vocab_size: int,
+    strategy,
+) -> list[int]:
+    """Checks and counts the records that this process and its workers read.
+
+    The chief checks them for all.
+
+    Args:
+        inputs: the records.
+        do_train: whether the run trains.
+        vocab_size: ids must be below it.
+        strategy: of the run.
+
+    Returns:
+        the number of records of each part, if the run trains.
+
+    Raises:
+        UserError: as for `Records.count`.
+    """
+    parts = inputs.phases if do_train else []
+    sets = [part.records for part in parts]
+    sets += [inputs.held_out] if inputs.held_out else []
+    if not sets:
+        sets = [inputs.phases[-1].records]
+    counts = [0] * len(sets)
+    if workers.is_chief():
+        try:
+            counts = [x.count(vocab_size) for x in sets]
+        except UserError:
+            workers.gather(strategy, *[-1] * len(sets))
+            raise
+    gathered = workers.gather(strategy, *counts)
+    if gathered.min() < 0:
+        raise UserError(
+            "the first worker rejected the records", fix="see its log"
+        )
+    return [int(count) for count in gathered.max(0)][: len(parts)]
+
+
+def open_run(
+    settings: Settings, folder: RunFolder, inputs: Inputs
+) -> tuple[Run, list[Phase]]:
+    """Builds the network, checks the records, and loads the first weights.
+
+    Args:
+        settings: settings of the script.
+        folder: the folder of the run.
+        inputs: config and records.
+
+    Returns:
+        the run, and the phases of its training.
+
+    Raises:
+        UserError: a batch does not divide evenly over the devices, a record
+            is damaged, or the weights do not fit.
+    """
+    training, last = settings.training, inputs.phases[-1].records
+    settings = dataclasses.replace(  # not the flags' defaults
+        settings,
+        max_seq_length=last.max_seq_length,
+        max_predictions_per_seq=last.max_predictions_per_seq,
+    )
+    task = make_task(settings, inputs)
+    run = start.open_run(settings, training, folder, task)
+
+    for part in inputs.phases if training.do_train else ():
+        start.check_batch_size(run, "train_batch_size", part.batch_size)
+    if settings.do_eval or inputs.held_out:
+        size = training.eval_batch_size
+        start.check_batch_size(run, "eval_batch_size", size)
+    # TensorFlow reads records without a manifest; the strategy comes first.
+    counts = count_records(
+        inputs,
+        training.do_train,
+        inputs.config.vocab_size,
+        run.steps.strategy,
+    )
+
+    start.load(run, settings, folder, None)
+    pairs = zip(inputs.phases, counts)
+    return run, [phase(settings, inputs, *pair) for pair in pairs]
+
+
+def make_task(settings: Settings, inputs: Inputs) -> Task:
+    """The network and its losses, and how it is evaluated.
+
+    Args:
+        settings: settings of the script.
+        inputs: config and records.
+    """
+    training, objectives = settings.training, losses.OBJECTIVES
+    if not settings.use_next_sentence:
+        objectives = (losses.MASKED_LM,)
+
+    def build() -> keras.Model:
+        model = models.build_pretraining_model(
+            inputs.config,
+            training.random_seed,
+            packed=inputs.phases[0].records.is_packed,
+        )
+        if not settings.use_next_sentence:
+            model.get_layer("bert").get_layer("pooler").trainable = False
+            model.get_layer("seq_relationship").trainable = False
+        return model
+
+    def validate(run: Run) -> dict[str, float]:
+        return run.means(batches_to_evaluate(settings, inputs))
+
+    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+        counts = TargetCounts(inputs.config.vocab_size)
+        metrics = run.means(counts.watch(batches_to_evaluate(settings, inputs)))
+        return metrics, {
+            "task": "pretraining",
+            "records": storage.name_of(evaluated(inputs).files),
+            "references": counts.references(),
+        }
+
+    return Task(
+        "pretraining",
+        build,
+        objectives,
+        losses.pretraining_weights,
+        losses.pretraining_sums,
+        WarmupLinearDecay(
+            training.learning_rate,
+            settings.num_train_steps,
+            settings.num_warmup_steps,
+        ),
+        records=fingerprint([part.records for part in inputs.phases]),
+        metric="loss",
+        is_loss=True,
+        validate=validate if inputs.held_out else None,
+        evaluate=evaluate,
+    )
+
+
+def evaluated(inputs: Inputs) -> Records:
+    """The held-out records, else the last ones."""
+    return inputs.held_out or inputs.phases[-1].records
+
+
+def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
+    """Batches of the records to evaluate."""
+    records = evaluated(inputs)
+    return reader.evaluation_batches(
+        records.files,
+        records.schema,
+        settings.training.eval_batch_size,
+        settings.max_eval_steps,
+    )
+
+
+def phase(
+    settings: Settings, inputs: Inputs, part: PhaseInputs, num_records: int
+) -> Phase:
+    """The training on a part of the records.
+
+    Args:
+        settings: settings of the script.
+        inputs: config and records.
+        part: the records, and their steps.
+        num_records: their number.
+    """
+    files, seed = part.records.files, settings.training.random_seed
+
+    def batches(run: Run) -> Any:
+        if len(inputs.phases) > 1:
+            say(
+                f"steps {part.first + 1} to {part.last}: {num_records} "
+                f"records of {part.records.max_seq_length} tokens, batches of "
+                f"{part.batch_size}"
+            )
+        step, share = run.step - part.first, workers.share()
+        unmasked = reader.training_batches(
+            files,
+            num_records,
+            part.records.schema,
+            part.batch_size,
+            seed,
+            step,
+            share,
+        )
+        if part.masks is None:
+            return unmasked
+        vocab = masking.Vocabulary.of(inputs.tokenizer.vocab)
+        return dynamic_masking.remask_batches(
+            unmasked, part.masks, vocab, step, share
+        )
+
+    def records_of(step: int) -> str:
+        return reader.report_records(
+            files, num_records, part.batch_size, seed, step - part.first
+        )
+
+    return Phase(part.last, part.batch_size, batches, records_of)

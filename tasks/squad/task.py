@@ -1,0 +1,296 @@
+"""The task of run_squad.py: answers to questions on paragraphs."""
+
+import dataclasses
+import functools
+import itertools
+import json
+from collections.abc import Callable
+
+from bert.common.progress import Progress, say
+from bert.common.storage import write_whole
+from bert.data.records.examples import Examples
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks import class_report, eval_report, finetuning, training_data
+from bert.tasks.run_folder import RunFolder
+from bert.tasks.squad import answers as spans
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad import export, null_threshold, windows
+from bert.tasks.squad import metrics as scoring
+from bert.tasks.squad.settings import OFFSETS, Settings
+from bert.training.run import Run
+from bert.training.task import Task
+
+_LOST_FILE = "lost_answers.json"
+
+
+@dataclasses.dataclass
+class Predictions:
+    """Answers to the questions of a file.
+
+    Attributes:
+        best: id -> the best non-empty answer, or "" if there is none.
+        odds: id -> odds of no answer.
+        probabilities: id -> that of `best`; 0 if there is none.
+        nbest: id -> the original's n-best list, with --do_predict.
+        threshold: odds above which a question has no answer.
+    """
+
+    best: dict[str, str] = dataclasses.field(default_factory=dict)
+    odds: dict[str, float] = dataclasses.field(default_factory=dict)
+    probabilities: dict[str, float] = dataclasses.field(default_factory=dict)
+    nbest: dict[str, list] = dataclasses.field(default_factory=dict)
+    threshold: float = 0.0
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """id -> the answer, or "" if the odds exceed the threshold."""
+        return {
+            key: "" if self.odds[key] > self.threshold else text
+            for key, text in self.best.items()
+        }
+
+
+def make_task(
+    settings: Settings,
+    model: ModelFolder,
+    folder: RunFolder,
+    datasets: dict[str, squad.Dataset],
+) -> Task:
+    """Encodes the questions, and says what is computed with them.
+
+    Args:
+        settings: the settings of the script.
+        model: config and tokenizer.
+        folder: the folder of the run.
+        datasets: flag of a file -> its questions.
+
+    Raises:
+        UserError: there are too few examples for one step, or the folder
+            holds a run with other training data.
+    """
+    shared = settings.finetuning
+    dataset = datasets.get("predict_file")
+
+    encoded, records = None, ""
+    if train := datasets.get("train_file"):
+        records = training_data.identify(folder.shared, train.path)
+        maker = _window_maker(settings, model, train)
+        encoded = Examples(
+            maker.training_records(train.examples), windows.TRAINING_SCHEMA
+        )
+        _report_lost(train, maker.lost, folder.file(_LOST_FILE))
+
+    @functools.cache  # also for validations
+    def rows() -> list[dict]:
+        maker = _window_maker(settings, model, dataset)
+        return [*maker.prediction_records(dataset.examples)]
+
+    def answer(run: Run, batch_size: int, threshold: float) -> Predictions:
+        return _answer(
+            run, settings, model, dataset, rows(), batch_size, threshold
+        )
+
+    @functools.cache  # evaluation, prediction and export need the same
+    def predictions_of(run: Run) -> tuple[Predictions, list[str]]:
+        """Answers with the weights at the end; and the paths it writes."""
+        threshold = null_threshold.restore(settings, folder, run.weights_step)
+        predictions, wrote = Predictions(threshold=threshold), []
+        tunes = settings.tune_null_threshold
+        if shared.do_predict:
+            size = shared.predict_batch_size
+            predictions = answer(run, size, threshold)
+            wrote = _write(predictions, settings, folder)
+        elif shared.do_eval or tunes:
+            size = shared.training.eval_batch_size
+            predictions = answer(run, size, threshold)
+        if tunes:
+            wrote.append(
+                null_threshold.save(
+                    settings, folder, run.weights_step, predictions.threshold
+                )
+            )
+        return predictions, wrote
+
+    def validate(run: Run) -> dict[str, float]:
+        size = shared.training.eval_batch_size
+        threshold = settings.null_score_diff_threshold
+        return score(settings, dataset, answer(run, size, threshold))
+
+    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+        predictions, _ = predictions_of(run)
+        return (
+            score(settings, dataset, predictions),
+            report(settings, dataset, predictions),
+        )
+
+    def save(run: Run, path: str) -> None:
+        if settings.answer_text != OFFSETS:
+            say("note: the export uses --answer_text=offsets")
+        predictions, _ = predictions_of(run)
+        graphs.save(
+            export.QuestionAnswering(
+                model, settings, predictions.threshold, run.weights()
+            ),
+            path,
+        )
+
+    return Task(
+        "squad",
+        lambda: task_models.build_span_model(
+            model.config, shared.training.random_seed
+        ),
+        (task_losses.SPAN,),
+        task_losses.span_weights,
+        task_losses.span_sums,
+        finetuning.schedule(shared, len(encoded or ())),
+        records=training_data.describe(encoded, records),
+        metric="f1",
+        examples=encoded,
+        validate=validate,
+        evaluate=evaluate,
+        predict=lambda run: predictions_of(run)[1],
+        export=save,
+    )
+
+
+def score(
+    settings: Settings, dataset: squad.Dataset, predictions: Predictions
+) -> dict[str, float]:
+    """The official metrics, with the threshold of the predictions."""
+    if not settings.version_2_with_negative:
+        return scoring.scores_1(dataset.examples, predictions.best)
+    threshold = predictions.threshold
+    scores = scoring.scores_2(
+        dataset.examples, predictions.best, predictions.odds, threshold
+    )
+    return {**scores, "null_score_diff_threshold": threshold}
+
+
+def report(
+    settings: Settings, dataset: squad.Dataset, predictions: Predictions
+) -> dict:
+    """Reports on wrong answers, for `eval_report.write`."""
+    texts, examples, references = predictions.best, dataset.examples, {}
+    if settings.version_2_with_negative:
+        texts = predictions.texts
+        silent = sum(not x.answers for x in examples) / len(examples)
+        # In percent, as the metrics.
+        references[f"best_exact/{eval_report.MAJORITY}"] = 100 * silent
+    return {
+        "task": "squad",
+        "records": dataset.path,
+        "references": references,
+        "worst_errors": class_report.worst(
+            {
+                "text": [x.question, x.context],
+                "label": x.answers[0].text if x.answers else "",
+                "predicted": texts[x.id],
+                "probability": predictions.probabilities[x.id],
+            }
+            for x in examples
+            if texts[x.id]
+            and not any(
+                scoring.exact_score(answer.text, texts[x.id])
+                for answer in x.answers
+            )
+        ),
+    }
+
+
+def _answer(
+    run: Run,
+    settings: Settings,
+    model: ModelFolder,
+    dataset: squad.Dataset,
+    rows: list[dict],
+    batch_size: int,
+    threshold: float,
+) -> Predictions:
+    """Answers the questions of --predict_file with the current weights."""
+    predictions = Predictions(threshold=threshold)
+    outputs = run.outputs(rows, batch_size, "answered", len(rows))
+    scored = (
+        (row, output["start_logits"], output["end_logits"])
+        for row, output in zip(rows, outputs)
+    )
+    text_of = _text_of(settings, model)
+    for example, group in spans.by_question(dataset.examples, scored):
+        answers = spans.extract(
+            group,
+            text_of(example.context, group),
+            settings.n_best_size,
+            settings.max_answer_length,
+            settings.version_2_with_negative,
+        )
+        best, key = answers.best, example.id
+        predictions.best[key] = best.text if best else ""
+        predictions.odds[key] = answers.null_odds
+        predictions.probabilities[key] = best.probability if best else 0.0
+        if settings.finetuning.do_predict:
+            predictions.nbest[key] = spans.describe(answers.nbest)
+
+    if settings.tune_null_threshold:
+        predictions.threshold = scoring.tune_threshold(
+            dataset.examples, predictions.best, predictions.odds
+        )
+    return predictions
+
+
+def _write(
+    predictions: Predictions, settings: Settings, folder: RunFolder
+) -> list[str]:
+    """Writes the original's files; returns their paths."""
+    version_2 = settings.version_2_with_negative
+    texts = predictions.texts if version_2 else predictions.best
+    wrote = [
+        spans.write(folder.file(spans.PREDICTIONS), texts),
+        spans.write(folder.file(spans.NBEST), predictions.nbest),
+    ]
+    if version_2:
+        path = folder.file(spans.NULL_ODDS)
+        wrote.append(spans.write(path, predictions.odds))
+    silent = sum(not text for text in predictions.best.values())
+    if silent:
+        say(f"warning: {silent:,} questions have no valid answer span")
+    return wrote
+
+
+def _window_maker(
+    settings: Settings, model: ModelFolder, dataset: squad.Dataset
+) -> windows.WindowMaker:
+    progress = Progress("windows", len(dataset.examples), "questions")
+    return windows.WindowMaker(model.tokenizer, settings, progress.update)
+
+
+def _report_lost(
+    dataset: squad.Dataset, lost: list[windows.LostAnswer], path: str
+) -> None:
+    """Logs and lists the answers that training does not see as labelled."""
+    listed = [answer._asdict() for answer in lost]
+    write_whole(path, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
+    several = sum(len(x.answers) > 1 for x in dataset.examples)
+    if several:
+        say(
+            f"warning: {several:,} questions have several answers; only "
+            "the first is used for training"
+        )
+    by_reason = sorted(lost, key=lambda x: x.reason)
+    for reason, group in itertools.groupby(by_reason, lambda x: x.reason):
+        group = list(group)
+        say(
+            f"warning: {len(group):,} answers: {reason}; "
+            f"first qa {group[0].id}; all in {path}"
+        )
+
+
+def _text_of(settings: Settings, model: ModelFolder) -> Callable:
+    if settings.answer_text == OFFSETS:
+        return spans.offsets_text
+    tokenizer = model.tokenizer
+    return spans.OriginalText(
+        tokenizer.tokens,
+        tokenizer.exact.basic_tokenizer,
+        say if settings.verbose_logging else None,
+    ).text_of

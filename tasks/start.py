@@ -1,0 +1,261 @@
+"""The start of a run: its devices, its network, its first weights.
+
+    open_run -> load
+
+A script imports this module once its flags are checked.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.run_folder import BEST, RunFolder
+from bert.training import distribution, optimization, workers
+from bert.training.run import Run
+from bert.training.saver import Saver
+from bert.training.settings import Training
+from bert.training.steps import Steps
+from bert.training.task import Task
+
+
+def open_run(
+    settings: Any,
+    training: Training,
+    folder: RunFolder,
+    task: Task,
+    lengths: tuple[int, ...] = (),
+) -> Run:
+    """Builds the network of a task on the devices of this process.
+
+    Args:
+        settings: all settings of the script.
+        training: the training settings among them.
+        folder: the folder of the run.
+        task: the network and its losses.
+        lengths: S of the batches of examples, ascending.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    strategy = distribution.make_strategy(
+        **dataclasses.asdict(training.devices)
+    )
+    deterministic = distribution.set_determinism(
+        strategy, training.deterministic
+    )
+    computed_in = precision.choose(training.precision, strategy)
+    use_xla = distribution.use_xla(strategy, training.use_xla)
+    say(distribution.describe(strategy, computed_in, use_xla))
+
+    with strategy.scope():
+        with precision.computing_in(computed_in):
+            model = task.build()
+        named = checkpoints.model_variables(model)
+        optimizer = optimization.AdamWeightDecay(
+            task.learning_rate, rule=training.optimizer
+        )
+        optimizer.build(model.trainable_variables)
+
+    steps = Steps(
+        model,
+        task,
+        optimizer,
+        strategy,
+        training.random_seed,
+        fused_ops.step_scope(
+            folder.config, training.remat, use_xla, deterministic
+        ),
+        losses.batch_tokens,
+        use_xla,
+        training.gradient_accumulation_steps,
+    )
+    description = {
+        **flags.as_dict(settings),
+        "use_xla": use_xla,
+        "do_lower_case": getattr(folder.tokenizer, "do_lower_case", None),
+        "strip_accents": getattr(folder.tokenizer, "strip_accents", None),
+        "records": task.records,
+        **model_folder.hashes_of(
+            folder.tokenizer and folder.tokenizer.tokens, task.labels
+        ),
+        "environment": {
+            **distribution.environment(strategy),
+            "dropout": dropout.VERSION,
+        },
+    }
+    return Run(
+        task,
+        training,
+        steps,
+        named,
+        Saver(folder.shared, training.keep_checkpoint_max, folder.is_chief),
+        Saver(folder.below(BEST).shared, 1, folder.is_chief),
+        folder.path,
+        description,
+        lengths,
+    )
+
+
+def check_batch_size(run: Run, flag: str, batch_size: int) -> None:
+    """Checks that a batch divides evenly over the devices.
+
+    Args:
+        run: the run.
+        flag: name of the flag that sets it.
+        batch_size: examples of the whole batch.
+
+    Raises:
+        UserError: it does not.
+    """
+    parts = 1
+    if flag == "train_batch_size":
+        parts = run.settings.gradient_accumulation_steps
+    distribution.check_batch_size(run.steps.strategy, batch_size, flag, parts)
+
+
+def load(
+    run: Run, settings: Any, folder: RunFolder, model: ModelFolder | None
+) -> bool:
+    """Resumes a run in its folder, or starts it from given weights.
+
+    Then it writes the config, the vocabulary and the command.
+
+    Args:
+        run: from `open_run`.
+        settings: all settings of the script.
+        folder: the folder of the run.
+        model: the initial weights; None: --init_checkpoint.
+
+    Returns:
+        whether the weights are random.
+
+    Raises:
+        UserError: there are no weights to evaluate, they do not fit the
+            config, or the run is past its last step.
+    """
+    declared = list(flags.flags_of(type(settings)))
+    # All workers must have the same settings, but their paths may differ.
+    shared = {
+        f"--{flag.name}": (
+            run.description[flag.name] is not None
+            if flag.path
+            else run.description[flag.name]
+        )
+        for flag in declared
+        if not flag.per_worker
+    }
+    shared["records"] = run.task.records
+    workers.check_settings(run.steps.strategy, shared)
+
+    restored = run.resume()
+    trains = run.settings.do_train
+    if restored and trains:
+        decisive = [flag.name for flag in declared if flag.resume]
+        warn_of_changes(restored.settings, run.description, decisive)
+    is_random = not restored and initialize(run, model)
+    if trains:
+        check_step(run)
+    folder.write_inputs()
+    return is_random
+
+
+def initialize(run: Run, model: ModelFolder | None) -> bool:
+    """Assigns the first weights.
+
+    Args:
+        run: from `open_run`.
+        model: the initial weights; None: --init_checkpoint.
+
+    Returns:
+        whether they are random.
+
+    Raises:
+        UserError: there are none to evaluate, or they do not fit the config.
+    """
+    training, trains = run.settings, run.settings.do_train
+    model = model or ModelFolder.open(training.model.init_checkpoint)
+    if model.path in ("", training.output_dir):
+        if trains:
+            return True
+        raise UserError(
+            "no checkpoint",
+            path=training.output_dir,
+            expected="a trained model",
+            fix="pass --do_train or --init_checkpoint",
+        )
+
+    path = model.resolve()
+    weights, _ = model.weights(training.resume_optimizer)
+    required = checkpoints.ENCODER
+    if trains:
+        weights = checkpoints.without_other_heads(weights, run.named)
+    else:
+        trained = (n for n, x in run.named.items() if x.trainable)
+        required = (*required, *trained)
+    fresh = checkpoints.assign(run.named, weights, path, required)
+    fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
+    say(f"starting from {path}; {fresh}")
+    if training.resume_optimizer:
+        run.assign(weights, path, "omit --resume_optimizer")
+    return False
+
+
+def check_step(run: Run) -> None:
+    """Compares the step of a run with its last step.
+
+    Raises:
+        UserError: it is past its last step.
+    """
+    folder, step = run.settings.output_dir, run.step
+    last = run.task.learning_rate.num_train_steps
+    warmup = run.task.learning_rate.num_warmup_steps
+    if step > last:
+        raise UserError(
+            f"the checkpoint is at step {step}",
+            path=folder,
+            expected=f"at most {last}, the last step",
+            fix="train for more steps, or pass another --output_dir",
+        )
+    if step == last:
+        say(f"finished: {folder} is at step {step} of {last}")
+    elif warmup >= last:
+        say(
+            f"warning: {warmup} of {last} steps are warm-up: the learning "
+            "rate never reaches its peak"
+        )
+
+
+def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
+    """Warns if a run is resumed with changed settings.
+
+    Args:
+        before: settings in the checkpoint, which may lack flags.
+        now: settings of this process.
+        decisive: names of the flags that are marked `resume`.
+    """
+    changed = [
+        f"--{name} was {before[name]}, is {now[name]}"
+        for name in decisive
+        if before.get(name, now[name]) != now[name]
+    ]
+    # Checkpoints of the first version of dropout do not name it.
+    old = {"dropout": "version 1", **before["environment"]}
+    new = now["environment"]
+    changed += [
+        f"{name} was {old[name]}, is {new.get(name)}"
+        for name in old
+        if old[name] != new.get(name)
+    ]
+    if before["records"] != now["records"]:
+        changed.append("the records differ")
+    if changed:
+        say(
+            f"warning: {'; '.join(changed)}: the run continues, but is no "
+            "longer bit-reproducible, and may see other examples"
+        )

@@ -1,0 +1,183 @@
+"""The task of run_swag.py: which of several texts continues another one."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert.common.progress import say
+from bert.common.storage import write_whole
+from bert.data.records.examples import Examples
+from bert.data.text import vocabulary
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks import class_report, eval_report, finetuning, training_data
+from bert.tasks.run_folder import RunFolder
+from bert.tasks.swag import export
+from bert.tasks.swag.examples import ChoiceExample, Featurizer, training_schema
+from bert.tasks.swag.settings import Settings
+from bert.training.run import Run
+from bert.training.task import Task
+
+
+def make_task(
+    settings: Settings,
+    model: ModelFolder,
+    folder: RunFolder,
+    examples: dict[str, list[ChoiceExample]],
+) -> Task:
+    """Encodes the examples, and says what is computed with them.
+
+    Args:
+        settings: settings of the script.
+        model: config and tokenizer.
+        folder: the folder of the run.
+        examples: flag of a file -> its examples.
+
+    Raises:
+        UserError: there are too few examples for one step, or the folder
+            holds a run with other training data.
+    """
+    shared = settings.finetuning
+    choices = max(
+        (len(x.choices) for file in examples.values() for x in file), default=2
+    )
+    featurizer = _featurizer(model, shared.max_seq_length, choices)
+
+    encoded, records = None, ""
+    if "train_file" in examples:
+        records = training_data.identify(folder.shared, settings.train_file)
+        rows = map(featurizer.featurize, examples["train_file"])
+        encoded = Examples(rows, training_schema(choices), choices)
+        if featurizer.truncated:
+            say(
+                f"{featurizer.truncated:,} choices of {settings.train_file} "
+                f"were truncated to {shared.max_seq_length} tokens; see "
+                "--max_seq_length"
+            )
+
+    def answers(
+        run: Run, flag: str, batch_size: int, what: str
+    ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
+        """Yields each example of a file with its probabilities."""
+        rows = map(featurizer.featurize, examples[flag])
+        outputs = run.outputs(
+            rows, batch_size, what, len(examples[flag]), choices
+        )
+        for example, output in zip(examples[flag], outputs, strict=True):
+            yield example, _softmax(output["logits"][: len(example.choices)])
+
+    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+        size = shared.training.eval_batch_size
+        metrics, report = score([*answers(run, "eval_file", size, "evaluated")])
+        return metrics, report | {"records": settings.eval_file}
+
+    def predict(run: Run) -> list[str]:
+        if not shared.do_predict:
+            return []
+        path = folder.file("predictions.tsv")
+        size = shared.predict_batch_size
+        answered = answers(run, "predict_file", size, "predicted")
+        write_predictions(path, (x.tolist() for _, x in answered))
+        return [path]
+
+    def save(run: Run, path: str) -> None:
+        graphs.save(export.Chooser(model, shared, run.weights()), path)
+
+    return Task(
+        "swag",
+        lambda: task_models.build_choice_model(
+            model.config, shared.training.random_seed
+        ),
+        (task_losses.CHOICE,),
+        task_losses.choice_weights,
+        task_losses.choice_sums,
+        finetuning.schedule(shared, len(encoded or ())),
+        records=training_data.describe(encoded, records),
+        metric="eval_accuracy",
+        examples=encoded,
+        validate=lambda run: evaluate(run)[0],
+        evaluate=evaluate,
+        predict=predict,
+        export=save,
+    )
+
+
+def score(
+    answers: list[tuple[ChoiceExample, np.ndarray]],
+) -> tuple[dict[str, float], dict]:
+    """Computes accuracy and loss, with their references.
+
+    Args:
+        answers: each labelled example, with float64 [choices], its
+            probabilities.
+
+    Returns:
+        the metrics, and a report for `eval_report.write`.
+    """
+    hits, loss, wrong = 0, 0.0, []
+    tiny = np.finfo(np.float64).tiny
+    for example, probabilities in answers:
+        best = int(probabilities.argmax())
+        hits += best == example.label
+        loss -= float(np.log(probabilities[example.label] + tiny))
+        if best != example.label:
+            wrong.append(
+                {
+                    "text": [example.context, *example.choices],
+                    "label": example.choices[example.label],
+                    "predicted": example.choices[best],
+                    "probability": float(probabilities[best]),
+                }
+            )
+
+    count = len(answers)
+    metrics = {"eval_accuracy": hits / count, "eval_loss": loss / count}
+    chances = [1 / len(example.choices) for example, _ in answers]
+    positions = np.bincount([example.label for example, _ in answers])
+    majority = float(positions.max() / count)
+    references = {
+        f"eval_accuracy/{eval_report.CHANCE}": float(np.mean(chances)),
+        f"eval_accuracy/{eval_report.MAJORITY}": majority,
+        f"eval_loss/{eval_report.CHANCE}": -float(np.mean(np.log(chances))),
+    }
+    return metrics, {
+        "task": "swag",
+        "references": references,
+        "worst_errors": class_report.worst(wrong),
+    }
+
+
+def write_predictions(path: str, answers: Iterator[list[float]]) -> None:
+    """Writes the index of the best choice and the probabilities of all.
+
+    Args:
+        path: file to write, one line per example, with tabs between fields.
+        answers: the probabilities of each example.
+    """
+    lines = []
+    for probabilities in answers:
+        best = max(range(len(probabilities)), key=probabilities.__getitem__)
+        fields = [str(best), *(f"{x:.6f}" for x in probabilities)]
+        lines.append("\t".join(fields) + "\n")
+    write_whole(path, "".join(lines))
+
+
+def _featurizer(
+    model: ModelFolder, max_seq_length: int, choices: int
+) -> Featurizer:
+    tokenizer = model.tokenizer.exact
+    return Featurizer(
+        lambda text: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)),
+        tokenizer.vocab[vocabulary.CLS],
+        tokenizer.vocab[vocabulary.SEP],
+        tokenizer.vocab[vocabulary.UNK],
+        max_seq_length,
+        choices,
+    )
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    """float64 [choices], the probabilities of logits."""
+    powers = np.exp((logits - logits.max()).astype(np.float64))
+    return powers / powers.sum()

@@ -1,0 +1,487 @@
+"""A run: a network from its checkpoint to its last step, and its answers."""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import Progress, say
+from bert.data import batching, features
+from bert.data.records.examples import Examples
+from bert.training import logs, plan, prediction, workers
+from bert.training.guard import Guard
+from bert.training.preemption import Abandoned, Preemption
+from bert.training.saver import GLOBAL_STEP, Restored, Saver
+from bert.training.settings import Training
+from bert.training.steps import TOKENS, Steps
+from bert.training.task import Phase, Task
+
+_WINDOW = 64  # batches of predictions that are sorted by length together
+
+
+class Run:
+    """A network, its optimizer and the folder of its checkpoints.
+
+    A checkpoint holds the variables, their moments and the step.
+
+    Args:
+        task: what is trained.
+        settings: intervals, limits and batch sizes.
+        steps: computes training and evaluation steps.
+        named: name in the checkpoint -> variable.
+        saver: writes and finds the checkpoints.
+        best: saves the best weights.
+        folder: where this process writes the curves.
+        description: JSON values that describe the run.
+        lengths: S of the batches of examples, ascending.
+
+    Attributes:
+        weights_step: training step of the current weights.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        settings: Training,
+        steps: Steps,
+        named: dict[str, keras.Variable],
+        saver: Saver,
+        best: Saver,
+        folder: str,
+        description: dict,
+        lengths: tuple[int, ...] = (),
+    ):
+        self.task, self.settings, self.steps = task, settings, steps
+        self.named, self.folder, self.lengths = named, folder, lengths
+        self.description = description
+        self._variables = {**named, **steps.optimizer.named_slots(named)}
+        self._predictors: dict[int, prediction.Predictor] = {}
+        self.weights_step = 0
+
+        self._saver, self.best = saver, best
+        self._profile = logs.Profile(
+            folder, settings.steps_to_profile if workers.is_chief() else None
+        )
+        self._guard = Guard(steps)
+        self._sums = logs.RunningSums(steps.sum_names)  # since the last report
+        self._log: logs.TrainingLog | None = None  # while it trains
+
+        # The best value of the validation, the number of evaluations since
+        # then, and whether an evaluation was interrupted.
+        self._best_value, self._waited, self._is_owed = None, 0, False
+
+    @property
+    def step(self) -> int:
+        """Number of steps taken."""
+        return self.steps.optimizer.step
+
+    @property
+    def checkpoint(self) -> str:
+        """Prefix of the newest checkpoint."""
+        return os.path.join(self._saver.folder, f"model.ckpt-{self.step}")
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Original name -> array of all current weights."""
+        return {name: x.numpy() for name, x in self.named.items()}
+
+    def fit(self, phases: list[Phase]) -> None:
+        """Trains to the last step, or until a stop is requested.
+
+        A validation precedes the checkpoint of its step, which holds its
+        results; the best weights are kept.
+
+        Args:
+            phases: trained one after the other.
+
+        Raises:
+            SystemExit: the run was interrupted, and saved; or, with --plan,
+                its plan was printed.
+        """
+        settings, last_step = self.settings, phases[-1].last
+        validates = self.task.validate is not None
+        if settings.plan:
+            plan.report(self, phases)
+            raise SystemExit
+        self._drop_later_steps()
+
+        with (
+            self._saver,
+            self._profile,
+            Preemption(settings.seconds, not workers.is_joined()) as preemption,
+            _naming_the_step(self.steps),
+        ):
+            # An evaluation that a signal interrupted.
+            if validates and self._is_owed:
+                self._validate(preemption)
+                self.save()
+
+            is_over = self._is_over(preemption)
+            eval_steps = settings.eval_steps if validates else 0
+            for phase in phases:
+                if is_over or self.step >= phase.last:
+                    continue
+                iterator = _iterate(phase.batches(self))
+                throughput = logs.Throughput(settings.iterations_per_loop)
+                say("compiling the step ...")
+
+                while not is_over and self.step < phase.last:
+                    # As many steps as fit before the next stop, in one call.
+                    first = self.step
+                    stop = self._next_stop(phase, last_step, eval_steps)
+                    limit = self._profile.steps_per_call(first, stop - first)
+                    count = throughput.steps_per_call(limit)
+                    # That of the slowest worker.
+                    count = int(
+                        workers.gather(self.steps.strategy, count).min()
+                    )
+                    with tf.profiler.experimental.Trace(
+                        "train", step_num=first + 1, _r=1
+                    ):
+                        sums = self.steps.train(iterator, tf.constant(count))
+                        sums = sums.numpy()
+                    throughput.count_call(count)
+
+                    # Log.
+                    sums = self._guard.check(first, sums, phase.records_of)
+                    self._sums.add(sums)
+                    self._report(phase, throughput, self.step == stop)
+
+                    # Evaluate and save.
+                    is_last = self.step == phase.last
+                    if validates and _is_due(eval_steps, self.step, is_last):
+                        self._validate(preemption)
+                    is_over = self._is_over(preemption)
+                    every = settings.save_checkpoints_steps
+                    if is_over or _is_due(every, self.step, is_last):
+                        self.save()
+                    throughput.resume()
+
+            # All workers are here and decide alike.
+            self._is_over(preemption)
+            self._saver.wait()
+            preemption.end(self.step, last_step)
+        if self.step < last_step:
+            say(
+                f"finished: stopped early at step {self.step} of "
+                f"{last_step}, without a better evaluation"
+            )
+
+    def _next_stop(self, phase: Phase, last_step: int, eval_steps: int) -> int:
+        """The next step after which it logs, evaluates, saves or ends."""
+        settings = self.settings
+        log_steps = settings.log_steps or min(100, max(1, last_step // 50))
+        stops = [phase.last]
+        for every in (log_steps, settings.save_checkpoints_steps, eval_steps):
+            if every:
+                stops.append((self.step // every + 1) * every)
+        return min(stops)
+
+    def _drop_later_steps(self) -> None:
+        """Opens the log of the run.
+
+        Checkpoints, best weights and curves of later steps than the current
+        one belong to an abandoned branch of the run and are removed.
+        """
+        self._saver.remove_after(self.step)
+        self.best.remove_after(self.step)
+        workers.barrier(self.steps.strategy)  # until the chief removed them
+        if not self.best.steps():  # the search for them starts anew
+            self._best_value, self._waited = None, 0
+        self._log = logs.TrainingLog(self.folder, self.step)
+
+    def _is_over(self, preemption: Preemption) -> bool:
+        """Whether the run has to save and end; all workers decide alike."""
+        self._saver.check()
+        requests = workers.gather(self.steps.strategy, preemption.request)
+        request = int(requests.max())
+        preemption.adopt(request)
+        patience = self.settings.early_stopping_patience
+        return request > 0 or 0 < patience <= self._waited
+
+    def _report(
+        self, phase: Phase, throughput: logs.Throughput, is_stop: bool
+    ) -> None:
+        """Logs the means since the last stop; also every few seconds."""
+        step, seconds = self.step, throughput.seconds_per_step
+        logs.show_progress(step, phase.last, seconds)
+        if not self._sums.steps or not (is_stop or throughput.is_log_due()):
+            return
+
+        rate = phase.batch_size / seconds if seconds else 0.0
+        tokens = self._sums.mean(TOKENS) / phase.batch_size
+        objectives = self.task.objectives
+        values = self._sums.means(objectives) | {
+            "learning_rate": float(self.task.learning_rate(step - 1)),
+            "examples_per_second": rate,
+            "tokens_per_second": rate * tokens,
+        }
+        left = seconds * (phase.last - step)
+        logs.log_training(step, phase.last, values, objectives, left)
+        throughput.mark_logged()
+        if is_stop:
+            self._log.write(step, "train", values)
+            self._sums = logs.RunningSums(self.steps.sum_names)
+
+    def _validate(self, preemption: Preemption) -> None:
+        """Evaluates; saves the weights if no earlier ones are as good.
+
+        An evaluation that a signal interrupts is repeated when the run
+        resumes.
+        """
+        self._is_owed = True
+        try:
+            with preemption.abandoning():
+                metrics = self.task.validate(self)
+        except Abandoned:
+            return
+        self._is_owed = False
+        logs.log_evaluation(self.step, metrics, self.task.objectives)
+        self._log.write(self.step, "eval", metrics)
+
+        value, best = metrics[self.task.metric], self._best_value
+        sign = -1 if self.task.is_loss else 1
+        if not sign * value > (-np.inf if best is None else sign * best):
+            self._waited += 1
+            return
+        self._saver.wait()
+        storage.make_folder(self.best.folder)
+        # The value of the best is the metric's, also where a setting has its
+        # name.
+        described = {
+            **metrics,
+            **self.description,
+            self.task.metric: value,
+        }
+        self.best.save(self.step, self.named, described)
+        self._best_value, self._waited = value, 0
+        say(f"best {self.task.metric} so far: {value:.4f}, {self.best.folder}")
+
+    def outputs(
+        self,
+        examples: Iterable[dict],
+        batch_size: int,
+        what: str,
+        total: int,
+        choices: int = 1,
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Runs the network on examples, in batches of similar lengths.
+
+        Args:
+            examples: as in `data.records.examples`; read lazily.
+            batch_size: examples of a batch, over all devices.
+            what: label of the progress lines.
+            total: number of examples, to estimate the remaining time.
+            choices: sequences of an example.
+
+        Yields:
+            the network's outputs for each example, in order; outputs [B, S]
+            are cut to the length of the example.
+        """
+        if batch_size not in self._predictors:
+            self._predictors[batch_size] = prediction.Predictor(
+                self.steps.model, self.steps.strategy, batch_size
+            )
+        predictor, lengths = self._predictors[batch_size], list(self.lengths)
+        if predictor.is_static:
+            lengths = batching.compiled_lengths(lengths)
+        progress, done = Progress(what, total, "examples"), 0
+
+        def pad(part: list[dict], length: int) -> dict[str, np.ndarray]:
+            padded = Examples(part, {}, choices)
+            return padded.batch(np.arange(len(part)), length)
+
+        def answer(batch: dict[str, np.ndarray]) -> list[dict]:
+            nonlocal done
+            outputs = predictor(batch)
+            size = len(next(iter(outputs.values())))
+            done += size
+            progress.update(done)
+            return [
+                {name: value[i] for name, value in outputs.items()}
+                for i in range(size)
+            ]
+
+        def length_of(example: dict) -> int:
+            ids = example[features.INPUT_IDS]
+            return len(ids) if choices == 1 else max(map(len, ids))
+
+        return batching.in_order(
+            examples,
+            answer,
+            lengths,
+            batch_size,
+            _WINDOW * batch_size,
+            pad,
+            length_of,
+        )
+
+    def means(self, batches: Iterable[dict]) -> dict[str, float]:
+        """Losses and accuracies of the current weights.
+
+        Args:
+            batches: whole batches; examples that fill up a batch have weight 0.
+
+        Returns:
+            `loss`, and the loss and accuracy of each objective: means over all
+            examples of the batches.
+        """
+        sums = logs.RunningSums(self.steps.sum_names)
+        for batch in batches:
+            sums.add(self.steps.evaluate(batch).numpy()[None])
+        values = sums.means(self.task.objectives)
+        del values["gradient_norm"]
+        return values
+
+    def resume(self) -> Restored | None:
+        """Resumes the run in the folder, if there is one.
+
+        A run that does not train again needs the weights alone.
+
+        Returns:
+            the checkpoint, or None.
+
+        Raises:
+            UserError: it is of another network.
+        """
+        trains = self.settings.do_train
+        self._saver.wait()
+        if trains:
+            self._saver.sweep()
+        strategy = self.steps.strategy
+        workers.barrier(strategy)  # until the chief has cleaned up
+        restored = self._saver.restore_latest()
+        if restored:
+            variables = self._variables if trains else self.named
+            fix = "pass another --output_dir, or the flags of this run"
+            self.assign(restored.values, self._saver.folder, fix, variables)
+        fix = "put --output_dir on a file system that they share"
+        workers.check_settings(strategy, {"the step to resume": self.step}, fix)
+        if restored and restored.state:  # the best weights have none
+            self._load_state_dict(restored.state)
+        return restored
+
+    def assign(
+        self,
+        values: dict[str, np.ndarray],
+        path: str,
+        fix: str,
+        variables: dict[str, keras.Variable] | None = None,
+    ) -> None:
+        """Continues with the weights, the moments and the step of a run.
+
+        Args:
+            values: its checkpoint.
+            path: of the checkpoint, for messages.
+            fix: advice to the user.
+            variables: those to assign; default: the weights and moments.
+
+        Raises:
+            UserError: the checkpoint lacks a variable, a moment or the step.
+        """
+        variables = variables or self._variables
+        if GLOBAL_STEP not in values:
+            raise UserError(f"has no {GLOBAL_STEP}", path=path, fix=fix)
+        step = int(values[GLOBAL_STEP])
+        for name, variable in variables.items():
+            value = values.get(name)
+            if value is None or value.shape != tuple(variable.shape):
+                shape = "no" if value is None else f"{list(value.shape)}"
+                raise UserError(
+                    f"checkpoint {step} has {shape} {name}",
+                    path=path,
+                    expected=f"{list(variable.shape)}, from the config",
+                    fix=fix,
+                )
+
+        for name, variable in variables.items():
+            variable.assign(values[name])
+        self.steps.optimizer.iterations.assign(step)
+        say(f"resuming from step {step} in {path}")
+
+    def restore_best(self) -> None:
+        """Restores the best weights of the run, if there are any."""
+        settings = self.settings
+        self.weights_step = self.step
+        # At step 0 they would replace the weights of --init_checkpoint.
+        if self.step and (settings.eval_steps or not settings.do_train):
+            best = self.best.restore_latest()
+            if best:
+                for name, variable in self.named.items():
+                    variable.assign(best.values[name])
+                say(f"using the best checkpoint, of step {best.step}")
+                self.weights_step = best.step
+
+    def save(self) -> None:
+        """Writes a checkpoint in a thread."""
+        self._saver.save_in_background(
+            self.step, self._variables, self.description, self._state_dict()
+        )
+
+    def _state_dict(self) -> dict:
+        """JSON values for `_load_state_dict`."""
+        value = np.inf if self._best_value is None else self._best_value
+        return {
+            "trainer": {
+                "window": self._sums.state_dict(),
+                "losses": list(self._guard.losses),
+                "steps": self.steps.state_dict(),
+            },
+            "held_out": {
+                "is_owed": self._is_owed,
+                "best": {"value": value.hex(), "waited": self._waited},
+            },
+        }
+
+    def _load_state_dict(self, state: dict) -> None:
+        """Restores the state of an interrupted run."""
+        self._sums.load_state_dict(state["trainer"]["window"])
+        # Checkpoints of earlier versions have no losses.
+        self._guard.losses.extend(state["trainer"].get("losses", ()))
+        self.steps.load_state_dict(state["trainer"]["steps"])
+        if held_out := state["held_out"]:  # earlier versions: None
+            self._is_owed = held_out["is_owed"]
+            value = float.fromhex(held_out["best"]["value"])
+            self._best_value = value if np.isfinite(value) else None
+            self._waited = held_out["best"]["waited"]
+
+
+def _is_due(every: int, step: int, is_last: bool) -> bool:
+    """Whether an action of this interval is due; at the last step it is."""
+    return is_last or (every > 0 and step % every == 0)
+
+
+@contextlib.contextmanager
+def _naming_the_step(steps: Steps) -> Iterator[None]:
+    """Adds the number of the step to TensorFlow's errors."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if "determinis" in str(error).lower():
+            raise UserError(
+                f"no deterministic operation: {str(error).splitlines()[0]}",
+                fix="pass --nodeterministic",
+            ) from None
+        error.add_note(f"at step {steps.optimizer.step}")
+        raise
+
+
+def _iterate(batches: tf.data.Dataset):
+    """Iterates over batches that are a function of the step in any case.
+
+    Under op determinism TensorFlow would make them without threads, and each
+    one only when it is asked for.
+    """
+    from tensorflow.python.framework import config  # has no public name
+
+    is_deterministic = config.is_op_determinism_enabled()
+    config.disable_op_determinism()
+    try:
+        return iter(batches)
+    finally:
+        if is_deterministic:
+            tf.config.experimental.enable_op_determinism()
