@@ -56,7 +56,7 @@ lock: $(VENV)/dev
 	    --custom-compile-command "make lock" $(UPGRADE) -o requirements/lock.txt
 
 # Compile training steps ahead of time for eight TPU v5e cores; for one and
-# eight H100. STEP="configs/bert_base.json 256 128 20" compiles a single one.
+# eight H100. STEP="bert/configs/bert_base.json 256 128 20" compiles a single one.
 AHEAD = $(BIN)/python -m benchmarks.ahead_of_time $(PEERS)
 tpu: $(VENV)/run $(PEERS)/tpu/done
 	$(AHEAD)/tpu/bin/python v5e 8 $(STEP)

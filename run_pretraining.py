@@ -2,7 +2,7 @@ r"""Pre-trains BERT on TFRecords: masked LM and next sentence prediction.
 
     python run_pretraining.py --do_train --do_eval \
         --input_file='records/wiki.tfrecord*' --output_dir=run \
-        --bert_config_file=configs/bert_base.json
+        --bert_config_file=bert/configs/bert_base.json
 
 The same command resumes from the newest checkpoint in --output_dir.
 """

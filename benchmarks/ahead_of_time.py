@@ -32,7 +32,7 @@ DEVICES = {
     "v5e": ("tpu", "v5e:2x4", 197e12, 819e9),
     "h100": ("cuda", "1x1x8", 989e12, 3350e9),
 }
-_BASE, _LARGE = "configs/bert_base.json", "configs/bert_large.json"
+_BASE, _LARGE = "bert/configs/bert_base.json", "bert/configs/bert_large.json"
 # Config, B of a device, S, P, and options.
 STEPS = [
     (_BASE, 32, 128, 20),

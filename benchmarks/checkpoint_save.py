@@ -70,7 +70,7 @@ def _peak_gb() -> float:
 
 
 if __name__ == "__main__":
-    path = sys.argv[1] if len(sys.argv) > 1 else "configs/bert_base.json"
+    path = sys.argv[1] if len(sys.argv) > 1 else "bert/configs/bert_base.json"
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     with tempfile.TemporaryDirectory() as scratch:
         found = measure(BertConfig.from_json_file(path), count, scratch)

@@ -1,6 +1,6 @@
 """Cost of deterministic operations in a pre-training step.
 
-    python -m benchmarks.determinism [configs/bert_mini.json [B S P]]
+    python -m benchmarks.determinism [bert/configs/bert_mini.json [B S P]]
 
 The same step, with and without them, in turns in one process.
 """
@@ -57,4 +57,4 @@ def _select(name: str) -> None:
 
 
 if __name__ == "__main__":
-    pretraining_step.print_figures(measure, "configs/bert_mini.json")
+    pretraining_step.print_figures(measure, "bert/configs/bert_mini.json")

@@ -44,10 +44,10 @@ MINUTES = 8
 # on in another process; how fast are large batches; what do graphs of CUDA
 # save, and what do deterministic bits cost. An estimate from the times measured
 # on an H100: 80, 40, 150, 75, 70 and 65 seconds, most of them to compile.
-_BASE, _LARGE = "configs/bert_base.json", "configs/bert_large.json"
+_BASE, _LARGE = "bert/configs/bert_base.json", "bert/configs/bert_large.json"
 PLAN = [
     (_BASE, 32, 128, 20, ["compared"]),
-    ("configs/bert_tiny.json", 32, 128, 20, ["resumed"]),
+    ("bert/configs/bert_tiny.json", 32, 128, 20, ["resumed"]),
     (_LARGE, 64, 512, 77, []),
     (_BASE, 256, 128, 20, []),
     (_BASE, 32, 128, 20, ["graphs"]),

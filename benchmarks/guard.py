@@ -1,6 +1,6 @@
 """Cost of the guard, of checkpoints, and of the check of records.
 
-    python -m benchmarks.guard [configs/bert_mini.json [B S P]]
+    python -m benchmarks.guard [bert/configs/bert_mini.json [B S P]]
 
 A guarded step keeps the old weights if the loss or the gradient is not finite,
 and checks the losses for spikes. A bare step clips the gradient in the same
@@ -118,4 +118,4 @@ def measure(config, batch_size, length, masks, runs=31) -> dict:
 
 
 if __name__ == "__main__":
-    pretraining_step.print_figures(measure, "configs/bert_mini.json")
+    pretraining_step.print_figures(measure, "bert/configs/bert_mini.json")

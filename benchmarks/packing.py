@@ -110,7 +110,7 @@ def measure(
 def main() -> None:
     """Prints one JSON line."""
     unpacked, packed, *rest = sys.argv[1:]
-    path = rest.pop(0) if rest else "configs/bert_mini.json"
+    path = rest.pop(0) if rest else "bert/configs/bert_mini.json"
     config = BertConfig.from_json_file(path)
     print(
         json.dumps(

@@ -1,6 +1,6 @@
 """Speed of a pre-training step beside that of a bare matrix product.
 
-    python -m benchmarks.pretraining_step [configs/bert_mini.json [B S P]]
+    python -m benchmarks.pretraining_step [bert/configs/bert_mini.json [B S P]]
 
 Both run in turns in one process, in float32 and in bfloat16; shares are
 computed from medians. The nominal share also counts the part of the last layer
@@ -153,4 +153,4 @@ def print_figures(measure: Callable[..., dict], default: str) -> None:
 
 
 if __name__ == "__main__":
-    print_figures(measure, "configs/bert_mini.json")
+    print_figures(measure, "bert/configs/bert_mini.json")

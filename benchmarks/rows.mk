@@ -41,14 +41,14 @@ bench-peers: peers-of-rows bench
 	for p in $(PRECISIONS); do \
 	    sides="ours/$$p/fused model_garden/$$p/graph keras_hub/$$p/graph \
 	        huggingface/$$p/eager huggingface/$$p/compiled"; \
-	    $(TURNS) train configs/bert_small.json 32 128 20 $$sides && \
-	    RUNS=3 $(TURNS) train configs/bert_base.json 8 128 20 $$sides && \
-	    for b in 8 32; do RUNS=2 $(TURNS) alone configs/bert_base.json \
+	    $(TURNS) train bert/configs/bert_small.json 32 128 20 $$sides && \
+	    RUNS=3 $(TURNS) train bert/configs/bert_base.json 8 128 20 $$sides && \
+	    for b in 8 32; do RUNS=2 $(TURNS) alone bert/configs/bert_base.json \
 	        $$b 128 20 $$sides || exit; done && \
-	    RUNS=1 $(TURNS) alone configs/bert_large.json 8 128 20 $$sides || \
+	    RUNS=1 $(TURNS) alone bert/configs/bert_large.json 8 128 20 $$sides || \
 	    exit; done
-	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
-	$(TURNS) infer configs/bert_small.json 1 16,32,64,128,256,512
+	$(TURNS) infer bert/configs/bert_small.json 32 16,32,64,128,256,512
+	$(TURNS) infer bert/configs/bert_small.json 1 16,32,64,128,256,512
 peers-of-rows: peers $(PEERS)/original/done
 
 # P11
@@ -62,14 +62,14 @@ bench-steps: $(START)
 	    --input_file=$(START) --vocab_file=$(VOCAB) \
 	    --output_file=$(ROWS)/$$1.tfrecord --max_seq_length=512 \
 	    --max_predictions_per_seq=77 || exit; done
-	$(RUN).pretraining_step configs/bert_small.json 32 128 20
+	$(RUN).pretraining_step bert/configs/bert_small.json 32 128 20
 	$(RUN).packing $(ROWS)/plain.tfrecord $(ROWS)/packed.tfrecord \
-	    configs/bert_small.json 8 2
-	for p in $(PRECISIONS); do RUNS=1 $(TURNS) alone configs/bert_base.json \
+	    bert/configs/bert_small.json 8 2
+	for p in $(PRECISIONS); do RUNS=1 $(TURNS) alone bert/configs/bert_base.json \
 	    32 128 20 ours/$$p/fused ours/$$p/remat || exit; done
 	$(RUN).guard
-	$(RUN).determinism configs/bert_small.json 32 128 20
-	$(RUN).checkpoint_save configs/bert_base.json 5
+	$(RUN).determinism bert/configs/bert_small.json 32 128 20
+	$(RUN).checkpoint_save bert/configs/bert_base.json 5
 	$(RUN).step_profile
 	$(RUN).scaling
 

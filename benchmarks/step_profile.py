@@ -1,6 +1,6 @@
 """Profile of a pre-training step, by TensorFlow's profiler.
 
-    python -m benchmarks.step_profile [configs/bert_small.json [B S P]]
+    python -m benchmarks.step_profile [bert/configs/bert_small.json [B S P]]
 
 Shares are shares of the running time of operations, summed over threads.
 Operations inside compiled programs, which are the fused operations and the
@@ -72,4 +72,4 @@ def measure(
 
 
 if __name__ == "__main__":
-    pretraining_step.print_figures(measure, "configs/bert_small.json")
+    pretraining_step.print_figures(measure, "bert/configs/bert_small.json")

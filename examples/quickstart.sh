@@ -38,7 +38,7 @@ show "$python" run_pretraining.py --do_train --do_eval \
     --input_file="$out/train.tfrecord" \
     --eval_input_file="$out/held_out.tfrecord" \
     --output_dir="$out/run" \
-    --bert_config_file=configs/bert_quickstart.json \
+    --bert_config_file=bert/configs/bert_quickstart.json \
     --num_train_steps=1500 \
     --num_warmup_steps=150 \
     --learning_rate=1e-3 \
@@ -62,7 +62,7 @@ SENTENCES
         --text_column=sentence \
         --label_column=package \
         --vocab_file="$out/vocab.txt" \
-        --bert_config_file=configs/bert_quickstart.json \
+        --bert_config_file=bert/configs/bert_quickstart.json \
         --init_checkpoint="$out/run" \
         --output_dir="$out/packages" \
         --export_dir="$out/packages_export" \

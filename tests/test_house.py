@@ -2,8 +2,8 @@
 
 import ast
 import functools
+import importlib
 import pathlib
-import re
 
 import pytest
 
@@ -11,9 +11,8 @@ from tests.helpers import flags_page
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = set(flags_page.SCRIPTS)
-LINKED = f"({'|'.join(x.name for x in ROOT.glob('bert/*') if x.is_symlink())})"
-# What a folder may import besides itself; the longest prefix of a module
-# counts, and `data` at its root puts together what is below it.
+# What a folder below `bert` may import besides itself; the longest prefix of a
+# module counts, and `data` at its root puts together what is below it.
 MAY_IMPORT = {
     "common": set(),
     "data": {"common"},
@@ -32,7 +31,7 @@ MAY_IMPORT = {
     "checks": {"common", "data", "modeling", "training", "serving", "tasks"},
     "reports": {"common"},
     "reports.demo_forms": {"common", "modeling", "serving", "tasks", "reports"},
-    "bert": {"common", "data", "modeling", "training", "serving", "tasks"},
+    "": {"common", "data", "modeling", "training", "serving", "tasks"},
 }
 # Only scripts import them.
 ADD_ONS = {
@@ -50,7 +49,7 @@ ROOMS = {  # of tasks
     "features",
     "fill_mask",
 }
-PACKAGES = {name for name in MAY_IMPORT if "." not in name}
+PACKAGES = {name for name in MAY_IMPORT if name and "." not in name}
 OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
 # What opens, lists, writes and removes files: `common.storage` alone does, but
 # for the files of ours named below, which no flag names: in a whole file, or in
@@ -67,16 +66,16 @@ FILE_CALLS = {
     *map("glob.{}".format, ("glob", "iglob")),
 }
 FILES_OF_NO_FLAG = {
-    "common/packages.py": "the folders of the project",
-    "common/storage.py": "",
-    "common/locks.py": "locks, which are local",
-    "data/records/writer.py:claim": "a new folder, which is local",
-    "modeling/precision.py": "/proc/cpuinfo",
-    "serving/known_exports.py": "the list of exports in the home folder",
-    "tasks/run_folder.py:RunFolder": "/dev/null",
-    "tasks/run_folder.py:claim": "the folder of a lock, which is local",
-    "training/distribution.py": "the files of GPUs",
-    "training/plan.py": "/proc/self",
+    "bert/common/packages.py": "the folders of the project",
+    "bert/common/storage.py": "",
+    "bert/common/locks.py": "locks, which are local",
+    "bert/data/records/writer.py:claim": "a new folder, which is local",
+    "bert/modeling/precision.py": "/proc/cpuinfo",
+    "bert/serving/known_exports.py": "the list of exports in the home folder",
+    "bert/tasks/run_folder.py:RunFolder": "/dev/null",
+    "bert/tasks/run_folder.py:claim": "the folder of a lock, which is local",
+    "bert/training/distribution.py": "the files of GPUs",
+    "bert/training/plan.py": "/proc/self",
 }
 FORBIDDEN_CALLS = {
     "pickle.load",
@@ -99,17 +98,14 @@ def tree_of(path: pathlib.Path) -> ast.Module:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """`a.b` for `import a.b` and `from a import b`.
-
-    A module of a folder that `bert` links to is named as its file is.
-    """
+    """`a.b` for `import a.b` and `from a import b`."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {re.sub(rf"^bert\.(?={LINKED}\b)", "", name) for name in names}
+    return names
 
 
 def sources(*folders: str) -> list[pathlib.Path]:
@@ -120,12 +116,13 @@ def sources(*folders: str) -> list[pathlib.Path]:
             for path in ROOT.iterdir()  # what is skipped is not even walked
             if not path.name.startswith(".")  # environments, git
             and path.name != "build"
+            and not path.is_symlink()
             and (path.is_dir() or path.suffix == ".py")
         ]
     listed = []
     for path in paths:
         listed += path.rglob("*.py") if path.is_dir() else [path]
-    return sorted(path for path in listed if not path.is_symlink())
+    return sorted(listed)
 
 
 def top_level_modules(tree: ast.Module) -> set[str]:
@@ -142,32 +139,38 @@ def is_below(name: str, prefixes) -> bool:
 
 
 def module_of(path: pathlib.Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(path.relative_to(ROOT / "bert").with_suffix("").parts)
 
 
 def rule_of(module: str) -> str:
-    return max((x for x in MAY_IMPORT if is_below(module, [x])), key=len)
+    return max(
+        (x for x in MAY_IMPORT if is_below(module, [x])), key=len, default=""
+    )
 
 
 def test_only_scripts_end_in_py_at_the_root():
     assert {path.stem for path in ROOT.glob("*.py")} == SCRIPTS
 
 
-def test_every_top_level_folder_with_code_has_a_rule():
+def test_every_folder_with_code_has_a_rule():
     folders = {path.relative_to(ROOT).parts[0] for path in sources()}
     folders = {name for name in folders if not name.endswith(".py")}
-    assert folders == PACKAGES | OUTSIDE
+    assert folders == {"bert"} | OUTSIDE
+    packages = {path.parent.name for path in ROOT.glob("bert/*/[!_]*.py")}
+    assert packages == PACKAGES
 
 
-@pytest.mark.parametrize("package", sorted(PACKAGES))
+@pytest.mark.parametrize("package", ["", *sorted(PACKAGES)])
 def test_packages_import_only_what_the_table_allows(package):
-    ours = PACKAGES | OUTSIDE | SCRIPTS
-    for path in sources(package):
+    paths = sources(f"bert/{package}") if package else ROOT.glob("bert/*.py")
+    for path in paths:
         module = module_of(path)
         rule = rule_of(module)
         room = module.split(".")[1] if package == "tasks" else None
-        for name in imported(tree_of(path)):
-            if name.split(".")[0] not in ours:
+        for full_name in imported(tree_of(path)):
+            top, _, name = full_name.partition(".")
+            assert top not in OUTSIDE | SCRIPTS, f"{path}: imports {full_name}"
+            if top != "bert" or not is_below(name, PACKAGES):
                 continue
             allowed = is_below(name, MAY_IMPORT[rule] | {rule})
             if room in ROOMS and is_below(name, ["tasks"]):
@@ -177,21 +180,14 @@ def test_packages_import_only_what_the_table_allows(package):
                 allowed = name.split(".")[1] not in ROOMS
             if is_below(name, ADD_ONS):
                 allowed = is_below(module, ADD_ONS)
-            assert allowed, f"{path}: imports {name}"
+            assert allowed, f"{path}: imports {full_name}"
 
 
-def test_packages_are_imported_below_bert():
-    """Else a module would be loaded twice, under two names."""
-    for path in sources():
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module]
-            else:
-                continue
-            tops = {name.split(".")[0] for name in names}
-            assert not tops & (PACKAGES - {"bert"}), f"{path}:{node.lineno}"
+@pytest.mark.parametrize("link", ["modeling", "data"])
+def test_the_links_at_the_root_name_the_package_to_import(link):
+    assert (ROOT / link).readlink() == pathlib.Path("bert", link)
+    with pytest.raises(ImportError, match=f"^import bert.{link} instead"):
+        importlib.import_module(link)
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
@@ -202,8 +198,8 @@ def test_scripts_do_not_import_each_other(script):
 
 def test_only_settings_and_flags_know_absl():
     """Settings are dataclasses: nothing else reads or takes `FlagValues`."""
-    for path in sources(*PACKAGES, *(f"{name}.py" for name in SCRIPTS)):
-        if module_of(path) == "common.flags":
+    for path in sources("bert", *(f"{name}.py" for name in SCRIPTS)):
+        if path == ROOT / "bert" / "common" / "flags.py":
             continue
         tree = tree_of(path)
         names = {name.split(".")[0] for name in imported(tree)}
@@ -236,7 +232,7 @@ def test_scripts_check_their_flags_before_tensorflow_is_imported(script):
 
 def test_training_path_needs_no_text_or_hub_library():
     """TPU hosts may not have them."""
-    for path in sources("data", "modeling", "training"):
+    for path in sources("bert/data", "bert/modeling", "bert/training"):
         unwanted = {"tensorflow_text", "tensorflow_hub", "tf_keras"}
         assert not unwanted & top_level_modules(tree_of(path)), path
 
@@ -244,7 +240,7 @@ def test_training_path_needs_no_text_or_hub_library():
 def test_our_classes_do_not_subclass_each_other():
     ours = {
         node.name
-        for path in sources(*PACKAGES)
+        for path in sources("bert")
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef)
     }
@@ -260,7 +256,7 @@ def test_our_classes_do_not_subclass_each_other():
 def test_the_network_is_made_of_keras_ops_alone():
     """TensorFlow-only: dropout, what makes it fast, formats of files."""
     formats = {"checkpoints", "hub", "model_garden", "saved_models"}
-    for path in sources("modeling"):
+    for path in sources("bert/modeling"):
         if path.stem in formats | {"dropout", "fused_ops"}:
             continue
         assert "tensorflow" not in top_level_modules(tree_of(path)), path
@@ -275,7 +271,7 @@ def test_only_formats_and_surgery_know_checkpoint_names():
         "saved_models",
         "extend_embeddings",
     }
-    for path in sources("modeling", "training", "data"):
+    for path in sources("bert/modeling", "bert/training", "bert/data"):
         if path.stem not in known:
             text = path.read_text(encoding="utf-8")
             assert "cls/predictions" not in text, path
@@ -300,7 +296,7 @@ def test_unsafe_calls_do_not_appear():
 def test_files_of_flags_are_opened_by_storage_alone():
     found = set()
     scripts = [f"{name}.py" for name in SCRIPTS]
-    for path in sources(*PACKAGES, *scripts):
+    for path in sources("bert", *scripts):
         name = path.relative_to(ROOT).as_posix()
         for outer in tree_of(path).body:
             names = {name, f"{name}:{getattr(outer, 'name', '')}"}
@@ -339,4 +335,4 @@ def test_graphs_are_loaded_in_one_module():
         and ast.unparse(node.func).endswith(loaders)
     }
     ours = {call for call in calls if not call.startswith("tests/")}
-    assert ours == {"modeling/hub.py"}
+    assert ours == {"bert/modeling/hub.py"}

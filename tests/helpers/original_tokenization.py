@@ -1,8 +1,8 @@
 """The original's tokenization, restated by Python's own Unicode data.
 
 With Hugging Face's `strip_accents`, as transformers' `BasicTokenizer` has it.
-`compute` and `freeze` made the tables of `data/text/unicode_tables.py`, under a
-Python with the Unicode version that is named there.
+`compute` and `freeze` made the tables of `bert/data/text/unicode_tables.py`,
+under a Python with the Unicode version that is named there.
 """
 
 import base64
@@ -115,7 +115,7 @@ def compute(lower, strip, stop=tables.CODE_POINTS):
 
 
 def freeze(table):
-    """The text from which `data/text/unicode_tables.py` makes a table."""
+    """The text from which `bert/data/text/unicode_tables.py` makes a table."""
     runs = [(len(list(run)), v) for v, run in itertools.groupby(table)]
     packed = np.array(runs, "<i4").T.tobytes()
     return base64.b85encode(zlib.compress(packed, 9)).decode()

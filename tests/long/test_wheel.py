@@ -56,7 +56,7 @@ def test_the_quickstart_runs_from_the_command(environment, tmp_path):
     """Every command of it, as `bert SCRIPT`, beside a user's own modules."""
     work = tmp_path / "work"
     work.mkdir()
-    for name in ("data", "common", "training", "tasks"):
+    for name in ("data", "modeling", "common", "tasks"):
         (work / f"{name}.py").write_text("raise ImportError('not this one')\n")
     configs = run(environment / "bert", "configs", cwd=work).strip()
     assert pathlib.Path(configs).is_relative_to(tmp_path)
@@ -64,7 +64,7 @@ def test_the_quickstart_runs_from_the_command(environment, tmp_path):
     script, count = re.subn(r'"\$python" (\w+)\.py', r"bert \1", script)
     assert count
     script = script.replace("examples/", f"{ROOT}/examples/")
-    script = script.replace("configs/", f"{configs}/")
+    script = script.replace("bert/configs/", f"{configs}/")
     script = script.replace('cd "$(dirname "$0")/.."', "")
     for name, value in SHORT.items():
         script = re.sub(rf"--{name}=\d+", f"--{name}={value}", script)

@@ -10,7 +10,7 @@ from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
 from tests.helpers import small
 
-CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+CONFIGS = pathlib.Path(__file__).parents[2] / "bert" / "configs"
 SIZES = {"vocab_size": 97, "hidden_size": 6, "num_attention_heads": 3}
 
 

@@ -1,4 +1,4 @@
-"""The graph tokenizer returns the ids of data/text/tokenization.py."""
+"""The graph tokenizer returns the ids of bert/data/text/tokenization.py."""
 
 import json
 import random

@@ -3,7 +3,7 @@
     tokenizer_config.json    the arguments of a tokenizer class
     tokenizer.json           a pipeline: normalizer, pre-tokenizer, model
 
-Settings that `data/text/tokenization.py` does not support are rejected by
+Settings that `bert/data/text/tokenization.py` does not support are rejected by
 name: the model would receive other tokens than in training.
 """
 

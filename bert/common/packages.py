@@ -4,7 +4,8 @@ import importlib.util
 import os
 import sys
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_ROOT = os.path.realpath(_ROOT)
 _OLDEST = (3, 11)
 _FIRST = ("absl", "numpy")  # what the scripts import before their first check
 

@@ -5,7 +5,7 @@ text -> BasicTokenizer -> words -> WordpieceTokenizer -> tokens -> ids
     "unaffable, Über"  ->  unaffable , uber  ->  un ##aff ##able , uber
 
 The results equal those of google-research/bert `tokenization.py` on every
-string, under the Unicode version of `data/text/unicode_tables.py`; it is
+string, under the Unicode version of `bert/data/text/unicode_tables.py`; it is
 faster because characters are looked up in tables and words are memoized. Only
 words with characters that depend on their neighbours, such as capital sigmas,
 are left to `normalization`.

@@ -1,0 +1,4 @@
+if __name__ != "bert.data":
+    # The link at the root shows where the code is; imported through it, each
+    # class would exist twice.
+    raise ImportError("import bert.data instead of data")
