@@ -60,6 +60,7 @@ class _Finder:
 
             def load_once(module):  # TensorFlow finds Keras before it loads it
                 sys.meta_path.remove(self)
+                del spec.loader.exec_module  # else it would keep this alive
                 self._load(load, module)
 
             spec.loader.exec_module = load_once

@@ -18,7 +18,7 @@ MODULES = (  # all that a run imports, also late
     "bert.modeling.checkpoints",
     "bert.modeling.models",
     "bert.modeling.losses",
-    "bert.training.loop",
+    "bert.training.run",
     "bert.training.distribution",
 )
 

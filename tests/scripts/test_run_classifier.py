@@ -18,7 +18,7 @@ from bert.data.text import tokenization
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface, model_garden
-from bert.training import loop
+from bert.training.run import Run
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
@@ -65,7 +65,7 @@ def classify(made, run_script, tmp_path):
 @pytest.fixture
 def no_steps(monkeypatch):
     """A run is prepared and ends; its weights are those at first."""
-    monkeypatch.setattr(loop.Trainer, "train", lambda *_: None)
+    monkeypatch.setattr(Run, "fit", lambda *_: None)
 
 
 def numpy_logits(folder, prefix, rows):

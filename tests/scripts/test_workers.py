@@ -28,9 +28,9 @@ import json, os, sys
 import numpy as np
 import run_pretraining
 from bert.data.records import reader
-from bert.tasks import main as tasks_main, training_run
+from bert.tasks import main as tasks_main, start
 
-start, make = training_run.TrainingRun.start, reader.training_batches
+load, make = start.load, reader.training_batches
 runs, sizes = [], []
 
 def batches(*args):
@@ -38,9 +38,9 @@ def batches(*args):
     sizes.append(made.element_spec["input_ids"].shape[0])
     return made
 
-def remember(run):
+def remember(run, *rest):
     runs.append(run)
-    start(run)
+    return load(run, *rest)
 
 def main(argv):
     run_pretraining.main(argv)
@@ -49,7 +49,7 @@ def main(argv):
     np.savez(f"{argv[0]}-{index}.npz", **values, sizes=sizes)
 
 reader.training_batches = batches
-training_run.TrainingRun.start = remember
+start.load = remember
 sys.exit(tasks_main.run(main, sys.argv[1:]))
 """
 
