@@ -77,9 +77,9 @@ class Cluster:
 
         A process that only forwarded the message counts if no other is named.
         """
-        found = _TASK.findall(_PASSED_ON.sub("", message))
-        found = found or _TASK.findall(message)
-        names = {f"{job} {number}" for job, number in found}
+        tasks = _TASK.findall(_PASSED_ON.sub("", message))
+        tasks = tasks or _TASK.findall(message)
+        names = {f"{job} {number}" for job, number in tasks}
         return [
             self.describe(i)
             for i, task in enumerate(self.tasks)
@@ -106,11 +106,13 @@ def read(text: str) -> Cluster:
         raise wrong(f"not JSON: {error}") from None
     if not isinstance(config, dict):
         raise wrong("not an object")
+
     cluster, task = config.get("cluster"), config.get("task")
     if not cluster or not isinstance(cluster, dict):
         raise wrong("no cluster")
     if not isinstance(task, dict) or not {"type", "index"} <= set(task):
         raise wrong("no task with type and index")
+
     named = {}
     for job, addresses in cluster.items():
         if job not in ("chief", "worker"):
@@ -121,9 +123,12 @@ def read(text: str) -> Cluster:
             if _split(address) is None:
                 raise wrong(f"address {address!r}", "host:port")
             named[f"{job} {i}"] = address
+
+    # The chief is first.
     tasks = tuple(sorted(named, key=lambda x: x.startswith("worker")))
     if len(set(named.values())) < len(named):
         raise wrong("the same address twice", "one for each process")
+
     me = f"{task['type']} {task['index']}"
     if me not in named:
         raise wrong(f"the task is {me}", f"one of {', '.join(tasks)}")
@@ -147,10 +152,12 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
                 expected=f"the environment variable {VARIABLE}: {_FORM}",
             )
         return read(text)
+
     if distribution != "auto" or use_tpu or not text:
         return None
-    found = read(text)
-    return found if len(found.tasks) > 1 else None
+
+    cluster = read(text)
+    return cluster if len(cluster.tasks) > 1 else None
 
 
 def meet(cluster: Cluster, timeout: float) -> None:
@@ -176,6 +183,7 @@ def meet(cluster: Cluster, timeout: float) -> None:
             expected="a port that no process uses",
             fix=f"end the process that uses it, or change {VARIABLE}",
         ) from None
+
     start = logged = time.monotonic()
     missing = [i for i in range(len(cluster.tasks)) if i != cluster.index]
     with server:
@@ -183,12 +191,14 @@ def meet(cluster: Cluster, timeout: float) -> None:
             i for i in missing if not _answers(cluster.addresses[i])
         ]:
             names = ", ".join(map(cluster.describe, missing))
+
             now = time.monotonic()
             if now - start > timeout:
                 raise WorkerLostError(
                     f"{names} did not start within {timeout:g} s "
                     "(--cluster_timeout)"
                 )
+
             if now - logged > _SECONDS_BETWEEN_LINES:
                 logged = now
                 say(f"waiting for {names}")

@@ -37,18 +37,22 @@ def make_strategy(
     """
     # By default TensorFlow rounds float32 to 11 bits on GPUs.
     tf.config.experimental.enable_tensor_float_32_execution(False)
+
     kind = distribution
     if kind == "tpu" or (kind == "auto" and use_tpu):
         return _tpu_strategy(**tpu)
+
     check_gpus_are_found()
-    found = cluster.from_flags(distribution, use_tpu)
-    if found:
-        return workers.join(found, cluster_timeout)
+    processes = cluster.from_flags(distribution, use_tpu)
+    if processes:
+        return workers.join(processes, cluster_timeout)
+
     with tensorflow_log.held_back():
         gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":
         kind = "mirrored" if len(gpus) > 1 else "one_device"
     local = gpus or tf.config.list_logical_devices("CPU")
+
     if kind == "mirrored" and not gpus and len(local) == 1:
         raise UserError(
             "--distribution=mirrored", expected="GPUs", fix="omit the flag"
@@ -60,6 +64,7 @@ def make_strategy(
         return tf.distribute.MirroredStrategy(
             [device.name for device in local], reduction
         )
+
     return tf.distribute.OneDeviceStrategy(local[0].name)
 
 
@@ -71,15 +76,15 @@ def check_gpus_are_found() -> None:
     Raises:
         UserError: there are GPUs, and their libraries are missing.
     """
-    found, hidden = glob.glob(_GPU_FILES), ("", "-1")
+    devices, hidden = glob.glob(_GPU_FILES), ("", "-1")
     if (
-        found
+        devices
         and os.environ.get("CUDA_VISIBLE_DEVICES") not in hidden
         and not tf.config.list_physical_devices("GPU")
     ):
         raise UserError(
-            f"TensorFlow finds none of {len(found)} GPUs",
-            path=found[0],
+            f"TensorFlow finds none of {len(devices)} GPUs",
+            path=devices[0],
             fix="install their libraries: pip install -r requirements/gpu.txt; "
             "or select the CPU: CUDA_VISIBLE_DEVICES=-1",
         )
@@ -175,20 +180,22 @@ def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
     oneDNN change them; the number of devices changes them everywhere.
     """
     kinds = _kinds(strategy)
-    found = {
+    values = {
         "tensorflow": tf.__version__,
         "device": ", ".join(sorted(kinds)),
         "replicas": strategy.num_replicas_in_sync,
     }
+
     if kinds == {"CPU"}:
         config = tf.config.threading
         cores = len(os.sched_getaffinity(0))
-        found["threads"] = config.get_intra_op_parallelism_threads() or cores
-        found["onednn"] = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1")
+        values["threads"] = config.get_intra_op_parallelism_threads() or cores
+        values["onednn"] = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1")
+
     for device in tf.config.list_physical_devices("GPU")[:1]:
         details = tf.config.experimental.get_device_details(device)
-        found["device"] = details.get("device_name", "GPU")
-    return found
+        values["device"] = details.get("device_name", "GPU")
+    return values
 
 
 def _tpu_strategy(
@@ -214,11 +221,11 @@ def _tpu_strategy(
             fix="check --tpu_name, --tpu_zone and --gcp_project, "
             "or omit --use_tpu",
         ) from None
-    found = strategy.num_replicas_in_sync
-    if num_tpu_cores not in (None, found):
+    cores = strategy.num_replicas_in_sync
+    if num_tpu_cores not in (None, cores):
         raise UserError(
             f"--num_tpu_cores={num_tpu_cores}",
-            expected=f"{found}, the cores of this TPU",
+            expected=f"{cores}, the cores of this TPU",
             fix="omit the flag: the number is detected",
         )
     return strategy
@@ -234,14 +241,14 @@ def describe(
         precision: name of the precision of the computation, if known.
         use_xla: whether the step is compiled with XLA.
     """
-    found = environment(strategy)
-    parts = [f"device: {found['device']}"]
-    if found["replicas"] > 1:
+    values = environment(strategy)
+    parts = [f"device: {values['device']}"]
+    if values["replicas"] > 1:
         kind = type(strategy).__name__.removesuffix("Strategy")
         kind = {"Mirrored": "mirrored", "TPU": "tpu"}.get(kind, "workers")
-        parts = [f"devices: {found['replicas']} x {found['device']} ({kind})"]
-    if "threads" in found:
-        parts.append(f"{found['threads']} threads")
+        parts = [f"devices: {values['replicas']} x {values['device']} ({kind})"]
+    if "threads" in values:
+        parts.append(f"{values['threads']} threads")
     if precision:
         parts.append(precision)
     if use_xla:

@@ -32,6 +32,7 @@ class TrainingLog:
         self._path = os.path.join(folder, METRICS)
         self._folders = {"train": folder, "eval": os.path.join(folder, "eval")}
         self._writers = {}
+
         self._drop_after(step)
         for curves in self._folders.values():
             _drop_events_after(curves, step)
@@ -45,13 +46,16 @@ class TrainingLog:
             values: metric -> value; `metrics.jsonl` has null for values that
                 are not finite.
         """
+        # Lines for the report and for scripts, then TensorBoard's curves.
         line = {"step": step, "kind": kind, **values}
         with storage.open_text(self._path, "a") as file:
             file.write(storage.to_json(line) + "\n")
+
         if kind not in self._writers:
             self._writers[kind] = tf.summary.create_file_writer(
                 self._folders[kind]
             )
+
         with self._writers[kind].as_default(step=step):
             for name, value in values.items():
                 tf.summary.scalar(name, value)
@@ -62,6 +66,7 @@ class TrainingLog:
             return
         with storage.open_text(self._path) as file:
             lines = [line for line in file if line.endswith("\n")]
+
         kept = [line for line in lines if json.loads(line)["step"] <= step]
         storage.write_whole(self._path, "".join(kept))
 
@@ -82,6 +87,7 @@ def _drop_events_after(folder: str, step: int) -> None:
             pass  # a run was killed while it wrote the last one
         if len(kept) == len(records):
             continue
+
         with (
             storage.whole_file(path) as temporary,
             tf.io.TFRecordWriter(temporary) as writer,
@@ -122,6 +128,7 @@ class RunningSums:
                 if name in sums:
                     values[name] = sums[name] / weight if weight else 0.0
             values["loss"] += values[f"{objective}_loss"]
+
         values["gradient_norm"] = self._sums[-1] / max(1, self.steps)
         return values
 
@@ -190,6 +197,8 @@ class Throughput:
         """Mean of the last calls that did not compile; 0 while unknown."""
         if not self._last:
             return 0.0
+
+        # A call that compiled, or slept through a suspension, tells nothing.
         most = _SLOW * statistics.median_low(
             x / steps for x, steps in self._last
         )
@@ -217,11 +226,14 @@ class Profile:
         """
         if self._is_on and step >= self._last:
             self.__exit__()
+
         if self._first <= step + 1 <= self._last:
             if not self._is_on:
                 tf.profiler.experimental.start(self._folder)
                 self._is_on = True
             return 1
+
+        # The call before the profile ends where it starts.
         return (
             min(limit, self._first - 1 - step) if step < self._first else limit
         )
@@ -250,6 +262,7 @@ def log_training(
         f"{quantity(values['tokens_per_second'])} tokens/s | "
         f"{duration(seconds_left)} left"
     )
+
     say(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "
         f"lr {values['learning_rate']:.3g} | "

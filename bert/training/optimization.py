@@ -122,9 +122,10 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
     if decay is None:
         return value - rate * update, m, v
     update += decay * value
-    wanted, found = tf.norm(value), tf.norm(update)
-    known = (wanted > 0.0) & (found > 0.0)
-    ratio = tf.where(known, wanted / found, 1.0)
+
+    norm, length = tf.norm(value), tf.norm(update)
+    has_ratio = (norm > 0.0) & (length > 0.0)
+    ratio = tf.where(has_ratio, norm / length, 1.0)
     return value - rate * ratio * update, m, v
 
 
@@ -142,6 +143,7 @@ def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
     """
     m = beta_1 * m + (1.0 - beta_1) * gradient
     v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
+
     if step is None:
         return m / (tf.sqrt(v) + epsilon), m, v
     first = m / (1.0 - tf.pow(beta_1, step))
@@ -170,16 +172,20 @@ def reduce_and_clip(
         tf.cast(tf.convert_to_tensor(gradient), tf.float32)
         for gradient in gradients
     ]
+
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync > 1:
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+
     if loss_scale is not None:
         gradients = [gradient / loss_scale for gradient in gradients]
+
     # On a GPU each sum is a kernel, which takes longer to launch than to run.
     parts = [x for x in gradients if x.shape.rank != 1]
     if vectors := [x for x in gradients if x.shape.rank == 1]:
         parts.append(tf.concat(vectors, 0))
     norm = tf.linalg.global_norm(parts)
+
     factor = CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
     factor = tf.where(tf.math.is_finite(norm), factor, float("nan"))
     return gradients, norm, factor
@@ -292,10 +298,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             skipped: int scalar, number of steps so far without an update.
         """
         rate = tf.cast(rate, tf.float32)
+
         # A tensor with gradient_accumulation_steps of Keras, else a variable.
         step = tf.convert_to_tensor(self.iterations) + 1
         step = tf.cast(step - tf.cast(skipped, step.dtype), tf.float32)
         factor = tf.cast(factor, tf.float32)
+
         targets, new = [], []
         for variable, gradient in zip(variables, gradients, strict=True):
             index = self._get_variable_index(variable)

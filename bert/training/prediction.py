@@ -32,6 +32,7 @@ class Predictor:
     ):
         self._strategy = strategy
         self._multiple = strategy.num_replicas_in_sync
+
         self.is_static = distribution.is_tpu(strategy)
         if self.is_static:
             self._multiple = -(-batch_size // self._multiple) * self._multiple
@@ -56,6 +57,8 @@ class Predictor:
             arrays [B, ...]: the outputs of its examples.
         """
         count = len(next(iter(batch.values())))
+
+        # Copies of the first example fill up the batch.
         filled = -(-count // self._multiple) * self._multiple
         indices = np.arange(filled) * (np.arange(filled) < count)
         replicas = self._strategy.num_replicas_in_sync
@@ -63,8 +66,8 @@ class Predictor:
 
         def part(context):
             start = context.replica_id_in_sync_group * size
-            own = indices[start : start + size]
-            return {name: tf.constant(v[own]) for name, v in batch.items()}
+            rows = indices[start : start + size]
+            return {name: tf.constant(v[rows]) for name, v in batch.items()}
 
         distributed = (
             self._strategy.experimental_distribute_values_from_function(part)

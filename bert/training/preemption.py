@@ -90,6 +90,7 @@ class Preemption:
             cause, code = "the time of --train_for is up", 0
         else:
             return
+
         say(
             f"stopped at step {step} of {last_step}, which is saved: {cause}; "
             "the same command resumes the run; --do_eval runs at its end"
@@ -98,11 +99,14 @@ class Preemption:
 
     def _handle(self, number: int, frame) -> None:
         self._signal = signal.Signals(number)
+
+        # The next signal has its usual effect.
         for each in _EXIT_CODES:
             signal.signal(each, signal.SIG_DFL)
         # `print` is not reentrant, and the signal may have interrupted one.
         os.write(
             2, b"stopping after this step; a second signal stops at once\n"
         )
+
         if self._may_abandon:
             raise Abandoned

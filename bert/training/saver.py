@@ -85,6 +85,7 @@ class Saver:
     def __init__(self, folder: str, keep_max: int = 5, writes: bool = True):
         self.folder = folder
         self.keep_max = keep_max
+
         self._pending: concurrent.futures.Future | None = None
         self._writes = writes
         self._is_there = storage.is_folder(self.folder)
@@ -134,8 +135,10 @@ class Saver:
         self.wait()
         if not self._writes:
             return
+
         with tf.device("CPU:0"):
             copy = {name: tf.identity(x) for name, x in values.items()}
+
         thread = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
         self._pending = thread.submit(
             self._save_and_log, step, copy, settings, state
@@ -178,13 +181,16 @@ class Saver:
                     path=path,
                     fix="lower --learning_rate; earlier checkpoints are kept",
                 )
+
         if self._is_there and not storage.is_folder(self.folder):
             raise UserError(
                 "has been removed",
                 path=f"{self.folder}/",
                 fix="run the same command again",
             )
+
         self._is_there = True
+
         description = {"step": step, "settings": settings, "state": state or {}}
         with storage.whole_folder(self.folder, f"{name}.json") as folder:
             tensor_files.write(
@@ -193,7 +199,9 @@ class Saver:
             )
             self._describe(folder, name, description)
             self.remove_after(step)
+
         self._name_newest()
+
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
         return path
@@ -214,6 +222,7 @@ class Saver:
         """
         if not self._writes:
             return
+
         later = [x for x in self.steps(".+") if x > step]
         for other in reversed(later):
             self._remove(other)
@@ -221,6 +230,7 @@ class Saver:
                 f"removed {self.folder}/{PREFIX}-{other}: later than step "
                 f"{step}, from which the run resumes"
             )
+
         if later:
             self._name_newest()
 
@@ -228,12 +238,15 @@ class Saver:
         """Removes the unfinished files of a killed run."""
         if not self._writes or not storage.is_folder(self.folder):
             return
+
         scratch = storage.scratch(self.folder, storage.UNFINISHED)
         storage.remove_folder(scratch)
+
         complete = self.steps()
         for step in self.steps(".+"):
             if complete and step not in complete:
                 self._remove(step)
+
         for path in storage.find(self.folder, "*.partial"):
             if storage.is_file(path):  # an export may be a folder
                 storage.remove(path)
@@ -246,8 +259,8 @@ class Saver:
                 of the description, which complete checkpoints have.
         """
         pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
-        found = map(pattern.fullmatch, storage.list_folder(self.folder))
-        return sorted({int(match.group(1)) for match in found if match})
+        matches = map(pattern.fullmatch, storage.list_folder(self.folder))
+        return sorted({int(match[1]) for match in matches if match})
 
     def restore_latest(self) -> Restored | None:
         """Reads the newest checkpoint that is not damaged.
@@ -272,6 +285,7 @@ class Saver:
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"
                 )
+
         if steps or self.steps("index"):
             raise UserError(
                 "no checkpoint here can be read",
@@ -290,6 +304,7 @@ class Saver:
             if storage.is_remote(path):  # it does not tell that a store is gone
                 raise StorageError(f"{path}: {error}") from None
             raise
+
         if values.get(GLOBAL_STEP) != step:
             raise ValueError(f"global_step is {values.get(GLOBAL_STEP)}")
         return Restored(step, values, description.settings, description.state)
@@ -301,6 +316,7 @@ class Saver:
             if storage.exists(path):
                 storage.remove(path)
             return
+
         names = [f"{PREFIX}-{step}" for step in steps]
         lines = [f'model_checkpoint_path: "{names[-1]}"']
         lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]

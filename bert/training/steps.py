@@ -79,14 +79,17 @@ class Steps:
         self.strategy = strategy
         self.bad_steps = 0
         self._seed, self._seed_scope = seed % 2**31, seed_scope
+
         self._batch_tokens = batch_tokens
         self._accumulation_steps = accumulation_steps
         self._variables = self.model.trainable_variables
+
         self.sum_names = tuple(
             f"{objective}_{what}"
             for objective in task.objectives
             for what in (*task.measures, "weight")
         ) + (TOKENS,)
+
         self.use_xla = use_xla
         if use_xla and distribution.can_compile_whole(strategy):
             compiled = functools.partial(
@@ -98,7 +101,9 @@ class Steps:
             self._gradients = tf.function(
                 self._gradients, jit_compile=True, autograph=False
             )
+
         self._whole_step = tf.function(self._step, autograph=False)
+
         with strategy.scope():
             # Number of steps without an update.
             self._skipped = _counted(tf.constant(0, tf.int64))
@@ -123,12 +128,14 @@ class Steps:
             outside, so that the number of steps in a call changes no bit.
         """
         specs = tf.nest.flatten(iterator.element_spec)
+
         if self.use_xla and not all(
             spec.shape.is_fully_defined() for spec in specs
         ):
             return tf.stack(
                 [self._whole_step(next(iterator)) for _ in range(num_steps)]
             )
+
         return self._train(iterator, num_steps)
 
     @tf.function
@@ -143,6 +150,8 @@ class Steps:
         """A step on a whole batch, on all devices."""
         row = self.strategy.run(self._replica_step, args=(batch,))
         row = self.strategy.experimental_local_results(row)[0]
+
+        # A step that is not finite has updated nothing.
         finite = tf.reduce_all(tf.math.is_finite(row))
         self._skipped.assign_add(tf.cast(~finite, tf.int64))
         if self._scaling is not None:
@@ -175,9 +184,13 @@ class Steps:
         context = tf.distribute.get_replica_context()
         weights = self._weights(context, batch)
         scale = None
+
         if self._scaling is not None:
             scale = self._scaling[0]
             weights = {name: x / scale for name, x in weights.items()}
+
+        # The numbers that decide the dropout masks, and this replica's part of
+        # the batch that its worker holds.
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         replicas = context.num_replicas_in_sync
         here = replicas // workers.share()[1]
@@ -193,9 +206,11 @@ class Steps:
             gradients, sums = self._gradients(*micro_batch(0))
         else:
             gradients, sums = self._add_up(micro_batch)
+
         gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
         row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
+
         self.optimizer.update(
             gradients,
             self._variables,
@@ -211,18 +226,20 @@ class Steps:
         count = workers.share()[1]
         if count == 1:
             return self.task.batch_weights(batch)
+
         replicas = context.num_replicas_in_sync
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         part = _part(batch, replica % (replicas // count), replicas // count)
-        own = self.task.batch_weights(part)
+        weights = self.task.batch_weights(part)
         # Those of no example are in each replica's: a constant such as 1e-5.
         none = self.task.batch_weights({k: v[:0] for k, v in batch.items()})
+
         total = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, tf.stack(list(own.values()))
+            tf.distribute.ReduceOp.SUM, tf.stack(list(weights.values()))
         )
         return {
             name: total[i] - (replicas - 1.0) * none[name]
-            for i, name in enumerate(own)
+            for i, name in enumerate(weights)
         }
 
     def _add_up(self, micro_batch):
@@ -249,12 +266,14 @@ class Steps:
             with self._seed_scope(seed):
                 outputs = self._outputs(part, training=True)
                 sums = self._sums(part, outputs)
+
             loss = tf.add_n(
                 [
                     sums[f"{objective}_loss"] / weights[objective]
                     for objective in self.task.objectives
                 ]
             )
+
         gradients = tape.gradient(loss, [v.value for v in self._variables])
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         return gradients, tf.stack([sums[name] for name in self.sum_names])

@@ -74,6 +74,7 @@ def explain(error: Exception) -> Exception:
     lost = _lost(error) if _joined else None
     if lost is None:
         return error
+
     _stay_until = time.monotonic() + _SECONDS_TO_LOOK_AROUND
     notes = "".join(f" {x}" for x in getattr(error, "__notes__", ()))
     return WorkerLostError(
@@ -97,6 +98,7 @@ def leave(code: int) -> int:
         return code
     if code == 0:
         code = _end_together()
+
     time.sleep(max(0.0, _stay_until - time.monotonic()))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -117,6 +119,8 @@ def _end_together() -> int:
             return 0
         say(f"error: {_lost(error)} lost at the end; see its log")
         return RUN_AGAIN
+
+    # The chief leaves when no other answers any more.
     end = time.monotonic() + _SECONDS_TO_LEAVE
     while _joined.is_chief and time.monotonic() < end:
         if len(_joined.unreachable()) == len(_joined.tasks) - 1:
@@ -131,11 +135,14 @@ def _lost(error: Exception) -> str | None:
 
     if not isinstance(error, errors.OpError):
         return None
+
     names = _joined.unreachable() or _joined.named_in(str(error))
     if not names and "CoordinationService" in str(error):
         names = [_joined.describe(0)]  # where that service is
+
     if names:
         return ", ".join(names)
+
     unreachable = (
         errors.UnavailableError,
         errors.AbortedError,
@@ -160,10 +167,11 @@ def gather(strategy, *values: float) -> np.ndarray:
 
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([values], np.float64)
-    own = strategy.experimental_distribute_values_from_function(
+
+    values_of_replicas = strategy.experimental_distribute_values_from_function(
         lambda context: tf.constant([values], tf.float64)
     )
-    return _gatherer(strategy)(own).numpy()
+    return _gatherer(strategy)(values_of_replicas).numpy()
 
 
 def barrier(strategy) -> None:
@@ -188,12 +196,14 @@ def check_settings(
         zlib.crc32(json.dumps(value, sort_keys=True).encode())
         for value in settings.values()
     ]
+
     gathered = gather(strategy, *hashes).T
     differing = [
         name
         for name, column in zip(settings, gathered, strict=True)
         if len(set(column)) > 1
     ]
+
     if differing:
         raise UserError(
             f"workers differ in {', '.join(differing)}",
@@ -207,4 +217,4 @@ def check_settings(
 def _gatherer(strategy):
     import tensorflow as tf
 
-    return tf.function(lambda own: strategy.gather(own, axis=0))
+    return tf.function(lambda values: strategy.gather(values, axis=0))
