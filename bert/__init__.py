@@ -78,5 +78,6 @@ def _register() -> None:
             from bert import library  # noqa: F401
 
 
+# Else TensorFlow's notes on missing devices would bury our messages.
 tensorflow_log.hold_back_import()
 tensorflow_log.after_import("keras", _register)

@@ -38,8 +38,9 @@ def run(
         does not answer, 130 after Ctrl-C.
     """
     closed = _open_closed()
-    # Else TensorFlow's notes on missing devices would bury our messages.
-    tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
+    tensorflow_log.before_import(
+        "tensorflow", lambda: say("loading TensorFlow ...")
+    )
     try:
         try:
             code = main(argv) or 0

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from bert.common import tensorflow_log
-
 # TensorFlow's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")
 AHEAD = 3  # items of a process, worked on and waiting
@@ -155,7 +153,6 @@ def _start(make_worker: Callable[[], Any], ends) -> None:
     _outside_item.acquire()
     threading.Thread(target=_end_with_pool, args=[ends], daemon=True).start()
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
-    tensorflow_log.hold_back_import()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU
     _make_worker = make_worker
 

@@ -19,6 +19,7 @@ def held_back() -> Iterator[None]:
     """Context whose standard error is shown only if it raises an error."""
     sys.stderr.flush()
     stderr = os.dup(2)
+
     with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), 2)
         try:
@@ -35,16 +36,19 @@ def held_back() -> Iterator[None]:
 
 
 class _Finder:
-    """Finds a package, once, and changes how it is loaded.
+    """Finds a package, once, and loads it within a context.
 
     Args:
         package: its name.
-        load: called with the loader's function and the module instead of
-            that function.
+        context: makes the context.
     """
 
-    def __init__(self, package: str, load: Callable[[Callable, object], None]):
-        self._package, self._load = package, load
+    def __init__(
+        self,
+        package: str,
+        context: Callable[[], contextlib.AbstractContextManager],
+    ):
+        self._package, self._context = package, context
 
     def find_spec(self, name: str, path, target=None):
         """As in `importlib.abc.MetaPathFinder`."""
@@ -55,57 +59,69 @@ class _Finder:
         others = sys.meta_path[sys.meta_path.index(self) + 1 :]
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next(filter(None, specs), None)
+
         if spec and spec.loader:
             load = spec.loader.exec_module
 
             def load_once(module):  # TensorFlow finds Keras before it loads it
                 sys.meta_path.remove(self)
-                del spec.loader.exec_module  # else it would keep this alive
-                self._load(load, module)
+                spec.loader.exec_module = load  # else it keeps this alive
+                with self._context():
+                    load(module)
 
             spec.loader.exec_module = load_once
         return spec
 
 
-def hold_back_import(on_import: Callable[[], None] = lambda: None) -> None:
-    """Holds back the log of the first `import tensorflow` of this process.
-
-    Args:
-        on_import: called when that import starts.
-    """
-
-    def load_quietly(load, module):
-        on_import()
-        # Else a third of the import's time goes to the search for garbage;
-        # and what is loaded is never searched later.
-        gc.disable()
-        try:
-            with held_back():
-                load(module)
-                # Loads the driver of a GPU, if there is one.
-                module.config.list_physical_devices()
-        finally:
-            gc.freeze()
-            gc.enable()
-        # Else it warns of functions that are traced for each length.
-        logging.getLogger("tensorflow").setLevel(logging.ERROR)
-
+def hold_back_import() -> None:
+    """Holds back the log of the first `import tensorflow` of this process."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "tensorflow" not in sys.modules:
         # oneDNN's matrix products are a quarter faster on any x86; by default
         # TensorFlow uses them only with AVX-512.
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-        sys.meta_path.insert(0, _Finder("tensorflow", load_quietly))
+        sys.meta_path.insert(0, _Finder("tensorflow", _loading_quietly))
+
+
+@contextlib.contextmanager
+def _loading_quietly() -> Iterator[None]:
+    # Else a third of the import's time goes to the search for garbage; and
+    # what is loaded is never searched later.
+    gc.disable()
+    try:
+        with held_back():
+            yield
+            # Loads the driver of a GPU, if there is one.
+            sys.modules["tensorflow"].config.list_physical_devices()
+    finally:
+        gc.freeze()
+        gc.enable()
+
+    # Else it warns of functions that are traced for each length.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+def before_import(package: str, call: Callable[[], None]) -> None:
+    """Calls a function when the import of a package starts, if it does."""
+
+    @contextlib.contextmanager
+    def called_first():
+        call()
+        yield
+
+    if package not in sys.modules:
+        sys.meta_path.insert(0, _Finder(package, called_first))
 
 
 def after_import(package: str, call: Callable[[], None]) -> None:
     """Calls a function once a package is imported, or now if it is."""
 
-    def load_and_call(load, module):
-        load(module)
+    @contextlib.contextmanager
+    def called_last():
+        yield
         call()
 
     if package in sys.modules:
         call()
     else:
-        sys.meta_path.insert(0, _Finder(package, load_and_call))
+        sys.meta_path.insert(0, _Finder(package, called_last))

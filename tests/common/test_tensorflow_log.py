@@ -23,7 +23,8 @@ class Tracer:
         Tracer.asked.append(name)
 sys.meta_path.insert(0, Tracer)
 sys.stderr.write("before\\n")
-tensorflow_log.hold_back_import(lambda: sys.stderr.write("starts\\n"))
+starts = lambda: sys.stderr.write("starts\\n")
+tensorflow_log.before_import("tensorflow", starts)
 try:
     import tensorflow
     assert tensorflow.__spec__.loader and tensorflow.config
