@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
+from benchmarks import encoded
+
 RATE = 5e-5
 BATCH_SIZE = 32
 
@@ -21,7 +23,7 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
 
     Args:
         script: path of the script.
-        folder: output folder of the run, which keeps the records.
+        folder: output folder of the run.
         model: folder of a checkpoint, bert_config.json and vocab.txt.
         flags: further flags.
 
@@ -29,9 +31,7 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
         the values of eval_results.txt, and `seconds` of the whole command.
     """
     flags = {
-        "vocab_file": f"{model}/vocab.txt",
-        "bert_config_file": f"{model}/bert_config.json",
-        "init_checkpoint": f"{model}/bert_model.ckpt",
+        **encoded.model_flags(model),
         "output_dir": folder,
         "train_batch_size": BATCH_SIZE,
         "eval_batch_size": BATCH_SIZE,

@@ -1,14 +1,15 @@
 r"""Time of an epoch: length buckets, padding to the maximum, and a peer.
 
-    python -m benchmarks.finetuning TASK RECORDS MODEL_FOLDER MAX_SEQ_LENGTH \
+    python -m benchmarks.finetuning TASK DATA MODEL_FOLDER MAX_SEQ_LENGTH \
         [EXAMPLES [PEER_PYTHON PEER_FOLDER]]
 
-TASK is `classifier` or `span`. RECORDS is a train.tf_record that
-run_classifier.py or run_squad.py wrote; its first EXAMPLES (10,000) are trained
-on, in batches of 32. MODEL_FOLDER holds a checkpoint and bert_config.json,
-PEER_FOLDER the same weights for transformers. All sides run in turns, A B C A B
-C; PRECISION=bfloat16 in the environment sets the precision, RUNS (3) the number
-of turns. Start-up, compilation and reading are not counted.
+TASK is a task of GLUE with labels, and DATA its folder; or TASK is `squad`, and
+DATA a file to train on. The first EXAMPLES (10,000) that run_classifier.py or
+run_squad.py would make are trained on, in batches of 32. MODEL_FOLDER holds a
+checkpoint, bert_config.json and vocab.txt, PEER_FOLDER the same weights for
+transformers. All sides run in turns, A B C A B C; PRECISION=bfloat16 in the
+environment sets the precision, RUNS (3) the number of turns. Start-up,
+compilation and reading are not counted.
 """
 
 import itertools
@@ -18,12 +19,15 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import tensorflow as tf
 
-from benchmarks import transformers_trainer
+from benchmarks import encoded, transformers_trainer
 from bert.data import batching, features
-from bert.data.records import example_files
+from bert.data.records.encoding import Schema
+from bert.data.records.examples import Examples
 from bert.modeling import (
     checkpoints,
     fused_ops,
@@ -33,76 +37,128 @@ from bert.modeling import (
     task_models,
 )
 from bert.modeling.config import BertConfig
-from bert.training import optimization, steps
+from bert.tasks.classification import examples as classification
+from bert.tasks.classification.inputs import TRAIN
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad import windows
+from bert.training import distribution, optimization, steps
+from bert.training.task import Task
 
 BATCH_SIZE = 32
 RUNS = int(os.environ.get("RUNS", "3"))
 PRECISION = os.environ.get("PRECISION", "float32")
-_INT = example_files.Feature()
-TASKS = {
-    "classifier": (
-        {features.LABEL_IDS: _INT, features.IS_REAL_EXAMPLE: _INT},
-        lambda config: task_models.build_classifier(config, 2),
-        (task_losses.LABELS, task_losses.label_weights, task_losses.class_sums),
+SQUAD = "squad"
+
+
+class Training(NamedTuple):
+    """What is trained.
+
+    Attributes:
+        task: network and losses.
+        rows: examples, as in `data.records.examples`.
+        schema: their features besides the encoder's inputs.
+        model_class: the network's name in transformers.
+        names: our feature name of a label -> the peer's.
+    """
+
+    task: Task
+    rows: Iterator[dict]
+    schema: Schema
+    model_class: str
+    names: dict[str, str]
+
+
+def training_of(
+    name: str, data: str, model: str, max_seq_length: int
+) -> Training:
+    """The training of a task, on all its examples.
+
+    Args:
+        name: key of `tasks.classification.tasks.TASKS`, or `SQUAD`.
+        data: folder or file of the examples.
+        model: folder of the weights.
+        max_seq_length: S.
+    """
+    config = BertConfig.from_json_file(f"{model}/bert_config.json")
+    if name == SQUAD:
+        maker = encoded.window_maker(model, max_seq_length=max_seq_length)
+        questions = squad.read(data, squad.SPANS).examples
+        return Training(
+            Task(
+                name,
+                lambda: task_models.build_span_model(config),
+                (task_losses.SPAN,),
+                task_losses.span_weights,
+                task_losses.span_sums,
+                None,
+            ),
+            maker.training_records(questions),
+            windows.TRAINING_SCHEMA,
+            "BertForQuestionAnswering",
+            {
+                features.START_POSITIONS: "start_positions",
+                features.END_POSITIONS: "end_positions",
+            },
+        )
+
+    files, encode = encoded.classified(name, data, model, max_seq_length)
+    return Training(
+        Task(
+            name,
+            lambda: task_models.build_classifier(config, files.labels.size),
+            (task_losses.LABELS,),
+            task_losses.label_weights,
+            task_losses.class_sums,
+            None,
+        ),
+        encode(files.of(TRAIN)[0]),
+        classification.schema(files.labels),
         "BertForSequenceClassification",
         {features.LABEL_IDS: "labels"},
-    ),
-    "span": (
-        {features.START_POSITIONS: _INT, features.END_POSITIONS: _INT},
-        task_models.build_span_model,
-        (task_losses.SPAN, task_losses.span_weights, task_losses.span_sums),
-        "BertForQuestionAnswering",
-        {
-            features.START_POSITIONS: "start_positions",
-            features.END_POSITIONS: "end_positions",
-        },
-    ),
-}
+    )
 
 
 class OwnTraining:
     """Training with this project.
 
     Args:
-        task: entry of `TASKS`.
-        examples: `example_files.Examples` to train on.
+        task: network and losses.
+        examples: to train on.
         model: folder of the weights.
         lengths: values of S that batches may have.
     """
 
-    def __init__(self, task, examples, model: str, lengths: list[int]):
-        _, build, (name, weights, sums), _, _ = task
+    def __init__(
+        self, task: Task, examples: Examples, model: str, lengths: list[int]
+    ):
         self._examples, self._lengths = examples, lengths
-        config = BertConfig.from_json_file(f"{model}/bert_config.json")
-        self._steps = len(examples) // BATCH_SIZE
-        rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
+        self._count = len(examples) // BATCH_SIZE
         with precision.computing_in(PRECISION):
-            network = build(config)
-        optimizer = optimization.AdamWeightDecay(rate)
-        optimizer.build(network.trainable_variables)
+            network = task.build()
         path = checkpoints.resolve(model)
         named = checkpoints.model_variables(network)
         checkpoints.assign(named, checkpoints.read(path), path)
-        self._taken = steps.Steps(
-            steps.StepTask(
-                network,
-                (name,),
-                weights,
-                sums,
-                fused_ops.step_scope(config, remat=False),
-                losses.batch_tokens,
-            ),
+
+        rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
+        optimizer = optimization.AdamWeightDecay(rate)
+        optimizer.build(network.trainable_variables)
+        config = BertConfig.from_json_file(f"{model}/bert_config.json")
+        self._steps = steps.Steps(
+            network,
+            task,
             optimizer,
-            tf.distribute.OneDeviceStrategy("CPU:0"),
+            distribution.make_strategy("one_device"),
             1,
+            fused_ops.step_scope(config, remat=False),
+            losses.batch_tokens,
         )
         # Each length is compiled when it first occurs.
-        self._train(2 if len(lengths) == 1 else self._steps)
+        self._train(2 if len(lengths) == 1 else self._count)
 
     def seconds(self) -> float:
         """Trains another epoch and returns its time."""
         start = time.perf_counter()
-        self._train(self._steps)
+        self._train(self._count)
         return time.perf_counter() - start
 
     def _train(self, count: int) -> None:
@@ -111,14 +167,14 @@ class OwnTraining:
             self._lengths,
             BATCH_SIZE,
             1,
-            self._taken.optimizer.step,
+            self._steps.optimizer.step,
         )
-        self._taken.train(iter(batches), tf.constant(count)).numpy()
+        self._steps.train(iter(batches), tf.constant(count)).numpy()
 
 
 def measure(
-    task_name: str,
-    records: str,
+    name: str,
+    data: str,
     model: str,
     max_seq_length: int,
     count: int,
@@ -128,18 +184,14 @@ def measure(
     """Times all sides in turns.
 
     Args:
-        task_name: key of `TASKS`.
-        records: path of the training records.
-        model: folder of the weights.
-        max_seq_length: S of the records.
+        name, data, model, max_seq_length: as for `training_of`.
         count: number of examples of an epoch.
         peer: Python of the peer and folder of the same weights, or None.
         runs: number of runs of each side.
     """
-    task = TASKS[task_name]
-    found = example_files.read(records, task[0], max_seq_length)
-    chosen = list(itertools.islice(found, count))
-    examples = example_files.Examples(chosen, task[0])
+    training = training_of(name, data, model, max_seq_length)
+    rows = list(itertools.islice(training.rows, count))
+    examples, task = Examples(rows, training.schema), training.task
     by_length = batching.bucket_lengths(max_seq_length)
     sides = {
         "by length": OwnTraining(task, examples, model, by_length).seconds,
@@ -148,10 +200,10 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         if peer:
             path = os.path.join(folder, "examples.npz")
-            transformers_trainer.write_examples(path, chosen, task[-1])
+            transformers_trainer.write_examples(path, rows, training.names)
             sides["transformers"] = lambda: transformers_trainer.run(
                 peer[0],
-                model_class=task[3],
+                model_class=training.model_class,
                 folder=peer[1],
                 examples=path,
                 bf16=PRECISION == "bfloat16",
@@ -162,7 +214,7 @@ def measure(
                 seconds[side].append(run())
     ours = seconds.pop("by length")
     return {
-        "what": f"an epoch of {task_name}",
+        "what": f"an epoch of {name}",
         "precision": PRECISION,
         "examples": len(examples),
         "max_seq_length": max_seq_length,
@@ -187,10 +239,10 @@ def _beside(ours: list[float], theirs: list[float]) -> dict:
 
 def main() -> None:
     """Prints one JSON line."""
-    task, records, model, length, *rest = sys.argv[1:]
+    name, data, model, length, *rest = sys.argv[1:]
     count = int(rest[0]) if rest else 10_000
     peer = (rest[1], rest[2]) if len(rest) > 1 else None
-    print(json.dumps(measure(task, records, model, int(length), count, peer)))
+    print(json.dumps(measure(name, data, model, int(length), count, peer)))
 
 
 if __name__ == "__main__":

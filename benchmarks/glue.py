@@ -7,21 +7,19 @@ DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
 SEEDS is 3 for the seeds 1 to 3, or 2-3 for 2 and 3. The batch size is 32, the
 learning rate 5e-5, and a tenth of the steps are warm-up. Flags are those of
-run_classifier.py; the peer follows --precision. It trains on the records that
-our run wrote, so on the same tokens. Our seconds are those of the whole
+run_classifier.py; the peer follows --precision. It trains on the examples that
+our run encodes, so on the same tokens. Our seconds are those of the whole
 command, the peer's those of training; its command_seconds include its start
 and its predictions.
 """
 
 from collections.abc import Iterable
 
-import numpy as np
-
 import run_classifier
-from benchmarks import by_seed, transformers_trainer
+from benchmarks import by_seed, encoded, transformers_trainer
 from bert.data import features
-from bert.data.records import example_files
 from bert.tasks.classification import examples, metrics
+from bert.tasks.classification.inputs import DEV, TRAIN
 from bert.tasks.classification.tasks import TASKS
 
 MAX_SEQ_LENGTH = 128
@@ -29,7 +27,8 @@ MAX_SEQ_LENGTH = 128
 
 def theirs(
     task: str,
-    records: str,
+    data_dir: str,
+    model: str,
     seed: int,
     epochs: float,
     peer: tuple[str, str],
@@ -39,43 +38,31 @@ def theirs(
 
     Args:
         task: key of `tasks.classification.tasks.TASKS`.
-        records: folder of the records.
+        data_dir: folder of its files.
+        model: folder of our weights, whose vocabulary is used.
         seed: seed of the peer.
         epochs: epochs of training.
         peer: Python of the peer and folder of its weights.
         bf16: whether it trains in mixed precision.
     """
-    kind = TASKS[task].labels.kind
-    number = kind == examples.REGRESSION
-    label = example_files.Feature("float32" if number else "int64")
-    train, held_out = (
-        list(
-            example_files.read(
-                f"{records}/{name}.tf_record",
-                {features.LABEL_IDS: label},
-                MAX_SEQ_LENGTH,
-            )
-        )
-        for name in ("train", "eval")
-    )
-    learned, labels = (
-        np.array([x[features.LABEL_IDS][0] for x in part])
-        for part in (train, held_out)
-    )
+    data, encode = encoded.classified(task, data_dir, model, MAX_SEQ_LENGTH)
+    kind = data.labels.kind
+    train, held_out = data.of(TRAIN)[0], data.of(DEV)[0]
+
     times, logits = transformers_trainer.logits(
         peer,
-        train,
-        held_out,
+        list(encode(train)),
+        list(encode(held_out)),
         {features.LABEL_IDS: "labels"},
         model_class="BertForSequenceClassification",
-        num_labels=1 if number else int(learned.max()) + 1,
+        num_labels=1 if kind == examples.REGRESSION else data.labels.size,
         epochs=epochs,
         seed=seed,
         bf16=bf16,
     )
-    found = metrics.answers(logits, kind)
-    names = TASKS[task].metrics
-    return {**times, **metrics.scores(names, labels, found)}
+    answers = metrics.answers(logits, kind)
+    scores = metrics.scores(data.metrics, held_out.labels, answers)
+    return {**times, **scores}
 
 
 def measure(
@@ -102,7 +89,7 @@ def measure(
     bf16 = flags.get("precision") == "bfloat16"
 
     def ours(seed: int, folder: str) -> dict[str, float]:
-        found = by_seed.train(
+        results = by_seed.train(
             run_classifier.__file__,
             folder,
             model,
@@ -113,12 +100,13 @@ def measure(
             random_seed=seed,
             **flags,
         )
-        return {**found, **{name: found[f"eval_{name}"] for name in names}}
+        scores = {name: results[f"eval_{name}"] for name in names}
+        return {**results, **scores}
 
     sides = {"ours": ours}
     if peer:
         sides["transformers"] = lambda seed, folder: theirs(
-            task, folder, seed, epochs, peer, bf16
+            task, data, model, seed, epochs, peer, bf16
         )
     what = by_seed.describe(task, data, epochs, flags)
     return by_seed.compare(what, names, sides, seeds)

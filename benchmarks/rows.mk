@@ -94,14 +94,13 @@ bench-text: $(START)
 
 ifdef GLUE
 # P6, an epoch of each side; SQuAD is below.
-bench-finetuning: $(ROWS)/sst2/train.tf_record $(ROWS)/mrpc/train.tf_record
-	for p in $(PRECISIONS); do for task in sst2 mrpc; do \
-	    RUNS=1 PRECISION=$$p $(RUN).finetuning classifier \
-	    $(ROWS)/$$task/train.tf_record $(WEIGHTS) 128 10000 $(PEER) || \
-	    exit; done; done
+bench-finetuning: $(MINILM)/done
+	for p in $(PRECISIONS); do for row in "sst2 SST-2" "mrpc MRPC"; do \
+	    set -- $$row; RUNS=1 PRECISION=$$p $(RUN).finetuning $$1 \
+	    $(GLUE)/$$2 $(WEIGHTS) 128 10000 $(PEER) || exit; done; done
 
 # P7: the dev set in batches and one by one, then sentences of one length.
-bench-serving: $(ROWS)/sst2/train.tf_record
+bench-serving: $(ROWS)/sst2/checkpoint
 	test -z "$(SERVED)" || test -d $(ONNX_CLASSIFIER) || \
 	    $(ONNX) convert_checkpoint.py --to=onnx \
 	    --input=$(ROWS)/sst2 --output=$(ONNX_CLASSIFIER)
@@ -132,16 +131,19 @@ bench-finetuning bench-serving bench-tasks:
 endif
 
 ifdef SQUAD
-bench-squad: $(ROWS)/squad/train.tf_record
+bench-squad: $(MINILM)/done
+	mkdir -p $(ROWS)
 	for p in $(PRECISIONS); do RUNS=1 PRECISION=$$p \
-	    $(RUN).finetuning span $< $(WEIGHTS) 384 512 $(PEER) || exit; done
-	RUNS=1 PRECISION=bfloat16 $(RUN).finetuning span $< $(WEIGHTS) 384 4096
-	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(<D)/first_10000.json
-	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
+	    $(RUN).finetuning squad $(TRAIN_SQUAD) $(WEIGHTS) 384 512 $(PEER) || \
+	    exit; done
+	RUNS=1 PRECISION=bfloat16 $(RUN).finetuning squad $(TRAIN_SQUAD) \
+	    $(WEIGHTS) 384 4096
+	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(ROWS)/first_10000.json
+	$(RUN).squad $(ROWS)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    1 1 $(PEER) --precision=bfloat16
-	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
+	$(RUN).squad $(ROWS)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    1 1 --precision=bfloat16 --optimizer=corrected_adamw
-	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
+	$(RUN).squad $(ROWS)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    2 1 --precision=bfloat16
 	$(RUN).squad $(TRAIN_SQUAD) $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 \
 	    --precision=bfloat16
@@ -158,22 +160,13 @@ $(START): $(QUICK)
 	mkdir -p $(@D)
 	head -c 9100000 $(CORPUS) | sed '$$d' > $@
 
-$(ROWS)/mrpc/train.tf_record: $(MINILM)/done
-	$(BIN)/python run_classifier.py --do_train --task_name=mrpc $(OWN_FLAGS) \
-	    --data_dir=$(GLUE)/MRPC --output_dir=$(@D) --num_train_epochs=0.01
-
-$(ROWS)/squad/train.tf_record: $(MINILM)/done
-	$(BIN)/python run_squad.py --do_train $(OWN_FLAGS) --max_seq_length=384 \
-	    --train_file=$(TRAIN_SQUAD) --output_dir=$(@D) \
-	    --num_train_epochs=0.01
-
 $(ROWS)/SST-2_10000/train.tsv: $(MINILM)/done
 	mkdir -p $(@D)
 	cp $(GLUE)/SST-2/dev.tsv $(@D)
 	head -n 10001 $(GLUE)/SST-2/train.tsv > $@
 
 # A classifier of an epoch, its exports, and the same weights for transformers.
-$(ROWS)/sst2/train.tf_record: $(MINILM)/done
+$(ROWS)/sst2/checkpoint: $(MINILM)/done
 	for p in $(PRECISIONS); do $(BIN)/python run_classifier.py --do_train \
 	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
 	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \

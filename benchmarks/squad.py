@@ -8,7 +8,7 @@ bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
 SEEDS is 3 for the seeds 1 to 3, or 2-3 for 2 and 3. Batches of 32 windows of at
 most 384 tokens, rate 5e-5, a tenth of the steps warm up. Flags are those of
 run_squad.py; the peer follows --precision. It learns from the windows that our
-run wrote, and its logits become answers as ours do. Our seconds are those of
+run makes, and its logits become answers as ours do. Our seconds are those of
 the whole command, the peer's those of training; its command_seconds include
 its start and its predictions.
 """
@@ -16,20 +16,19 @@ its start and its predictions.
 from collections.abc import Iterable
 
 import run_squad
-from benchmarks import by_seed, transformers_trainer
+from benchmarks import by_seed, encoded, transformers_trainer
 from bert.data import features
-from bert.data.records import example_files
 from bert.tasks.squad import answers, examples
 from bert.tasks.squad import metrics as scoring
-from bert.tasks.squad import windows as squad_windows
 
-MAX_SEQ_LENGTH, DOC_STRIDE, MAX_QUERY_LENGTH = 384, 128, 64
+WINDOWS = {"max_seq_length": 384, "doc_stride": 128, "max_query_length": 64}
 N_BEST, MAX_ANSWER_LENGTH = 20, 30
 
 
 def theirs(
+    train: examples.Dataset,
     dataset: examples.Dataset,
-    records: str,
+    model: str,
     seed: int,
     epochs: float,
     peer: tuple[str, str],
@@ -38,27 +37,19 @@ def theirs(
     """Times, see `transformers_trainer.logits`, and metrics of the peer.
 
     Args:
+        train: questions to learn from.
         dataset: questions to answer.
-        records: folder of the windows.
+        model: folder of our weights, whose vocabulary is used.
         seed: seed of the peer.
         epochs: epochs of training.
         peer: Python of the peer and folder of its weights.
         bf16: whether it trains in mixed precision.
     """
-    train, held_out = (
-        list(
-            example_files.read(
-                f"{records}/{name}.tf_record", schema, MAX_SEQ_LENGTH
-            )
-        )
-        for name, schema in (
-            ("train", squad_windows.TRAINING_SCHEMA),
-            ("eval", squad_windows.PREDICTION_SCHEMA),
-        )
-    )
+    maker = encoded.window_maker(model, **WINDOWS)
+    held_out = list(maker.prediction_records(dataset.examples))
     times, logits = transformers_trainer.logits(
         peer,
-        train,
+        list(maker.training_records(train.examples)),
         held_out,
         {
             features.START_POSITIONS: "start_positions",
@@ -79,7 +70,7 @@ def scores(
 
     Args:
         dataset: the questions.
-        windows: examples of `squad_windows.PREDICTION_SCHEMA`, in order.
+        windows: of `WindowMaker.prediction_records`, in order.
         starts, ends: float32 [N, S] logits.
     """
     best, odds = {}, {}
@@ -127,19 +118,18 @@ def measure(
             model,
             train_file=train,
             predict_file=dev,
-            max_seq_length=MAX_SEQ_LENGTH,
-            doc_stride=DOC_STRIDE,
-            max_query_length=MAX_QUERY_LENGTH,
             version_2_with_negative=version_2,
             num_train_epochs=epochs,
             random_seed=seed,
+            **WINDOWS,
             **flags,
         )
 
     sides = {"ours": ours}
     if peer:
+        questions = examples.read(train, examples.SPANS)
         sides["transformers"] = lambda seed, folder: theirs(
-            dataset, folder, seed, epochs, peer, bf16
+            questions, dataset, model, seed, epochs, peer, bf16
         )
     task = f"SQuAD {'2.0' if version_2 else '1.1'}"
     what = by_seed.describe(task, train, epochs, flags)

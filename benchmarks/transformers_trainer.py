@@ -23,7 +23,7 @@ def write_examples(
 
     Args:
         path: path of an `.npz` file.
-        examples: dicts of `data.records.example_files`.
+        examples: as in `data.records.examples`.
         names: our feature name of a label -> the peer's.
     """
     ids = [x[features.INPUT_IDS] for x in examples]

@@ -14,6 +14,7 @@ from benchmarks import (
     checkpoint_save,
     determinism,
     features,
+    finetuning,
     glue,
     gpu_steps,
     guard,
@@ -25,18 +26,20 @@ from benchmarks import (
     scaling,
     serving,
     serving_load,
+    squad,
     step_profile,
     text_ops,
     tokenization,
     vocabulary,
 )
 from bert.data.pretraining.settings import InstanceSettings
-from tests.helpers import classifier_files, small
+from tests.helpers import classifier_files, small, squad_files
 from tests.helpers import text as texts
 from tests.helpers.small import B, P, S, V
 
 pytestmark = pytest.mark.long
 PEERS = pathlib.Path(__file__).parents[2] / ".venv-peers"
+WINDOWS = {"max_seq_length": small.POSITIONS, "max_query_length": 5}
 LINES = ["the cats see a dog .", "a bird, a fish"]
 
 
@@ -46,12 +49,26 @@ def folder(tmp_path, monkeypatch):
     classifier_files.write_model(tmp_path)
     classifier_files.write_task(tmp_path)
     texts.write_corpus(tmp_path / "corpus.txt", 150)
+    squad_files.write(tmp_path / "questions.json", 19, 7, version_2=False)
     (tmp_path / "lines.txt").write_text("".join(f"{x}\n" for x in LINES))
     (tmp_path / "config.json").write_text(small.config().to_json())
     monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", small.POSITIONS)
+    monkeypatch.setattr(squad, "WINDOWS", WINDOWS)
+    monkeypatch.setattr(finetuning, "BATCH_SIZE", 7)
     monkeypatch.setattr(gpu_steps, "MATMUL_SIZE", 13)
     monkeypatch.setattr(gpu_steps, "CALL", 2)
     return tmp_path
+
+
+def run_finetuning(folder):
+    """On both kinds of examples."""
+    files = {"mrpc": folder, finetuning.SQUAD: folder / "questions.json"}
+    return [
+        finetuning.measure(
+            name, str(path), str(folder), small.POSITIONS, 11, runs=1
+        )
+        for name, path in files.items()
+    ]
 
 
 def run_instances(folder):
@@ -96,6 +113,7 @@ RUNS = {
     "features": lambda folder: features.measure(
         str(folder / "lines.txt"), str(folder), small.POSITIONS, runs=1
     ),
+    "finetuning": run_finetuning,
     "glue": lambda folder: glue.measure(
         "mrpc", str(folder), str(folder), 1, by_seed.numbers("2-3")
     ),
@@ -135,6 +153,9 @@ RUNS = {
         runs=1,
     ),
     "serving_load": run_serving_load,
+    "squad": lambda folder: squad.measure(
+        *[str(folder / "questions.json")] * 2, str(folder), 1, [3]
+    ),
     "step_profile": lambda folder: step_profile.measure(
         small.config(hidden_size=128, num_attention_heads=2), B, S, P
     ),

@@ -1,0 +1,77 @@
+"""Examples as our scripts encode them, for benchmarks and their peers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bert.common import flags
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import finetuning_checks
+from bert.tasks.classification import inputs
+from bert.tasks.classification import settings as classification
+from bert.tasks.classification.inputs import Data, Part
+from bert.tasks.classification.task import encode
+from bert.tasks.squad import settings as squad
+from bert.tasks.squad.windows import WindowMaker
+
+
+def model_flags(model: str) -> dict[str, str]:
+    """Flags of the files in a folder of weights.
+
+    Args:
+        model: folder with bert_model.ckpt, bert_config.json and vocab.txt.
+    """
+    return {
+        "vocab_file": f"{model}/vocab.txt",
+        "bert_config_file": f"{model}/bert_config.json",
+        "init_checkpoint": f"{model}/bert_model.ckpt",
+    }
+
+
+def classified(
+    task: str, data_dir: str, model: str, max_seq_length: int
+) -> tuple[Data, Callable[[Part], Iterator[dict]]]:
+    """Reads the files of a task of run_classifier.py.
+
+    Args:
+        task: key of `tasks.classification.tasks.TASKS`.
+        data_dir: folder of its files.
+        model: as for `model_flags`.
+        max_seq_length: S.
+
+    Returns:
+        the files, and a function that yields the examples of one of them.
+    """
+    settings, folder = _open(
+        classification.Settings,
+        model,
+        task_name=task,
+        data_dir=data_dir,
+        max_seq_length=max_seq_length,
+    )
+    data = inputs.read(settings)
+    return data, lambda part: encode(part, settings, data, folder)
+
+
+def window_maker(model: str, **changed: int) -> WindowMaker:
+    """Makes the windows of run_squad.py.
+
+    Args:
+        model: as for `model_flags`.
+        **changed: flags of run_squad.py.
+    """
+    settings, folder = _open(squad.Settings, model, **changed)
+    return WindowMaker(folder.tokenizer, settings)
+
+
+def _open(
+    settings_class: type, model: str, **changed: Any
+) -> tuple[Any, ModelFolder]:
+    """Settings of a script that trains and evaluates, and its model."""
+    settings = flags.replace(
+        settings_class(),
+        do_train=True,
+        do_eval=True,
+        **model_flags(model),
+        **changed,
+    )
+    return settings, finetuning_checks.check(settings.finetuning)
