@@ -16,7 +16,7 @@ from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import model_folder
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.run_folder import BEST, RunFolder
-from bert.training import distribution, optimization, workers
+from bert.training import collectives, distribution, optimization
 from bert.training.run import Run
 from bert.training.saver import Saver
 from bert.training.settings import Training
@@ -151,7 +151,7 @@ def load(
         if not flag.per_worker
     }
     shared["records"] = run.task.records
-    workers.check_settings(run.steps.strategy, shared)
+    collectives.check_settings(run.steps.strategy, shared)
 
     restored = run.resume()
     trains = run.settings.do_train

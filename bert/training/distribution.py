@@ -1,5 +1,6 @@
 """Strategies: the devices of a run."""
 
+import functools
 import glob
 import os
 
@@ -45,7 +46,7 @@ def make_strategy(
     check_gpus_are_found()
     processes = cluster.from_flags(distribution, use_tpu)
     if processes:
-        return workers.join(processes, cluster_timeout)
+        return _join(processes, cluster_timeout)
 
     with tensorflow_log.held_back():
         gpus = tf.config.list_logical_devices("GPU")
@@ -66,6 +67,13 @@ def make_strategy(
         )
 
     return tf.distribute.OneDeviceStrategy(local[0].name)
+
+
+# A process can join a cluster only once.
+@functools.cache
+def _join(processes: cluster.Cluster, timeout: float) -> tf.distribute.Strategy:
+    workers.join(processes, timeout)
+    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def check_gpus_are_found() -> None:

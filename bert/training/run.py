@@ -13,7 +13,7 @@ from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data import batching, features
 from bert.data.records.examples import Examples
-from bert.training import logs, plan, prediction, workers
+from bert.training import collectives, logs, plan, prediction, workers
 from bert.training.guard import Guard
 from bert.training.preemption import Abandoned, Preemption
 from bert.training.saver import GLOBAL_STEP, Restored, Saver
@@ -137,7 +137,7 @@ class Run:
                     count = throughput.steps_per_call(limit)
                     # That of the slowest worker.
                     count = int(
-                        workers.gather(self.steps.strategy, count).min()
+                        collectives.gather(self.steps.strategy, count).min()
                     )
                     with tf.profiler.experimental.Trace(
                         "train", step_num=first + 1, _r=1
@@ -189,7 +189,7 @@ class Run:
         """
         self._saver.remove_after(self.step)
         self.best.remove_after(self.step)
-        workers.barrier(self.steps.strategy)  # until the chief removed them
+        collectives.barrier(self.steps.strategy)  # until the chief removed them
         if not self.best.steps():  # the search for them starts anew
             self._best_value, self._waited = None, 0
         self._log = logs.TrainingLog(self.folder, self.step)
@@ -197,7 +197,7 @@ class Run:
     def _is_over(self, preemption: Preemption) -> bool:
         """Whether the run has to save and end; all workers decide alike."""
         self._saver.check()
-        requests = workers.gather(self.steps.strategy, preemption.request)
+        requests = collectives.gather(self.steps.strategy, preemption.request)
         request = int(requests.max())
         preemption.adopt(request)
         patience = self.settings.early_stopping_patience
@@ -353,14 +353,16 @@ class Run:
         if trains:
             self._saver.sweep()
         strategy = self.steps.strategy
-        workers.barrier(strategy)  # until the chief has cleaned up
+        collectives.barrier(strategy)  # until the chief has cleaned up
         restored = self._saver.restore_latest()
         if restored:
             variables = self._variables if trains else self.named
             fix = "pass another --output_dir, or the flags of this run"
             self.assign(restored.values, self._saver.folder, fix, variables)
         fix = "put --output_dir on a file system that they share"
-        workers.check_settings(strategy, {"the step to resume": self.step}, fix)
+        collectives.check_settings(
+            strategy, {"the step to resume": self.step}, fix
+        )
         if restored and restored.state:  # the best weights have none
             self._load_state_dict(restored.state)
         return restored

@@ -5,16 +5,10 @@ TensorFlow joins a cluster once. In a single process nothing here has an effect.
 """
 
 import atexit
-import functools
-import json
 import os
 import sys
 import time
-import zlib
 
-import numpy as np
-
-from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.training import cluster
 from bert.training.cluster import Cluster, WorkerLostError
@@ -30,27 +24,19 @@ _joined: Cluster | None = None
 _stay_until = 0.0
 
 
-# A process can join a cluster only once.
-@functools.cache
-def join(workers: Cluster, timeout: float):
-    """Joins the cluster.
+def join(processes: Cluster, timeout: float) -> None:
+    """Makes this process one of a cluster, before TensorFlow joins it.
 
     Args:
-        workers: the cluster.
+        processes: the cluster.
         timeout: seconds to wait for the others.
-
-    Returns:
-        `tf.distribute.MultiWorkerMirroredStrategy`.
 
     Raises:
         UserError, WorkerLostError: as for `cluster.meet`.
     """
-    import tensorflow as tf
-
     global _joined
-    cluster.meet(workers, timeout)
-    _joined = workers
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    cluster.meet(processes, timeout)
+    _joined = processes
 
 
 def is_chief() -> bool:
@@ -150,71 +136,3 @@ def _lost(error: Exception) -> str | None:
         errors.DeadlineExceededError,
     )
     return "another worker" if isinstance(error, unreachable) else None
-
-
-def gather(strategy, *values: float) -> np.ndarray:
-    """Gathers numbers from all workers.
-
-    Args:
-        strategy: strategy of the run; without several workers nothing is
-            communicated.
-        values: numbers of this process, exact in float64.
-
-    Returns:
-        float64 [R, len(values)], R replicas; R = 1 in a single process.
-    """
-    import tensorflow as tf
-
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return np.array([values], np.float64)
-
-    values_of_replicas = strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant([values], tf.float64)
-    )
-    return _gatherer(strategy)(values_of_replicas).numpy()
-
-
-def barrier(strategy) -> None:
-    """Waits until every worker has called this."""
-    gather(strategy, 0)
-
-
-def check_settings(
-    strategy, settings: dict[str, object], fix: str | None = None
-) -> None:
-    """Checks that all workers have the same settings.
-
-    Args:
-        strategy: strategy of the run.
-        settings: name -> JSON value that a step depends on.
-        fix: advice to the user.
-
-    Raises:
-        UserError: another worker has another value; all raise it.
-    """
-    hashes = [
-        zlib.crc32(json.dumps(value, sort_keys=True).encode())
-        for value in settings.values()
-    ]
-
-    gathered = gather(strategy, *hashes).T
-    differing = [
-        name
-        for name, column in zip(settings, gathered, strict=True)
-        if len(set(column)) > 1
-    ]
-
-    if differing:
-        raise UserError(
-            f"workers differ in {', '.join(differing)}",
-            expected="the same command and files on all workers",
-            fix=fix,
-        )
-
-
-# Traced once for each strategy, in a tenth of a second.
-@functools.cache
-def _gatherer(strategy):
-    import tensorflow as tf
-
-    return tf.function(lambda values: strategy.gather(values, axis=0))

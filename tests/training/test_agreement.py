@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.training import workers
+from bert.training import collectives
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def gathered(monkeypatch):
 
     def gather(*rows):
         monkeypatch.setattr(
-            workers, "gather", lambda strategy, *own: np.array(rows, "f8")
+            collectives, "gather", lambda strategy, *own: np.array(rows, "f8")
         )
 
     return gather
@@ -26,15 +26,15 @@ def test_a_process_alone_agrees_with_itself():
     strategy = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
-    assert workers.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
-    workers.check_settings(strategy, {"--learning_rate": 5e-5})
+    assert collectives.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
+    collectives.check_settings(strategy, {"--learning_rate": 5e-5})
 
 
 def test_workers_at_different_steps_are_told_to_share_a_folder(gathered):
     steps = [zlib.crc32(x) for x in (b"0", b"10")]
     gathered([steps[0]], [steps[1]])
     with pytest.raises(UserError) as caught:
-        workers.check_settings(None, {"the step to resume": 0}, "share it")
+        collectives.check_settings(None, {"the step to resume": 0}, "share it")
     assert str(caught.value) == (
         "workers differ in the step to resume; expected the same command and "
         "files on all workers; share it"
@@ -45,10 +45,10 @@ def test_workers_with_other_settings_are_rejected(gathered):
     settings = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
     hashes = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
     gathered(hashes, hashes)
-    workers.check_settings(None, settings)
+    collectives.check_settings(None, settings)
     gathered(hashes, [hashes[0] + 1, hashes[1] - 1, hashes[2]])
     with pytest.raises(UserError) as caught:
-        workers.check_settings(None, settings)
+        collectives.check_settings(None, settings)
     assert str(caught.value) == (
         "workers differ in --learning_rate, records; expected the same "
         "command and files on all workers"

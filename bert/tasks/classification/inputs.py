@@ -16,7 +16,6 @@ from bert.common.progress import say
 from bert.data import tables
 from bert.tasks import finetuning_checks
 from bert.tasks.classification import examples, notes, trained_labels
-from bert.tasks.classification import metrics as glue
 from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
@@ -26,7 +25,11 @@ from bert.tasks.classification.examples import (
     TextExample,
 )
 from bert.tasks.classification.settings import OWN, OwnTables, Settings
-from bert.tasks.classification.tasks import TASKS, ClassificationTask
+from bert.tasks.classification.tasks import (
+    METRICS_OF,
+    TASKS,
+    ClassificationTask,
+)
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
@@ -235,7 +238,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
     return ClassificationTask(
         *(files.get(split, ()) for split in _SPLIT_FLAGS),
         Labels(kind, names, separator=own.label_separator),
-        glue.METRICS_OF[kind],
+        METRICS_OF[kind],
     )
 
 

@@ -6,17 +6,19 @@ Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
 from collections.abc import Callable
 
 import numpy as np
+from scipy import stats
+from sklearn import metrics as sklearn_metrics
 
-from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
-
-ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
-PEARSON, SPEARMAN = "pearson", "spearman"
-MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
-METRICS_OF = {  # kind of labels -> default metrics
-    CLASSES: (ACCURACY, MACRO_F1),
-    MULTI_LABEL: (MICRO_F1, ACCURACY),
-    REGRESSION: (PEARSON, SPEARMAN),
-}
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL
+from bert.tasks.classification.tasks import (
+    ACCURACY,
+    F1,
+    MACRO_F1,
+    MATTHEWS,
+    MICRO_F1,
+    PEARSON,
+    SPEARMAN,
+)
 
 
 def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
@@ -33,12 +35,12 @@ def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
     logits = np.asarray(logits, np.float64)
     if kind == CLASSES:
         shifted = np.exp(logits - logits.max(-1, keepdims=True))
-        found = shifted / shifted.sum(-1, keepdims=True)
+        chances = shifted / shifted.sum(-1, keepdims=True)
     elif kind == MULTI_LABEL:
-        found = np.exp(-np.logaddexp(0.0, -logits))
+        chances = np.exp(-np.logaddexp(0.0, -logits))
     else:
-        found = logits
-    return found.astype(np.float32)
+        chances = logits
+    return chances.astype(np.float32)
 
 
 def answers(logits: np.ndarray, kind: str) -> np.ndarray:
@@ -81,61 +83,55 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
 
 
 def scores(
-    metrics: tuple[str, ...], labels: np.ndarray, found: np.ndarray
+    metrics: tuple[str, ...], labels: np.ndarray, predicted: np.ndarray
 ) -> dict[str, float]:
     """Computes metrics.
 
     Args:
         metrics: names of `METRICS`.
         labels: the labels, [N] or [N, C].
-        found: the predictions of `answers`, in the same shape.
+        predicted: the predictions of `answers`, in the same shape.
 
     Returns:
         metric -> value; a correlation with a constant is 0.
     """
-    return {name: float(METRICS[name](labels, found)) for name in metrics}
+    return {name: float(METRICS[name](labels, predicted)) for name in metrics}
 
 
-def _accuracy(labels: np.ndarray, found: np.ndarray) -> float:
-    from sklearn import metrics
-
-    return metrics.accuracy_score(labels, found)
+def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
+    return sklearn_metrics.accuracy_score(labels, predicted)
 
 
-def _f1(labels: np.ndarray, found: np.ndarray) -> float:
+def _f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     """F1 of class 1, as for MRPC and QQP."""
-    from sklearn import metrics
+    return sklearn_metrics.f1_score(
+        labels, predicted, pos_label=1, zero_division=0.0
+    )
 
-    return metrics.f1_score(labels, found, pos_label=1, zero_division=0.0)
 
-
-def _micro_f1(labels: np.ndarray, found: np.ndarray) -> float:
+def _micro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     """F1 over all labels of all examples together."""
-    return _f1(np.ravel(labels), np.ravel(found))
+    return _f1(np.ravel(labels), np.ravel(predicted))
 
 
-def _macro_f1(labels: np.ndarray, found: np.ndarray) -> float:
+def _macro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     """Mean of the F1 of all classes, whatever their sizes."""
-    from sklearn import metrics
+    return sklearn_metrics.f1_score(
+        labels, predicted, average="macro", zero_division=0.0
+    )
 
-    return metrics.f1_score(labels, found, average="macro", zero_division=0.0)
 
-
-def _matthews(labels: np.ndarray, found: np.ndarray) -> float:
-    from sklearn import metrics
-
-    if np.ptp(labels) == 0 or np.ptp(found) == 0:
+def _matthews(labels: np.ndarray, predicted: np.ndarray) -> float:
+    if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
         return 0.0  # undefined
-    return metrics.matthews_corrcoef(labels, found)
+    return sklearn_metrics.matthews_corrcoef(labels, predicted)
 
 
 def _correlation(name: str) -> Callable[[np.ndarray, np.ndarray], float]:
-    def correlate(labels: np.ndarray, found: np.ndarray) -> float:
-        from scipy import stats
-
-        if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(found) == 0:
+    def correlate(labels: np.ndarray, predicted: np.ndarray) -> float:
+        if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(predicted) == 0:
             return 0.0  # undefined
-        return getattr(stats, name)(labels, found).statistic
+        return getattr(stats, name)(labels, predicted).statistic
 
     return correlate
 

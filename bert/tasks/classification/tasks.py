@@ -2,8 +2,22 @@
 
 import dataclasses
 
-from bert.tasks.classification import metrics
-from bert.tasks.classification.examples import REGRESSION, File, Labels
+from bert.tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    File,
+    Labels,
+)
+
+ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
+PEARSON, SPEARMAN = "pearson", "spearman"
+MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
+METRICS_OF = {  # kind of labels -> default metrics
+    CLASSES: (ACCURACY, MACRO_F1),
+    MULTI_LABEL: (MICRO_F1, ACCURACY),
+    REGRESSION: (PEARSON, SPEARMAN),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,14 +36,14 @@ class ClassificationTask:
     dev: tuple[File, ...] = ()
     test: tuple[File, ...] = ()
     labels: Labels = Labels()
-    metrics: tuple[str, ...] = (metrics.ACCURACY,)
+    metrics: tuple[str, ...] = (ACCURACY,)
 
 
 _NLI = Labels(names=("contradiction", "entailment", "neutral"))
 _XNLI = dataclasses.replace(_NLI, aliases=(("contradictory", "contradiction"),))
 _TWO = Labels(names=("0", "1"))
 _ENTAILED = Labels(names=("entailment", "not_entailment"))
-_ACCURACY_F1 = (metrics.ACCURACY, metrics.F1)
+_ACCURACY_F1 = (ACCURACY, F1)
 
 
 def _xnli(file: str) -> File:
@@ -44,7 +58,7 @@ TASKS = {
         (File("dev.tsv", 3, None, 1, header=False),),
         (File("test.tsv", "sentence", id="index", submission="CoLA"),),
         _TWO,
-        (metrics.MATTHEWS, metrics.ACCURACY),
+        (MATTHEWS, ACCURACY),
     ),
     "mnli": ClassificationTask(
         (File("train.tsv", 8, 9, -1),),
@@ -126,12 +140,12 @@ TASKS = {
         (File("dev.tsv", 7, 8, -1),),
         (File("test.tsv", 7, 8, id=0, submission="STS-B"),),
         Labels(REGRESSION),
-        (metrics.PEARSON, metrics.SPEARMAN),
+        (PEARSON, SPEARMAN),
     ),
     "ax": ClassificationTask(  # the diagnostic set, for a model trained on MNLI
         dev=(File("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),
         test=(File("diagnostic.tsv", 1, 2, id=0, submission="AX"),),
         labels=_NLI,
-        metrics=(metrics.MATTHEWS, metrics.ACCURACY),
+        metrics=(MATTHEWS, ACCURACY),
     ),
 }

@@ -17,7 +17,7 @@ from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.references import TargetCounts
 from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run_folder import RunFolder
-from bert.training import workers
+from bert.training import collectives, workers
 from bert.training.optimization import WarmupLinearDecay
 from bert.training.run import Run
 from bert.training.task import Phase, Task
@@ -55,9 +55,9 @@ def count_records(
         try:
             counts = [x.count(vocab_size) for x in sets]
         except UserError:
-            workers.gather(strategy, *[-1] * len(sets))
+            collectives.gather(strategy, *[-1] * len(sets))
             raise
-    gathered = workers.gather(strategy, *counts)
+    gathered = collectives.gather(strategy, *counts)
     if gathered.min() < 0:
         raise UserError(
             "the first worker rejected the records", fix="see its log"

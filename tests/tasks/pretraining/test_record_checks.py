@@ -12,7 +12,7 @@ from bert.data.records import reader
 from bert.data.records.records import Records
 from bert.tasks.pretraining import task
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
-from bert.training import workers
+from bert.training import collectives, workers
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 from tests.helpers.small import P, S
@@ -64,7 +64,7 @@ def test_other_workers_do_not_read(inputs, read, monkeypatch):
     def gather(strategy, *values):
         return np.array([[5, 3], values])
 
-    monkeypatch.setattr(workers, "gather", gather)
+    monkeypatch.setattr(collectives, "gather", gather)
     assert check(inputs) == [5, 3]
     assert read == []
 
@@ -77,7 +77,7 @@ def test_an_error_of_the_chief_ends_all(inputs, monkeypatch):
         sent.append(values)
         return np.array([values, [-1, -1]])
 
-    monkeypatch.setattr(workers, "gather", gather)
+    monkeypatch.setattr(collectives, "gather", gather)
     with pytest.raises(UserError, match="masked_lm_ids|input_ids"):
         check(inputs, vocab_size=3)
     assert sent == [(-1, -1)]
