@@ -9,7 +9,6 @@ The same command resumes from the newest checkpoint in --output_dir.
 
 import sys
 
-from bert.data.records.records import locating_damage
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
 from bert.tasks.pretraining.inputs import Inputs
@@ -23,6 +22,7 @@ def main(argv: list[str]) -> None:
     settings = tasks_main.with_local_model(settings)
     training, inputs = settings.training, Inputs.open(settings)
     with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:
+        from bert.data.records.content_check import locating_damage
         from bert.tasks.pretraining import task as pretraining
 
         run, phases = pretraining.open_run(settings, folder, inputs)

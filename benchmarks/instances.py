@@ -20,8 +20,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert.data import features
-from bert.data.pretraining import draws, dynamic_masking, masking, records
+from bert.data.pretraining import draws, dynamic_masking, masking
 from bert.data.pretraining import instances as pretraining
+from bert.data.pretraining import rows as rows_module
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import encoding
 from bert.data.text.tokenizer import Tokenizer
@@ -56,7 +57,7 @@ def time_stages(
     drawn = time.perf_counter() - start
     encoded = 0.0
     start = time.perf_counter()
-    for rows in records.make_rows(documents, number, 0, settings, known):
+    for rows in rows_module.make_rows(documents, number, 0, settings, known):
         before = time.perf_counter()
         encoding.encode_examples(rows)
         encoded += time.perf_counter() - before

@@ -9,7 +9,6 @@ The time that a step waits for its batch is reported separately.
 """
 
 import json
-import os
 import statistics
 import sys
 import time
@@ -17,8 +16,8 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from bert.data import features
-from bert.data.records import manifest, reader
+from bert.data.records import reader
+from bert.data.records.shards import Records
 from bert.modeling import losses
 from bert.modeling.config import BertConfig
 
@@ -35,21 +34,17 @@ class FileTraining:
     """
 
     def __init__(self, path: str, config: BertConfig, batch_size: int):
-        (made,) = manifest.manifests_of([path])
-        lengths = [made["max_seq_length"], made["max_predictions_per_seq"]]
-        schema = features.pretraining_schema(*lengths)
-        if made["pack_sequences"]:
-            schema = features.packed_schema(
-                *lengths, made["max_sequences_per_row"]
-            )
-        records = made["shards"][os.path.basename(path)]["records"]
+        records = Records.open(path)
+        count = records.shards[0].entry.records
         self._batches = iter(
-            reader.training_batches([path], records, schema, batch_size, 1, 0)
+            reader.training_batches(
+                [path], count, records.schema, batch_size, 1, 0
+            )
         )
         self._steps = pretraining_step.make_training(
-            config, packed=made["pack_sequences"]
+            config, packed=records.is_packed
         )
-        self._slots = batch_size * lengths[0]
+        self._slots = batch_size * records.max_seq_length
         self.run(2)
 
     def run(self, steps: int) -> dict[str, float]:

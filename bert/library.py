@@ -4,6 +4,7 @@
 
 from bert.answers import embed, fill_mask
 from bert.data.text.tokenizer import Tokenizer
+from bert.datasets import pretraining_dataset
 from bert.encoders import Encoder, load_encoder, new_encoder, save
 from bert.heads import (
     classifier,
@@ -14,6 +15,5 @@ from bert.heads import (
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.hub import HubEncoder  # for Keras to load
-from bert.records import pretraining_dataset
 from bert.text_classifier import TextClassifier
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay

@@ -8,7 +8,7 @@ import tensorflow as tf
 import export_hub
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.data.records.records import check_alike
+from bert.data.records.shards import check_alike
 from bert.data.text import tokenization, tokenizer_files, vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats import model_folder, saved_models

@@ -5,7 +5,7 @@ import collections
 import numpy as np
 
 from bert.data import features
-from bert.data.pretraining import masking, records
+from bert.data.pretraining import masking, rows
 from bert.data.text.vocabulary import UNK
 
 _NONE = -1  # no token
@@ -20,7 +20,7 @@ class Counter:
             it.
 
     Attributes:
-        counts: names as in `records.count_rows`; `partitions.shares` and its
+        counts: names as in `rows.count_rows`; `partitions.shares` and its
             warnings apply.
         targets: int64 [V], number of times that each token was masked.
         problems: problem -> (number of records that have it; file, number and
@@ -50,7 +50,7 @@ class Counter:
         self.counts["records"] += len(ids)
         self.counts["unknown_tokens"] += int(unknown.sum())
         mask_id = self._known.mask_id if self._known else _NONE
-        self.counts.update(records.count_rows(batch, mask_id))
+        self.counts.update(rows.count_rows(batch, mask_id))
         real = batch[features.MASKED_LM_WEIGHTS] > 0
         self.targets += np.bincount(
             batch[features.MASKED_LM_IDS][real], minlength=len(self.targets)
@@ -102,11 +102,13 @@ class Counter:
 
     def _report(self, problem: str, bad: np.ndarray, values: np.ndarray):
         """Counts the records with a problem at any position."""
-        rows = bad.any(axis=1)
-        if not rows.any():
+        is_bad = bad.any(axis=1)
+        if not is_bad.any():
             return
-        row = int(rows.argmax())
+        row = int(is_bad.argmax())
         value = values[row, bad[row].argmax()]
+
+        # The place of the first one is kept.
         where = (self._path, self._first + row, int(value))
         count, *where = self.problems.get(problem, (0, *where))
-        self.problems[problem] = (count + int(rows.sum()), *where)
+        self.problems[problem] = (count + int(is_bad.sum()), *where)

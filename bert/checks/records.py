@@ -15,8 +15,9 @@ from bert.common.progress import say
 from bert.data.corpus import documents
 from bert.data.pretraining import partitions
 from bert.data.pretraining.settings import InstanceSettings
-from bert.data.records import manifest, reader, shard_check
-from bert.data.records.records import Records
+from bert.data.records import content_check, shard_check, shards
+from bert.data.records.manifest import Manifest
+from bert.data.records.shards import Records
 from bert.data.text.tokenizer import Tokenizer
 
 _DEVIATIONS = 6  # standard deviations
@@ -30,7 +31,7 @@ class Scan:
 
     Attributes:
         findings: findings so far.
-        runs: manifest entries of the files that have one.
+        manifests: of the files that have one.
         tokenizer: of the records, if known.
         max_seq_length: S of the files that can be read; 0: none can.
         targets: int64 [V], number of times that each token was masked; None
@@ -38,7 +39,7 @@ class Scan:
     """
 
     findings: list[Finding] = dataclasses.field(default_factory=list)
-    runs: list[dict] = dataclasses.field(default_factory=list)
+    manifests: list[Manifest] = dataclasses.field(default_factory=list)
     tokenizer: Tokenizer | None = None
     max_seq_length: int = 0
     targets: np.ndarray | None = None
@@ -57,7 +58,7 @@ def scan(
     Raises:
         UserError: a pattern matches no file.
     """
-    files = manifest.list_shards(patterns, "input_file")
+    files = shards.list_files(patterns, "input_file")
     say(f"reading the records of {documents.number_of(files)}")
     result = Scan(tokenizer=tokenizer)
     try:
@@ -69,13 +70,15 @@ def scan(
 
 def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
     """Fills in a `Scan`; raises the error of what ends it."""
-    runs = manifest.listed_runs(files)
-    result.runs = list(filter(None, runs))
-    result.findings += _check_missing(result.runs)
+    listed = shards.find_shards(files)
+    result.manifests = [x.manifest for x in listed if x.manifest]
+    result.findings += _check_missing(result.manifests)
+
+    # Damage is found without TensorFlow, which may end the process.
     whole = []
-    for path, run in zip(files, runs):
-        entry = run and run["shards"][os.path.basename(path)]
-        damage = shard_check.check_shard(path, entry)
+    for shard in listed:
+        path = shard.path
+        damage = shard_check.check_shard(path, shard.entry)
         if damage:
             result.findings.append(wrong(damage, path=path, fix=_REMAKE))
         else:
@@ -87,18 +90,20 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
         result.findings.append(
             fine(f"the {count} whole", path=storage.name_of(files))
         )
-    opened = Records.open(",".join(whole))
-    result.max_seq_length = opened.max_seq_length
-    if result.runs:
-        result.tokenizer = manifest.tokenizer_of(result.runs[0])
+
+    records = Records.open(",".join(whole))
+    result.max_seq_length = records.max_seq_length
+    if result.manifests:
+        result.tokenizer = result.manifests[0].tokenizer()
     vocab = result.tokenizer and result.tokenizer.vocab
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
+
     counter = Counter(max(limit, len(vocab or ())), vocab)
     sizes = map(storage.size, whole)
     for path, on_read in documents.follow("examined", whole, sizes):
         add = functools.partial(_add, counter, path, on_read)
         try:
-            reader.check_records(path, opened.schema, limit, add)
+            content_check.check_records(path, records.schema, limit, add)
         except UserError as error:
             result.findings.append(wrong(str(error)))
     if counter.counts["records"]:
@@ -111,22 +116,18 @@ def _add(counter: Counter, path: str, on_read, batch, first, position) -> None:
     on_read(position)
 
 
-def _check_missing(runs: list[dict]) -> list[Finding]:
+def _check_missing(manifests: list[Manifest]) -> list[Finding]:
     """Checks that the shards of some manifests exist."""
     return [
         wrong(f"lists {name}, which is missing", path=path, fix=_REMAKE)
-        for path, run in {run["manifest"]: run for run in runs}.items()
-        for name in sorted(run["shards"])
+        for path, manifest in {x.path: x for x in manifests}.items()
+        for name in sorted(manifest.shards)
         if not storage.exists(os.path.join(os.path.dirname(path), name))
     ]
 
 
 def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     """Checks the statistics of all records."""
-    run = result.runs[0] if result.runs else {}
-    names = {field.name for field in dataclasses.fields(InstanceSettings)}
-    settings = {name: value for name, value in run.items() if name in names}
-    settings["max_seq_length"] = result.max_seq_length
     counts = counter.counts
     found = [
         wrong(
@@ -144,11 +145,19 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     ):
         if not counts[name]:
             return [*found, wrong(missing, path=where, fix=_REMAKE)]
+
     # Without a manifest: counts of documents that cause no warning.
     of_corpus = {"documents": 1, "sentences": 2, "continued_lines": 0}
-    listed = {k: x for k, x in run.get("statistics", {}).items() if x}
+    settings, statistics = {}, {}
+    if result.manifests:
+        settings = result.manifests[0].settings
+        statistics = result.manifests[0].statistics
+    listed = {name: x for name, x in statistics.items() if x}
     counts = {**of_corpus, **listed, **counts, "tokens": counts["row_tokens"]}
-    lines = partitions.warnings(counts, InstanceSettings(**settings))
+    names = {field.name for field in dataclasses.fields(InstanceSettings)}
+    known = {name: settings[name] for name in names & settings.keys()}
+    known["max_seq_length"] = result.max_seq_length
+    lines = partitions.warnings(counts, InstanceSettings(**known))
     share = partitions.shares(counts, result.max_seq_length)
     if share["random_next"] < 0.35:
         lines.append(

@@ -14,7 +14,7 @@ from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.common.formats.curves import read_curves
 from bert.common.progress import say
-from bert.data.records.records import check_alike
+from bert.data.records.shards import check_alike
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
@@ -61,7 +61,7 @@ def examine(settings: Settings) -> list[Finding]:
         found += scan.findings
         attempt(
             check_alike,
-            [(run["manifest"], run) for run in scan.runs],
+            [(x.path, x.settings) for x in scan.manifests],
             ["vocab_sha256", "do_lower_case", "strip_accents"],
             "make all records with one vocabulary and casing",
         )
@@ -71,7 +71,7 @@ def examine(settings: Settings) -> list[Finding]:
         length = scan.max_seq_length
         attempt(config.check_length, length, "max_seq_length", config_file)
     if tokenizer:
-        found += vocabulary.check_hash(tokenizer, scan.runs)
+        found += vocabulary.check_hash(tokenizer, scan.manifests)
     if tokenizer and checkpoint:
         attempt(
             lambda: ModelFolder.open(checkpoint).check_vocabulary(tokenizer)

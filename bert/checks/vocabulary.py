@@ -8,6 +8,7 @@ from bert.checks.findings import (
     suspicious,
     wrong,
 )
+from bert.data.records.manifest import Manifest
 from bert.data.text import vocabulary, vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 
@@ -60,17 +61,19 @@ def check_use(
     return found
 
 
-def check_hash(tokenizer: Tokenizer, runs: list[dict]) -> list[Finding]:
+def check_hash(
+    tokenizer: Tokenizer, manifests: list[Manifest]
+) -> list[Finding]:
     """Checks that records were created with this vocabulary.
 
     Args:
         tokenizer: of the vocabulary.
-        runs: entries of the records' manifest.
+        manifests: of the records.
 
     Returns:
         one finding for each other vocabulary.
     """
-    others = {run["vocab_sha256"]: run["vocab_file"] for run in runs}
+    others = {x.vocab_sha256: x.vocab_file for x in manifests}
     others.pop(tokenizer.sha256, None)
     return [
         wrong(

@@ -2,6 +2,7 @@
 
 from bert.checks import vocabulary
 from bert.data.text.tokenizer import Tokenizer
+from tests.helpers import pretraining_files
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]
@@ -64,8 +65,10 @@ def test_the_vocabulary_of_the_records_is_another(tmp_path):
     path = write(tmp_path / "vocab.txt", LOWER)
     tokenizer = Tokenizer(path)
     digest = tokenizer.sha256
-    same = {"vocab_sha256": digest, "vocab_file": path}
-    other = {"vocab_sha256": "0" * 64, "vocab_file": "records/vocab-0.txt"}
+    same = pretraining_files.manifest(vocab_sha256=digest, vocab_file=path)
+    other = pretraining_files.manifest(
+        vocab_sha256="0" * 64, vocab_file="records/vocab-0.txt"
+    )
     assert vocabulary.check_hash(tokenizer, [same]) == []
     (found,) = vocabulary.check_hash(tokenizer, [same, other])
     assert found.level == "wrong"

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.data.records import encoding, frames, writer
+from bert.data.records.manifest import Manifest
+from bert.data.records.shard_check import ShardEntry
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import run_folders, small
 from tests.helpers.small import P, S
@@ -17,15 +19,25 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
 ]
 
 
-def write_shard(path, records) -> dict:
+def manifest(**changed) -> Manifest:
+    """A manifest without shards."""
+    lengths = {"max_seq_length": S, "max_predictions_per_seq": P}
+    casing = {"do_lower_case": True, "strip_accents": True}
+    vocab = {
+        "vocab_file": "vocab.txt",
+        "vocab_sha256": "7",
+        "vocab_size": small.V,
+    }
+    values = {**lengths, **casing, **vocab, "shards": {}, **changed}
+    return Manifest(format=2, **values)
+
+
+def write_shard(path, records) -> ShardEntry:
     """Writes serialized records; returns their entry in a manifest."""
     content = frames.join(records)
     pathlib.Path(path).write_bytes(content)
-    return {
-        "records": len(records),
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    sha256 = hashlib.sha256(content).hexdigest()
+    return ShardEntry(len(records), len(content), sha256)
 
 
 def write_records(path, rows, seed=1, listed=True, length=S, **changed):

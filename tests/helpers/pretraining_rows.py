@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 from bert.data import features, sequences
-from bert.data.pretraining import masking, packing, records
+from bert.data.pretraining import masking, packing
+from bert.data.pretraining import rows as rows_module
 from bert.data.pretraining.instances import TokenizedDocuments
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.original_instances import Instance
@@ -50,14 +51,14 @@ def make_rows(
     partition: int = 0,
     share: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """The rows of `records.make_rows` in one block, of the schema's types."""
+    """The rows of `rows.make_rows` in one block, of the schema's types."""
     length, most = settings.max_seq_length, settings.max_predictions_per_seq
     schema = features.pretraining_schema(length, most)
     if settings.pack_sequences:
         count = packing.max_sequences_per_row(length)
         schema = features.packed_schema(length, most, count)
     blocks = list(
-        records.make_rows(
+        rows_module.make_rows(
             tokenized(documents),
             number,
             partition,

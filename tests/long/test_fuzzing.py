@@ -17,7 +17,7 @@ from hypothesis import strategies
 from bert.common.errors import UserError
 from bert.data import features, tables
 from bert.data.corpus import documents, raw_text
-from bert.data.records import manifest, reader, shard_check
+from bert.data.records import content_check, manifest, shard_check
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface, model_folder
@@ -61,14 +61,14 @@ def reject(damage):
 
 def records(path):
     reject(shard_check.check_shard(path, None))
-    reader.check_records(path, SCHEMA, 99)
+    content_check.check_records(path, SCHEMA, 99)
 
 
 READERS = {
     "model/vocab.txt": vocabulary.read_vocabulary,
     "model/bert_config.json": BertConfig.from_json_file,
     "model/task.json": in_folder(model_folder.recorded_task),
-    "records/_good.manifest.json": manifest.read_manifest,
+    "records/_good.manifest.json": manifest.read,
     "bare/good.tfrecord": records,
     "hf/config.json": huggingface.read_config,
     "hf/model.safetensors": in_folder(huggingface.read),

@@ -9,8 +9,7 @@ import pytest
 import create_pretraining_data
 import doctor
 from bert.data import features
-from bert.data.records import encoding, reader
-from bert.data.records import writer as records
+from bert.data.records import content_check, encoding, reader, writer
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import model_files, pretraining_files, small, text
 
@@ -48,7 +47,7 @@ def arrays(made):
     """The rows of the first shard, as they are written."""
     path = str(made / "plain" / "0.tfrecord")
     schema = features.pretraining_schema(S, P)
-    count = reader.check_records(path, schema, V)
+    count = content_check.check_records(path, schema, V)
     (batch,) = reader.evaluation_batches([path], schema, count, 1)
     return {
         name: batch[name].numpy().astype("i8" if kind == "int64" else "f4")
@@ -229,7 +228,7 @@ def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
         "strip_accents": True,
     }
     vocab = Tokenizer(str(made / "vocab.txt"))
-    records.write_manifest(str(tmp_path), shards, vocab, settings)
+    writer.write_manifest(str(tmp_path), shards, vocab, settings)
     _, found = diagnose(input_file=path)
     assert found["wrong"] == [
         f"{path}: record 0: input_ids has {S} values; expected {S + 1}; "

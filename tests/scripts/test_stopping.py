@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import run_pretraining
-from bert.data.records import records
+from bert.data.records import content_check
 from bert.training import logs, optimization
 from bert.training.run import Run
 from bert.training.saver import Saver
@@ -144,7 +144,7 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
     path.write_bytes(content)
     before = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
     # Of more gigabytes only the sizes are compared before the first step.
-    monkeypatch.setattr(records, "_HASHED_BYTES", 0)
+    monkeypatch.setattr(content_check, "_HASHED_BYTES", 0)
     err = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
     for lines in (before, err):
         line = lines.splitlines()[-1]

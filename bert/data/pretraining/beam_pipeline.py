@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
+import msgspec
 import numpy as np
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -29,8 +30,9 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining import partitions
-from bert.data.pretraining.partitions import Job, Partition
+from bert.data.pretraining.partitions import Job, JobResult, Partition
 from bert.data.records import shuffle
+from bert.data.records.shard_check import ShardEntry
 
 _BATCH_BYTES = 4_000_000  # of documents that a worker sends at once
 _COUNTS = -1  # key of the counts, beside the numbers of the shards
@@ -51,18 +53,13 @@ class _File:
     first: int = 0
 
 
-def run(
-    job: Job, runner: str, options: list[str]
-) -> tuple[list[Partition], list[list[dict[str, int]]], list[dict]]:
+def run(job: Job, runner: str, options: list[str]) -> JobResult:
     """Makes all shards with Apache Beam, in the folder of the job.
 
     Args:
         job: the job; workers must be able to open its inputs and its folder.
         runner: Beam's name of the runner, such as `DirectRunner`.
         options: command line of Beam.
-
-    Returns:
-        as `runners.run_local`.
 
     Raises:
         UserError: a file cannot be read, or a group has too few documents.
@@ -73,6 +70,8 @@ def run(
         for name, paths in job.inputs.items()
         for path in paths
     ]
+
+    # A document's number and partition depend on the documents before it.
     launch = functools.partial(_launch, runner, options)
     counts_path = f"{job.folder}/counts.json"
     launch(
@@ -89,6 +88,7 @@ def run(
         corpus_lib.check_any(corpora[name].num_documents, paths)
         firsts = (np.cumsum(documents) - documents).tolist()
         placed += [_File(x, name, first) for x, first in zip(paths, firsts)]
+
     plan = job.plan(corpora)
     launch(
         list(enumerate(placed)),
@@ -98,10 +98,10 @@ def run(
     )
     counts = _read_counts(counts_path)
     entries = [
-        _read_json(f"{job.shard_path(number)}.json")
+        ShardEntry(**_read_json(f"{job.shard_path(number)}.json"))
         for number in range(len(job.outputs))
     ]
-    return plan, counts, entries
+    return JobResult(plan, counts, entries)
 
 
 class _CountDocuments(beam.DoFn):
@@ -120,8 +120,8 @@ class _CountDocuments(beam.DoFn):
             ):
                 count += 1
                 size += len(text)
-        except UserError as found:
-            error = str(found)
+        except UserError as rejection:
+            error = str(rejection)
         yield 0, (number, (count, size), error)
 
 
@@ -170,8 +170,9 @@ class _ReadDocuments(beam.DoFn):
         batches: dict[int, tuple[int, list[bytes]]] = {}
         for i, (number, text) in enumerate(zip(numbers.tolist(), texts)):
             batches.setdefault(number, (first + i, []))[1].append(text)
-        for number, (document, some) in batches.items():
-            content = zlib.compress(b"\n".join([*some, b""]), 1)
+
+        for number, (document, lines) in batches.items():
+            content = zlib.compress(b"\n".join([*lines, b""]), 1)
             yield self._firsts[group] + number, (document, content)
 
 
@@ -186,22 +187,24 @@ class _MakeParts(beam.DoFn):
         content = b"".join(
             zlib.decompress(text) for _, text in sorted(dict(batches).items())
         )
-        counts: list[dict[str, int]] = []
-        error = None
         sections = self._job.make_sections(
             corpus_lib.split_partition(content), self._plan[number]
         )
+
+        # Not raised: Beam would try again, and wrap the error in its own.
+        counts: list[dict[str, int]] = []
+        error = None
         try:
-            for section, (portions, of_section) in enumerate(sections):
-                counts.append(of_section)
+            for index, section in enumerate(sections):
+                counts.append(section.counts)
                 # Of this attempt: Beam may make a part several times.
                 path = f"{self._job.folder}/part-{uuid.uuid4().hex}"
                 with _open(path, "wb") as file:
-                    shuffle.write_portions(file, portions)
-                for shard in range(len(portions)):
-                    yield shard, (number, section, path)
-        except UserError as found:
-            error = str(found)
+                    shuffle.write_portions(file, section.portions)
+                for shard in range(len(section.portions)):
+                    yield shard, (number, index, path)
+        except UserError as rejection:
+            error = str(rejection)
         yield _COUNTS, (number, counts, error)
 
 
@@ -216,14 +219,18 @@ class _WriteShards(beam.DoFn):
         if shard == _COUNTS:
             _write(self._counts_path, _counts(values))
             return
+
         path = self._job.shard_path(shard)
-        own = f"{path}.{uuid.uuid4().hex}"  # of this attempt
-        with tempfile.NamedTemporaryFile() as spool, _open(own, "wb") as file:
+        attempt = f"{path}.{uuid.uuid4().hex}"
+        with (
+            tempfile.NamedTemporaryFile() as spool,
+            _open(attempt, "wb") as file,
+        ):
             key = self._job.shard_key(shard)
             portions = _spool(shard, values, spool)
             entry = shuffle.write_shard(portions, key, file)
-        _rename(own, path)
-        _write(f"{path}.json", json.dumps(entry))
+        _rename(attempt, path)
+        _write(f"{path}.json", json.dumps(msgspec.structs.asdict(entry)))
 
 
 def _launch(
@@ -233,13 +240,12 @@ def _launch(
     with beam.Pipeline(
         runner, options=PipelineOptions(options, save_main_session=False)
     ) as pipeline:
-        found = pipeline | beam.Create(elements)
+        collection = pipeline | beam.Create(elements)
         for stage in stages:
             name = type(stage).__name__.lstrip("_")
-            found = found | f"Before{name}" >> beam.GroupByKey()
-            found = found | name >> beam.ParDo(stage).with_output_types(
-                tuple[int, Any]
-            )
+            work = beam.ParDo(stage).with_output_types(tuple[int, Any])
+            groups = collection | f"Before{name}" >> beam.GroupByKey()
+            collection = groups | name >> work
 
 
 def _spool(
@@ -252,6 +258,8 @@ def _spool(
         with _open(path, "rb") as file:
             spool.write(shuffle.read_portion(file, shard))
     spool.flush()
+
+    # Beam gives the values in any order; the bytes need that of the parts.
     return [
         shuffle.Portion.open(
             partitions.section_name(*key), spool.name, offsets[key]
@@ -262,21 +270,21 @@ def _spool(
 
 def _counts(rows: Iterable[tuple[int, Any, str | None]]) -> str:
     """JSON: counts in the order of their numbers, or an error."""
-    found = sorted(rows, key=lambda row: row[0])
-    errors = [error for _, _, error in found if error]
+    ordered = sorted(rows, key=lambda row: row[0])
+    errors = [error for _, _, error in ordered if error]
     return json.dumps(
         {
             "error": errors[0] if errors else None,
-            "counts": list({number: x for number, x, _ in found}.values()),
+            "counts": list({number: x for number, x, _ in ordered}.values()),
         }
     )
 
 
 def _read_counts(path: str) -> list:
-    found = _read_json(path)
-    if found["error"]:
-        raise UserError(found["error"])
-    return found["counts"]
+    result = _read_json(path)
+    if result["error"]:
+        raise UserError(result["error"])
+    return result["counts"]
 
 
 def _let_workers_import(root: str) -> None:
@@ -312,10 +320,10 @@ def _rename(source: str, target: str) -> None:
 
 
 def _write(path: str, content: str) -> None:
-    own = f"{path}.{uuid.uuid4().hex}"
-    with _open(own, "wb") as file:
+    attempt = f"{path}.{uuid.uuid4().hex}"
+    with _open(attempt, "wb") as file:
         file.write(content.encode())
-    _rename(own, path)
+    _rename(attempt, path)
 
 
 def _read_json(path: str):

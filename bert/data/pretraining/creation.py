@@ -14,8 +14,7 @@ from bert.common.flags import flag, group
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining import packing, partitions
 from bert.data.pretraining.settings import InstanceSettings
-from bert.data.records import manifest
-from bert.data.records import writer as records
+from bert.data.records import manifest, writer
 from bert.data.text import vocabulary_checks
 from bert.data.text.settings import Text
 
@@ -99,11 +98,12 @@ class Settings:
         """Checks that the run may write its manifest."""
         names = [os.path.basename(x) for x in self.output_files]
         own = os.path.join(folder, manifest.name_for(names[0]))
-        for path, name in [
-            (run["manifest"], name)
-            for run in manifest.read_runs(folder)  # raises if one is damaged
-            for name in run["shards"]
-        ]:
+        listed = [
+            (earlier.path, name)
+            for earlier in manifest.read_folder(folder)
+            for name in earlier.shards
+        ]
+        for path, name in listed:
             named = os.path.join(folder, manifest.name_for(name))
             # A manifest that is named after a shard would describe it.
             if name in names and path == named != own:
@@ -124,7 +124,8 @@ class Settings:
                     expected="one set of shards of a name",
                     fix="remove the earlier shards, or choose another name",
                 )
-        if storage.exists(own) and manifest.read_manifest(own) is None:
+
+        if storage.exists(own) and manifest.read(own) is None:
             raise UserError(
                 "not a manifest of records",
                 path=own,
@@ -156,11 +157,12 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for pattern in patterns.split(","):
         name, path = "", pattern
-        found = re.fullmatch(r"([\w.-]+)=(.+)", pattern)
+        match = re.fullmatch(r"([\w.-]+)=(.+)", pattern)
         # The name of a file may contain `=`.
-        if found and not (storage.exists(pattern) or storage.glob(pattern)):
-            name, path = found.groups()
+        if match and not (storage.exists(pattern) or storage.glob(pattern)):
+            name, path = match.groups()
         named.setdefault(name, []).append(path)
+
     if "" in named and len(named) > 1:
         raise UserError(
             f"--input_file: {named[''][0]!r} has no name, but others do",
@@ -184,15 +186,17 @@ def open_job(settings: Settings) -> partitions.Job:
     outputs_lib.check_no_input(
         settings.output_files, [*files, settings.text.vocab_file]
     )
+
     tokenizer = settings.text.tokenizer()
+    vocabulary_checks.warn(tokenizer)
     # Of each language, as one of them may need its accents.
     lines = [
         x for group in inputs.values() for x in corpus_lib.sample_lines(group)
     ]
-    vocabulary_checks.warn(tokenizer)
     vocabulary_checks.warn_of_accents(
         tokenizer.strips_accents, tokenizer.path, lines
     )
+
     # Of unfinished files: their format, and all that they depend on.
     identity = [
         3,
@@ -206,13 +210,16 @@ def open_job(settings: Settings) -> partitions.Job:
         tokenizer,
         settings.instances,
         settings.max_document_mb,
-        records.scratch_folder(
+        writer.scratch_folder(
             settings.output_files, json.dumps(identity), bool(settings.runner)
         ),
     )
 
 
-def create(job: partitions.Job, run_job: Callable) -> dict[str, int]:
+def create(
+    job: partitions.Job,
+    run_job: Callable[[partitions.Job], partitions.JobResult],
+) -> dict[str, int]:
     """Writes the shards and the manifest; prints the shares of the groups.
 
     Args:
@@ -225,28 +232,35 @@ def create(job: partitions.Job, run_job: Callable) -> dict[str, int]:
     Raises:
         UserError: the corpus cannot be used, or a file cannot be written.
     """
-    with records.claim(job.outputs, job.folder) as folder:
-        plan, parts, entries = run_job(job)
+    with writer.claim(job.outputs, job.folder) as folder:
+        result = run_job(job)
         totals: Counter[str] = Counter()
         by_group = {name: Counter() for name in job.inputs}
-        for partition, sections in zip(plan, parts, strict=True):
+        for partition, sections in zip(
+            result.partitions, result.counts, strict=True
+        ):
             for counts in sections:
                 by_group[partition.group].update(counts)
                 totals.update(counts)
         check_masked(totals)
+
         run = describe_run(job, totals)
-        passes = {x.group: x.passes for x in plan}
-        if any(passes):
+        passes = {x.group: x.passes for x in result.partitions}
+        if any(passes):  # the only group of other runs has no name
             run["groups"] = {
                 name: {**by_group[name], "copies": passes[name]}
                 for name in passes
             }
+
+        # The manifest last: without it the shards are records of nobody.
         for number, path in enumerate(job.outputs):
             storage.replace(job.shard_path(number), path)
         if not storage.is_remote(folder):
             storage.sync(folder)
-        shards = dict(zip(map(os.path.basename, job.outputs), entries))
-        records.write_manifest(folder, shards, job.tokenizer, run)
+        names = map(os.path.basename, job.outputs)
+        entries = dict(zip(names, result.entries, strict=True))
+        writer.write_manifest(folder, entries, job.tokenizer, run)
+
     for name in filter(None, passes):
         print(report_group(name, by_group[name], totals, passes[name]))
     return totals

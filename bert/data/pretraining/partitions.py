@@ -21,10 +21,10 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.corpus import documents as corpus_lib
 from bert.data.corpus import groups
-from bert.data.pretraining import instances as pretraining
-from bert.data.pretraining import masking, records
+from bert.data.pretraining import instances, masking, rows
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import shuffle
+from bert.data.records.shard_check import ShardEntry
 from bert.data.text import vocabulary, word_boundaries
 from bert.data.text.tokenizer import Tokenizer
 
@@ -43,6 +43,31 @@ class Partition(NamedTuple):
     number: int
     group: str
     passes: float
+
+
+class Section(NamedTuple):
+    """Records of a partition, as many as are held in memory at once.
+
+    portions: of each shard, see `shuffle.distribute`.
+    counts: with the names of `Job.count_documents` and `rows.make_records`,
+        and `records`.
+    """
+
+    portions: list[bytes]
+    counts: dict[str, int]
+
+
+class JobResult(NamedTuple):
+    """What a runner tells of the shards that it has made.
+
+    partitions: of the corpus.
+    counts: of the sections of each partition, see `Section`.
+    entries: of each shard, in the manifest.
+    """
+
+    partitions: list[Partition]
+    counts: list[list[dict[str, int]]]
+    entries: list[ShardEntry]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,28 +146,26 @@ class Job:
         number = partition.number
         text_path = f"{self.texts}/{number}"
         texts = corpus_lib.read_partition(text_path)
-        sections = []
-        for portions, counts in self.make_sections(texts, partition):
-            path = self.section_path(number, len(sections))
+        counts = []
+        for section in self.make_sections(texts, partition):
+            path = self.section_path(number, len(counts))
             with _whole_file(path) as file:
-                shuffle.write_portions(file, portions)
-            sections.append(counts)
+                shuffle.write_portions(file, section.portions)
+            counts.append(section.counts)
+
+        # Written last: the part is whole when this file is there.
         with _whole_file(self.part_path(number)) as file:
-            file.write(json.dumps(sections).encode())
+            file.write(json.dumps(counts).encode())
         storage.remove(text_path)
 
     def make_sections(
         self, texts: list[list[str]], partition: Partition
-    ) -> Iterator[tuple[list[bytes], dict[str, int]]]:
+    ) -> Iterator[Section]:
         """Makes the records of a partition, in sections of bounded size.
 
         Args:
             texts: the documents, each as its lines.
             partition: the partition.
-
-        Yields:
-            the portions of all shards, and counts with the names of
-            `count_documents` and `records.make_records`, and `records`.
         """
         number, passes = partition.number, partition.passes
         documents = self.tokenize(texts)
@@ -151,7 +174,7 @@ class Job:
         sections = 0
         last = math.ceil(passes) - 1
         for index in range(last + 1):
-            made, more = records.make_records(
+            records, of_pass = rows.make_records(
                 documents,
                 index,
                 number,
@@ -159,20 +182,19 @@ class Job:
                 self._masking,
                 min(1.0, passes - index),
             )
-            held += made
-            counts.update(more, records=len(made))
+            held += records
+            counts.update(of_pass, records=len(records))
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
+
             key = f"{self.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, len(self.outputs), key)
-            held.clear()
-            yield portions, counts
+            held.clear()  # the portions hold copies
+            yield Section(portions, counts)
             counts = Counter()
             sections += 1
 
-    def tokenize(
-        self, texts: list[list[str]]
-    ) -> pretraining.TokenizedDocuments:
+    def tokenize(self, texts: list[list[str]]) -> instances.TokenizedDocuments:
         """Tokenizes documents; empty sentences and documents are dropped.
 
         Raises:
@@ -180,13 +202,14 @@ class Job:
         """
         lines = [line for text in texts for line in text]
         ids, ends = self._tokenizer.ids_and_ends(lines)
+
+        # A line may consist of characters that the tokenizer drops.
         length = np.diff(ends, prepend=0)
         document = np.repeat(np.arange(len(texts)), [len(x) for x in texts])
-        # A line may consist of characters that the tokenizer drops.
         sentences = np.bincount(document[length > 0])
         sentences = sentences[sentences > 0]
         check_documents(len(sentences), self.files)
-        return pretraining.TokenizedDocuments(
+        return instances.TokenizedDocuments(
             ids,
             ends[length > 0],
             np.cumsum(sentences),
@@ -194,7 +217,7 @@ class Job:
 
     def count_documents(
         self,
-        documents: pretraining.TokenizedDocuments,
+        documents: instances.TokenizedDocuments,
         texts: list[list[str]],
     ) -> dict[str, int]:
         """Counts the documents, sentences and tokens of a partition."""
@@ -209,8 +232,8 @@ class Job:
             "continued_lines": count_continued(texts),
         }
 
-    def write_shard(self, shard: tuple[int, list[int]]) -> dict:
-        """Writes a shard; returns `{"records", "bytes", "sha256"}`.
+    def write_shard(self, shard: tuple[int, list[int]]) -> ShardEntry:
+        """Writes a shard; returns its entry in the manifest.
 
         Args:
             shard: its number, and the number of sections of each partition.
@@ -303,14 +326,16 @@ def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
 def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
     """Warnings about a corpus that looks wrong, one line each."""
     share = shares(counts, settings.max_seq_length)
-    per_document = counts["sentences"] / counts["documents"]
-    found = []
+    lines = []
     if share["unknown"] > 0.01:
-        found.append(
+        lines.append(
             f"{share['unknown']:.1%} of the tokens are [UNK]: does the "
             "vocabulary match the language and the casing?"
         )
+
+    # Signs of a corpus that is not one sentence per line: one warning.
     layout = []
+    per_document = counts["sentences"] / counts["documents"]
     if per_document < 2:
         layout.append(f"{per_document:.1f} lines per document")
     if share["continued"] > 0.25:
@@ -321,6 +346,7 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
         layout.append(
             f"{share['random_next']:.0%} of the pairs are random (usual: 50 %)"
         )
+
     is_empty = share["fill"] < 0.5
     if is_empty and layout:
         layout.append(f"the records are {share['fill']:.0%} full")
@@ -328,29 +354,30 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
         better = "--pack_sequences"
         if settings.pack_sequences:
             better = "a larger --max_predictions_per_seq"
-        found.append(
+        lines.append(
             f"the records are {share['fill']:.0%} full: a smaller "
             f"--max_seq_length or {better} wastes less"
         )
     if layout:
-        found.append(
+        lines.append(
             f"{', '.join(layout)}: the corpus needs one sentence per line and "
             "a blank line between documents; if it is raw text, run "
             "prepare_corpus.py first"
         )
+
     if share["predicted"] < 0.8 * settings.masked_lm_prob:
-        found.append(
+        lines.append(
             f"{share['predicted']:.1%} of the tokens are predicted instead of "
             f"{settings.masked_lm_prob:.0%}: raise --max_predictions_per_seq"
         )
-    return found
+    return lines
 
 
 @contextlib.contextmanager
 def _whole_file(path: str) -> Iterator[BinaryIO]:
     # A process of a killed run may still be at work.
     with (
-        storage.whole_file(path, f"{os.getpid()}.partial") as own,
-        storage.open_file(own, "wb") as file,
+        storage.whole_file(path, f"{os.getpid()}.partial") as partial,
+        storage.open_file(partial, "wb") as file,
     ):
         yield file

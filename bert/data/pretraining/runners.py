@@ -9,14 +9,12 @@ from bert.common import extras, processes, storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data.corpus import documents as corpus_lib
-from bert.data.pretraining.partitions import Job, Partition
+from bert.data.pretraining.partitions import Job, JobResult, Partition
 
 _PLAN = "plan.json"  # the partitions, beside their texts
 
 
-def run_local(
-    job: Job, num_processes: int
-) -> tuple[list[Partition], list[list[dict[str, int]]], list[dict]]:
+def run_local(job: Job, num_processes: int) -> JobResult:
     """Makes all shards on this machine, in the folder of the job.
 
     What an earlier run of the same job has finished is not made again.
@@ -24,10 +22,6 @@ def run_local(
     Args:
         job: the job.
         num_processes: maximum number of processes; 1: no other process.
-
-    Returns:
-        the partitions; counts of the sections of each; the entry of each shard
-        in the manifest.
 
     Raises:
         UserError: the corpus cannot be used, or a file cannot be written.
@@ -39,16 +33,19 @@ def run_local(
             f"continuing: {len(plan) - len(missing)} of {len(plan)} "
             "partitions are finished"
         )
+
+    # Each process has a copy of the job, and makes its tokenizer itself.
+    open_job = functools.partial(dataclasses.replace, job)
     num_processes = min(num_processes, max(len(plan), len(job.outputs)))
-    with processes.Pool(
-        functools.partial(dataclasses.replace, job), num_processes
-    ) as pool:
+    with processes.Pool(open_job, num_processes) as pool:
         _map(pool, Job.make_part, missing, "records", "partitions")
-        parts = [_read_json(job.part_path(x.number)) for x in plan]
-        sections = list(map(len, parts))
+        counts = [_read_json(job.part_path(x.number)) for x in plan]
+
+        # Every shard has records of every section.
+        sections = list(map(len, counts))
         shards = [(number, sections) for number in range(len(job.outputs))]
         entries = _map(pool, Job.write_shard, shards, "shards", "shards")
-    return plan, parts, entries
+    return JobResult(plan, counts, entries)
 
 
 def deal(job: Job) -> list[Partition]:
@@ -64,6 +61,7 @@ def deal(job: Job) -> list[Partition]:
             of_group = f" of {name}" if name else ""
             say(f"reading {corpus_lib.number_of(files)}{of_group}")
             corpora[name] = corpus_lib.scan(files, job.max_document_mb)
+
         plan = job.plan(corpora)
         with storage.whole_folder(job.texts) as folder:
             for name, corpus in corpora.items():

@@ -7,14 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert.common import storage
-from bert.common.errors import UserError
 from bert.data import features
-from bert.data.records import pipelines, shard_check
+from bert.data.records import pipelines
 
 _SHUFFLED_RECORDS = 4096
 _FILES_AT_ONCE = 4
-_CHECKED_AT_ONCE = 256
-_LONGEST = 1 << 20  # bytes of a record: one of 512 tokens has 10,000
+LONGEST = 1 << 20  # bytes of a record: one of 512 tokens has 10,000
 
 
 def training_batches(
@@ -78,14 +76,15 @@ def report_records(
         records = tf.data.TFRecordDataset(path).enumerate()
         return records.map(lambda number, _: (path, number))
 
+    # The pipeline of training, with numbers in the place of contents.
     first = (step - 1) * batch_size
     order = _shuffled(files, num_records, seed, first, numbered).take(
         batch_size
     )
-    found: dict[str, list[str]] = {}
+    numbers: dict[str, list[str]] = {}
     for path, number in order.as_numpy_iterator():
-        found.setdefault(path.decode(), []).append(str(number))
-    return "; ".join(f"{path}: {', '.join(x)}" for path, x in found.items())
+        numbers.setdefault(path.decode(), []).append(str(number))
+    return "; ".join(f"{path}: {', '.join(x)}" for path, x in numbers.items())
 
 
 def evaluation_batches(
@@ -120,7 +119,7 @@ def evaluation_batches(
 def read_lengths(path: str) -> dict[str, int]:
     """Reads the lengths of the first record.
 
-    Lengths that cannot be read are missing or 0; `check_records` reports the
+    Lengths that cannot be read are missing or 0; `content_check` reports the
     cause. No TensorFlow operation runs here: several workers must be connected
     before the first one.
 
@@ -130,13 +129,14 @@ def read_lengths(path: str) -> dict[str, int]:
     try:
         with storage.open_file(path, "rb") as file:
             (size,) = struct.unpack("<Q4x", file.read(12))
-            record = file.read(min(size, _LONGEST))
-        found = tf.train.Example.FromString(record).features.feature
+            record = file.read(min(size, LONGEST))
+        values = tf.train.Example.FromString(record).features.feature
     # Protobuf's DecodeError is not public.
     except Exception:
         return {}
+
     return {
-        name: len(found[feature].int64_list.value)
+        name: len(values[feature].int64_list.value)
         for name, feature in (
             ("max_seq_length", features.INPUT_IDS),
             ("max_predictions_per_seq", features.MASKED_LM_POSITIONS),
@@ -144,63 +144,12 @@ def read_lengths(path: str) -> dict[str, int]:
     }
 
 
-def check_records(
-    path: str,
-    schema: dict[str, tuple[str, int]],
-    vocab_size: int,
-    on_batch: Callable[[dict[str, np.ndarray], int, int], None] | None = None,
-) -> int:
-    """Reads and checks a whole shard that no manifest describes.
-
-    Args:
-        path: the shard.
-        schema: from `features.pretraining_schema`.
-        vocab_size: V; all ids must be below it.
-        on_batch: called for each batch of valid records with its features,
-            int64 or float32 [N, length], the number of its first record, and
-            the size in bytes of the records before it.
-
-    Returns:
-        The number of records.
-
-    Raises:
-        UserError: a record is damaged, lacks a feature, has one of another
-            length, or a number that is out of range. Devices do not report
-            such numbers: they read zeros or a wrong row of a table.
-    """
-    limits = {
-        features.INPUT_IDS: vocab_size,
-        features.MASKED_LM_IDS: vocab_size,
-        features.MASKED_LM_POSITIONS: schema[features.INPUT_IDS][1],
-        features.SEGMENT_IDS: 2,
-        features.NEXT_SENTENCE_LABELS: 2,
+def parsing(schema: dict[str, tuple[str, int]]) -> dict:
+    """Features of a schema, as TensorFlow parses them."""
+    return {
+        name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
+        for name, (kind, length) in schema.items()
     }
-    # TensorFlow trusts the lengths of records, and may end the process.
-    whole, damage = shard_check.scan(path, _LONGEST)
-    if damage:
-        raise UserError(
-            f"cannot be read after record {whole}",
-            path=path,
-            expected="TFRecords",
-            fix="make the records again",
-        )
-    count = size = 0
-    dataset = tf.data.TFRecordDataset(path).batch(_CHECKED_AT_ONCE)
-    for records in pipelines.without_autotuning(dataset):
-        try:
-            batch = tf.io.parse_example(records, _parsing(schema))
-        # UnicodeDecodeError: TensorFlow fails to quote some records.
-        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
-            _raise_mismatch(records.numpy(), schema, path, count)
-            raise
-        batch = {name: values.numpy() for name, values in batch.items()}
-        for name, limit in limits.items():
-            _check_below(batch[name], limit, name, path, count)
-        if on_batch:
-            on_batch(batch, count, size)
-        count += len(records)
-        size += sum(16 + len(record) for record in records.numpy())
-    return count
 
 
 def _shuffled(
@@ -231,17 +180,12 @@ def _epoch(
     )
 
 
-def _parsing(schema: dict[str, tuple[str, int]]) -> dict:
-    return {
-        name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
-        for name, (kind, length) in schema.items()
-    }
-
-
 def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
     """Parses string [<= batch_size] to features [batch_size, length]."""
-    batch = tf.io.parse_example(records, _parsing(schema))
+    batch = tf.io.parse_example(records, parsing(schema))
     batch[features.IS_REAL_EXAMPLE] = tf.ones(tf.shape(records)[:1])
+
+    # A device's program has one batch size: zeros fill the last batch.
     missing = batch_size - tf.shape(records)[0]
     for name, values in batch.items():
         if values.dtype == tf.int64:
@@ -251,47 +195,3 @@ def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
             tf.pad(values, padding), [batch_size, *values.shape[1:]]
         )
     return batch
-
-
-def _check_below(values, limit: int, name: str, path: str, first: int) -> None:
-    bad = np.argwhere((values < 0) | (values >= limit))
-    if len(bad):
-        row, column = bad[0]
-        raise UserError(
-            f"record {first + row}: {name} has {values[row, column]}",
-            path=path,
-            expected=f"0 to {limit - 1}",
-            fix="pass the config and lengths that the records were made for",
-        )
-
-
-def _raise_mismatch(records, schema, path: str, first: int) -> None:
-    """Raises a UserError for the first record that does not fit."""
-    for row, record in enumerate(records):
-        try:
-            example = tf.train.Example.FromString(record)
-        except Exception as error:  # protobuf's DecodeError is not public
-            raise UserError(
-                f"record {first + row}: not a tf.train.Example: {error}",
-                path=path,
-            ) from None
-        for name, (kind, length) in schema.items():
-            feature = example.features.feature[name]
-            values = (
-                feature.int64_list if kind == "int64" else feature.float_list
-            )
-            if not values.value:
-                raise UserError(
-                    f"record {first + row}: no {name}",
-                    path=path,
-                    expected="records of create_pretraining_data.py",
-                )
-            if len(values.value) != length:
-                raise UserError(
-                    f"record {first + row}: {name} has "
-                    f"{len(values.value)} values",
-                    path=path,
-                    expected=f"{length}",
-                    fix="pass the --max_seq_length and "
-                    "--max_predictions_per_seq of the records",
-                )

@@ -2,24 +2,40 @@
 
 import math
 import struct
+from typing import Annotated
 
 import google_crc32c
+import msgspec
 
 from bert.common import storage
 from bert.common.formats import checksums
+from bert.common.formats.json_files import Sha256
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
 _BLOCK = 1 << 24  # bytes of a record that are read at once
 
 
-def check_shard(path: str, entry: dict | None) -> str | None:
+class ShardEntry(msgspec.Struct, frozen=True):
+    """What a manifest says of a shard.
+
+    Attributes:
+        records, bytes: number of records, and of bytes of the file.
+        sha256: of the file, in hex.
+    """
+
+    records: Annotated[int, msgspec.Meta(ge=0)]
+    bytes: Annotated[int, msgspec.Meta(ge=0)]
+    sha256: Sha256
+
+
+def check_shard(path: str, entry: ShardEntry | None) -> str | None:
     """Compares a shard with its manifest; locates damage if they differ.
 
     The records of a file without a manifest are always read.
 
     Args:
         path: the shard.
-        entry: its `{"records", "bytes", "sha256"}` in the manifest, or None.
+        entry: its entry in the manifest, or None.
 
     Returns:
         None if it is whole, else the damage, such as "record 37 at byte 2627:
@@ -28,16 +44,16 @@ def check_shard(path: str, entry: dict | None) -> str | None:
     Raises:
         OSError: the file cannot be opened.
     """
-    same_size = entry is not None and storage.size(path) == entry["bytes"]
-    if same_size and storage.hash_file(path) == entry["sha256"]:
+    same_size = entry is not None and storage.size(path) == entry.bytes
+    if same_size and storage.hash_file(path) == entry.sha256:
         return None
     count, damage = scan(path)
     if damage:
         return damage
     if entry is None:
         return None if count else "no records"
-    if count != entry["records"]:
-        return f"{count} records instead of {entry['records']}"
+    if count != entry.records:
+        return f"{count} records instead of {entry.records}"
     return "not the records that were written (sha256 differs)"
 
 

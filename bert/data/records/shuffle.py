@@ -21,6 +21,7 @@ import numpy as np
 
 from bert.common import storage
 from bert.data.records import frames as framing
+from bert.data.records.shard_check import ShardEntry
 
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
 _AT_ONCE = 4096  # number of frames per write
@@ -125,7 +126,7 @@ def open_portion(name: str, path: str, shard: int) -> Portion:
     return Portion.open(name, path, offset)
 
 
-def write_shard(portions: list[Portion], key: str, file) -> dict:
+def write_shard(portions: list[Portion], key: str, file) -> ShardEntry:
     """Shuffles the records of a shard and writes them.
 
     Each record belongs to a random bucket of the shard; a bucket is shuffled in
@@ -138,7 +139,7 @@ def write_shard(portions: list[Portion], key: str, file) -> dict:
         file: open for writing.
 
     Returns:
-        `{"records", "bytes", "sha256"}` of the shard.
+        what the manifest says of the shard.
     """
     digest, size = hashlib.sha256(), 0
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
@@ -148,7 +149,7 @@ def write_shard(portions: list[Portion], key: str, file) -> dict:
             hashed.result()
             size += len(chunk)
     records = sum(len(portion.lengths) for portion in portions)
-    return {"records": records, "bytes": size, "sha256": digest.hexdigest()}
+    return ShardEntry(records, size, digest.hexdigest())
 
 
 def random_bits(key: str, count: int) -> np.ndarray:
@@ -193,8 +194,8 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
         order = permutation(f"{key}/{bucket}", len(lengths))
         starts, stops = (stops - lengths)[order].tolist(), stops[order].tolist()
         for i in range(0, len(order), _AT_ONCE):
-            some = zip(starts[i : i + _AT_ONCE], stops[i : i + _AT_ONCE])
-            yield b"".join([frames[a:b] for a, b in some])
+            ends_of = zip(starts[i : i + _AT_ONCE], stops[i : i + _AT_ONCE])
+            yield b"".join([frames[a:b] for a, b in ends_of])
 
 
 def _ahead(

@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Iterator
 
+import msgspec
+
 from bert.common import locks, storage
 from bert.common.errors import StorageError
 from bert.common.processes import KilledProcess
 from bert.common.progress import say
 from bert.common.storage import write_whole
 from bert.data.records import manifest
+from bert.data.records.shard_check import ShardEntry
 from bert.data.text.tokenizer import Tokenizer
 
 
@@ -85,13 +88,16 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
 
 
 def write_manifest(
-    folder: str, shards: dict[str, dict], tokenizer: Tokenizer, run: dict
+    folder: str,
+    shards: dict[str, ShardEntry],
+    tokenizer: Tokenizer,
+    run: dict,
 ) -> None:
     """Writes the manifest of a run, and a copy of its vocabulary.
 
     Args:
         folder: folder of the shards.
-        shards: file name -> `{"records", "bytes", "sha256"}`.
+        shards: file name -> entry.
         tokenizer: its vocabulary is copied to the folder, under a name made
             of its hash.
         run: settings and statistics, as JSON values.
@@ -102,14 +108,15 @@ def write_manifest(
         **run,
         "vocab_file": name,
         "vocab_sha256": tokenizer.sha256,
-        "shards": shards,
+        "shards": {k: msgspec.structs.asdict(x) for k, x in shards.items()},
     }
     text = json.dumps(listed, indent=2) + "\n"
-    own = f"{os.getpid()}.partial"  # neighbours write the same vocabulary
-    write_whole(os.path.join(folder, name), tokenizer.content, own)
-    write_whole(
-        os.path.join(folder, manifest.name_for(next(iter(shards)))), text, own
-    )
+    path = os.path.join(folder, manifest.name_for(next(iter(shards))))
+
+    # Neighbours write the same vocabulary.
+    partial = f"{os.getpid()}.partial"
+    write_whole(os.path.join(folder, name), tokenizer.content, partial)
+    write_whole(path, text, partial)
 
 
 def _names(paths: list[str]) -> list[str]:

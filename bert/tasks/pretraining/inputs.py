@@ -7,8 +7,8 @@ from typing import Self
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.pretraining.masking import MaskSettings
-from bert.data.records import manifest
-from bert.data.records.records import Records, check_alike
+from bert.data.records.manifest import Manifest
+from bert.data.records.shards import Records, check_alike
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
@@ -152,26 +152,30 @@ def read_masks(records: Records, random_seed: int) -> MaskSettings:
         UserError: there is no manifest, or the settings differ, or depend on
             words that the tokens do not show.
     """
-    names = [field.name for field in dataclasses.fields(MaskSettings)]
-    names.remove("random_seed")
-    pairs = list(zip(records.files, records.runs))
-    for path, run in pairs:
-        if run is None:
+    for shard in records.shards:
+        if shard.manifest is None:
             raise UserError(
                 "is in no manifest, which --dynamic_masking needs",
-                path=path,
+                path=shard.path,
                 expected="records of create_pretraining_data.py",
             )
-        if run.get("word_boundaries"):
+        if shard.manifest.word_boundaries:
             raise UserError(
                 "--dynamic_masking does not support --word_boundaries",
-                path=path,
+                path=shard.path,
                 fix="raise --dupe_factor of the records instead",
             )
-    check_alike(pairs, names, "--dynamic_masking masks all records alike")
-    run = pairs[0][1]
+
+    names = {field.name for field in dataclasses.fields(MaskSettings)}
+    names.remove("random_seed")  # of the run: its masks are its own
+    check_alike(
+        [(shard.path, shard.settings) for shard in records.shards],
+        sorted(names),
+        "--dynamic_masking masks all records alike",
+    )
+    known = records.shards[0].settings
     return MaskSettings(
-        **{name: run[name] for name in names if name in run},
+        **{name: known[name] for name in names & known.keys()},
         random_seed=random_seed,
     )
 
@@ -192,27 +196,26 @@ def check_sets(
         config.check_length(
             records.max_seq_length, "max_seq_length", config_file
         )
-    pairs = [pair for x in sets for pair in zip(x.files, x.runs)]
+
+    shards = [shard for records in sets for shard in records.shards]
     # The first one is compared with all others, so it has a manifest.
-    pairs.sort(key=lambda pair: pair[1] is None)
+    shards.sort(key=lambda shard: shard.manifest is None)
     check_alike(
-        [
-            (path, {"pack_sequences": False, **(run or {})})
-            for path, run in pairs
-        ],
+        [(x.path, {"pack_sequences": False, **x.settings}) for x in shards],
         ["pack_sequences", "vocab_sha256", "do_lower_case", "strip_accents"],
         "make all records with one vocabulary and casing, and all or none with "
         "--pack_sequences",
     )
-    runs = [run for _, run in pairs if run]
-    if not runs:
+
+    manifests = [shard.manifest for shard in shards if shard.manifest]
+    if not manifests:
         return None
-    check_config(runs, config, config_file)
-    return manifest.tokenizer_of(runs[0])
+    check_config(manifests, config, config_file)
+    return manifests[0].tokenizer()
 
 
 def check_config(
-    runs: list[dict], config: BertConfig, config_file: str
+    manifests: list[Manifest], config: BertConfig, config_file: str
 ) -> None:
     """Compares the vocabulary of records with a config.
 
@@ -221,8 +224,8 @@ def check_config(
     Raises:
         UserError: the vocabulary is too large for the network.
     """
-    size, tokens = config.vocab_size, runs[0]["vocab_size"]
-    path = runs[0]["vocab_file"]
+    size, tokens = config.vocab_size, manifests[0].vocab_size
+    path = manifests[0].vocab_file
     if tokens > size:
         raise UserError(
             f"vocab_size is {size}",
@@ -235,7 +238,8 @@ def check_config(
             f"{tokens} tokens: the others are never trained; pass "
             f"--vocab_size={tokens}"
         )
-    unknown = max(x.get("shares", {}).get("unknown", 0) for x in runs)
+
+    unknown = max(x.shares.get("unknown", 0) for x in manifests)
     if unknown > 0.01:
         say(
             f"warning: {unknown:.1%} of the tokens of the records are [UNK]; "

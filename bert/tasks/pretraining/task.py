@@ -9,8 +9,8 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.pretraining import dynamic_masking, masking
-from bert.data.records import reader
-from bert.data.records.records import Records, fingerprint
+from bert.data.records import content_check, reader
+from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, models
 from bert.tasks import start
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
@@ -43,7 +43,7 @@ def count_records(
         the number of records of each part, if the run trains.
 
     Raises:
-        UserError: as for `Records.count`.
+        UserError: as for `content_check.count_records`.
     """
     parts = inputs.phases if do_train else []
     sets = [part.records for part in parts]
@@ -53,7 +53,7 @@ def count_records(
     counts = [0] * len(sets)
     if workers.is_chief():
         try:
-            counts = [x.count(vocab_size) for x in sets]
+            counts = [content_check.count_records(x, vocab_size) for x in sets]
         except UserError:
             collectives.gather(strategy, *[-1] * len(sets))
             raise

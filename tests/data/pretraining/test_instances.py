@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.data.pretraining import records
+from bert.data.pretraining.rows import make_records
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
@@ -103,7 +103,7 @@ def test_records_hold_valid_rows_of_contiguous_text(
     for packed in (False, True):
         options = dataclasses.replace(options, pack_sequences=packed)
         rows = make_rows(documents, options, known)
-        encoded, counts = records.make_records(
+        encoded, counts = make_records(
             tokenized(documents), 0, 0, options, known
         )
         parsed = tf.io.parse_example(

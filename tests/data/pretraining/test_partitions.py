@@ -97,7 +97,7 @@ def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
     assert all("documents" not in x for x in others)
     sections = [0] * 5 + [3]
     entries = [job.write_shard((i, sections)) for i in range(3)]
-    assert sum(x["records"] for x in entries) == sum(
+    assert sum(x.records for x in entries) == sum(
         x["records"] for x in [first, *others]
     )
 

@@ -8,9 +8,11 @@ import pathlib
 import pytest
 
 from bert.common.errors import UserError
-from bert.data.records import manifest, writer
-from bert.data.records.records import Records, fingerprint
+from bert.data.records import manifest, shards, writer
+from bert.data.records.shard_check import ShardEntry
+from bert.data.records.shards import Records, Shard, fingerprint
 from bert.data.text.tokenizer import Tokenizer
+from tests.helpers import pretraining_files
 
 VOCAB = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"
 RUN = {
@@ -23,22 +25,18 @@ RUN = {
 
 
 def entry(content):
-    return {
-        "records": 3,
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    return ShardEntry(3, len(content), hashlib.sha256(content).hexdigest())
 
 
-def write(folder, shards, vocab=VOCAB, **run):
+def write(folder, contents, vocab=VOCAB, **run):
     """Writes shards, name -> content, and their manifest."""
-    for name, content in shards.items():
+    for name, content in contents.items():
         (folder / name).write_bytes(content)
     vocab_file = folder.parent / "vocab.txt"
     vocab_file.write_bytes(vocab)
     writer.write_manifest(
         str(folder),
-        {name: entry(content) for name, content in shards.items()},
+        {name: entry(content) for name, content in contents.items()},
         Tokenizer(str(vocab_file)),
         {**RUN, **run},
     )
@@ -52,29 +50,62 @@ def folder(tmp_path):
 
 
 def of(folder, name):
-    return manifest.manifests_of([str(folder / name)])[0]
+    return shards.open_shards([str(folder / name)])[0].manifest
 
 
 def test_a_run_is_read_back(folder):
     names = ["a.tfrecord-00000-of-00002", "a.tfrecord-00001-of-00002"]
-    shards = dict(zip(names, [b"xyz", b"uvwxy"]))
-    write(folder, shards, statistics={"tokens": 97})
+    contents = dict(zip(names, [b"xyz", b"uvwxy"]))
+    write(folder, contents, statistics={"tokens": 97})
     sha256 = hashlib.sha256(VOCAB).hexdigest()
-    expected = {
-        "format": 2,
+    expected = manifest.Manifest(
+        format=2,
         **RUN,
-        "statistics": {"tokens": 97},
-        "vocab_file": str(folder / f"vocab-{sha256[:8]}.txt"),
-        "vocab_sha256": sha256,
-        "shards": {name: entry(text) for name, text in shards.items()},
-        "manifest": str(folder / "_a.manifest.json"),
-    }
+        statistics={"tokens": 97},
+        vocab_file=str(folder / f"vocab-{sha256[:8]}.txt"),
+        vocab_sha256=sha256,
+        shards={name: entry(text) for name, text in contents.items()},
+        path=str(folder / "_a.manifest.json"),
+    )
     assert [of(folder, name) for name in names] == [expected] * 2
     assert sorted(os.listdir(folder)) == [
         "_a.manifest.json",
         *names,
         f"vocab-{sha256[:8]}.txt",
     ]
+
+
+# Other programs read it too, and earlier runs wrote the same.
+TEXT = """{
+  "format": 2,
+  "vocab_size": 2,
+  "max_seq_length": 13,
+  "max_predictions_per_seq": 3,
+  "do_lower_case": true,
+  "strip_accents": true,
+  "statistics": {
+    "tokens": 97
+  },
+  "vocab_file": "vocab-%(vocab).8s.txt",
+  "vocab_sha256": "%(vocab)s",
+  "shards": {
+    "a.tfrecord": {
+      "records": 3,
+      "bytes": 2,
+      "sha256": "%(shard)s"
+    }
+  }
+}
+"""
+
+
+def test_the_text_of_a_manifest(folder):
+    write(folder, {"a.tfrecord": b"xy"}, statistics={"tokens": 97})
+    hashes = {
+        "vocab": hashlib.sha256(VOCAB).hexdigest(),
+        "shard": hashlib.sha256(b"xy").hexdigest(),
+    }
+    assert (folder / "_a.manifest.json").read_text() == TEXT % hashes
 
 
 @pytest.mark.parametrize(
@@ -96,17 +127,18 @@ def test_a_manifest_of_the_earlier_name_is_read(folder):
     write(folder, {"a.tfrecord": b"xyz"}, random_seed=3)
     earlier = folder / "a.tfrecord.manifest.json"
     (folder / "_a.manifest.json").rename(earlier)
-    assert of(folder, "a.tfrecord")["manifest"] == str(earlier)
+    assert of(folder, "a.tfrecord").path == str(earlier)
     write(folder, {"a.tfrecord": b"uvw"}, random_seed=5)
-    assert of(folder, "a.tfrecord")["random_seed"] == 5
+    assert of(folder, "a.tfrecord").random_seed == 5
 
 
 def test_a_relative_path_finds_its_manifest(folder, monkeypatch):
     write(folder, {"a.tfrecord": b"xyz"})
     monkeypatch.chdir(folder)
-    (run,) = manifest.manifests_of(["a.tfrecord"])
+    (shard,) = shards.open_shards(["a.tfrecord"])
+    run = shard.manifest
     assert run == of(folder, "a.tfrecord")
-    assert os.path.isfile(run["vocab_file"])
+    assert os.path.isfile(run.vocab_file)
 
 
 def test_runs_have_manifests_of_their_own(folder):
@@ -114,30 +146,30 @@ def test_runs_have_manifests_of_their_own(folder):
     write(folder, {"a.tfrecord": b"xyz"}, random_seed=3)
     write(folder, {"b.tfrecord": b"uv"}, vocab=other, random_seed=5)
     first, second = of(folder, "a.tfrecord"), of(folder, "b.tfrecord")
-    assert (first["random_seed"], second["random_seed"]) == (3, 5)
-    assert list(first["shards"]) == ["a.tfrecord"]
-    assert list(second["shards"]) == ["b.tfrecord"]
+    assert (first.random_seed, second.random_seed) == (3, 5)
+    assert list(first.shards) == ["a.tfrecord"]
+    assert list(second.shards) == ["b.tfrecord"]
     for run, content in ((first, VOCAB), (second, other)):
         digest = hashlib.sha256(content).hexdigest()
-        assert os.path.basename(run["vocab_file"]) == f"vocab-{digest[:8]}.txt"
-    assert len(manifest.read_runs(str(folder))) == 2
+        assert os.path.basename(run.vocab_file) == f"vocab-{digest[:8]}.txt"
+    assert len(manifest.read_folder(str(folder))) == 2
 
 
 def test_the_manifest_of_its_name_counts(folder):
     write(folder, {"a.tfrecord": b"xyz", "b.tfrecord": b"uv"}, random_seed=3)
     write(folder, {"b.tfrecord": b"12"}, random_seed=5)
-    assert of(folder, "a.tfrecord")["random_seed"] == 3
-    assert list(of(folder, "a.tfrecord")["shards"]) == ["a.tfrecord"]
-    assert of(folder, "b.tfrecord")["random_seed"] == 5
+    assert of(folder, "a.tfrecord").random_seed == 3
+    assert list(of(folder, "a.tfrecord").shards) == ["a.tfrecord"]
+    assert of(folder, "b.tfrecord").random_seed == 5
     write(folder, {"a.tfrecord": b"xyz"}, random_seed=7)
-    assert of(folder, "a.tfrecord")["random_seed"] == 7
+    assert of(folder, "a.tfrecord").random_seed == 7
 
 
 @pytest.mark.parametrize("last", ["c.tfrecord", "0.tfrecord"])
 def test_or_else_the_one_with_its_size(folder, last):
     write(folder, {"a.tfrecord": b"xyz", "b.tfrecord": b"uv"}, random_seed=3)
     write(folder, {last: b"xyz", "b.tfrecord": b"123"}, random_seed=5)
-    assert of(folder, "b.tfrecord")["random_seed"] == 5
+    assert of(folder, "b.tfrecord").random_seed == 5
 
 
 def test_files_that_no_manifest_lists_have_none(folder):
@@ -187,7 +219,7 @@ def test_a_foreign_manifest_is_left_alone(folder, name, text):
     content = text.encode("latin-1")
     (folder / name).write_bytes(content)
     write(folder, {"a.tfrecord": b"xyz"})
-    assert len(manifest.read_runs(str(folder))) == 1
+    assert len(manifest.read_folder(str(folder))) == 1
     assert (folder / name).read_bytes() == content
 
 
@@ -233,7 +265,7 @@ def test_the_smallest_values_are_accepted(folder):
     smallest = {"short_seq_prob": 0, "max_ngram": 1, "random_seed": -(10**400)}
     write(folder, {"a.tfrecord": b"xyz"}, **smallest)
     run = of(folder, "a.tfrecord")
-    assert {name: run[name] for name in smallest} == smallest
+    assert {name: run.settings[name] for name in smallest} == smallest
 
 
 def test_a_manifest_of_ours_that_was_cut(folder):
@@ -247,18 +279,18 @@ def test_a_manifest_of_ours_that_was_cut(folder):
 def test_a_vocabulary_is_compared_before_it_is_used(folder):
     write(folder, {"a.tfrecord": b"xyz"})
     run = of(folder, "a.tfrecord")
-    path = pathlib.Path(manifest.tokenizer_of(run).path)
+    path = pathlib.Path(run.tokenizer().path)
     assert path.read_bytes() == VOCAB
     path.write_bytes(VOCAB.replace(b"the", b"eht"))
     with pytest.raises(UserError) as error:
-        manifest.tokenizer_of(run)
+        run.tokenizer()
     assert str(error.value).startswith(f"{path}: sha256 ")
     assert f"as in {folder}/_a.manifest.json" in str(error.value)
     path.unlink()
     with pytest.raises(
         UserError, match="such file.*expected a vocabulary file"
     ):
-        manifest.tokenizer_of(run)
+        run.tokenizer()
 
 
 def test_globs_skip_manifests_and_vocabularies(folder):
@@ -266,17 +298,19 @@ def test_globs_skip_manifests_and_vocabularies(folder):
     (folder / "manifest.json").write_text("{}")
     assert len(list(folder.glob("vocab-*.txt"))) == 1
     for pattern in (f"{folder}/*", f"{folder}/a*", f"{folder}/a.tfrecord"):
-        found = manifest.list_shards(pattern, "input_file")
-        assert found == [f"{folder}/a.tfrecord"]
+        files = shards.list_files(pattern, "input_file")
+        assert files == [f"{folder}/a.tfrecord"]
 
 
 def test_the_fingerprint_is_that_of_names_sizes_and_hashes(tmp_path):
     def of(name, content, sha256):
         path = tmp_path / name
         path.write_bytes(content)
-        entry = {"shards": {name: {"sha256": sha256}}}
-        return fingerprint([Records([str(path)], [entry], {})])
+        listed = pretraining_files.manifest(
+            shards={name: ShardEntry(3, len(content), sha256)}
+        )
+        return fingerprint([Records((Shard(str(path), listed),), {})])
 
-    found = {of("a", b"x", "0"), of("b", b"x", "0"), of("a", b"xx", "0")}
-    assert len(found | {of("a", b"x", "1")}) == 4
-    assert of("a", b"x", "0") in found
+    prints = {of("a", b"x", "0"), of("b", b"x", "0"), of("a", b"xx", "0")}
+    assert len(prints | {of("a", b"x", "1")}) == 4
+    assert of("a", b"x", "0") in prints

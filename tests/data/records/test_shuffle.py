@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert.common.formats import checksums
 from bert.data.records import frames, shuffle
+from bert.data.records.shard_check import ShardEntry
 
 
 def tf_frames(path, records):
@@ -65,11 +66,8 @@ def make_shards(folder, parts, shards, key="key"):
         entry = shuffle.write_shard(portions, f"{key}/{number}", file)
         content = file.getvalue()
         records = read(content, folder)
-        assert entry == {
-            "records": len(records),
-            "bytes": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
+        sha256 = hashlib.sha256(content).hexdigest()
+        assert entry == ShardEntry(len(records), len(content), sha256)
         found.append(records)
     return found
 

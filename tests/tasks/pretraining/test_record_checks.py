@@ -8,8 +8,8 @@ import pytest
 
 from bert.common.errors import UserError
 from bert.data import features
-from bert.data.records import reader
-from bert.data.records.records import Records
+from bert.data.records import content_check
+from bert.data.records.shards import Records, Shard
 from bert.tasks.pretraining import task
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.training import collectives, workers
@@ -26,7 +26,7 @@ def inputs(tmp_path):
     for name, rows in (("a", 5), ("b", 3), ("held_out", 2)):
         path = tmp_path / f"{name}.tfrecord"
         write_records(path, rows, listed=False)
-        sets.append(Records([str(path)], [None], SCHEMA))
+        sets.append(Records((Shard(str(path)),), SCHEMA))
     phases = [PhaseInputs(x, None, 2, 0, 1) for x in sets[:2]]
     return Inputs(small.config(), phases, sets[2])
 
@@ -34,13 +34,13 @@ def inputs(tmp_path):
 @pytest.fixture
 def read(monkeypatch):
     """Names of the files that are read completely, in order."""
-    found, original = [], reader.check_records
+    found, original = [], content_check.check_records
 
     def check(path, *others):
         found.append(os.path.basename(path))
         return original(path, *others)
 
-    monkeypatch.setattr(reader, "check_records", check)
+    monkeypatch.setattr(content_check, "check_records", check)
     return found
 
 

@@ -8,7 +8,7 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.tasks.pretraining import inputs
 from bert.tasks.pretraining.references import TargetCounts
-from tests.helpers import small
+from tests.helpers import pretraining_files, small
 
 
 def batches(count):
@@ -63,15 +63,9 @@ def test_without_a_target_chance_alone_is_known():
 def test_a_config_with_more_tokens_than_the_records_is_reported(
     capsys, vocab_size, warns
 ):
-    run = {
-        "vocab_size": 8000,
-        "vocab_file": "vocab.txt",
-        "vocab_sha256": "7",
-        "do_lower_case": True,
-        "strip_accents": None,
-    }
+    manifest = pretraining_files.manifest(vocab_size=8000)
     config = small.config(vocab_size=vocab_size)
-    inputs.check_config([run, run], config, "bert_mini.json")
+    inputs.check_config([manifest, manifest], config, "bert_mini.json")
     err = capsys.readouterr().err
     message = (
         f"warning: bert_mini.json: vocab_size is {vocab_size}, vocab.txt has "
@@ -80,4 +74,4 @@ def test_a_config_with_more_tokens_than_the_records_is_reported(
     assert err == message * warns
     with pytest.raises(UserError, match="at least 8000"):
         small_one = small.config(vocab_size=7999)
-        inputs.check_config([run], small_one, "bert_mini.json")
+        inputs.check_config([manifest], small_one, "bert_mini.json")

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert.data import features
-from bert.data.pretraining import packing, records
+from bert.data.pretraining import packing
+from bert.data.pretraining import rows as rows_module
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
@@ -54,7 +55,7 @@ def schema_of(settings):
 
 def make(documents, settings, **named):
     named = {"number": 3, "partition": 2, "vocabulary": KNOWN, **named}
-    return records.make_records(
+    return rows_module.make_records(
         tokenized(documents), settings=settings, **named
     )
 
@@ -141,7 +142,7 @@ def test_records_do_not_depend_on_the_size_of_a_block(
     documents, name, monkeypatch
 ):
     whole, counts = make(documents, SETTINGS[name])
-    monkeypatch.setattr(records, "_CELLS_AT_ONCE", 3001)
+    monkeypatch.setattr(rows_module, "_CELLS_AT_ONCE", 3001)
     blocks, again = make(documents, SETTINGS[name])
     assert blocks == whole
     assert again == counts

@@ -7,8 +7,8 @@ import tensorflow as tf
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data import features
-from bert.data.records import reader
-from bert.data.records.records import Records
+from bert.data.records import content_check, reader
+from bert.data.records.shards import Records
 
 
 def pretraining_dataset(
@@ -49,28 +49,31 @@ def pretraining_dataset(
     """
     is_one = isinstance(files, str | os.PathLike)
     paths = list(map(os.fspath, [files] if is_one else files))
-    opened = Records.open(",".join(paths), "files")
-    if opened.is_packed:
+    records = Records.open(",".join(paths), "files")
+    if records.is_packed:
         raise UserError(
             "has packed rows",
-            path=storage.name_of(opened.files),
+            path=storage.name_of(records.files),
             expected="one instance per row",
             fix="make the records without --pack_sequences",
         )
-    sizes = [run["vocab_size"] for run in opened.runs if run]
-    count = opened.count(*[max(sizes)] if sizes else [])
+
+    sizes = [manifest.vocab_size for manifest in records.manifests]
+    limit = max(sizes, default=content_check.ANY_ID)
+    count = content_check.count_records(records, limit)
     batches = reader.training_batches(
-        opened.files, count, opened.schema, batch_size, seed, step
+        records.files, count, records.schema, batch_size, seed, step
     )
     return batches.map(lambda batch: _split(batch, next_sentence))
 
 
 def _split(batch: dict, next_sentence: bool) -> tuple[dict, dict, dict]:
     names = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
-    given = {name: batch[name] for name in names}
+    inputs = {name: batch[name] for name in names}
+
     labels = {"masked_lm_logits": batch[features.MASKED_LM_IDS]}
     weights = {"masked_lm_logits": batch[features.MASKED_LM_WEIGHTS]}
     if next_sentence:
         labels["next_sentence_logits"] = batch[features.NEXT_SENTENCE_LABELS]
         weights["next_sentence_logits"] = batch[features.IS_REAL_EXAMPLE]
-    return given, labels, weights
+    return inputs, labels, weights

@@ -1,0 +1,219 @@
+"""Shards of pre-training records, which are read together."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Self
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.records import manifest, shard_check
+from bert.data.records.manifest import Manifest
+from bert.data.records.shard_check import ShardEntry
+
+_LENGTHS = ("max_seq_length", "max_predictions_per_seq")
+_BESIDE = re.compile(r"(^|[/.])manifest\.json$|(^|/)vocab-[0-9a-f]{8}\.txt$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A TFRecord file.
+
+    Attributes:
+        path: of the file.
+        manifest: that lists it, or None.
+    """
+
+    path: str
+    manifest: Manifest | None = None
+
+    @property
+    def entry(self) -> ShardEntry | None:
+        """What the manifest says of the file."""
+        if self.manifest is None:
+            return None
+        return self.manifest.shards[os.path.basename(self.path)]
+
+    @property
+    def settings(self) -> dict:
+        """What the manifest says of its run."""
+        return self.manifest.settings if self.manifest else {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """Shards that are read together, with equal lengths.
+
+    Attributes:
+        shards: the files, in order.
+        schema: their features, see `features.pretraining_schema`.
+    """
+
+    shards: tuple[Shard, ...]
+    schema: dict[str, tuple[str, int]]
+
+    @classmethod
+    def open(
+        cls,
+        patterns: str,
+        flag: str = "input_file",
+        lengths: dict[str, int] | None = None,
+    ) -> Self:
+        """Lists shards and reads their manifests.
+
+        Args:
+            patterns: paths and globs, separated by commas.
+            flag: that has them, for messages.
+            lengths: `max_seq_length` and `max_predictions_per_seq`, if the
+                records must have them.
+
+        Raises:
+            UserError: a file is missing, has another size than its manifest
+                says, is text, or has other lengths than the first one.
+        """
+        shards = open_shards(list_files(patterns, flag))
+        listed = [(x.path, x.settings) for x in shards if x.manifest]
+        given = [("the flags", lengths)] if lengths else []
+        check_alike([*given, *listed], _LENGTHS, "omit the flag")
+
+        if listed:
+            _, first = listed[0]
+        else:  # TensorFlow reads the first record
+            from bert.data.records import reader
+
+            first = {**reader.read_lengths(shards[0].path), **(lengths or {})}
+        lengths = {name: first.get(name, 0) for name in _LENGTHS}
+        if not all(lengths.values()):
+            raise UserError(
+                "no records for pre-training",
+                path=shards[0].path,
+                expected="TFRecords of create_pretraining_data.py",
+            )
+
+        schema = features.pretraining_schema(**lengths)
+        if first.get("pack_sequences"):
+            most = first["max_sequences_per_row"]
+            schema = features.packed_schema(*lengths.values(), most)
+        return cls(tuple(shards), schema)
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the shards."""
+        return [shard.path for shard in self.shards]
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """Manifests of the shards that have one."""
+        return [shard.manifest for shard in self.shards if shard.manifest]
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a row holds several instances."""
+        return features.SEQUENCE_IDS in self.schema
+
+    @property
+    def max_seq_length(self) -> int:
+        """S."""
+        return self.schema[features.INPUT_IDS][1]
+
+    @property
+    def max_predictions_per_seq(self) -> int:
+        """P."""
+        return self.schema[features.MASKED_LM_POSITIONS][1]
+
+
+def list_files(patterns: str, flag: str) -> list[str]:
+    """Lists the files of paths and globs, as `storage.list_files`.
+
+    Manifests and vocabularies are skipped: `folder/*` matches them too.
+    """
+    paths = storage.list_files(patterns, flag)
+    return [x for x in paths if not _BESIDE.search(x)] or paths
+
+
+def open_shards(paths: list[str]) -> list[Shard]:
+    """Finds the manifests of files, and compares the sizes.
+
+    Raises:
+        UserError: a manifest is damaged, the size of a file differs, or the
+            first file without a manifest is text.
+    """
+    shards = find_shards(paths)
+    unlisted = [shard.path for shard in shards if shard.manifest is None]
+    if unlisted:
+        with storage.open_file(unlisted[0], "rb") as file:
+            if shard_check.is_text(file.read(8)):
+                fix = "make TFRecords of it with create_pretraining_data.py"
+                path = unlisted[0]
+                raise UserError("is text, not TFRecords", path=path, fix=fix)
+
+    for shard in shards:
+        if shard.manifest is None:
+            continue
+        expected, size = shard.entry.bytes, storage.size(shard.path)
+        if size != expected:
+            name = os.path.basename(shard.manifest.path)
+            raise UserError(
+                f"has {size} bytes",
+                path=shard.path,
+                expected=f"{expected} ({name})",
+                fix="the file is damaged: make the records again",
+            )
+    return shards
+
+
+def find_shards(paths: list[str]) -> list[Shard]:
+    """Finds the manifests of files, which may be damaged.
+
+    Raises:
+        UserError: a manifest is damaged.
+    """
+    keys = [os.path.split(storage.absolute(path)) for path in paths]
+    listed = {
+        (folder, name): run
+        for folder in dict.fromkeys(folder for folder, _ in keys)
+        for run in manifest.read_folder(folder)
+        for name in run.shards
+    }
+    return [Shard(path, listed.get(key)) for path, key in zip(paths, keys)]
+
+
+def check_alike(
+    settings: Sequence[tuple[str, dict]], names: Sequence[str], fix: str
+) -> None:
+    """Checks that runs have the same settings.
+
+    Args:
+        settings: path of a file, for messages, and the settings of its run.
+        names: of the settings; one that a run lacks is not compared.
+        fix: for the message.
+
+    Raises:
+        UserError: a value differs; names the two files.
+    """
+    for path, values in settings[1:]:
+        first_path, first = settings[0]
+        for name in names:
+            if name in values and values[name] != first.get(name, values[name]):
+                raise UserError(
+                    f"{name} is {values[name]}",
+                    path=path,
+                    expected=f"{first[name]}, as of {first_path}",
+                    fix=fix,
+                )
+
+
+def fingerprint(sets: Sequence[Records]) -> str:
+    """sha256 over the names, sizes and hashes of the shards."""
+
+    def describe(shard: Shard) -> list:
+        sha256 = shard.entry.sha256 if shard.entry else None
+        name = os.path.basename(shard.path)
+        return [name, storage.size(shard.path), sha256]
+
+    described = [list(map(describe, records.shards)) for records in sets]
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
