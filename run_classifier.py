@@ -14,10 +14,11 @@ one file, and --predict_file may be a .txt file with one text per line:
 
 import sys
 
+from bert.common import flags
 from bert.common.progress import say
 from bert.reports import drawing
-from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
+from bert.tasks import run_folder, starting_model
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
@@ -25,12 +26,12 @@ from bert.tasks.run_folder import RunFolder
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
-    settings = finetuning_checks.complete(settings)
+    settings = flags.parse(argv, Settings, __doc__)
+    settings = tasks_main.complete(settings)
     training, data = settings.finetuning.training, inputs.read(settings)
-    finetuning_checks.check_labels(training.output_dir, data.describe())
-    model = finetuning_checks.check(settings.finetuning)
-    finetuning_checks.warn(model, data.texts())
+    run_folder.check_labels(training.output_dir, data.describe())
+    model = starting_model.find(settings.finetuning)
+    starting_model.warn(model, data.texts())
     with RunFolder.open(training, model.config, model.tokenizer) as folder:
         from bert.tasks import finetuning
         from bert.tasks.classification import seeds

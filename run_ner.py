@@ -12,9 +12,10 @@ blank line between sentences and -DOCSTART- between documents.
 
 import sys
 
+from bert.common import flags
 from bert.reports import drawing
-from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
+from bert.tasks import starting_model
 from bert.tasks.ner import labels
 from bert.tasks.ner.settings import Settings
 from bert.tasks.run_folder import RunFolder
@@ -22,12 +23,12 @@ from bert.tasks.run_folder import RunFolder
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
-    settings = finetuning_checks.complete(settings)
-    model = finetuning_checks.check(settings.finetuning)
+    settings = flags.parse(argv, Settings, __doc__)
+    settings = tasks_main.complete(settings)
+    model = starting_model.find(settings.finetuning)
     sentences = labels.read_files(settings)
     kind, names = labels.find(settings, sentences)
-    finetuning_checks.warn(
+    starting_model.warn(
         model,
         (" ".join(x.words) for file in sentences.values() for x in file),
     )

@@ -9,6 +9,7 @@ The same command resumes from the newest checkpoint in --output_dir.
 
 import sys
 
+from bert.common import flags
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
 from bert.tasks.pretraining.inputs import Inputs
@@ -18,7 +19,7 @@ from bert.tasks.run_folder import RunFolder
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
+    settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.with_local_model(settings)
     training, inputs = settings.training, Inputs.open(settings)
     with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:

@@ -12,9 +12,10 @@ For SQuAD 2.0, with questions that have no answer:
 
 import sys
 
+from bert.common import flags
 from bert.reports import drawing
-from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
+from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import examples
 from bert.tasks.squad.settings import Settings
@@ -22,11 +23,11 @@ from bert.tasks.squad.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
-    settings = finetuning_checks.complete(settings)
-    model = finetuning_checks.check(settings.finetuning, in_graph=True)
+    settings = flags.parse(argv, Settings, __doc__)
+    settings = tasks_main.complete(settings)
+    model = starting_model.find(settings.finetuning, in_graph=True)
     datasets = examples.read_files(settings)
-    finetuning_checks.warn(
+    starting_model.warn(
         model,
         (
             f"{x.question} {x.context}"

@@ -13,9 +13,10 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
+from bert.common import flags
 from bert.reports import drawing
-from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
+from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag import examples as swag
 from bert.tasks.swag.settings import Settings
@@ -23,11 +24,11 @@ from bert.tasks.swag.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
-    settings = finetuning_checks.complete(settings)
-    model = finetuning_checks.check(settings.finetuning)
+    settings = flags.parse(argv, Settings, __doc__)
+    settings = tasks_main.complete(settings)
+    model = starting_model.find(settings.finetuning)
     examples = swag.read_files(settings)
-    finetuning_checks.warn(
+    starting_model.warn(
         model,
         (
             " ".join([x.context, *x.choices])

@@ -5,7 +5,7 @@ from typing import Any
 
 from bert.common import flags
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import finetuning_checks
+from bert.tasks import starting_model
 from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
 from bert.tasks.classification.inputs import Data, Part
@@ -74,4 +74,4 @@ def _open(
         **model_flags(model),
         **changed,
     )
-    return settings, finetuning_checks.check(settings.finetuning)
+    return settings, starting_model.find(settings.finetuning)

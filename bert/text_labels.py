@@ -6,7 +6,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.data.text.columns import elements, finite, lists
-from bert.tasks import finetuning_checks
+from bert.tasks import run_folder
 from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
@@ -69,7 +69,7 @@ def chosen(
 
 def shown(labels: Labels) -> str:
     """Formats kind and names of labels for a message."""
-    return f"{labels.kind} {finetuning_checks.shown({'labels': labels.names})}"
+    return f"{labels.kind} {run_folder.shown({'labels': labels.names})}"
 
 
 def ids(values, labels: Labels) -> np.ndarray:

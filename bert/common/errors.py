@@ -1,6 +1,8 @@
 """Errors with a one-line message and an exit code."""
 
 import re
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 # They would change the terminal, or cannot be printed.
 _CONTROLS = re.compile(
@@ -27,9 +29,13 @@ class UserError(ValueError):
         line: line number in `path`, from 1.
         expected: the correct content or value.
         fix: advice to the user.
+
+    Attributes:
+        others: more mistakes of the same command line, each with its own line.
     """
 
     exit_code = 2
+    others: tuple[Self, ...] = ()
 
     def __init__(
         self,
@@ -51,6 +57,14 @@ class UserError(ValueError):
             half = _LONGEST // 2
             message = f"{message[:half]} ... {message[-half:]}"
         super().__init__(message)
+
+
+def raised_by(check: Callable, *arguments: Any) -> Iterator[UserError]:
+    """Yields the mistake that a check raises, if it finds one."""
+    try:
+        check(*arguments)
+    except UserError as error:
+        yield error
 
 
 class StorageError(Exception):

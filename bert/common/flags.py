@@ -5,25 +5,32 @@
         training: Training = group(Training, eval_steps={"default": 1000})
         doc_stride: int = flag(128, "Tokens between two windows.", at_least=1)
 
+        def mistakes(self) -> Iterator[UserError]:
+            if self.doc_stride > self.training.max_seq_length:
+                yield UserError(f"--doc_stride={self.doc_stride}", ...)
+
     settings = parse(sys.argv, Settings, __doc__)
 
 The name, type, default, help and range of a flag are defined in its field
-only. Fields of a nested dataclass are flags of the same command line. `--help`
-sorts them by topic: that of the field, else `topic` of its dataclass.
+only. Fields of a nested dataclass are flags of the same command line. `parse`
+tells all mistakes of a command line at once: `mistakes` are flags that
+contradict each other. `--help` sorts flags by topic: that of the field, else
+`topic` of its dataclass.
 """
 
 import dataclasses
+import functools
 import os
 import re
 import textwrap
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from absl import flags as absl_flags
 
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 
 _FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
@@ -54,6 +61,8 @@ class Flag:
         help: one sentence.
         at_least, at_most: bounds of a number, or None.
         choices: allowed values of a string, or ().
+        parse: reads a string and raises a UserError if it cannot; the value
+            of the flag stays the string, as runs record it.
         required: whether the flag must be given.
         resume: whether a resumed run needs the same value to take the same
             steps.
@@ -71,6 +80,7 @@ class Flag:
     at_least: float | None = None
     at_most: float | None = None
     choices: tuple[str, ...] = ()
+    parse: Callable[[str], Any] | None = None
     required: bool = False
     resume: bool = False
     path: bool = False
@@ -140,7 +150,7 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
 
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
-    """Parses a command line.
+    """Parses a command line, and tells all its mistakes at once.
 
     Args:
         argv: the command line, program name first.
@@ -152,49 +162,135 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         an instance of `settings_class`.
 
     Raises:
-        UserError: an unknown flag, a bad value, a missing flag, or an
-            argument that is not a flag.
+        UserError: unknown flags, bad values, missing flags, arguments that
+            are not flags, or flags that contradict each other.
         SystemExit: after `--help` or `--helpfull`.
     """
-    values = absl_flags.FlagValues()
     declared = list(flags_of(settings_class))
-    for one in declared:
-        _define(one, values)
     for word in argv[1:]:
         if word in HELP:
             print(f"{usage}{describe(declared, HELP[word])}", end="")
             raise SystemExit(0)
-    positional = [one.name for one in declared if one.positional]
-    values.set_gnu_getopt(bool(positional))  # flags may follow arguments
-    try:
-        rest = values(argv)
-        if positional and rest[1:]:
-            values[positional[0]].parse(rest.pop(1))
-    except absl_flags.Error as error:
-        unknown = getattr(error, "flagname", " ")
-        near = [f"--{x.name}" for x in declared if unknown in x.name][:3]
-        if "Did you mean" in str(error) or not near:
-            raise UserError(str(error), fix="see --help") from None
-        fix = f"did you mean {' or '.join(near)}?"
-        raise UserError(str(error), fix=fix) from None
-    if len(rest) > 1:
-        raise UserError(
-            f"unexpected argument {rest[1]!r}",
-            fix="write --flag=value; quote values with spaces",
-        )
+
+    values = absl_flags.FlagValues()
+    unreadable = _read_words(argv, declared, values)
+    mistakes = [*unreadable]
     missing = [
         f"--{one.name}"
         for one in declared
         if one.required and values[one.name].value is None
     ]
     if missing:
-        raise UserError(f"missing {', '.join(missing)}", fix="see --help")
+        mistakes.append(
+            UserError(f"missing {', '.join(missing)}", fix="see --help")
+        )
+
     settings = settings_class()
-    given = frozenset(one.name for one in declared if values[one.name].present)
     if hasattr(settings, GIVEN):
-        settings = dataclasses.replace(settings, given=given)
-    read = {one.name: _value(one, values[one.name].value) for one in declared}
-    return replace(settings, **read)
+        given = {one.name for one in declared if values[one.name].present}
+        settings = dataclasses.replace(settings, given=frozenset(given))
+    read = {}
+    for one in declared:
+        value = values[one.name].value
+        mistakes += raised_by(_check_value, one, value)
+        read[one.name] = _value(one, value)
+    settings = replace(settings, **read)
+
+    # What could not be read would seem to contradict the rest.
+    if not unreadable and hasattr(settings, "mistakes"):
+        mistakes += settings.mistakes()
+    _raise(mistakes)
+    return settings
+
+
+def check(settings: Any) -> None:
+    """Checks the flags against each other, as `parse` does.
+
+    Args:
+        settings: an instance of a dataclass of flags with `mistakes`.
+
+    Raises:
+        UserError: they contradict each other; all mistakes at once.
+    """
+    _raise([*settings.mistakes()])
+
+
+def _raise(mistakes: list[UserError]) -> None:
+    """Raises the first mistake, with the others attached."""
+    if mistakes:
+        first, *others = mistakes
+        first.others = tuple(others)
+        raise first
+
+
+def _read_words(
+    argv: list[str], declared: list[Flag], values: absl_flags.FlagValues
+) -> list[UserError]:
+    """Reads the words of a command line.
+
+    Args:
+        argv: the command line, program name first.
+        declared: the flags.
+        values: receives the values that can be read; the others keep their
+            defaults.
+
+    Returns:
+        a mistake for each word that cannot be read.
+    """
+    mistakes = []
+    for one in declared:
+        _define(one, values)
+        # absl would stop at the first value that is not of its type.
+        parser = values[one.name]
+        parser.parse = functools.partial(_read_value, mistakes, parser.parse)
+    values.set_gnu_getopt()  # flags may follow arguments
+    try:
+        words = values(argv, known_only=True)[1:]
+    except (absl_flags.Error, ValueError) as error:
+        return [*mistakes, UserError(str(error), fix="see --help")]
+
+    words = [word for word in words if word != "--"]
+    unknown = [word for word in words if word.startswith("-") and word != "-"]
+    mistakes += [_unknown(word, declared, values) for word in unknown]
+    if unknown:  # the next word may be its value
+        return mistakes
+
+    positional = [one.name for one in declared if one.positional]
+    for name in positional[: len(words)]:
+        values[name].parse(words.pop(0))
+    if words:
+        mistakes.append(
+            UserError(
+                f"unexpected argument {words[0]!r}",
+                fix="write --flag=value; quote values with spaces",
+            )
+        )
+    return mistakes
+
+
+def _read_value(
+    mistakes: list[UserError], parse_value: Callable, text: str
+) -> None:
+    """Reads the value of a flag, or adds a mistake."""
+    try:
+        parse_value(text)
+    except absl_flags.Error as error:
+        mistakes.append(UserError(str(error), fix="see --help"))
+
+
+def _unknown(
+    word: str, declared: list[Flag], values: absl_flags.FlagValues
+) -> UserError:
+    """The mistake of an unknown flag, with the flags that it may mean."""
+    try:
+        values(["", word])
+    except absl_flags.UnrecognizedFlagError as error:
+        message, unknown = str(error), error.flagname
+    near = [f"--{one.name}" for one in declared if unknown in one.name][:3]
+    fix = "see --help"
+    if near and "Did you mean" not in message:
+        fix = f"did you mean {' or '.join(near)}?"
+    return UserError(message, fix=fix)
 
 
 def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
@@ -206,13 +302,14 @@ def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
     """
     lines, shown = [], 0
     for topic in topics:
-        some = [
+        group_of_topic = [
             one
             for one in declared
             if topic == (REQUIRED if one.required else one.topic)
         ]
-        lines += ["", f"{topic}:"] * bool(some)
-        for one in some:
+        if group_of_topic:
+            lines += ["", f"{topic}:"]
+        for one in group_of_topic:
             name = f"[no]{one.name}" if one.kind is bool else one.name
             lines += textwrap.wrap(
                 f"--{name}: {one.help}{_choices_and_default(one)}",
@@ -221,7 +318,8 @@ def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
                 subsequent_indent="      ",
                 break_on_hyphens=False,
             )
-        shown += len(some)
+        shown += len(group_of_topic)
+
     if shown < len(declared):
         lines += ["", f"--helpfull shows {len(declared) - shown} more flags."]
     return "\n".join([*lines, ""])
@@ -311,13 +409,25 @@ def _choices_and_default(one: Flag) -> str:
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _value(one: Flag, value: Any) -> Any:
-    """Converts and checks the value of an absl flag."""
+def _check_value(one: Flag, value: Any) -> None:
+    """Checks the range of a value, and reads a string that has a parser.
+
+    Raises:
+        UserError: it is out of range, or cannot be read.
+    """
     low, high = one.at_least, one.at_most
-    if low is not None and value is not None and not value >= low:
+    if value is None:
+        return
+    if low is not None and not value >= low:  # as is NaN
         raise UserError(f"--{one.name}={value}", expected=f"at least {low}")
-    if high is not None and value is not None and not value <= high:
+    if high is not None and not value <= high:
         raise UserError(f"--{one.name}={value}", expected=f"at most {high}")
+    if one.parse:
+        one.parse(value)
+
+
+def _value(one: Flag, value: Any) -> Any:
+    """Converts the value of an absl flag to that of a field."""
     if one.path and value:
         return _expand(value)
     return tuple(value) if isinstance(value, list) else value

@@ -74,7 +74,8 @@ def run(
             sys.stdout.flush()
         except OSError:  # at its end Python would fail again, with its own code
             drop_writes(1)
-        say(f"error: {error}")
+        for mistake in (error, *getattr(error, "others", ())):
+            say(f"error: {mistake}")
         # Before the error's objects are freed, for which TensorFlow would wait.
         return leave(code)
     return leave(code)

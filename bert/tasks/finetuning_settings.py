@@ -1,7 +1,11 @@
 """Settings that the fine-tuning scripts share; each field is a flag."""
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
+from bert.common import outputs
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import (
     DATA,
     OUTPUT,
@@ -65,12 +69,14 @@ class FineTuning:
         0.1,
         "Fraction of the steps used for warm-up.",
         at_least=0.0,
+        at_most=1.0,
         resume=True,
     )
     layer_decay: float = flag(
         1.0,
         "Factor of the learning rate from each layer to the layer below.",
         at_least=0.0,
+        at_most=1.0,
         resume=True,
         topic=RARE,
     )
@@ -89,3 +95,68 @@ class FineTuning:
             self.training.do_train and self.training.eval_steps > 0
         )
         return self.do_eval or during_training
+
+    @property
+    def needed_files(self) -> list[str]:
+        """Flags of the files that the run reads."""
+        needed = {
+            "train_file": self.training.do_train,
+            "eval_file": self.evaluates,
+            "predict_file": self.do_predict,
+        }
+        return [name for name, is_needed in needed.items() if is_needed]
+
+    def mistakes(self, reads_files: bool) -> Iterator[UserError]:
+        """Yields the flags that contradict each other.
+
+        Args:
+            reads_files: whether the script has something to read.
+        """
+        if not reads_files and not self.export_dir:
+            yield UserError(
+                "nothing to do",
+                fix="pass --do_train, --do_eval, --do_predict or --export_dir",
+            )
+        training = self.training
+        yield from training.mistakes()
+        yield from raised_by(
+            training.check_micro_batches, training.train_batch_size
+        )
+
+        if not self.layer_decay:
+            yield UserError("--layer_decay=0.0", expected="a number above 0")
+        patience = training.early_stopping_patience
+        if patience and not training.eval_steps:
+            yield UserError(
+                f"--early_stopping_patience={patience}",
+                expected="--eval_steps, the number of steps between "
+                "evaluations",
+            )
+        if self.export_dir:
+            yield from raised_by(
+                outputs.check_new_folder,
+                self.export_dir,
+                "pass another --export_dir",
+            )
+
+
+def files_of(settings: Any) -> dict[str, str | None]:
+    """Flag -> path of the files that a run reads.
+
+    Args:
+        settings: of a script, with `finetuning`, `train_file`, `eval_file`
+            and `predict_file`.
+    """
+    names = settings.finetuning.needed_files
+    return {name: getattr(settings, name) for name in names}
+
+
+def unnamed(files: dict[str, str | None]) -> Iterator[UserError]:
+    """Yields the flags of files that the run reads, and that are missing.
+
+    Args:
+        files: flag -> path.
+    """
+    for name, path in files.items():
+        if not path:
+            yield UserError(f"no --{name}", fix="name the file")

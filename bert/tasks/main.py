@@ -11,31 +11,18 @@ from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.formats import published
+from bert.tasks import run_folder
 from bert.training import cluster, preemption, workers
 
 # TensorFlow's and XLA's first lines.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
 
 
-def parse(argv: list[str], settings_class: type, usage: str) -> Any:
-    """Parses and checks the command line of a script that trains.
-
-    Args:
-        argv, settings_class, usage: as for `flags.parse`.
-
-    Raises:
-        UserError: a flag is invalid.
-    """
-    settings = flags.parse(argv, settings_class, usage)
-    settings.check()
-    return settings
-
-
 def with_local_model(settings: Any) -> Any:
     """Fetches the published model that --init_checkpoint names.
 
     Args:
-        settings: from `parse`.
+        settings: of a script that trains.
 
     Returns:
         the settings with its folder, which the description of the run has.
@@ -47,6 +34,30 @@ def with_local_model(settings: Any) -> Any:
     values = flags.as_dict(settings)
     name = values["init_checkpoint"] or values.get("bert_hub_module_handle")
     return flags.replace(settings, init_checkpoint=published.fetch(name))
+
+
+def complete(settings: Any) -> Any:
+    """Completes the settings of a script by what is beside its model.
+
+    Without --max_seq_length a fine-tuned model keeps its length.
+
+    Args:
+        settings: of a script, with `finetuning`.
+
+    Returns:
+        the settings with the folder of a published model, and with the length.
+
+    Raises:
+        UserError: there is no such model, a file is damaged or was edited, or
+            the length contradicts a flag.
+        StorageError: it cannot be fetched now.
+    """
+    settings = with_local_model(settings)
+    length = run_folder.recorded_length(settings.finetuning.training)
+    if length and "max_seq_length" not in settings.given:
+        settings = flags.replace(settings, max_seq_length=length)
+        flags.check(settings)
+    return settings
 
 
 def run(main: Callable[[list[str]], None], argv: list[str]) -> int:

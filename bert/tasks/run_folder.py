@@ -15,9 +15,11 @@ from bert.common.errors import UserError
 from bert.common.storage import write_whole
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import model_folder
 from bert.modeling.formats.model_folder import VOCABULARY, ModelFolder
 from bert.tasks import eval_report
 from bert.training import cluster
+from bert.training.settings import Training
 
 BEST = "best"  # folder of the best checkpoint
 
@@ -206,3 +208,72 @@ def _check_is_folder(folder: str) -> None:
 def has_checkpoint(folder: str) -> bool:
     """Returns whether a folder holds the checkpoints of a run; "": none."""
     return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
+
+
+def recorded_labels(training: Training) -> tuple[str, dict] | None:
+    """Finds the weights of a run that does not train, and their labels.
+
+    Returns:
+        the path of the weights and the `task.json` beside them; None if there
+        is none, or the run trains.
+
+    Raises:
+        UserError: the file is damaged or was edited.
+    """
+    path, task = training.output_dir, None
+    if training.do_train:
+        return None
+    if has_checkpoint(path):
+        task = model_folder.task_of(path)
+    elif training.model.init_checkpoint:
+        path = training.model.init_checkpoint
+        task = model_folder.task_of(path)
+    return (path, task) if task else None
+
+
+def recorded_length(training: Training) -> int | None:
+    """Finds the --max_seq_length of the run that goes on or answers.
+
+    Returns:
+        that of its `task.json` or, without labels, of its checkpoint; None if
+        there is no such run, or its length is unknown.
+
+    Raises:
+        UserError: a file is damaged or was edited.
+    """
+    path = training.output_dir
+    if not has_checkpoint(path):
+        path = None if training.do_train else training.model.init_checkpoint
+    if not (path and storage.any_starts_with(path)):
+        return None
+    recorded = model_folder.task_of(path) or {}
+    recorded = model_folder.recorded_settings(path) | recorded
+    return recorded.get("max_seq_length")
+
+
+def check_labels(folder: str, labels: dict) -> None:
+    """Checks that the checkpoints of a folder have the labels of a run.
+
+    Args:
+        folder: output_dir of the run, or the folder of several seeds.
+        labels: kind and names of its labels, as in `task.json`.
+
+    Raises:
+        UserError: they have other labels.
+    """
+    recorded = model_folder.task_of(folder)
+    names = map(os.path.basename, storage.files_below(folder))
+    if recorded and "checkpoint" in names and recorded | labels != recorded:
+        raise UserError(
+            f"holds a run with the labels {shown(recorded)}",
+            path=folder,
+            expected=shown(labels),
+            fix="pass another --output_dir",
+        )
+
+
+def shown(labels: dict) -> str:
+    """Formats the names of labels for a message."""
+    names = labels["labels"]
+    more = f", ... ({len(names)})" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}" if names else "(numbers)"

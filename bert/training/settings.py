@@ -2,8 +2,9 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import (
     MODEL,
     OUTPUT,
@@ -97,6 +98,37 @@ class Devices:
         )
 
 
+def read_time(text: str) -> float:
+    """Reads a time such as 90m, in seconds.
+
+    Raises:
+        UserError: it is none.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if match is None:
+        raise UserError(
+            f"--train_for={text}", expected="a time such as 90m, 36h or 30s"
+        )
+    unit = {"s": 1, "m": 60, "h": 3600}[match[2]]
+    return float(match[1]) * unit
+
+
+def read_steps(text: str) -> tuple[int, int]:
+    """Reads the first and the last of some steps.
+
+    Raises:
+        UserError: it is no range of steps from 1.
+    """
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    first, last = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= first <= last:
+        raise UserError(
+            f"--profile_steps: {text!r}",
+            expected="first:last, steps from 1, such as 70:80",
+        )
+    return first, last
+
+
 @dataclasses.dataclass(frozen=True)
 class Training:
     """The network, its optimizer and the schedule of a training run."""
@@ -116,6 +148,7 @@ class Training:
     train_for: str | None = flag(
         None,
         "Stop and save after this time, such as 90m, 36h or 30s.",
+        parse=read_time,
         per_worker=True,
     )
     do_train: bool = flag(False, "Train.")
@@ -171,6 +204,7 @@ class Training:
     profile_steps: str | None = flag(
         None,
         "Profile these steps for TensorBoard, inclusive: first:last.",
+        parse=read_steps,
         per_worker=True,
         topic=RARE,
     )
@@ -218,39 +252,15 @@ class Training:
 
     @property
     def steps_to_profile(self) -> tuple[int, int] | None:
-        """(first, last) of --profile_steps.
-
-        Raises:
-            UserError: if the flag is invalid.
-        """
-        if not self.profile_steps:
+        """(first, last) of --profile_steps."""
+        if self.profile_steps is None:
             return None
-        match = re.fullmatch(r"(\d+):(\d+)", self.profile_steps)
-        first, last = map(int, match.groups()) if match else (0, 0)
-        if not 1 <= first <= last:
-            raise UserError(
-                f"--profile_steps: {self.profile_steps!r}",
-                expected="first:last, steps from 1, such as 70:80",
-            )
-        return first, last
+        return read_steps(self.profile_steps)
 
     @property
     def seconds(self) -> float | None:
-        """--train_for in seconds.
-
-        Raises:
-            UserError: if the flag is invalid.
-        """
-        if self.train_for is None:
-            return None
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", self.train_for)
-        if match is None:
-            raise UserError(
-                f"--train_for={self.train_for}",
-                expected="a time such as 90m, 36h or 30s",
-            )
-        unit = {"s": 1, "m": 60, "h": 3600}[match.group(2)]
-        return float(match.group(1)) * unit
+        """--train_for in seconds."""
+        return None if self.train_for is None else read_time(self.train_for)
 
     def check_micro_batches(self, batch_size: int) -> None:
         """Checks that a batch of training can be divided."""
@@ -261,26 +271,23 @@ class Training:
                 expected=f"a divisor of {batch_size}, the batch size",
             )
 
-    def check(self) -> None:
-        """Checks the flags against each other.
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields the flags that contradict each other or the devices."""
+        yield from raised_by(self.devices.check, self.do_train)
 
-        Raises:
-            UserError: if they contradict each other, or one is invalid.
-        """
-        self.devices.check(self.do_train)
         if self.precision in ("float16", "tf32") and self.devices.is_tpu:
-            raise UserError(
+            yield UserError(
                 f"--precision={self.precision} on a TPU",
                 expected="bfloat16 or float32",
             )
         if self.deterministic and self.devices.is_tpu:
-            raise UserError("--deterministic on a TPU", expected="CPUs or GPUs")
+            yield UserError("--deterministic on a TPU", expected="CPUs or GPUs")
+
         if self.plan and not self.do_train:
-            raise UserError("--plan", expected="--do_train")
+            yield UserError("--plan", expected="--do_train")
         start = self.model.init_checkpoint
         if self.resume_optimizer and not (self.do_train and start):
-            raise UserError(
+            yield UserError(
                 "--resume_optimizer",
                 expected="--do_train and --init_checkpoint",
             )
-        _ = self.steps_to_profile, self.seconds  # raise

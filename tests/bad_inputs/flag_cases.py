@@ -9,6 +9,10 @@ EVALUATES = {
     "eval_file": "{folder}/table.tsv",
     "labels": "x,y",
 }
+TUNES_THRESHOLD = {
+    "tune_null_threshold": True,
+    "predict_file": "{folder}/squad.json",
+}
 TUNING = (  # of every script that fine-tunes
     (NO_TRAINING, "nothing to do; pass --do_train"),
     ({"do_train": True, "train_file": None}, "--train_file"),
@@ -95,13 +99,13 @@ FLAGS = (
     ),
     (
         "run_squad",
-        {"tune_null_threshold": True},
+        TUNES_THRESHOLD,
         "--tune_null_threshold without --version_2_with_negative",
     ),
     (
         "run_squad",
         {
-            "tune_null_threshold": True,
+            **TUNES_THRESHOLD,
             "version_2_with_negative": True,
             "null_score_diff_threshold": 0,
         },

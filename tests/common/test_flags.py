@@ -84,6 +84,45 @@ def test_mistakes_are_user_errors(word, message):
         parse(word)
 
 
+def test_all_mistakes_are_told_at_once(run_script):
+    code, _, err = run_script(
+        run_classifier,
+        "--do_train",
+        "--task_name=csv",
+        "--train_for=soon",
+        "--eval_share=0.7",
+        "--text_column=text",
+        "--label_column=label",
+        "--multi_label",
+        "--regression",
+    )
+    assert code == 2
+    assert err.splitlines() == [
+        "error: missing --output_dir; see --help",
+        "error: --train_for=soon; expected a time such as 90m, 36h or 30s",
+        "error: --eval_share=0.7; expected at most 0.5",
+        "error: --multi_label and --regression; expected one of them",
+    ]
+
+
+def test_all_words_that_cannot_be_read_are_told_at_once():
+    with pytest.raises(UserError) as caught:
+        parse("--rate=high", "--zzz", "--nolabels", "--max_seq_length=2", "x")
+    assert [str(error) for error in (caught.value, *caught.value.others)] == [
+        "flag --rate=high: could not convert string to float: 'high'; see "
+        "--help",
+        "Unknown command line flag 'zzz'; see --help",
+        "Unknown command line flag 'nolabels'. Did you mean: labels ?; see "
+        "--help",
+        "--max_seq_length=2; expected at least 3",
+    ]
+
+
+def test_a_value_of_a_flag_without_one_is_a_mistake():
+    with pytest.raises(UserError, match="does not take an argument"):
+        parse("--noheader=true")
+
+
 def test_a_required_flag_must_be_passed():
     with pytest.raises(UserError) as error:
         flags.parse(["script"], Settings, "")

@@ -12,7 +12,7 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import encoding
 from bert.modeling import checkpoints, layer_decay, task_models
-from bert.tasks import finetuning_checks
+from bert.tasks import starting_model
 from bert.tasks.pretraining import task as pretraining
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.run_folder import RunFolder
@@ -24,8 +24,9 @@ from tests.helpers.small import L, P, S
 @pytest.mark.parametrize("text", ["7", "0:3", "5:4", "a:b", "1:2,3:4", "-1:2"])
 def test_steps_to_profile_are_a_range(text):
     assert Training(profile_steps="1:20").steps_to_profile == (1, 20)
+    words = ["", "--output_dir=none", f"--profile_steps={text}"]
     with pytest.raises(UserError, match="expected first:last") as caught:
-        _ = Training(profile_steps=text).steps_to_profile
+        flags.parse(words, Training, "")
     assert f"--profile_steps: {text!r}" in str(caught.value)
 
 
@@ -137,7 +138,8 @@ def test_pretraining_rejects(pretrain, tmp_path, named, message):
             "--gradient_accumulation_steps=2; expected a divisor of 7",
         ),
         ({"layer_decay": 0.0}, "--layer_decay=0.0; expected a number above 0"),
-        ({"layer_decay": 1.1}, "--layer_decay=1.1; expected a number above 0"),
+        ({"layer_decay": 1.1}, "--layer_decay=1.1; expected at most 1.0"),
+        ({"warmup_proportion": 2}, "--warmup_proportion=2.0; expected at most"),
         (
             {"freeze_layers": 3},
             "--freeze_layers=3; expected at most num_hidden_layers, 2",
@@ -180,7 +182,6 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
         named["eval_input_file"] = folder / "train.tfrecord"
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
     given = flags.parse([*argv, *words], run_pretraining.Settings, "")
-    given.check()
     inputs = Inputs.open(given)
     path = given.training.output_dir
     run = RunFolder(path, path, inputs.config, None)
@@ -201,7 +202,7 @@ def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
 
     def check(word):
         given = flags.parse([*argv, word], run_classifier.Settings, "")
-        finetuning_checks.check(given.finetuning)
+        starting_model.find(given.finetuning)
 
     check("--do_eval")
     with pytest.raises(UserError, match="--gradient_accumulation_steps=3"):

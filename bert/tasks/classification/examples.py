@@ -201,21 +201,25 @@ def divide(
         by_key.setdefault(key, []).append(number)
     generator, chosen = np.random.default_rng(seed), set()
     for _, numbers in sorted(by_key.items()):
-        # A label that occurs once is for training.
-        wanted = max(1, round(share * len(numbers)))
-        drawn = generator.permutation(numbers)[: wanted * (len(numbers) > 1)]
-        chosen.update(drawn.tolist())
-    parts = [], []
+        drawn = generator.permutation(numbers)
+        if len(numbers) > 1:  # a label that occurs once is for training
+            count = max(1, round(share * len(numbers)))
+            chosen.update(drawn[:count].tolist())
+
+    for_training, for_evaluation = [], []
     for number, example in zip(firsts, table.examples, strict=True):
-        parts[number in chosen].append(example)
-    if not all(parts):
+        part = for_evaluation if number in chosen else for_training
+        part.append(example)
+    if not (for_training and for_evaluation):
         raise UserError(
             f"--eval_share={share} of {len(set(firsts)):,} different texts",
             path=table.file.path,
             expected="enough for training and evaluation",
         )
-    first, second = (dataclasses.replace(table, examples=x) for x in parts)
-    return first, second
+    return (
+        dataclasses.replace(table, examples=for_training),
+        dataclasses.replace(table, examples=for_evaluation),
+    )
 
 
 def first_copies(examples: list[TextExample]) -> list[int]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert.common import flags, storage
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import tables
-from bert.tasks import finetuning_checks
+from bert.tasks import run_folder
 from bert.tasks.classification import examples, notes, trained_labels
 from bert.tasks.classification.examples import (
     CLASSES,
@@ -24,7 +24,7 @@ from bert.tasks.classification.examples import (
     Labels,
     TextExample,
 )
-from bert.tasks.classification.settings import OWN, OwnTables, Settings
+from bert.tasks.classification.settings import OWN, Settings
 from bert.tasks.classification.tasks import (
     METRICS_OF,
     TASKS,
@@ -116,34 +116,37 @@ def read(settings: Settings) -> Data:
         UserError: flags contradict each other, or a file is invalid.
     """
     own = settings.own
-    task = _own_task(settings) if settings.task == OWN else _task(settings)
+    task = TASKS.get(settings.task) or _own_task(settings)
     if settings.glue_dir and not any(x.submission for x in task.test):
         raise UserError(
             f"--glue_dir with --task_name={settings.task_name}",
             expected="a task of GLUE",
         )
+
     read_once = functools.cache(examples.read)  # one for several splits
     files = [
         (split, read_once(file)) for split, file in [*_files(settings, task)]
     ]
     labels = task.labels
-    recorded = finetuning_checks.recorded_labels(settings.finetuning.training)
+    recorded = run_folder.recorded_labels(settings.finetuning.training)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
         labels = dataclasses.replace(labels, names=names)
     if recorded:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
+
     parts, lines = [], []
     for split, whole in files:
         table = whole
         if own.eval_share and split != TEST:
-            table = examples.divide(
+            for_training, for_evaluation = examples.divide(
                 table,
                 own.eval_share,
                 settings.finetuning.training.random_seed,
                 by_label=labels.kind == CLASSES,
-            )[split == DEV]
+            )
+            table = for_training if split == TRAIN else for_evaluation
         rows = examples.label(table, labels, needed=split != TEST)
         file = table.file
         part = Part(split, file.path, rows, file.part, file.submission)
@@ -155,6 +158,7 @@ def read(settings: Settings) -> Data:
         if split == TEST and file.label is not None and not part.is_labelled:
             lines.append(notes.of_missing_labels(file.path, rows))
         parts.append(part)
+
     has_pairs = own.text_b_column is not None or any(
         file.text_b is not None for file in task.train + task.dev + task.test
     )
@@ -163,66 +167,35 @@ def read(settings: Settings) -> Data:
     )
 
 
-def _task(settings: Settings) -> ClassificationTask:
-    """The task of GLUE or XNLI.
-
-    Raises:
-        UserError: there is no such task, or a flag is for own tables only.
-    """
-    if settings.task not in TASKS:
-        raise UserError(
-            f"--task_name={settings.task_name}"
-            if settings.task_name
-            else "no --task_name",
-            expected=f"csv or tsv for your own tables, or one of "
-            f"{', '.join(TASKS)}",
-        )
-    for flag in flags.flags_of(OwnTables):
-        if flags.value_of(settings.own, flag) != flag.default:
-            raise UserError(
-                f"--{flag.name} with --task_name={settings.task_name}",
-                expected=f"--task_name={OWN}",
-            )
-    return TASKS[settings.task]
-
-
 def _own_task(settings: Settings) -> ClassificationTask:
     """The task of the user's own tables, with the files of this run."""
     own = settings.own
-    if own.text_column is None:
-        raise UserError("no --text_column", fix="name the column of the texts")
-    if own.multi_label and own.regression:
-        raise UserError(
-            "--multi_label and --regression", expected="one of them"
+    columns = text, text_b, label, key = tuple(
+        map(
+            tables.column_of,
+            (
+                own.text_column,
+                own.text_b_column,
+                own.label_column,
+                own.id_column,
+            ),
         )
-    if not own.label_separator:
-        raise UserError("--label_separator is empty", expected="such as ','")
-    if own.regression and own.labels:
-        raise UserError("--regression and --labels", expected="one of them")
-    if own.eval_share and settings.eval_file:
-        raise UserError("--eval_share and --eval_file", expected="one of them")
-    names = tuple(x.strip() for x in own.labels or ())
-    if len(set(names)) != len(names):
-        raise UserError("duplicate label in --labels", expected="each one once")
-    text, text_b, label, key = map(
-        tables.column_of,
-        (own.text_column, own.text_b_column, own.label_column, own.id_column),
     )
     header = own.header
     if header is None:
-        header = any(isinstance(x, str) for x in (text, text_b, label, key))
-    kind = CLASSES
-    if own.multi_label or own.regression:
-        kind = MULTI_LABEL if own.multi_label else REGRESSION
+        header = any(isinstance(column, str) for column in columns)
     delimiter = tables.delimiter_of(own.delimiter)
+
+    # One path may be of several splits: each needs what any of them needs.
     paths = {split: _own_path(settings, split) for split in _splits(settings)}
     labelled = {path for split, path in paths.items() if split != TEST}
-    if labelled and label is None:
-        raise UserError(
-            "no --label_column", fix="name the column of the labels"
-        )
     files = {}
     for split, path in paths.items():
+        optional = []
+        if path != paths.get(TEST):
+            optional.append("id")
+        if path not in labelled:
+            optional.append("label")
         file = File(
             path,
             text,
@@ -230,14 +203,19 @@ def _own_task(settings: Settings) -> ClassificationTask:
             label,
             key,
             header,
-            ("id",) * (path != paths.get(TEST))
-            + ("label",) * (path not in labelled),
+            tuple(optional),
             delimiter=delimiter,
         )
         files[split] = (file if path in labelled else _lines(file),)
+
+    kind = CLASSES
+    if own.multi_label:
+        kind = MULTI_LABEL
+    elif own.regression:
+        kind = REGRESSION
     return ClassificationTask(
         *(files.get(split, ()) for split in _SPLIT_FLAGS),
-        Labels(kind, names, separator=own.label_separator),
+        Labels(kind, own.label_names, separator=own.label_separator),
         METRICS_OF[kind],
     )
 
@@ -267,32 +245,29 @@ def _own_path(settings: Settings, split: str) -> str:
     if given:
         return given
     folder = settings.data_dir
-    found = [
+    paths = [
         path
         for ending in _ENDINGS
         for path in (f"{folder}/{split}{ending}{x}" for x in ("", ".gz"))
         if folder and storage.exists(path)
     ]
-    if len(found) != 1:
+    if len(paths) != 1:
+        fix = f"pass --{_SPLIT_FLAGS[split]}"
+        if split == DEV:
+            fix += ", or --eval_share=0.1"
         raise UserError(
-            f"{len(found) or 'no'} files {split}{{{','.join(_ENDINGS)}}}[.gz]",
+            f"{len(paths) or 'no'} files {split}{{{','.join(_ENDINGS)}}}[.gz]",
             path=folder,
             expected="one",
-            fix=f"pass --{_SPLIT_FLAGS[split]}"
-            + ", or --eval_share=0.1" * (split == DEV),
+            fix=fix,
         )
-    return found[0]
+    return paths[0]
 
 
 def _splits(settings: Settings) -> list[str]:
     """The splits that the run reads."""
-    shared = settings.finetuning
-    needed = {
-        TRAIN: shared.training.do_train,
-        DEV: shared.evaluates,
-        TEST: shared.do_predict,
-    }
-    return [split for split in needed if needed[split]]
+    needed = settings.finetuning.needed_files
+    return [split for split, flag in _SPLIT_FLAGS.items() if flag in needed]
 
 
 def _files(

@@ -1,7 +1,9 @@
 """Settings of run_classifier.py."""
 
 import dataclasses
+from collections.abc import Iterator
 
+from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.flags import (
     MODEL,
@@ -12,7 +14,8 @@ from bert.common.flags import (
     flag,
     group,
 )
-from bert.tasks import finetuning_checks
+from bert.data import tables
+from bert.tasks.classification.tasks import TASKS
 from bert.tasks.finetuning_settings import FineTuning
 
 OWN = "tsv"  # --task_name for the user's own tables
@@ -42,6 +45,7 @@ class OwnTables:
     delimiter: str | None = flag(
         None,
         "tsv: delimiter of fields; default: .csv a comma, else tabs.",
+        parse=tables.delimiter_of,
         topic=RARE,
     )
     labels: tuple[str, ...] | None = flag(
@@ -59,6 +63,41 @@ class OwnTables:
         False, "tsv: a row may have several labels, or none."
     )
     regression: bool = flag(False, "tsv: the labels are numbers.")
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """--labels, without spaces around them."""
+        return tuple(name.strip() for name in self.labels or ())
+
+    def mistakes(self, reads_labels: bool) -> Iterator[UserError]:
+        """Yields missing columns, and flags that contradict each other.
+
+        Args:
+            reads_labels: whether a file of the run needs labels.
+        """
+        if self.text_column is None:
+            yield UserError(
+                "no --text_column", fix="name the column of the texts"
+            )
+        if reads_labels and self.label_column is None:
+            yield UserError(
+                "no --label_column", fix="name the column of the labels"
+            )
+
+        if self.multi_label and self.regression:
+            yield UserError(
+                "--multi_label and --regression", expected="one of them"
+            )
+        if not self.label_separator:
+            yield UserError(
+                "--label_separator is empty", expected="such as ','"
+            )
+        if self.regression and self.labels:
+            yield UserError("--regression and --labels", expected="one of them")
+        if len(set(self.label_names)) != len(self.label_names):
+            yield UserError(
+                "duplicate label in --labels", expected="each one once"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,33 +176,56 @@ class Settings:
         task = (self.task_name or "").lower().replace("-", "")
         return OWN if task in _OWN_KINDS else task
 
-    def check(self) -> None:
-        """Checks the flags against each other.
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields the flags that contradict each other."""
+        shared, reads = self.finetuning, self.finetuning.needed_files
+        yield from shared.mistakes(bool(reads))
+        if self.task == OWN:
+            yield from self.own.mistakes(bool({*reads} - {"predict_file"}))
+        else:
+            yield from self._mistakes_of_task()
+        if self.own.eval_share and self.eval_file:
+            yield UserError(
+                "--eval_share and --eval_file", expected="one of them"
+            )
 
-        Raises:
-            UserError: flags contradict each other.
-        """
-        shared, do_train = self.finetuning, self.finetuning.training.do_train
-        finetuning_checks.check_requested(
-            shared, do_train or shared.do_eval or shared.do_predict
-        )
         start = shared.training.model.init_checkpoint
         if start and self.bert_hub_module_handle:
-            raise UserError(
+            yield UserError(
                 "--init_checkpoint and --bert_hub_module_handle",
                 expected="one of them",
             )
-        if self.num_seeds > 1 and not (do_train and shared.do_eval):
-            raise UserError(
+        if self.num_seeds > 1 and not (
+            shared.training.do_train and shared.do_eval
+        ):
+            yield UserError(
                 f"--num_seeds={self.num_seeds}",
                 expected="--do_train --do_eval too",
             )
-        for flag_name, other in (
-            ("glue_dir", "do_predict"),
-            ("export_lite", "export_dir"),
-        ):
-            if getattr(self, flag_name) and not getattr(shared, other):
-                raise UserError(
-                    f"--{flag_name} without --{other}",
-                    fix=f"pass --{other} too",
+        if self.glue_dir and not shared.do_predict:
+            yield UserError(
+                "--glue_dir without --do_predict", fix="pass --do_predict too"
+            )
+        if self.export_lite and not shared.export_dir:
+            yield UserError(
+                "--export_lite without --export_dir",
+                fix="pass --export_dir too",
+            )
+
+    def _mistakes_of_task(self) -> Iterator[UserError]:
+        """Yields an unknown task, and flags that are for own tables only."""
+        if self.task not in TASKS:
+            yield UserError(
+                f"--task_name={self.task_name}"
+                if self.task_name
+                else "no --task_name",
+                expected="csv or tsv for your own tables, or one of "
+                f"{', '.join(TASKS)}",
+            )
+            return
+        for own in flags.flags_of(OwnTables):
+            if flags.value_of(self.own, own) != own.default:
+                yield UserError(
+                    f"--{own.name} with --task_name={self.task_name}",
+                    expected=f"--task_name={OWN}",
                 )

@@ -3,9 +3,9 @@
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.modeling.formats import model_folder
-from bert.tasks import finetuning_checks
 from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import Settings
+from bert.tasks.run_folder import shown
 
 
 def check_weights(path: str, task: dict, labels: Labels) -> None:
@@ -32,9 +32,9 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
         )
     if names != task["labels"] and sorted(names) == sorted(task["labels"]):
         raise UserError(
-            f"was trained with the labels {finetuning_checks.shown(task)}",
+            f"was trained with the labels {shown(task)}",
             path=path,
-            expected=finetuning_checks.shown({"labels": names}),
+            expected=shown({"labels": names}),
             fix="pass --labels in the order of training, with --task_name=tsv",
         )
 

@@ -2,9 +2,10 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 
 from bert.common import outputs, storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import OUTPUT, RARE, flag, group
 from bert.data.text.settings import CASING_OF_MODEL, Text
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
@@ -84,6 +85,12 @@ class Settings:
         False, "Accepted; changes nothing.", topic=RARE
     )
 
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields flags that are invalid, or not for extraction."""
+        yield from raised_by(self.devices.check, False)
+        if not self.layers:
+            yield UserError("--layers is empty", expected="such as -1,-2")
+
 
 @dataclasses.dataclass(frozen=True)
 class Extraction:
@@ -107,7 +114,6 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
-    settings.devices.check(do_train=False)
     casing = settings.text.casing
     model = ModelFolder.open(
         settings.model.init_checkpoint,
@@ -126,17 +132,15 @@ def check(settings: Settings) -> Extraction:
         settings.max_seq_length, "max_seq_length", model.config_file
     )
     layers = [read_layer(x, config.num_hidden_layers) for x in settings.layers]
-    if not layers:
-        raise UserError("--layers is empty", expected="such as -1,-2")
     return Extraction(settings, model, layers)
 
 
 def read_layer(text: str, num_layers: int) -> int:
     """Parses an index of --layers: 0 is the first, -1 the last."""
-    found = int(text) if re.fullmatch(r"-?\d{1,9}", text) else num_layers
-    if not -num_layers <= found < num_layers:
+    layer = int(text) if re.fullmatch(r"-?\d{1,9}", text) else num_layers
+    if not -num_layers <= layer < num_layers:
         raise UserError(
             f"--layers: {text!r}",
             expected=f"numbers from {-num_layers} to {num_layers - 1}",
         )
-    return found
+    return layer

@@ -5,7 +5,8 @@ import dataclasses
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.modeling.formats import model_folder
-from bert.tasks import finetuning_checks
+from bert.tasks import run_folder
+from bert.tasks.finetuning_settings import files_of
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
@@ -21,7 +22,7 @@ def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:
         UserError: a file is missing or has an invalid line.
     """
     sentences = {}
-    for name, path in finetuning_checks.requested_files(settings).items():
+    for name, path in files_of(settings).items():
         storage.list_files(path, name)
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
@@ -45,7 +46,7 @@ def find(
         UserError: if the labels are unknown, or differ from those of the run.
     """
     training = settings.finetuning.training
-    path, task = finetuning_checks.recorded_labels(training) or ("", None)
+    path, task = run_folder.recorded_labels(training) or ("", None)
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
             f"its {model_folder.TASK} was not written by run_ner.py",
@@ -89,5 +90,5 @@ def find(
             label[2:] for label in found if label != entities.OUTSIDE
         )
     described = {"kind": kind, "labels": labels}
-    finetuning_checks.check_labels(training.output_dir, described)
+    run_folder.check_labels(training.output_dir, described)
     return kind, labels

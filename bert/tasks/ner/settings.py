@@ -1,11 +1,11 @@
 """Settings of run_ner.py."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from bert.common.errors import UserError
 from bert.common.flags import RARE, flag, group
-from bert.tasks import finetuning_checks
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
 from bert.tasks.ner.entities import ANY, ENTITIES
 
 
@@ -42,19 +42,15 @@ class Settings:
     )
     given: frozenset[str] = frozenset()
 
-    def check(self) -> None:
-        """Checks the flags against each other.
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields the flags that contradict each other, and missing files."""
+        files = files_of(self)
+        yield from self.finetuning.mistakes(bool(files))
+        yield from unnamed(files)
 
-        Raises:
-            UserError: a file is missing, or --doc_stride is more than half a
-                window.
-        """
-        finetuning_checks.check_files(
-            self.finetuning, finetuning_checks.requested_files(self)
-        )
         half = (self.finetuning.max_seq_length - 2) // 2
         if self.doc_stride > half:
-            raise UserError(
+            yield UserError(
                 f"--doc_stride={self.doc_stride}",
                 expected=f"at most half a window, {half}",
             )

@@ -106,15 +106,8 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
         phase, in order.
 
     Raises:
-        UserError: both are given or none, or --phases cannot be parsed.
+        UserError: --phases cannot be parsed.
     """
-    if bool(settings.phases) == bool(settings.input_file):
-        raise UserError(
-            "both --input_file and --phases"
-            if settings.phases
-            else "neither --input_file nor --phases",
-            expected="one of them",
-        )
     batch_size = settings.training.train_batch_size
     parts = [] if settings.phases else [(settings.input_file, 1, batch_size)]
     for part in settings.phases.split(",") if settings.phases else ():

@@ -1,6 +1,7 @@
 """Settings of run_pretraining.py."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from bert.common.errors import UserError
 from bert.common.flags import MODEL, RARE, TRAINING, flag, group
@@ -81,18 +82,22 @@ class Settings:
     )
     given: frozenset[str] = frozenset()
 
-    def check(self) -> None:
-        """Checks the flags against each other.
-
-        Raises:
-            UserError: they contradict each other.
-        """
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields the flags that contradict each other."""
         if not self.training.do_train and not self.do_eval:
-            raise UserError("nothing to do", fix="pass --do_train or --do_eval")
-        self.training.check()
+            yield UserError("nothing to do", fix="pass --do_train or --do_eval")
+        yield from self.training.mistakes()
+
+        if bool(self.phases) == bool(self.input_file):
+            yield UserError(
+                "both --input_file and --phases"
+                if self.phases
+                else "neither --input_file nor --phases",
+                expected="one of them",
+            )
         patience = self.training.early_stopping_patience
         if patience and not (self.eval_input_file and self.training.eval_steps):
-            raise UserError(
+            yield UserError(
                 f"--early_stopping_patience={patience}",
                 expected="--eval_input_file and --eval_steps, for evaluations "
                 "during training",

@@ -1,11 +1,11 @@
 """Settings of run_squad.py."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, flag, group
-from bert.tasks import finetuning_checks
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.finetuning_settings import FineTuning, unnamed
 from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
@@ -84,27 +84,26 @@ class Settings:
             needed["predict_file"] = NOTHING
         return needed
 
-    def check(self) -> None:
-        """Checks the flags against each other.
-
-        Raises:
-            UserError: flags contradict each other, or a file is missing.
-        """
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields the flags that contradict each other, and missing files."""
         if self.tune_null_threshold and not self.version_2_with_negative:
-            raise UserError(
+            yield UserError(
                 "--tune_null_threshold without --version_2_with_negative",
                 fix="pass both or neither; without the latter, every question "
                 "has an answer",
             )
         if self.tune_null_threshold and self.is_threshold_given:
-            raise UserError(
+            yield UserError(
                 "--tune_null_threshold with --null_score_diff_threshold",
                 expected="one of them",
             )
-        paths = {name: getattr(self, name) for name in self.needed}
-        finetuning_checks.check_files(self.finetuning, paths)
+
+        files = {name: getattr(self, name) for name in self.needed}
+        yield from self.finetuning.mistakes(bool(files))
+        yield from unnamed(files)
+
         if self.finetuning.max_seq_length <= self.max_query_length + 3:
-            raise UserError(
+            yield UserError(
                 f"--max_seq_length={self.finetuning.max_seq_length}",
                 expected="more than --max_query_length + 3 = "
                 f"{self.max_query_length + 3}",

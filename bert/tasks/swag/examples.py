@@ -16,7 +16,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import features, sequences, tables
 from bert.data.records.encoding import Feature, Schema
-from bert.tasks import finetuning_checks
+from bert.tasks.finetuning_settings import files_of
 from bert.tasks.swag.settings import Settings
 
 _LABEL = "label"
@@ -89,7 +89,7 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
     """
     return {
         name: read(path, name != "predict_file")
-        for name, path in finetuning_checks.requested_files(settings).items()
+        for name, path in files_of(settings).items()
     }
 
 

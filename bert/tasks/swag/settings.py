@@ -1,10 +1,11 @@
 """Settings of run_swag.py."""
 
 import dataclasses
+from collections.abc import Iterator
 
+from bert.common.errors import UserError
 from bert.common.flags import flag, group
-from bert.tasks import finetuning_checks
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +24,8 @@ class Settings:
     )
     given: frozenset[str] = frozenset()
 
-    def check(self) -> None:
-        """Checks that the required files are named.
-
-        Raises:
-            UserError: one is missing.
-        """
-        finetuning_checks.check_files(
-            self.finetuning, finetuning_checks.requested_files(self)
-        )
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields the flags that contradict each other, and missing files."""
+        files = files_of(self)
+        yield from self.finetuning.mistakes(bool(files))
+        yield from unnamed(files)

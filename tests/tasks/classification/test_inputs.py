@@ -276,7 +276,8 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
         (["--task_name=cola"], "no --data_dir; pass it or --train_file"),
         (["--task_name=ax", "--data_dir=x"], "has no train file"),
         (
-            ["--task_name=tsv", "--text_column=0", "--data_dir=x"],
+            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
+            + ["--data_dir=x"],
             "x: no files train{.tsv,.csv,.jsonl,.parquet}[.gz]; expected one; ",
         ),
         (
@@ -284,16 +285,17 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
             "no --label_column",
         ),
         (
-            ["--task_name=tsv", "--text_column=0", "--regression"]
-            + ["--multi_label"],
+            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
+            + ["--regression", "--multi_label"],
             "--multi_label and --regression; expected one of them",
         ),
         (
-            ["--task_name=tsv", "--text_column=0", "--label_separator="],
+            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
+            + ["--label_separator="],
             "--label_separator is empty",
         ),
         (
-            ["--task_name=xnli", "--glue_dir=x"],
+            ["--task_name=xnli", "--do_predict", "--glue_dir=x"],
             "--glue_dir with --task_name=xnli; expected a task of GLUE",
         ),
     ],

@@ -7,7 +7,7 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import finetuning_checks
+from bert.tasks import starting_model
 from bert.tasks.classification import inputs, seeds
 from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import OwnTables, Settings
@@ -19,16 +19,14 @@ OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25}
 
 
 def parse(*words):
-    return flags.parse(["script", "--output_dir=runs", *words], Settings, "")
+    given = ("--do_predict", "--task_name=mrpc", "--output_dir=runs", *words)
+    return flags.parse(["script", *given], Settings, "")
 
 
 @pytest.mark.parametrize("one", flags.flags_of(OwnTables), ids=lambda x: x.name)
 def test_flags_of_own_tables_are_only_for_own_tables(one):
-    settings = parse(
-        "--task_name=mrpc", f"--{one.name}={OTHER_VALUES[one.kind]}"
-    )
     with pytest.raises(UserError) as caught:
-        inputs.read(settings)
+        parse(f"--{one.name}={OTHER_VALUES[one.kind]}")
     assert str(caught.value) == (
         f"--{one.name} with --task_name=mrpc; expected --task_name=tsv"
     )
@@ -36,11 +34,12 @@ def test_flags_of_own_tables_are_only_for_own_tables(one):
 
 @pytest.mark.parametrize("name", ["tsv", "csv", "JSONL", "txt"])
 def test_own_tables_have_several_names(name):
-    assert parse(f"--task_name={name}").task == "tsv"
+    assert parse(f"--task_name={name}", "--text_column=0").task == "tsv"
 
 
 def test_each_seed_has_its_folder_and_the_other_settings():
-    settings = parse("--num_seeds=3", "--random_seed=17", "--max_seq_length=29")
+    words = ("--do_train", "--do_eval", "--num_seeds=3", "--random_seed=17")
+    settings = parse(*words, "--max_seq_length=29")
     found = seeds.settings_of_seeds(settings)
     assert found == [
         flags.replace(
@@ -62,8 +61,10 @@ def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
 
     monkeypatch.setattr(seeds.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(seeds.finetuning, "work", work)
-    settings = parse(
-        "--num_seeds=3", "--train_for=1m", f"--output_dir={tmp_path}"
+    settings = flags.replace(
+        parse("--train_for=1m", f"--output_dir={tmp_path}"),
+        num_seeds=3,
+        do_predict=False,
     )
     path = str(tmp_path)
     folder = RunFolder(path, path, small.config(), None)
@@ -98,7 +99,7 @@ def test_the_casing_is_that_of_the_model(
     settings = parse("--init_checkpoint", str(tmp_path), *words)
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):
-            finetuning_checks.check(settings.finetuning)
+            starting_model.find(settings.finetuning)
         return
-    tokenizer = finetuning_checks.check(settings.finetuning).tokenizer
+    tokenizer = starting_model.find(settings.finetuning).tokenizer
     assert (tokenizer.do_lower_case, tokenizer.strip_accents) == expected

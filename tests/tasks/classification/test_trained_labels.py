@@ -6,8 +6,8 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.tasks import finetuning_checks
 from bert.tasks import main as tasks_main
+from bert.tasks import run_folder
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
 
@@ -68,13 +68,14 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     described = json.dumps({"settings": {"max_seq_length": 53}})
     (tmp_path / "run" / "model.ckpt-7.json").write_text(described)
     (tmp_path / "run" / "model.ckpt-7.index").touch()
-    argv = ["", *words.split(), f"--output_dir={tmp_path}/run"]
-    settings = tasks_main.parse(argv, Settings, "")
-    settings = finetuning_checks.complete(settings)
+    words = f"--task_name=mrpc --output_dir={tmp_path}/run {words}"
+    argv = ["", *words.split()]
+    settings = flags.parse(argv, Settings, "")
+    settings = tasks_main.complete(settings)
     assert settings.finetuning.max_seq_length == length
     new = flags.replace(settings, output_dir=str(tmp_path / "new"))
     start = flags.replace(new, init_checkpoint=f"{tmp_path}/run", do_train=True)
-    assert finetuning_checks.recorded_length(start.finetuning.training) is None
+    assert run_folder.recorded_length(start.finetuning.training) is None
 
 
 def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):

@@ -1,0 +1,71 @@
+"""The model that a fine-tuning run of any task starts from."""
+
+from collections.abc import Iterable
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data.text import vocabulary_checks
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.tasks import run_folder
+from bert.tasks.finetuning_settings import FineTuning
+
+
+def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
+    """Finds the model of a run, and checks that the settings fit it.
+
+    Args:
+        shared: the settings of fine-tuning.
+        in_graph: whether the task tokenizes in a graph, as an export does.
+
+    Returns:
+        the config, the tokenizer and the initial weights.
+
+    Raises:
+        UserError: there is no model, its files contradict each other, or the
+            settings do not fit them.
+    """
+    training = shared.training
+    path = training.model.init_checkpoint
+    begun = run_folder.has_checkpoint(training.output_dir)
+    # The checkpoint that a run began with may be gone.
+    if begun and not (path and storage.any_starts_with(path)):
+        path = training.output_dir
+    casing = shared.text.casing
+    model = ModelFolder.open(
+        path,
+        ModelFiles(
+            training.model.bert_config_file,
+            shared.text.vocab_file,
+            casing.do_lower_case,
+            casing.strip_accents,
+        ),
+    )
+
+    config, where = model.config, model.config_file
+    tokenizer = model.tokenizer
+    config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
+    if shared.export_dir or in_graph:
+        vocabulary_checks.check_exportable(tokenizer)
+    if model.path != training.output_dir:
+        model.check_casing(tokenizer)
+
+    config.check_length(shared.max_seq_length, "max_seq_length", where)
+    if shared.freeze_layers > config.num_hidden_layers:
+        raise UserError(
+            f"--freeze_layers={shared.freeze_layers}",
+            expected=f"at most num_hidden_layers, {config.num_hidden_layers} "
+            f"({where})",
+        )
+    return model
+
+
+def warn(model: ModelFolder, texts: Iterable[str]) -> None:
+    """Warns if a vocabulary seems not to match the network or the texts.
+
+    Args:
+        model: the model.
+        texts: texts of the examples; the first thousand are tokenized.
+    """
+    vocabulary_checks.warn(
+        model.tokenizer, model.config.vocab_size, model.config_file, texts
+    )
