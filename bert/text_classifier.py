@@ -289,12 +289,11 @@ class TextClassifier(keras.Model):
         outputs.check_new_folder(filepath, "pass another folder")
         settings = flags.replace(Settings(), max_seq_length=self.max_length)
         given = self.tokenizer
-        casing = given.do_lower_case, given.strip_accents
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "vocab.txt")
             storage.write_whole(path, given.content)
             source = encoders.weights_of(
-                self.network, Tokenizer(path, *casing), filepath
+                self.network, Tokenizer.of(path, given.casing), filepath
             )
             classifier = export.Classifier(
                 source, settings, self.labels, pairs, source.values

@@ -9,9 +9,10 @@ import export_hub
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.records.shards import check_alike
-from bert.data.text import tokenization, tokenizer_files, vocabulary
+from bert.data.text import tokenizer_files, vocabulary
+from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats import model_folder, saved_models
+from bert.modeling.formats import checkpoint_files, saved_models
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.serving import graphs, hub
 
@@ -23,19 +24,19 @@ CASED = Tokenizer("vocab.txt", False, tokens=TOKENS)
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_none_is_as_the_case(lower):
-    assert tokenization.strips_accents(lower, None) is lower
-    assert tokenization.strips_accents(lower, True) is True
-    assert tokenization.strips_accents(lower, False) is False
+    assert Casing(lower, None).strips_accents is lower
+    assert Casing(lower, True).strips_accents is True
+    assert Casing(lower, False).strips_accents is False
 
 
 def test_the_casing_of_a_checkpoint_is_in_its_own_file_or_beside_it(tmp_path):
     prefix = tmp_path / "bert_model.ckpt"
-    assert model_folder.recorded_casing(str(prefix)) == (None, None)
-    tokenizer_files.write_config(str(tmp_path), True, False)
-    assert model_folder.recorded_casing(str(prefix)) == (True, False)
+    assert checkpoint_files.recorded_casing(str(prefix)) == Casing()
+    tokenizer_files.write_config(str(tmp_path), Casing(True, False))
+    assert checkpoint_files.recorded_casing(str(prefix)) == Casing(True, False)
     own = {"settings": {"do_lower_case": False, "strip_accents": True}}
     (tmp_path / "bert_model.ckpt.json").write_text(json.dumps(own))
-    assert model_folder.recorded_casing(str(prefix)) == (False, True)
+    assert checkpoint_files.recorded_casing(str(prefix)) == Casing(False, True)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_run_has_the_accents_of_its_checkpoint(
     tmp_path, trained, given, refused
 ):
     prefix = str(tmp_path / "bert_model.ckpt")
-    tokenizer_files.write_config(str(tmp_path), *trained)
+    tokenizer_files.write_config(str(tmp_path), Casing(*trained))
     tokenizer = Tokenizer("vocab.txt", *given, tokens=TOKENS)
     folder = ModelFolder(prefix, "google", ModelFiles())
     if not refused:
@@ -85,7 +86,7 @@ def test_a_preprocessor_keeps_accents(lower, strip, ids):
     found = preprocessor.tokenize([TEXT]).merge_dims(1, 2).to_list()
     assert found == [ids]
     assert preprocessor.do_lower_case.numpy() == lower
-    strips = tokenization.strips_accents(lower, strip)
+    strips = Casing(lower, strip).strips_accents
     assert preprocessor.strip_accents.numpy() == strips
 
 
@@ -99,8 +100,7 @@ def test_an_exported_preprocessor_says_how_it_treats_accents(tmp_path):
     export_hub.main(["export_hub", f"--export_path={folder}", *words])
     loaded = tf.saved_model.load(str(folder))
     assert loaded.tokenize([TEXT]).flat_values.numpy().tolist() == [6, 6, 5, 5]
-    prefix = saved_models.variables_of(str(folder))
-    assert saved_models.read_casing(prefix) == (True, False)
+    assert saved_models.read_casing(str(folder)) == Casing(True, False)
 
 
 def test_all_tasks_save_the_casing():
@@ -129,6 +129,6 @@ def test_the_labels_of_the_best_checkpoint_are_those_of_the_run():
     task = {"kind": "classes", "labels": ["a", "b"]}
     storage.make_folder("ram://run/best")
     storage.write_whole("ram://run/task.json", json.dumps(task))
-    assert model_folder.task_of("ram://run/best") == task
-    assert model_folder.task_of("ram://run/best/") == task
-    assert model_folder.task_of("ram://run/best/model.ckpt-3") == task
+    assert checkpoint_files.task_of("ram://run/best") == task
+    assert checkpoint_files.task_of("ram://run/best/") == task
+    assert checkpoint_files.task_of("ram://run/best/model.ckpt-3") == task

@@ -13,7 +13,7 @@ from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import batching
 from bert.modeling import checkpoints, layer_decay
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import export_folder
 from bert.tasks import start
@@ -116,7 +116,7 @@ def open_run(
         say("warning: no --init_checkpoint: training from random weights")
     if task.labels and shared.training.do_train:
         length = {"max_seq_length": shared.max_seq_length}
-        model_folder.write_task(folder.path, task.labels | length)
+        checkpoint_files.write_task(folder.path, task.labels | length)
     return run
 
 

@@ -15,7 +15,7 @@ from bert.common.flags import (
     flag,
     group,
 )
-from bert.data.text.settings import CASING_OF_MODEL, Text
+from bert.data.text.settings import Text
 from bert.training.settings import Training
 
 
@@ -34,7 +34,6 @@ class FineTuning:
             "help": "Vocabulary, one token per line; default: the one beside "
             "--init_checkpoint.",
         },
-        **CASING_OF_MODEL,
     )
     do_eval: bool = flag(False, "Evaluate on labelled examples.")
     do_predict: bool = flag(False, "Write predictions.", topic=OUTPUT)

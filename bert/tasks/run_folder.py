@@ -15,8 +15,9 @@ from bert.common.errors import UserError
 from bert.common.storage import write_whole
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import model_folder
-from bert.modeling.formats.model_folder import VOCABULARY, ModelFolder
+from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats.checkpoint_files import VOCABULARY
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import eval_report
 from bert.training import cluster
 from bert.training.settings import Training
@@ -224,10 +225,10 @@ def recorded_labels(training: Training) -> tuple[str, dict] | None:
     if training.do_train:
         return None
     if has_checkpoint(path):
-        task = model_folder.task_of(path)
+        task = checkpoint_files.task_of(path)
     elif training.model.init_checkpoint:
         path = training.model.init_checkpoint
-        task = model_folder.task_of(path)
+        task = checkpoint_files.task_of(path)
     return (path, task) if task else None
 
 
@@ -246,8 +247,8 @@ def recorded_length(training: Training) -> int | None:
         path = None if training.do_train else training.model.init_checkpoint
     if not (path and storage.any_starts_with(path)):
         return None
-    recorded = model_folder.task_of(path) or {}
-    recorded = model_folder.recorded_settings(path) | recorded
+    recorded = checkpoint_files.task_of(path) or {}
+    recorded = checkpoint_files.recorded_settings(path) | recorded
     return recorded.get("max_seq_length")
 
 
@@ -261,7 +262,7 @@ def check_labels(folder: str, labels: dict) -> None:
     Raises:
         UserError: they have other labels.
     """
-    recorded = model_folder.task_of(folder)
+    recorded = checkpoint_files.task_of(folder)
     names = map(os.path.basename, storage.files_below(folder))
     if recorded and "checkpoint" in names and recorded | labels != recorded:
         raise UserError(

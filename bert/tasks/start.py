@@ -13,7 +13,7 @@ from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.run_folder import BEST, RunFolder
 from bert.training import collectives, distribution, optimization
@@ -81,7 +81,7 @@ def open_run(
         "do_lower_case": getattr(folder.tokenizer, "do_lower_case", None),
         "strip_accents": getattr(folder.tokenizer, "strip_accents", None),
         "records": task.records,
-        **model_folder.hashes_of(
+        **checkpoint_files.hashes_of(
             folder.tokenizer and folder.tokenizer.tokens, task.labels
         ),
         "environment": {

@@ -30,14 +30,12 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
     # The checkpoint that a run began with may be gone.
     if begun and not (path and storage.any_starts_with(path)):
         path = training.output_dir
-    casing = shared.text.casing
     model = ModelFolder.open(
         path,
         ModelFiles(
             training.model.bert_config_file,
             shared.text.vocab_file,
-            casing.do_lower_case,
-            casing.strip_accents,
+            shared.text.casing,
         ),
     )
 

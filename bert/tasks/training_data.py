@@ -5,7 +5,7 @@ import hashlib
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.records.examples import Examples
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 
 
 def identify(folder: str, source: str) -> str:
@@ -24,7 +24,7 @@ def identify(folder: str, source: str) -> str:
     content = storage.hash_file(source)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     try:
-        recorded = model_folder.recorded_settings(folder)
+        recorded = checkpoint_files.recorded_settings(folder)
     except UserError:  # damaged: the run resumes from an earlier checkpoint
         recorded = {}
     if not str(recorded.get("records", digest)).endswith(digest):

@@ -6,6 +6,7 @@ import pathlib
 import create_pretraining_data
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
+from bert.data.text.casing import Casing
 from bert.modeling.formats import huggingface
 from bert.modeling.models import build_pretraining_model
 from tests.helpers import model_files, text
@@ -43,7 +44,7 @@ def write(folder: pathlib.Path) -> None:
     huggingface.write(str(folder / "hf"), config, values)
     huggingface.write(str(folder / "other"), config, values)
     (folder / "other" / "model.safetensors").unlink()
-    tokenizer_files.write_config(str(folder / "hf"), True, None)
+    tokenizer_files.write_config(str(folder / "hf"), Casing(True, None))
     flags = {
         "input_file": folder / "corpus.txt",
         "vocab_file": folder / "model" / "vocab.txt",

@@ -17,7 +17,7 @@ import run_classifier
 from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.modeling import checkpoints
-from bert.modeling.formats import model_folder, model_garden
+from bert.modeling.formats import checkpoint_files, model_garden
 from tests.helpers import classifier_files, library_files, model_server, text
 
 NAME = "google-bert/bert-base-uncased"
@@ -219,7 +219,7 @@ def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
         code, _, err = run_script(run_classifier, "--do_train", *flags.split())
         assert code == 0, err
         server.faults = {"": 503}  # the cache is enough
-    recorded = model_folder.recorded_settings(str(tmp_path / "run"))
+    recorded = checkpoint_files.recorded_settings(str(tmp_path / "run"))
     commit = f"{NAME.replace('/', '--')}/snapshots/{server.commit(NAME)}"
     assert recorded["init_checkpoint"].endswith(commit)
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 import bert
 from bert import text_labels
 from bert.common.errors import UserError
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from tests.helpers import library_files
 from tests.helpers.frames import Frame
 
@@ -313,7 +313,7 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
     saved = library_files.run(tmp_path / "run")["output_weights"]
     names = ["low", "middle", "high"]
     task = {"kind": "classes", "labels": names, "max_seq_length": 7}
-    model_folder.write_task(path, task)
+    checkpoint_files.write_task(path, task)
     for labels in (None, names):
         model = bert.TextClassifier(path, labels)
         assert model.labels.names == tuple(names) and model.max_length == 7

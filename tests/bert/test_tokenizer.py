@@ -7,6 +7,7 @@ import pytest
 import bert
 from bert.common.errors import UserError
 from bert.data.text import tokenization, tokenizer_files
+from bert.data.text.casing import Casing
 from tests.helpers import hard_texts, text
 
 CLS, SEP = 2, 3
@@ -129,7 +130,7 @@ def test_the_casing_is_recorded_or_guessed(
     path = tmp_path / "vocab.txt"
     text.write_vocabulary(path, [*text.VOCABULARY[:5], last])
     if recorded:
-        tokenizer_files.write_config(str(tmp_path), *recorded)
+        tokenizer_files.write_config(str(tmp_path), Casing(*recorded))
     tokenizer = bert.Tokenizer(str(path), *given)
     copied = copy.deepcopy(tokenizer)  # as pickle does
     for one in (tokenizer, copied):

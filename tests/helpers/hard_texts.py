@@ -10,6 +10,7 @@ from bert.data.text import (
     unicode_tables,
     vocabulary,
 )
+from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import original_tokenization
 
@@ -128,7 +129,7 @@ def reference_ids(reference, text):
 
 
 def assert_frozen_tables_are_computed(lower, strip, stop):
-    strip = tokenization.strips_accents(lower, strip)
+    strip = Casing(lower, strip).strips_accents
     table, expansions = original_tokenization.compute(lower, strip, stop)
     frozen = unicode_tables.entries(lower, strip)[:stop]
     different = np.flatnonzero(table != frozen).tolist()

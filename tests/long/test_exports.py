@@ -11,8 +11,9 @@ import bert
 import convert_checkpoint
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
+from bert.data.text.casing import Casing
 from bert.modeling import task_models
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from tests.helpers import model_files
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -31,7 +32,7 @@ def written(folder, build, act="gelu"):
         variable.assign(rng.normal(0, 0.2, variable.shape))
     values = model_files.values_of(model)
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    tokenizer_files.write_config(str(folder), True, None)
+    tokenizer_files.write_config(str(folder), Casing(True, None))
     return model
 
 
@@ -63,7 +64,7 @@ def test_transformers_loads_a_classifier_and_its_labels(
 ):
     model = written(tmp_path / "google", classifier, act)
     task = {"kind": "classes", "labels": ["negative", "positive"]}
-    model_folder.write_task(str(tmp_path / "google"), task)
+    checkpoint_files.write_task(str(tmp_path / "google"), task)
     code, _, err = run_script(
         convert_checkpoint,
         to="huggingface",

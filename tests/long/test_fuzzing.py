@@ -20,7 +20,7 @@ from bert.data.corpus import documents, raw_text
 from bert.data.records import content_check, manifest, shard_check
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import huggingface, model_folder
+from bert.modeling.formats import checkpoint_files, huggingface
 from bert.tasks.ner import conll
 from bert.tasks.squad import examples as squad
 from bert.tasks.swag import examples as swag
@@ -67,7 +67,7 @@ def records(path):
 READERS = {
     "model/vocab.txt": vocabulary.read_vocabulary,
     "model/bert_config.json": BertConfig.from_json_file,
-    "model/task.json": in_folder(model_folder.recorded_task),
+    "model/task.json": in_folder(checkpoint_files.recorded_task),
     "records/_good.manifest.json": manifest.read,
     "bare/good.tfrecord": records,
     "hf/config.json": huggingface.read_config,

@@ -11,11 +11,12 @@ import tensorflow as tf
 import convert_checkpoint
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
+from bert.data.text.casing import Casing
 from bert.modeling import models, task_models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
+    checkpoint_files,
     conversion,
-    model_folder,
     model_garden,
 )
 from tests.helpers import model_files, small, text
@@ -31,7 +32,7 @@ def random_values(model, seed=5):
 def write_google(folder, values, **changed):
     folder.mkdir(exist_ok=True)
     model_files.write_sizes(folder, **changed)
-    tokenizer_files.write_config(str(folder), True, None)
+    tokenizer_files.write_config(str(folder), Casing(True, None))
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
@@ -198,8 +199,8 @@ def test_a_hub_model_is_read_without_its_graph(
         initializer_range=0.02,
     )
     assert config == expected
-    casing = model_folder.recorded_casing(f"{tmp_path}/new/bert_model.ckpt")
-    assert casing == (False, True)
+    casing = checkpoint_files.recorded_casing(f"{tmp_path}/new/bert_model.ckpt")
+    assert casing == Casing(False, True)
     vocabulary = (tmp_path / "new" / "vocab.txt").read_text()
     assert vocabulary == (google / "vocab.txt").read_text()
 

@@ -10,6 +10,7 @@ import tokenizers
 
 from bert.common import tensor_files
 from bert.data.text import tokenization, tokenizer_files
+from bert.data.text.casing import Casing
 from bert.modeling import models, task_models
 from bert.modeling.formats import conversion, portable
 from tests.helpers import model_files, small
@@ -23,7 +24,7 @@ def classifier_folder(folder, size):
     named = model_files.values_of(model)
     values = {name: np.full_like(v, 0.1) for name, v in named.items()}
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    tokenizer_files.write_config(str(folder), True, None)
+    tokenizer_files.write_config(str(folder), Casing(True, None))
     return folder
 
 

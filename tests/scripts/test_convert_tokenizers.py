@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bert.data.text import tokenizer_files
+from bert.data.text.casing import Casing
 from bert.modeling import models
 from bert.modeling.formats import conversion, huggingface
 from bert.modeling.formats.conversion_settings import TARGETS
@@ -34,7 +35,7 @@ def source(tmp_path, values):
 def test_casing_and_length_survive_every_conversion(
     tmp_path, source, target, strip
 ):
-    tokenizer_files.write_config(str(source), True, strip, 7)
+    tokenizer_files.write_config(str(source), Casing(True, strip), 7)
     bert = conversion.read(ModelFolder.open(str(source)))
     folder = tmp_path / target
     folder.mkdir()
@@ -43,7 +44,7 @@ def test_casing_and_length_survive_every_conversion(
     assert config["do_lower_case"] is True
     assert config["strip_accents"] is strip
     model = ModelFolder.open(str(folder))
-    assert (model.casing, model.max_length) == ((True, strip), 7)
+    assert (model.casing, model.max_length) == (Casing(True, strip), 7)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +63,14 @@ def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
 
 
 def test_a_flag_overrides_strip_accents(convert, tmp_path, source):
-    tokenizer_files.write_config(str(source), True, True)
+    tokenizer_files.write_config(str(source), Casing(True, True))
     output = tmp_path / "out"
     convert(source, "google", output, strip_accents=False)
-    assert tokenizer_files.read_casing(str(output)) == (True, False)
+    assert tokenizer_files.read_casing(str(output)) == Casing(True, False)
 
 
 def test_more_positions_are_for_longer_sequences(convert, tmp_path, source):
-    tokenizer_files.write_config(str(source), True, None, 7)
+    tokenizer_files.write_config(str(source), Casing(True, None), 7)
     (tmp_path / "words").write_text("sky\n")
     output = tmp_path / "out"
     convert(source, "google", output, extend_vocab=tmp_path / "words")

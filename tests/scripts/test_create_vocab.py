@@ -7,6 +7,7 @@ import pytest
 import create_vocab
 from bert.data.corpus import word_counts
 from bert.data.text import tokenization, vocabulary, vocabulary_slots
+from bert.data.text.casing import Casing
 from tests.helpers import text
 
 
@@ -121,7 +122,7 @@ def test_words_that_are_split_most_take_unused_slots(extended, large):
     code, out, err, tokens = extended()
     assert code == 0, err
     old = tokenization.WordpieceTokenizer({t: i for i, t in enumerate(BASE)})
-    counts = word_counts.count_corpus([str(large)], True, 1)
+    counts = word_counts.count_corpus([str(large)], Casing(True), 1)
     costs = {
         word: count * (len(old.tokenize(word)) - 1)
         for word, count in counts.words.items()

@@ -9,7 +9,8 @@ import create_pretraining_data
 import fill_mask
 import run_pretraining
 from bert.common import tensor_files
-from bert.modeling.formats import model_folder
+from bert.data.text.casing import Casing
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.models import build_pretraining_model
 from bert.tasks.fill_mask import run
@@ -108,8 +109,8 @@ def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
     assert lines[0] == "the [MASK] ."
     assert len(lines[1].split(", ")) == 5
     # The run says that its text was cased.
-    recorded = model_folder.recorded_casing(f"{tmp_path}/run/model.ckpt-2")
-    assert recorded == (False, False)
+    recorded = checkpoint_files.recorded_casing(f"{tmp_path}/run/model.ckpt-2")
+    assert recorded == Casing(False, False)
 
 
 def test_masks_are_kept_intact():

@@ -21,6 +21,8 @@ from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.text import vocabulary_checks
+from bert.data.text.casing import Casing
+from bert.modeling.formats import saved_models
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks.features import run as features
 from bert.tasks.features import settings as features_settings
@@ -208,7 +210,7 @@ def test_unknown_words_of_sentences_are_warned_of(
 
 
 def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(ModelFolder, "casing", (None, None))
+    monkeypatch.setattr(saved_models, "read_casing", lambda path: Casing())
     (tmp_path / "assets").mkdir()
     (tmp_path / "saved_model.pb").touch()
     shutil.copy(folder / "vocab.txt", tmp_path / "assets" / "words.txt")

@@ -14,12 +14,11 @@ from bert.data.corpus import (
     word_counts,
 )
 from bert.data.text import (
-    tokenization,
     vocabulary,
     vocabulary_checks,
     vocabulary_slots,
 )
-from bert.data.text.settings import Casing
+from bert.data.text.casing import NEW_TEXT, Casing
 
 _SAMPLE = 20  # words, printed for a look at what was learned
 
@@ -56,7 +55,7 @@ class Settings:
     output_file: str | None = flag(
         None, "The vocabulary to write.", required=True, path=True
     )
-    casing: Casing = group(Casing)
+    casing: Casing = group(Casing, **NEW_TEXT)
     learning: Learning = group(Learning)
     min_frequency: int = flag(
         2,
@@ -143,16 +142,15 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     """
     casing = settings.casing
     vocabulary_checks.warn_of_accents(
-        tokenization.strips_accents(casing.do_lower_case, casing.strip_accents),
+        casing.strips_accents,
         settings.input_file,
         documents.sample_lines(files),
     )
     say(f"counting the words of {documents.number_of(files)}")
     counts = word_counts.count_corpus(
         files,
-        casing.do_lower_case,
+        casing,
         settings.num_processes or os.cpu_count() or 1,
-        casing.strip_accents,
     )
     if counts.dropped_below:
         say(

@@ -19,7 +19,8 @@ import numpy as np
 from bert.common import processes, storage, text_lines
 from bert.common.errors import UserError
 from bert.data.corpus import documents
-from bert.data.text import fast_tokenization, normalization, tokenization
+from bert.data.text import fast_tokenization, normalization
+from bert.data.text.casing import Casing
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
 TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB
@@ -48,20 +49,18 @@ class WordCounts:
     dropped_below: int
 
 
-def counter(
-    do_lower_case: bool, strip_accents: bool | None = None
-) -> Callable[[str], Counter]:
+def counter(casing: Casing) -> Callable[[str], Counter]:
     """Returns a function that counts words as the tokenizer splits them.
 
     Args:
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        casing: of the tokenizer.
 
     Returns:
         text -> (word -> number of occurrences).
     """
-    strip_accents = tokenization.strips_accents(do_lower_case, strip_accents)
-    split = normalization.Normalizer(do_lower_case, strip_accents).words
+    split = normalization.Normalizer(
+        casing.do_lower_case, casing.strips_accents
+    ).words
     return lambda text: Counter(split(text))
 
 
@@ -153,19 +152,15 @@ class HeldOutLines:
 
 
 def count_corpus(
-    files: list[str],
-    do_lower_case: bool,
-    num_processes: int,
-    strip_accents: bool | None = None,
+    files: list[str], casing: Casing, num_processes: int
 ) -> WordCounts:
     """Counts the words of all files.
 
     Args:
         files: paths of the corpus.
-        do_lower_case: lower-case the text.
+        casing: of the tokenizer.
         num_processes: maximum number of processes; the counts are the same
             for any number.
-        strip_accents: strip accents; None: as `do_lower_case`.
 
     Returns:
         counts of the words to learn from and of the held-out words.
@@ -174,12 +169,11 @@ def count_corpus(
         UserError: a file cannot be read or is not UTF-8, or no line has text.
     """
     held_out, table = HeldOutLines(), WordTable(TABLE_SIZE)
-    casing = (do_lower_case, strip_accents)
     chunks = _chunks(held_out.filter(_lines(files)))
     first = list(itertools.islice(chunks, num_processes))
     chunks = itertools.chain(first, chunks)
     for counts in processes.map_in_order(
-        functools.partial(counter, *casing), chunks, max(1, len(first))
+        functools.partial(counter, casing), chunks, max(1, len(first))
     ):
         table.add(counts)
     if not held_out.seen:
@@ -188,7 +182,7 @@ def count_corpus(
         )
     words = table.words
     if held_out.lines:
-        words = counter(*casing)(" ".join(held_out.lines))
+        words = counter(casing)(" ".join(held_out.lines))
     return WordCounts(
         table.words, words, bool(held_out.lines), table.dropped_below
     )

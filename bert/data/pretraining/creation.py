@@ -16,6 +16,7 @@ from bert.data.pretraining import packing, partitions
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import manifest, writer
 from bert.data.text import vocabulary_checks
+from bert.data.text.casing import NEW_TEXT
 from bert.data.text.settings import Text
 
 
@@ -36,7 +37,7 @@ class Settings:
         required=True,
         path=True,
     )
-    text: Text = group(Text)
+    text: Text = group(Text, **NEW_TEXT)
     instances: InstanceSettings = group(InstanceSettings)
     num_processes: int | None = flag(
         None,

@@ -3,36 +3,8 @@
 import dataclasses
 
 from bert.common.flags import flag, group
+from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
-
-CASING_OF_MODEL = {  # changes of `Casing`, where a model says it
-    "do_lower_case": {
-        "default": None,
-        "help": "Lower-case the text. Default: as recorded in the checkpoint, "
-        "else guessed from its vocabulary.",
-    },
-    "strip_accents": {
-        "default": None,
-        "help": "Strip accents. Default: as recorded in the checkpoint, else "
-        "as --do_lower_case.",
-    },
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Casing:
-    """Normalization of text."""
-
-    do_lower_case: bool = flag(
-        True,
-        "Lower-case the text. True for uncased models.",
-        resume=True,
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Strip accents; default: as --do_lower_case.",
-        resume=True,
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,4 +18,4 @@ class Text:
 
     def tokenizer(self) -> Tokenizer:
         """Reads the vocabulary."""
-        return Tokenizer(self.vocab_file, **dataclasses.asdict(self.casing))
+        return Tokenizer.of(self.vocab_file, self.casing)

@@ -18,8 +18,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert.data import features
-from bert.data.text import tokenization, vocabulary
 from bert.data.text import unicode_tables as tables
+from bert.data.text import vocabulary
+from bert.data.text.casing import Casing
 
 MAX_CHARACTERS = 200  # per word; longer words are [UNK]
 _MAX_BYTES = 4 * MAX_CHARACTERS
@@ -83,7 +84,7 @@ class GraphTokenizer(tf.Module):
         super().__init__()
         import tensorflow_text
 
-        strips = tokenization.strips_accents(do_lower_case, strip_accents)
+        strips = Casing(do_lower_case, strip_accents).strips_accents
         self.do_lower_case, self.strip_accents = do_lower_case, strips
         self.vocab_size = len(tokens)
         ids = [tokens.index(token) for token in vocabulary.SPECIAL_TOKENS]

@@ -20,6 +20,7 @@ from bert.common.errors import UserError
 from bert.data.text import normalization
 from bert.data.text import unicode_tables as tables
 from bert.data.text import vocabulary as vocabulary_lib
+from bert.data.text.casing import Casing
 
 MEMO_BYTES = 50_000_000  # see `WordMemo`
 _MEMO_LONGEST = 32  # characters; longer words seldom occur again
@@ -88,14 +89,6 @@ def validate_case_matches_checkpoint(
         path=init_checkpoint,
         fix=f"pass --do_lower_case={fix}",
     )
-
-
-def strips_accents(do_lower_case: bool, strip_accents: bool | None) -> bool:
-    """Returns whether accents are stripped; None means as `do_lower_case`.
-
-    The three values of `strip_accents` are those of Hugging Face.
-    """
-    return do_lower_case if strip_accents is None else strip_accents
 
 
 def convert_to_unicode(text: str | bytes) -> str:
@@ -221,7 +214,7 @@ class BasicTokenizer:
         self, do_lower_case: bool = True, strip_accents: bool | None = None
     ):
         self.do_lower_case = do_lower_case
-        self.strip_accents = strips_accents(do_lower_case, strip_accents)
+        self.strip_accents = Casing(do_lower_case, strip_accents).strips_accents
         self._cleaning = _CleanTable()
         self._splitting = _SplitTable(do_lower_case, self.strip_accents)
         self._depends = _dependent(do_lower_case, self.strip_accents).search

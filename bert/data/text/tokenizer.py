@@ -3,6 +3,8 @@
 vocab.txt, casing -> Tokenizer -> exact, fast or in a graph: the same ids
 """
 
+import copy
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -22,6 +24,7 @@ from bert.data.text import (
     tokenizer_files,
     vocabulary,
 )
+from bert.data.text.casing import Casing
 from bert.data.text.columns import strings
 
 PADDING = ("longest", "max_length")
@@ -70,7 +73,7 @@ class Tokenizer:
         content: bytes of a vocabulary file.
         vocab: token -> id.
         tokens: tokens of the vocabulary in the order of their ids.
-        strip_accents, max_length: the arguments, or what is recorded.
+        max_length: the argument, or what is recorded.
 
     Raises:
         UserError: the file is not a vocabulary (`vocabulary.parse`), or a
@@ -85,12 +88,13 @@ class Tokenizer:
         max_length: int | None = None,
         tokens: list[str] | None = None,
     ):
-        lower = strip = None
+        recorded = Casing()
         folder = published.fetch(vocab_file, weights=False)
         if folder != vocab_file:
             vocab_file = os.path.join(folder, "vocab.txt")
-            tokens, lower, strip = tokenizer_files.read(folder)
+            tokens, recorded = tokenizer_files.read(folder)
             max_length = max_length or tokenizer_files.read_length(folder)
+            lower = recorded.do_lower_case
             if None not in (lower, do_lower_case) and lower != do_lower_case:
                 raise UserError(
                     f"do_lower_case={do_lower_case}",
@@ -98,14 +102,11 @@ class Tokenizer:
                     expected=f"{lower}, which it was trained with",
                 )
         elif tokens is None and do_lower_case is None:
-            folder = os.path.dirname(vocab_file)
-            lower, strip = tokenizer_files.read_casing(folder)
+            recorded = tokenizer_files.read_casing(os.path.dirname(vocab_file))
 
-        lower = lower if do_lower_case is None else do_lower_case
-        if lower is not None:
-            self.do_lower_case = lower
-        self.strip_accents = strip if strip_accents is None else strip_accents
+        self._casing = Casing(do_lower_case, strip_accents).or_else(recorded)
         self.path, self.max_length = vocab_file, max_length or 512
+
         if tokens is None:
             self.content = vocabulary.read_bytes(vocab_file)
         else:
@@ -113,27 +114,51 @@ class Tokenizer:
         self.vocab = vocabulary.parse(self.content, vocab_file)
         self.tokens = list(self.vocab)
 
+    @classmethod
+    def of(cls, vocab_file: str, casing: Casing, **others) -> "Tokenizer":
+        """The tokenizer of a vocabulary and a casing."""
+        return cls(
+            vocab_file, casing.do_lower_case, casing.strip_accents, **others
+        )
+
+    def with_max_length(self, max_length: int) -> "Tokenizer":
+        """The same tokenizer with another maximum number of tokens."""
+        changed = copy.copy(self)
+        changed.max_length = max_length
+        return changed
+
     @functools.cached_property
-    def do_lower_case(self) -> bool:
-        """Whether text is lower-cased: as given or recorded, else a guess."""
+    def casing(self) -> Casing:
+        """How text is normalized: as given or recorded, else a guess."""
+        if self._casing.do_lower_case is not None:
+            return self._casing
+
         guess = tokenization.looks_lower_case(self.tokens)
         say(
             f"guessed do_lower_case={guess} from the vocabulary; pass "
             "--do_lower_case, or do_lower_case=, if that is wrong"
         )
-        return guess
+        return dataclasses.replace(self._casing, do_lower_case=guess)
+
+    @property
+    def do_lower_case(self) -> bool:
+        """Whether text is lower-cased."""
+        return self.casing.do_lower_case
+
+    @property
+    def strip_accents(self) -> bool | None:
+        """Whether accents are stripped; None: as `do_lower_case`."""
+        return self.casing.strip_accents
+
+    @property
+    def strips_accents(self) -> bool:
+        """Whether accents are stripped: a `strip_accents` of None resolved."""
+        return self.casing.strips_accents
 
     @functools.cached_property
     def sha256(self) -> str:
         """Hexadecimal digits over the bytes of the vocabulary file."""
         return hashlib.sha256(self.content).hexdigest()
-
-    @property
-    def strips_accents(self) -> bool:
-        """Whether accents are stripped: a `strip_accents` of None resolved."""
-        return tokenization.strips_accents(
-            self.do_lower_case, self.strip_accents
-        )
 
     @functools.cached_property
     def exact(self) -> tokenization.FullTokenizer:

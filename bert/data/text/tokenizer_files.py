@@ -7,6 +7,7 @@ Settings that `bert/data/text/tokenization.py` does not support are rejected by
 name: the model would receive other tokens than in training.
 """
 
+import dataclasses
 import json
 import os
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
@@ -18,6 +19,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.storage import write_whole
 from bert.data.text import vocabulary
+from bert.data.text.casing import Casing
 
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
@@ -40,13 +42,6 @@ _LISTS = (
     "extra_special_tokens",
     "added_tokens_decoder",
 )
-
-
-class Casing(msgspec.Struct):
-    """The casing that a file records; None if it does not."""
-
-    do_lower_case: bool | None = None
-    strip_accents: bool | None = None
 
 
 class _Lengths(msgspec.Struct):
@@ -129,20 +124,18 @@ class _Pipeline(msgspec.Struct):
     added_tokens: list[_Added] | None = None
 
 
-class Tokenizer(NamedTuple):
-    """Vocabulary and normalization of a model's tokenizer.
+class Recorded(NamedTuple):
+    """Vocabulary and normalization that the files of a model record.
 
     tokens: tokens in the order of their ids; None without a pipeline.
-    do_lower_case: whether text is lower-cased; None if no file has it.
-    strip_accents: whether accents are stripped; None: as `do_lower_case`.
+    casing: with None for what no file has.
     """
 
     tokens: list[str] | None
-    do_lower_case: bool | None
-    strip_accents: bool | None
+    casing: Casing
 
 
-def read(folder: str) -> Tokenizer:
+def read(folder: str) -> Recorded:
     """Reads the tokenizer of a model.
 
     Args:
@@ -155,33 +148,36 @@ def read(folder: str) -> Tokenizer:
         UserError: a file is damaged, the two contradict each other, or a
             setting is not supported.
     """
-    tokens, lower, strip = _read_pipeline(os.path.join(folder, PIPELINE))
+    tokens, casing = _read_pipeline(os.path.join(folder, PIPELINE))
+
     _check_special(os.path.join(folder, _SPECIAL))
     path = os.path.join(folder, _ADDED)
     for token in _read_json(path, dict):
         _check_added(path, token)
+
     path = os.path.join(folder, CONFIG)
     config = _read_config(path, has_pipeline=tokens is not None)
     if tokens is None:
-        lower, strip = config.get("do_lower_case"), config.get("strip_accents")
-        return Tokenizer(tokens, lower, strip)
-    for name, here in (("do_lower_case", lower), ("strip_accents", strip)):
-        found = config.get(name, here)
-        if found != here and (found, here) != (None, lower):
+        names = ("do_lower_case", "strip_accents")
+        return Recorded(None, Casing(*map(config.get, names)))
+
+    for name, expected in dataclasses.asdict(casing).items():
+        value = config.get(name, expected)
+        as_lower = (None, casing.do_lower_case)
+        if value != expected and (value, expected) != as_lower:
             raise UserError(
-                f"{name} is {found}",
+                f"{name} is {value}",
                 path=path,
-                expected=f"{here}, as in {PIPELINE}",
+                expected=f"{expected}, as in {PIPELINE}",
                 fix="correct one of the two files",
             )
-    return Tokenizer(tokens, lower, strip)
+    return Recorded(tokens, casing)
 
 
-def read_casing(folder: str) -> tuple[bool | None, bool | None]:
-    """Reads `do_lower_case` and `strip_accents` of `tokenizer_config.json`."""
+def read_casing(folder: str) -> Casing:
+    """Reads the casing of a `tokenizer_config.json`."""
     path = os.path.join(folder, CONFIG)
-    casing = json_files.read(path, Casing) if storage.exists(path) else Casing()
-    return casing.do_lower_case, casing.strip_accents
+    return json_files.read(path, Casing) if storage.exists(path) else Casing()
 
 
 def read_length(folder: str) -> int | None:
@@ -212,22 +208,20 @@ def read_length(folder: str) -> int | None:
 
 def write_config(
     folder: str,
-    do_lower_case: bool,
-    strip_accents: bool | None,
+    casing: Casing,
     max_length: int | None = None,
 ) -> None:
     """Writes a `tokenizer_config.json`, next to `vocab.txt`.
 
     Args:
         folder: where to write it.
-        do_lower_case, strip_accents: the casing.
+        casing: of the tokenizer.
         max_length: longest sequence; without it transformers does not
             truncate.
     """
     values = {
         "tokenizer_class": "BertTokenizer",
-        "do_lower_case": do_lower_case,
-        "strip_accents": strip_accents,
+        **dataclasses.asdict(casing),
         "tokenize_chinese_chars": True,
     }
     if max_length:
@@ -236,12 +230,7 @@ def write_config(
     write_whole(os.path.join(folder, CONFIG), f"{text}\n")
 
 
-def write_pipeline(
-    folder: str,
-    tokens: list[str],
-    do_lower_case: bool,
-    strip_accents: bool | None,
-) -> None:
+def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     """Writes a `tokenizer.json`, for tokenizers and other fast readers."""
     ids = {token: i for i, token in enumerate(tokens)}
     added = {
@@ -264,8 +253,8 @@ def write_pipeline(
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": True,
-            "strip_accents": strip_accents,
-            "lowercase": do_lower_case,
+            "strip_accents": casing.strip_accents,
+            "lowercase": casing.do_lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": {
@@ -285,10 +274,11 @@ def write_pipeline(
     write_whole(os.path.join(folder, PIPELINE), f"{text}\n")
 
 
-def _read_pipeline(path: str) -> tuple:
-    """Reads tokens, lower-casing and accents; None each without a file."""
+def _read_pipeline(path: str) -> Recorded:
+    """Reads tokens and casing of a `tokenizer.json`, if there is one."""
     if not storage.exists(path):
-        return None, None, None
+        return Recorded(None, Casing())
+
     fix = "this tokenizer is not supported"
     pipeline = json_files.read(path, _Pipeline, "a tokenizer of BERT", fix)
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
@@ -309,7 +299,8 @@ def _read_pipeline(path: str) -> tuple:
             )
     for token in pipeline.added_tokens or []:
         _check_added(path, token.content)
-    return tokens, normalizer.lowercase, normalizer.strip_accents
+    casing = Casing(normalizer.lowercase, normalizer.strip_accents)
+    return Recorded(tokens, casing)
 
 
 def _read_config(path: str, has_pipeline: bool) -> dict:

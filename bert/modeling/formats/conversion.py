@@ -16,8 +16,8 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, heads, models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
+    checkpoint_files,
     huggingface,
-    model_folder,
     model_garden,
     portable,
 )
@@ -80,8 +80,7 @@ def read(model: ModelFolder) -> Bert:
     if not tokenizers:
         say("warning: no vocabulary beside the input, so none is written")
         return bert
-    bert.tokenizer = model.tokenizer
-    bert.tokenizer.max_length = model.max_length
+    bert.tokenizer = model.tokenizer.with_max_length(model.max_length)
     bert.config.check_vocabulary(
         model.tokenizer.tokens, model.tokenizer.path, model.config_file
     )
@@ -163,20 +162,20 @@ def write(bert: Bert, target: str, folder: str) -> None:
             for scope in ("", "cls/ner/")
         )
         if bert.task is not None and has_labels:
-            model_folder.write_task(folder, bert.task)
+            checkpoint_files.write_task(folder, bert.task)
     if bert.tokenizer is not None:
         tokens = bert.tokenizer.tokens
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
-        casing = bert.tokenizer.do_lower_case, bert.tokenizer.strip_accents
+        casing = bert.tokenizer.casing
         is_theirs = target == "huggingface"
         positions = bert.config.max_position_embeddings
         longest = min(bert.tokenizer.max_length, positions)
         is_recorded = is_theirs or longest < positions
         tokenizer_files.write_config(
-            folder, *casing, longest if is_recorded else None
+            folder, casing, longest if is_recorded else None
         )
         if is_theirs:
-            tokenizer_files.write_pipeline(folder, tokens, *casing)
+            tokenizer_files.write_pipeline(folder, tokens, casing)
 
 
 def largest_difference(before: dict, after: dict) -> float:

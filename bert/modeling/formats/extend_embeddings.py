@@ -96,12 +96,11 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     bert.values = extend_vocabulary(bert.values, rows, parts)
     size = len(bert.values[_WORDS])
     bert.config = dataclasses.replace(bert.config, vocab_size=size)
-    bert.tokenizer = Tokenizer(
+    bert.tokenizer = Tokenizer.of(
         tokenizer.path,
-        tokenizer.do_lower_case,
-        tokenizer.strip_accents,
-        tokenizer.max_length,
-        tokens,
+        tokenizer.casing,
+        max_length=tokenizer.max_length,
+        tokens=tokens,
     )
     say(
         f"added {len(new)} words: {reused} in unused slots, "
@@ -126,4 +125,4 @@ def add_positions(bert: conversion.Bert, length: int) -> None:
         bert.config, max_position_embeddings=length
     )
     if bert.tokenizer is not None:
-        bert.tokenizer.max_length = length
+        bert.tokenizer = bert.tokenizer.with_max_length(length)

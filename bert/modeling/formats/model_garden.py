@@ -9,7 +9,9 @@ model with this encoder. Variables are read by full name.
     bert/encoder/layer_0/attention/self/query/kernel           [H, H]
 """
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -100,35 +102,24 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
     Raises:
         UserError: the checkpoint is damaged.
     """
-    try:
+    with _reported(path):
         reader = tensor_files.open_reader(path)
-        keys = reader.get_variable_to_shape_map()
-        if _GRAPH not in keys:  # a TF1 hub module
-            named = {name: name for name in keys}
-        else:
-            named = _full_names(reader.get_tensor(_GRAPH))
-        arrays = {k: reader.get_tensor(k) for k in named if k in keys}
-    except OSError as error:
-        raise storage.as_user_error(error) or error from None
-    except (
-        *(tf.errors.OpError, ValueError, IndexError, RuntimeError, TypeError),
-    ) as error:
-        raise UserError(
-            f"cannot be read: {error}",
-            path=path,
-            fix="the checkpoint is damaged: copy it again",
-        ) from None
+        named = _names_of(reader)
+        arrays = {key: reader.get_tensor(key) for key in named}
+
     values, poolers, skipped = {}, {}, []
     for key, array in arrays.items():
-        pooler = _HEAD_POOLER.search(named[key])
         if array.dtype.kind in "OSU":
             skipped.append(named[key])
             continue
         if not np.issubdtype(array.dtype, np.integer):
             array = np.asarray(array, np.float32)  # may be half precision
+
+        pooler = _HEAD_POOLER.search(named[key])
         if pooler:
             poolers[f"bert/pooler/dense/{pooler.group(1)}"] = array
             continue
+
         name = _original_name(named[key], key)
         if name is None:
             skipped.append(named[key])
@@ -142,15 +133,50 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
     return {**values, **poolers}, sorted(skipped)
 
 
-def attention_heads(path: str) -> int | None:
-    """Reads A from the shape of the queries, [H, A, D]; None if [H, H]."""
-    reader = tensor_files.open_reader(path)
-    shapes = reader.get_variable_to_shape_map()
-    if _GRAPH in shapes:
-        for key, name in _full_names(reader.get_tensor(_GRAPH)).items():
-            if name.endswith("query/kernel") and len(shapes.get(key, ())) == 3:
-                return shapes[key][1]
-    return None
+def shapes_of(path: str) -> dict[str, list[int]]:
+    """Reads the shapes of the variables, as they are in the checkpoint.
+
+    Args:
+        path: prefix of the checkpoint.
+
+    Returns:
+        original name -> shape, such as [H, A, D] of queries.
+
+    Raises:
+        UserError: the checkpoint is damaged.
+    """
+    with _reported(path):
+        reader = tensor_files.open_reader(path)
+        shapes = reader.get_variable_to_shape_map()
+        named = _names_of(reader)
+    originals = {key: _original_name(name, key) for key, name in named.items()}
+    return {name: shapes[key] for key, name in originals.items() if name}
+
+
+@contextlib.contextmanager
+def _reported(path: str) -> Iterator[None]:
+    """Context whose errors say that the checkpoint cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise storage.as_user_error(error) or error from None
+    except (
+        *(tf.errors.OpError, ValueError, IndexError, RuntimeError, TypeError),
+    ) as error:
+        raise UserError(
+            f"cannot be read: {error}",
+            path=path,
+            fix="the checkpoint is damaged: copy it again",
+        ) from None
+
+
+def _names_of(reader) -> dict[str, str]:
+    """Key in the checkpoint -> full name, of each variable but optimizers'."""
+    keys = reader.get_variable_to_shape_map()
+    if _GRAPH not in keys:  # a TF1 hub module
+        return {name: name for name in keys}
+    named = _full_names(reader.get_tensor(_GRAPH))
+    return {key: name for key, name in named.items() if key in keys}
 
 
 def write(

@@ -7,18 +7,26 @@ import math
 import os
 from collections.abc import Iterator
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert.common import storage, tensor_files
 from bert.common.errors import UserError
+from bert.data.text.casing import Casing
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import model_garden
 
 _OF_GELU = 0.044715  # in its tanh form (arXiv:1606.08415)
 
 
-def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
+def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Reads the weights of a SavedModel; see `model_garden.read`."""
+    return model_garden.read(variables_of(folder))
+
+
+def read_config(folder: str) -> BertConfig:
     """Infers the sizes of a BERT from its variables and its proto.
 
     The activation follows from the operations of the graph; dropout rates,
@@ -26,35 +34,34 @@ def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
 
     Args:
         folder: folder of the SavedModel.
-        values: original name -> array.
-        heads: number of attention heads; None: a 64th of the width, as in
-            every published model.
 
     Raises:
         UserError: it is not a BERT, or is damaged.
     """
+    shapes = model_garden.shapes_of(variables_of(folder))
+    first = "bert/encoder/layer_0"
     try:
-        words, width = values["bert/embeddings/word_embeddings"].shape
-        first = "bert/encoder/layer_0"
-        sizes = {
-            "vocab_size": words,
-            "hidden_size": width,
-            "num_hidden_layers": sum(
-                name.endswith("/attention/self/query/kernel") for name in values
-            ),
-            "num_attention_heads": heads or max(1, width // 64),
-            "intermediate_size": len(
-                values[f"{first}/intermediate/dense/bias"]
-            ),
-            "max_position_embeddings": len(
-                values["bert/embeddings/position_embeddings"]
-            ),
-            "type_vocab_size": len(
-                values["bert/embeddings/token_type_embeddings"]
-            ),
-            "hidden_act": _activation(folder),
-        }
-        config = BertConfig.from_dict(sizes)
+        words, width = shapes["bert/embeddings/word_embeddings"]
+        queries = shapes[f"{first}/attention/self/query/kernel"]
+        (intermediate,) = shapes[f"{first}/intermediate/dense/bias"]
+        positions, _ = shapes["bert/embeddings/position_embeddings"]
+        types, _ = shapes["bert/embeddings/token_type_embeddings"]
+
+        # [H, A, D]; of [H, H], the heads of every published model.
+        heads = queries[1] if len(queries) == 3 else max(1, width // 64)
+        layers = [x for x in shapes if x.endswith("/self/query/kernel")]
+        config = BertConfig.from_dict(
+            {
+                "vocab_size": words,
+                "hidden_size": width,
+                "num_hidden_layers": len(layers),
+                "num_attention_heads": heads,
+                "intermediate_size": intermediate,
+                "max_position_embeddings": positions,
+                "type_vocab_size": types,
+                "hidden_act": _activation(folder),
+            }
+        )
     except KeyError as error:
         raise UserError(
             f"no {error}",
@@ -81,29 +88,31 @@ def variables_of(folder: str) -> str:
     return os.path.join(folder, "variables", "variables")
 
 
-def read_casing(path: str) -> tuple[bool | None, bool | None]:
+def read_casing(folder: str) -> Casing:
     """Reads `do_lower_case` and `strip_accents`, if they are variables.
 
     Args:
-        path: prefix of the variables of a SavedModel.
+        folder: folder of the SavedModel.
 
     Returns:
         their values, None for one that is missing.
     """
+    path = variables_of(folder)
     reader = tensor_files.open_reader(path)
-    found = []
+    values = {}
     for name in ("do_lower_case", "strip_accents"):
-        key = f"{name}/.ATTRIBUTES/VARIABLE_VALUE"
-        known = reader.has_tensor(key)
-        value = reader.get_tensor(key) if known else None
+        key = f"{name}{model_garden.KEY_END}"
+        if not reader.has_tensor(key):
+            continue
+        value = reader.get_tensor(key)
         if getattr(value, "shape", ()) != ():
             raise UserError(
                 f"{name} has the shape {list(value.shape)}",
                 path=path,
                 expected="one value",
             )
-        found.append(bool(value) if known else None)
-    return tuple(found)
+        values[name] = bool(value)
+    return Casing(**values)
 
 
 def read_proto(folder: str) -> saved_model_pb2.SavedModel:
@@ -126,13 +135,16 @@ def _activation(folder: str) -> str:
     Raises:
         UserError: it is neither GELU nor ReLU, as a pooler has tanh too.
     """
-    some = [x for meta in read_proto(folder).meta_graphs for x in nodes(meta)]
-    used = {node.op for node in some}
+    graphs = read_proto(folder).meta_graphs
+    operations = [node for graph in graphs for node in nodes(graph)]
+    used = {node.op for node in operations}
     if used & {"Erf", "Erfc"}:
         return "gelu_erf"
     if "Relu" in used:
         return "relu"
-    if any(math.isclose(x, _OF_GELU, rel_tol=0.01) for x in _scalars(some)):
+    if any(
+        math.isclose(x, _OF_GELU, rel_tol=0.01) for x in _scalars(operations)
+    ):
         return "gelu"
     raise UserError(
         "an unknown activation",
@@ -142,9 +154,9 @@ def _activation(folder: str) -> str:
     )
 
 
-def _scalars(some: list) -> Iterator[float]:
+def _scalars(operations: list) -> Iterator[float]:
     """Yields the constants of single floats."""
-    for node in some:
+    for node in operations:
         if node.op != "Const":
             continue
         tensor = node.attr["value"].tensor

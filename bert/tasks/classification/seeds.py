@@ -8,7 +8,7 @@ import time
 from bert.common import flags
 from bert.common.progress import say
 from bert.modeling import task_models
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import finetuning, training_data
 from bert.tasks.classification.inputs import TRAIN, Data
@@ -34,7 +34,7 @@ def work(
     shared, results, steps = settings.finetuning, [], []
     start, seconds = time.monotonic(), shared.training.seconds
     folder.write_inputs()
-    model_folder.write_task(
+    checkpoint_files.write_task(
         folder.path,
         data.describe() | {"max_seq_length": shared.max_seq_length},
     )

@@ -2,7 +2,7 @@
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import shown
@@ -49,7 +49,7 @@ def warn_of_share(settings: Settings, path: str) -> None:
     share, shared = settings.own.eval_share, settings.finetuning
     if not (share and shared.do_eval):
         return
-    recorded = model_folder.recorded_settings(path)
+    recorded = checkpoint_files.recorded_settings(path)
     given = {"eval_share": share, "random_seed": shared.training.random_seed}
     for name, value in given.items():
         trained = recorded.get(name, value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bert.common import outputs, storage
 from bert.common.errors import UserError, raised_by
 from bert.common.flags import OUTPUT, RARE, flag, group
-from bert.data.text.settings import CASING_OF_MODEL, Text
+from bert.data.text.settings import Text
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training.settings import Devices, Model
 
@@ -41,7 +41,6 @@ class Settings:
             "required": False,
             "help": "Default: vocab.txt beside the checkpoint.",
         },
-        **CASING_OF_MODEL,
     )
     devices: Devices = group(Devices)
     layers: tuple[str, ...] = flag(
@@ -114,14 +113,12 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
-    casing = settings.text.casing
     model = ModelFolder.open(
         settings.model.init_checkpoint,
         ModelFiles(
             settings.model.bert_config_file,
             settings.text.vocab_file,
-            casing.do_lower_case,
-            casing.strip_accents,
+            settings.text.casing,
         ),
     )
     outputs.check_file(settings.output_file, "output_file")

@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from bert.tasks import run_folder
 from bert.tasks.finetuning_settings import files_of
 from bert.tasks.ner import conll, entities
@@ -49,7 +49,7 @@ def find(
     path, task = run_folder.recorded_labels(training) or ("", None)
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
-            f"its {model_folder.TASK} was not written by run_ner.py",
+            f"its {checkpoint_files.TASK} was not written by run_ner.py",
             path=path,
             expected="labels of words",
             fix="pass another folder",
@@ -79,7 +79,7 @@ def find(
             raise UserError(
                 "unknown labels",
                 path=training.output_dir,
-                expected=f"{model_folder.TASK} of a trained model",
+                expected=f"{checkpoint_files.TASK} of a trained model",
                 fix="pass --do_train, or the --output_dir of a training run",
             )
         return kind, task["labels"]

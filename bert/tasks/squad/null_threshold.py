@@ -5,7 +5,7 @@ import msgspec
 from bert.common import storage
 from bert.common.formats import json_files
 from bert.common.progress import say
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import checkpoint_files
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad.settings import Settings
 
@@ -41,8 +41,8 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
     )
     path, (_, start) = folder.file(FILE), source
     if start and not storage.exists(path):
-        path = model_folder.beside(start, FILE)
-        source = model_folder.step_of(start), None
+        path = checkpoint_files.beside(start, FILE)
+        source = checkpoint_files.step_of(start), None
     is_given, exists = settings.is_threshold_given, storage.exists(path)
     if not settings.version_2_with_negative and (is_given or exists):
         say(

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from bert.common.errors import UserError
 from bert.data.corpus import word_counts
 from bert.data.text import tokenization
+from bert.data.text.casing import Casing
 
 
 def test_words_are_counted_as_the_tokenizer_splits_them():
     text = "Ab, ab  推推 ΟΔΟΣ ab\u2028x  a\xadb Ab,c\x00d"
-    assert word_counts.counter(do_lower_case=True)(text) == {
+    assert word_counts.counter(Casing(True))(text) == {
         "ab": 5,
         ",": 2,
         "推": 2,
@@ -33,7 +34,7 @@ TEXTS = st.text(max_size=23) | st.text(st.characters(max_codepoint=127))
 def test_counting_equals_splitting_whole_lines(texts, lower):
     split = tokenization.BasicTokenizer(do_lower_case=lower).tokenize
     expected = Counter(word for text in texts for word in split(text))
-    count = word_counts.counter(lower)
+    count = word_counts.counter(Casing(lower))
     assert count(" ".join(texts)) == expected
 
 
@@ -129,7 +130,8 @@ def corpus(tmp_path, monkeypatch):
 
 def test_counts_are_the_same_for_any_number_of_processes(corpus):
     one, two, three = (
-        word_counts.count_corpus(corpus, True, number) for number in (1, 2, 3)
+        word_counts.count_corpus(corpus, Casing(True), number)
+        for number in (1, 2, 3)
     )
     assert one == two == three
     assert one.is_held_out
@@ -140,7 +142,7 @@ def test_counts_are_the_same_for_any_number_of_processes(corpus):
 
 def test_counts_and_held_out_ones_are_those_of_the_corpus(corpus, monkeypatch):
     monkeypatch.setattr(word_counts, "TABLE_SIZE", 1_000_000)
-    counts = word_counts.count_corpus(corpus, False, 1)
+    counts = word_counts.count_corpus(corpus, Casing(False), 1)
     split = tokenization.BasicTokenizer(do_lower_case=False).tokenize
     expected = Counter()
     for path in corpus:
@@ -153,7 +155,7 @@ def test_counts_and_held_out_ones_are_those_of_the_corpus(corpus, monkeypatch):
 def test_a_short_corpus_is_evaluated_on_itself(tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("a b\n\nb\n")
-    counts = word_counts.count_corpus([str(path)], True, 2)
+    counts = word_counts.count_corpus([str(path)], Casing(True), 2)
     assert counts.words == counts.held_out == {"a": 1, "b": 2}
     assert not counts.is_held_out
 
@@ -162,7 +164,7 @@ def test_an_error_of_a_later_chunk_ends_all_processes(corpus):
     with open(corpus[1], "ab") as file:
         file.write(b"\nab \xff\n")
     with pytest.raises(UserError, match=r"b.txt:1133: .* 0xff at column 4"):
-        word_counts.count_corpus(corpus, True, 2)
+        word_counts.count_corpus(corpus, Casing(True), 2)
     assert multiprocessing.active_children() == []
 
 
@@ -170,4 +172,4 @@ def test_blank_lines_are_no_corpus(tmp_path):
     path = tmp_path / "blank.txt"
     path.write_text("\n \n")
     with pytest.raises(UserError, match="blank.txt: no document"):
-        word_counts.count_corpus([str(path)], True, 2)
+        word_counts.count_corpus([str(path)], Casing(True), 2)

@@ -7,7 +7,9 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from bert.common.errors import UserError
-from bert.data.text import tokenization, tokenizer_files, vocabulary
+from bert.data.text import tokenizer_files, vocabulary
+from bert.data.text.casing import Casing
+from bert.data.text.tokenizer import Tokenizer
 
 TOKENS = [
     *vocabulary.SPECIAL_TOKENS,
@@ -53,10 +55,11 @@ def write_config(folder, **values):
 @pytest.mark.parametrize("lower", [True, False])
 def test_a_pipeline_gives_tokens_and_casing(tmp_path, lower, strip):
     theirs = write_pipeline(tmp_path, lower, strip)
-    found = tokenizer_files.read(str(tmp_path))
-    assert found == (TOKENS, lower, strip)
-    vocabulary.write_vocabulary(str(tmp_path / "vocab.txt"), found.tokens)
-    ours = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"), *found[1:])
+    tokens, casing = tokenizer_files.read(str(tmp_path))
+    assert (tokens, casing) == (TOKENS, Casing(lower, strip))
+    path = str(tmp_path / "vocab.txt")
+    vocabulary.write_vocabulary(path, tokens)
+    ours = Tokenizer.of(path, casing).exact
     text = "Élan élan Elan elan ab A"
     tokens = theirs.encode(text).tokens
     assert ["[CLS]", *ours.tokenize(text), "[SEP]"] == tokens
@@ -65,10 +68,10 @@ def test_a_pipeline_gives_tokens_and_casing(tmp_path, lower, strip):
 @pytest.mark.parametrize("strip", VALUES)
 @pytest.mark.parametrize("lower", [True, False])
 def test_a_config_gives_the_casing_that_was_written(tmp_path, lower, strip):
-    assert tokenizer_files.read(str(tmp_path)) == (None, None, None)
-    tokenizer_files.write_config(str(tmp_path), lower, strip)
-    assert tokenizer_files.read(str(tmp_path)) == (None, lower, strip)
-    assert tokenizer_files.read_casing(str(tmp_path)) == (lower, strip)
+    assert tokenizer_files.read(str(tmp_path)) == (None, Casing())
+    tokenizer_files.write_config(str(tmp_path), Casing(lower, strip))
+    assert tokenizer_files.read(str(tmp_path)) == (None, Casing(lower, strip))
+    assert tokenizer_files.read_casing(str(tmp_path)) == Casing(lower, strip)
 
 
 def test_files_that_agree_are_read_together(tmp_path):
@@ -90,13 +93,13 @@ def test_files_that_agree_are_read_together(tmp_path):
     )
     (tmp_path / "special_tokens_map.json").write_text('{"pad_token": "[PAD]"}')
     (tmp_path / "added_tokens.json").write_text('{"[CLS]": 2}')
-    assert tokenizer_files.read(str(tmp_path)) == (TOKENS, True, False)
+    assert tokenizer_files.read(str(tmp_path)) == (TOKENS, Casing(True, False))
 
 
 def test_none_agrees_with_what_it_means(tmp_path):
     write_pipeline(tmp_path, True, True)
     write_config(tmp_path, strip_accents=None)
-    assert tokenizer_files.read(str(tmp_path)) == (TOKENS, True, True)
+    assert tokenizer_files.read(str(tmp_path)) == (TOKENS, Casing(True, True))
 
 
 def test_tokens_are_in_the_order_of_their_ids(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
+from bert.data.text.casing import Casing
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from tests.helpers import small
 
@@ -37,7 +38,7 @@ def test_config_and_vocabulary_are_beside_the_checkpoint(google, name):
 
 def test_flags_win_if_they_do_not_contradict(google, tmp_path):
     path = write_tokens(tmp_path / "more.txt", **{"[unused1]": "sun"})
-    given = ModelFiles(vocab_file=path, do_lower_case=False)
+    given = ModelFiles(vocab_file=path, casing=Casing(False))
     model = ModelFolder.open(str(google), given)
     assert model.tokenizer.tokens[7] == "sun"
     assert model.tokenizer.do_lower_case is False
@@ -65,14 +66,14 @@ def test_what_is_no_checkpoint(tmp_path):
 def test_a_folder_of_transformers(tmp_path):
     folder = str(tmp_path)
     (tmp_path / "model.safetensors").touch()
-    tokenizer_files.write_config(folder, False, None)
-    tokenizer_files.write_pipeline(folder, TOKENS, False, None)
+    tokenizer_files.write_config(folder, Casing(False, None))
+    tokenizer_files.write_pipeline(folder, TOKENS, Casing(False, None))
     model = ModelFolder.open(folder)
     assert model.format == "huggingface"
-    assert model.casing == (False, None)
+    assert model.casing == Casing(False)
     assert model.tokenizer.tokens == TOKENS  # of the pipeline
     write_tokens(tmp_path / "vocab.txt")
-    model = ModelFolder.open(folder, ModelFiles(do_lower_case=True))
+    model = ModelFolder.open(folder, ModelFiles(casing=Casing(True)))
     assert model.tokenizer.path == str(tmp_path / "vocab.txt")
     with pytest.raises(UserError, match="--do_lower_case=True; expected False"):
         model.check_casing(model.tokenizer)

@@ -6,6 +6,7 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
+from bert.data.text.casing import Casing
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import starting_model
 from bert.tasks.classification import inputs, seeds
@@ -95,7 +96,7 @@ def test_the_casing_is_that_of_the_model(
     with open(tmp_path / "vocab.txt", "a") as file:
         file.write("Cat\n")  # so that a guess is: not lower-cased
     (tmp_path / "bert_config.json").write_text('{"vocab_size": 99}')
-    monkeypatch.setattr(ModelFolder, "casing", recorded)
+    monkeypatch.setattr(ModelFolder, "casing", Casing(*recorded))
     settings = parse("--init_checkpoint", str(tmp_path), *words)
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):

@@ -1,0 +1,201 @@
+"""Files beside a checkpoint: where they are, and what they record.
+
+    model.ckpt-9.index   the checkpoint, with its data
+    model.ckpt-9.json    settings of the run that wrote it
+    vocab.txt            its vocabulary
+    task.json            its labels
+
+The best checkpoint of a run is in a folder of its own, below the others.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from typing import Annotated, NotRequired, TypedDict
+
+import msgspec
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.data.text import tokenizer_files
+from bert.data.text.casing import Casing
+
+TASK, VOCABULARY = "task.json", "vocab.txt"
+_HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
+
+
+class _Task(TypedDict):
+    kind: str
+    labels: list[str]
+    max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
+
+
+class _Description(msgspec.Struct):
+    settings: dict | None = None
+
+
+def folder_of(path: str) -> str:
+    """Returns the folder of a checkpoint, given as folder or prefix."""
+    if storage.is_folder(path):
+        return path
+    return os.path.dirname(storage.absolute(path))
+
+
+def beside(path: str, name: str) -> str:
+    """The path of a file beside a checkpoint.
+
+    The best checkpoint of a run is in a folder of its own, below the others.
+
+    Args:
+        path: the checkpoint, as folder or prefix.
+        name: name of the file.
+    """
+    folder = folder_of(path).rstrip("/")
+    path = os.path.join(folder, name)
+    if os.path.basename(folder) == "best" and not storage.is_file(path):
+        return os.path.join(os.path.dirname(folder), name)
+    return path
+
+
+def asset(folder: str) -> str:
+    """Path of the vocabulary of a SavedModel: its text file, or vocab.txt."""
+    assets = os.path.join(folder, "assets")
+    paths = storage.find(assets, "*.txt")
+    return paths[0] if len(paths) == 1 else os.path.join(assets, "vocab.txt")
+
+
+def prefix_of(path: str) -> str:
+    """The prefix of the newest checkpoint of a folder, by its step."""
+    return _prefixes_of(path)[0]
+
+
+def step_of(path: str) -> int:
+    """Returns the step of a checkpoint, given as folder or prefix; or 0."""
+    return _step_of(prefix_of(path))
+
+
+def _prefixes_of(path: str) -> list[str]:
+    """The prefixes of the checkpoints of a folder, the newest first."""
+    if not storage.is_folder(path):
+        return [path]
+    indexes = storage.find(path.rstrip("/"), "*.index")
+    prefixes = [index.removesuffix(".index") for index in indexes]
+    return sorted(prefixes, key=_step_of, reverse=True) or [path]
+
+
+def _step_of(prefix: str) -> int:
+    step = re.search(r"-(\d+)$", prefix)
+    return int(step[1]) if step else 0
+
+
+def recorded_settings(path: str) -> dict:
+    """Reads the flags that a checkpoint was trained with; {} if unknown.
+
+    Args:
+        path: the checkpoint, as prefix or as folder, which means the newest
+            that is not damaged, as a run resumes from it.
+
+    Raises:
+        UserError: its JSON is damaged.
+    """
+    *newer, oldest = _prefixes_of(path)
+
+    # As a run does that goes on: a damaged checkpoint is passed over.
+    for prefix in newer:
+        with contextlib.suppress(UserError):
+            return _settings_of(prefix)
+    return _settings_of(oldest)
+
+
+def _settings_of(prefix: str) -> dict:
+    path = f"{prefix}.json"
+    if not storage.exists(path):
+        return {}
+    return json_files.read(path, _Description, has_nan=True).settings or {}
+
+
+def recorded_casing(path: str) -> Casing:
+    """Reads the casing that a checkpoint was trained with.
+
+    Args:
+        path: the checkpoint, as for `recorded_settings`. The JSON of our own
+            checkpoints is read first, then `tokenizer_config.json` beside it.
+    """
+    settings = recorded_settings(path)
+    with json_files.reported(f"{prefix_of(path)}.json"):
+        casing = msgspec.convert(settings, Casing)
+    if casing.do_lower_case is None:
+        return tokenizer_files.read_casing(folder_of(path))
+    return casing
+
+
+def recorded_task(folder: str) -> dict | None:
+    """Reads the `task.json` of a folder, if there is one.
+
+    Returns:
+        `kind` of the labels, and `labels`, their names in order; of a run,
+        also `max_seq_length`, unless an earlier version wrote it.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    path = os.path.join(folder, TASK)
+    if not storage.exists(path):
+        return None
+    return json_files.read(path, _Task, fix="copy it again")
+
+
+def task_of(path: str) -> dict | None:
+    """Reads the `task.json` beside a checkpoint, or one folder above.
+
+    The best checkpoint of a run is in a folder below that of the run.
+
+    Args:
+        path: the checkpoint, as folder or prefix.
+
+    Raises:
+        UserError: it is damaged, or was edited after the training.
+    """
+    task = recorded_task(os.path.dirname(beside(path, TASK)))
+    if task:
+        check_unchanged(path, TASK, hashes_of(None, task))
+    return task
+
+
+def write_task(folder: str, task: dict) -> None:
+    """Writes the `task.json` of a folder."""
+    described = json.dumps(task, indent=2, ensure_ascii=False)
+    storage.write_whole(os.path.join(folder, TASK), f"{described}\n")
+
+
+def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
+    """Settings of a run by which edits of its files are noticed.
+
+    Args:
+        tokens: of its vocabulary, in order; None: unknown.
+        task: its `task.json`, or None. The length is the user's to change.
+    """
+    values = {VOCABULARY: tokens}
+    values[TASK] = task and [task["kind"], task["labels"]]
+
+    hashes = {}
+    for name, value in values.items():
+        if value is not None:
+            content = json.dumps(value).encode()
+            hashes[_HASH.format(name)] = hashlib.sha256(content).hexdigest()
+    return hashes
+
+
+def check_unchanged(path: str, name: str, hashes: dict[str, str]) -> None:
+    """Rejects a file beside a checkpoint that was edited after its training."""
+    key = _HASH.format(name)
+    if recorded_settings(path).get(key) not in (None, hashes[key]):
+        raise UserError(
+            "was edited after the training",
+            path=beside(path, name),
+            expected="the file that the run wrote",
+            fix="restore it, or copy the model again",
+        )

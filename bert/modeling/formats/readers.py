@@ -1,0 +1,114 @@
+"""The formats of models: `READERS` says how each is read.
+
+A new format is a module of its own and an entry here. What needs TensorFlow is
+imported when it is asked: most mistakes are told before.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bert.common import storage
+from bert.data.text import tokenizer_files
+from bert.data.text.tokenizer_files import Recorded
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files, huggingface
+
+_OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name of such a checkpoint
+_START = 1 << 10  # bytes of an index
+_PROTO = "saved_model.pb"
+Weights = tuple[dict[str, Any], list[str]]
+
+
+class Reader(NamedTuple):
+    """How a format is read; a path is a folder, or a checkpoint's prefix.
+
+    sizes: name of the file of the sizes.
+    config: path of that file -> sizes of the network.
+    tokenizer: path -> casing, and tokens that are not in vocab.txt.
+    labels: path -> kind and names of the labels, as in `task.json`, or None.
+    resolve: path -> prefix of the checkpoint, or the folder.
+    weights: path, whether to read optimizer slots and the step, too ->
+        original name -> array; and names of variables without one.
+    """
+
+    sizes: str
+    config: Callable[[str], BertConfig]
+    tokenizer: Callable[[str], Recorded]
+    labels: Callable[[str], dict | None]
+    resolve: Callable[[str], str]
+    weights: Callable[[str, bool], Weights]
+
+
+def format_of(path: str) -> str:
+    """The format of a model's folder or checkpoint, a key of `READERS`."""
+    folder = checkpoint_files.folder_of(path)
+    if storage.is_file(os.path.join(folder, _PROTO)):
+        return "hub"
+
+    is_theirs = storage.is_folder(path) and (
+        storage.is_file(os.path.join(path, huggingface.CONFIG))
+        or storage.find(path, "*.safetensors")
+    )
+    if is_theirs and not storage.find(path, "*.index"):
+        return "huggingface"
+
+    # An index is sorted, and the name of the object graph comes first.
+    index = f"{checkpoint_files.prefix_of(path)}.index"
+    if storage.is_file(index):
+        with storage.open_file(index, "rb") as file:
+            if _OBJECTS in file.read(_START):
+                return "model_garden"
+    return "google"
+
+
+def _checkpoints():
+    from bert.modeling import checkpoints  # imports TensorFlow
+
+    return checkpoints
+
+
+def _saved_models():
+    from bert.modeling.formats import saved_models  # imports TensorFlow
+
+    return saved_models
+
+
+def _model_garden_weights(path: str, with_optimizer: bool) -> Weights:
+    from bert.modeling.formats import model_garden  # imports TensorFlow
+
+    return model_garden.read(_checkpoints().resolve(path))
+
+
+_GOOGLE = Reader(
+    sizes="bert_config.json",
+    config=BertConfig.from_json_file,
+    tokenizer=lambda path: Recorded(
+        None, checkpoint_files.recorded_casing(path)
+    ),
+    labels=checkpoint_files.task_of,
+    resolve=lambda path: _checkpoints().resolve(path),
+    weights=lambda path, slots: (_checkpoints().read(path, slots), []),
+)
+READERS = {
+    "google": _GOOGLE,
+    "huggingface": Reader(
+        sizes=huggingface.CONFIG,
+        config=huggingface.read_config,
+        tokenizer=tokenizer_files.read,
+        labels=huggingface.read_task,
+        resolve=str,
+        weights=lambda path, slots: huggingface.read(path),
+    ),
+    "model_garden": _GOOGLE._replace(weights=_model_garden_weights),
+    "hub": Reader(
+        sizes=_PROTO,
+        config=lambda file: _saved_models().read_config(os.path.dirname(file)),
+        tokenizer=lambda path: Recorded(
+            None, _saved_models().read_casing(path)
+        ),
+        labels=lambda path: None,
+        resolve=str,
+        weights=lambda path, slots: _saved_models().read(path),
+    ),
+}
