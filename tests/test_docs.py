@@ -24,10 +24,12 @@ import pytest
 
 from bert.common import flags
 from tests.helpers import (
+    classifier_files,
     docs_files,
     flags_page,
     library_files,
     model_server,
+    small,
 )
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -320,6 +322,48 @@ def test_the_snippets_of_a_page_run(page, tmp_path, run_script, monkeypatch):
         )
         assert code == 0, error
     run_snippets(tmp_path, snippets(page))
+
+
+@pytest.mark.slow
+def test_the_task_of_the_page_learns_and_is_exported(tmp_path):
+    """Its files, added to a copy of the code."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "bert", tmp_path / "bert", ignore=ignored)
+    text = (ROOT / "docs" / "adding_a_task.md").read_text()
+    blocks = re.findall(
+        r"^### `([^`]+)`\n\n```python\n(.*?)^```$", text, re.M | re.S
+    )
+    for name, body in blocks:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with open(tmp_path / name, "a") as file:
+            file.write(f"\n\n{body}")
+
+    classifier_files.write_model(tmp_path)
+    names = ["the cat sees", "a dog finds"]
+    rows = [f"{a},{b},{a == b:d}" for a in names for b in names] * 3
+    table = "\n".join(["text,text_b,score", *rows])
+    (tmp_path / "table.csv").write_text(f"{table}\n")
+    named = {
+        **dict.fromkeys(
+            ("train_file", "eval_file", "predict_file"), "table.csv"
+        ),
+        "vocab_file": "vocab.txt",
+        "bert_config_file": "bert_config.json",
+        "init_checkpoint": "bert_model.ckpt",
+        "max_seq_length": small.POSITIONS,
+        "train_batch_size": 6,
+        "learning_rate": 0.003,
+        "num_train_epochs": 20,
+        "output_dir": "run",
+        "export_dir": "export",
+    }
+    words = [f"--{name}={x}" for name, x in named.items()]
+    words += ["--do_train", "--do_eval", "--do_predict"]
+    command = [sys.executable, "run_similarity.py", *words]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    cosines = (tmp_path / "run" / "predictions.tsv").read_text().split()
+    assert max(map(float, cosines[1:3])) < 0.5 < min(map(float, cosines[:4:3]))
+    assert (tmp_path / "export" / "saved_model.pb").is_file()
 
 
 @pytest.mark.parametrize("page", PROGRAMS)
