@@ -30,6 +30,7 @@ def main(argv: list[str]) -> None:
     settings.check(beam_options)
     if settings.runner:
         runners.check_beam(settings.runner)
+
     job = creation.open_job(settings)
     most = settings.num_processes or os.cpu_count() or 1
     run_job = functools.partial(runners.run_local, num_processes=most)
@@ -39,6 +40,7 @@ def main(argv: list[str]) -> None:
         run_job = functools.partial(
             beam_pipeline.run, runner=settings.runner, options=beam_options
         )
+
     counts = creation.create(job, run_job)
     print(creation.report(counts, settings.instances))
     for line in partitions.warnings(counts, settings.instances):

@@ -22,10 +22,12 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+
     files = storage.list_files(settings.input_file, "input_file")
     documents.check_names(files)
     read = [*files, settings.base_vocab] if settings.base_vocab else files
     outputs.check_no_input([settings.output_file], read)
+
     base = vocabulary_creation.read_base(settings)
     counts = vocabulary_creation.count_words(settings, files)
     if base:
@@ -34,6 +36,7 @@ def main(argv: list[str]) -> None:
     else:
         tokens = vocabulary_creation.learn(counts, settings)
         wrote = f"{len(tokens):,} tokens"
+
     vocabulary.write_vocabulary(settings.output_file, tokens)
     for line in vocabulary_creation.report(counts, tokens, base):
         print(printable(line))

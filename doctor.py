@@ -23,15 +23,16 @@ def main(argv: list[str]) -> int:
     settings.check()
     from bert.checks import run
 
-    found = run.examine(settings)
+    examined = run.examine(settings)
     counts = []
     for level in (findings.WRONG, findings.SUSPICIOUS, findings.FINE):
-        lines = [x.message for x in found if x.level == level]
+        lines = [x.message for x in examined if x.level == level]
         for line in lines:
             print(f"{level}: {line}")
         counts.append(f"{len(lines)} {level}")
+
     print(", ".join(counts))
-    return int(any(finding.level == findings.WRONG for finding in found))
+    return int(any(finding.level == findings.WRONG for finding in examined))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+
     files = preparation.list_inputs(settings)
     for path, counts, size in preparation.prepare(settings, files):
         print(

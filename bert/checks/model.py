@@ -26,6 +26,7 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
     except ValueError as error:
         fix = "the checkpoint is damaged: copy it again"
         return [wrong(f"cannot be read: {error}", path=path, fix=fix)]
+
     values = {name: np.asarray(x) for name, x in values.items()}
     if not any(name.startswith(checkpoints.ENCODER) for name in values):
         return [
@@ -36,14 +37,15 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
                 fix="convert other formats with convert_checkpoint.py",
             )
         ]
-    found = []
+
+    findings = []
     for name, value in values.items():
-        found += check_values(name, value, path)
+        findings += check_values(name, value, path)
     if config:
-        found += _compare(values, config, path)
+        findings += _compare(values, config, path)
     sizes = checkpoints.sizes_of({k: x.shape for k, x in values.items()})
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    return [*found, fine(f"{len(values)} variables; {listed}", path=path)]
+    return [*findings, fine(f"{len(values)} variables; {listed}", path=path)]
 
 
 def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
@@ -86,26 +88,29 @@ def _compare(
         fresh = checkpoints.assign(named, values, path)
     except UserError as error:
         return [wrong(str(error))]
-    found = []
+
+    findings = []
     if fresh:
-        found.append(
+        findings.append(
             fine(
                 f"lacks {first_of(fresh)}, which would be initialized randomly",
                 path=path,
             )
         )
-    known = tuple(set(checkpoints.KNOWN) - set(checkpoints.ENCODER))
+
+    # Heads of tasks are welcome; of the encoder only what the network has.
+    heads = tuple(set(checkpoints.KNOWN) - set(checkpoints.ENCODER))
     unknown = [
         name
         for name in sorted(values.keys() - named.keys())
-        if not name.startswith(known)
+        if not name.startswith(heads)
     ]
     if unknown:
-        found.append(
+        findings.append(
             suspicious(
                 f"unexpected variables {first_of(unknown)}",
                 path=path,
                 fix="pass the bert_config.json that belongs to it",
             )
         )
-    return found
+    return findings

@@ -28,7 +28,7 @@ class Counter:
     """
 
     def __init__(self, size: int, vocab: dict[str, int] | None = None):
-        self._known = masking.Vocabulary.of(vocab) if vocab else None
+        self._vocabulary = masking.Vocabulary.of(vocab) if vocab else None
         self._unknown = vocab[UNK] if vocab else _NONE
         self.counts: dict[str, int] = collections.Counter()
         self.targets = np.zeros(size, np.int64)
@@ -46,11 +46,13 @@ class Counter:
         self._path, self._first = path, first
         ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
         self._check(batch)
+
         unknown = ids[mask > 0] == self._unknown
         self.counts["records"] += len(ids)
         self.counts["unknown_tokens"] += int(unknown.sum())
-        mask_id = self._known.mask_id if self._known else _NONE
+        mask_id = self._vocabulary.mask_id if self._vocabulary else _NONE
         self.counts.update(rows.count_rows(batch, mask_id))
+
         real = batch[features.MASKED_LM_WEIGHTS] > 0
         self.targets += np.bincount(
             batch[features.MASKED_LM_IDS][real], minlength=len(self.targets)
@@ -62,11 +64,13 @@ class Counter:
         real = batch[features.MASKED_LM_WEIGHTS] > 0
         positions = batch[features.MASKED_LM_POSITIONS]
         labels = batch[features.MASKED_LM_IDS]
+
         self._report(
             "input_mask is not ones followed by zeros",
             (mask[:, 1:] > mask[:, :-1]) | (mask[:, 1:] > 1),
             mask[:, 1:],
         )
+
         # A segment id falls only after the end of its instance.
         inside = mask[:, 1:] > 0
         if features.SEQUENCE_IDS in batch:
@@ -78,6 +82,7 @@ class Counter:
             | ((mask[:, 1:] == 0) & (segments[:, 1:] > 0)),
             segments[:, 1:],
         )
+
         on_padding = np.take_along_axis(mask, positions, axis=1) == 0
         self._report(
             "a masked position is on padding", real & on_padding, positions
@@ -87,16 +92,17 @@ class Counter:
             real[:, 1:] & (positions[:, 1:] == positions[:, :-1]),
             positions[:, 1:],
         )
-        if self._known:
-            special = (self._known.cls_id, self._known.sep_id)
+
+        if self._vocabulary:
+            special = (self._vocabulary.cls_id, self._vocabulary.sep_id)
             self._report(
                 "a masked position is on [CLS] or [SEP]",
                 real & np.isin(labels, special),
                 positions,
             )
             self._report(
-                f"input_ids do not start with [CLS], {self._known.cls_id}",
-                ids[:, :1] != self._known.cls_id,
+                f"input_ids do not start with [CLS], {self._vocabulary.cls_id}",
+                ids[:, :1] != self._vocabulary.cls_id,
                 ids,
             )
 

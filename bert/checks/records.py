@@ -129,7 +129,7 @@ def _check_missing(manifests: list[Manifest]) -> list[Finding]:
 def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     """Checks the statistics of all records."""
     counts = counter.counts
-    found = [
+    findings = [
         wrong(
             f"record {record}: {problem}: {value}"
             + (f" (and {count - 1} more records)" if count > 1 else ""),
@@ -144,7 +144,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         ("instances", "next_sentence_weights is 0 everywhere"),
     ):
         if not counts[name]:
-            return [*found, wrong(missing, path=where, fix=_REMAKE)]
+            return [*findings, wrong(missing, path=where, fix=_REMAKE)]
 
     # Without a manifest: counts of documents that cause no warning.
     of_corpus = {"documents": 1, "sentences": 2, "continued_lines": 0}
@@ -155,27 +155,30 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     listed = {name: x for name, x in statistics.items() if x}
     counts = {**of_corpus, **listed, **counts, "tokens": counts["row_tokens"]}
     names = {field.name for field in dataclasses.fields(InstanceSettings)}
-    known = {name: settings[name] for name in names & settings.keys()}
-    known["max_seq_length"] = result.max_seq_length
-    lines = partitions.warnings(counts, InstanceSettings(**known))
+    values = {name: settings[name] for name in names & settings.keys()}
+    values["max_seq_length"] = result.max_seq_length
+    lines = partitions.warnings(counts, InstanceSettings(**values))
+
     share = partitions.shares(counts, result.max_seq_length)
     if share["random_next"] < 0.35:
         lines.append(
             f"{share['random_next']:.0%} of the pairs are random (usual: 50 %)"
         )
-    found += [suspicious(line, path=where) for line in lines]
+    findings += [suspicious(line, path=where) for line in lines]
+
     tokens = list(result.tokenizer.vocab) if result.tokenizer else []
     if tokens:
-        found += _check_replacements(counts, len(counter.targets), where)
+        findings += _check_replacements(counts, len(counter.targets), where)
         order = np.argsort(-counter.targets, kind="stable")[:8]
         usual = " ".join(tokens[i] for i in order if i < len(tokens))
-        found.append(fine(f"most frequent tokens: {usual}", path=where))
+        findings.append(fine(f"most frequent tokens: {usual}", path=where))
+
     described = (
         f"{counts['records']:,} records, {counts['instances']:,} pairs, "
         f"{share['fill']:.1%} full, {share['predicted']:.1%} predicted, "
         f"{share['random_next']:.1%} random next"
     )
-    return [*found, fine(described, path=where)]
+    return [*findings, fine(described, path=where)]
 
 
 def _check_replacements(
@@ -184,7 +187,7 @@ def _check_replacements(
     """Checks for 80 % `[MASK]`, 10 % random, 10 % kept, in binomial bounds."""
     total = counts["predictions"]
     masked, changed = counts["predictions_masked"], counts["predictions_random"]
-    found = []
+    findings = []
     for what, hits, share in (
         ("replaced by [MASK]", masked, 0.8 + 0.1 / size),
         ("replaced at random", changed, 0.1 - 0.2 / size),
@@ -192,7 +195,7 @@ def _check_replacements(
     ):
         bound = _DEVIATIONS * math.sqrt(share * (1 - share) / total)
         if abs(hits / total - share) > bound + 1 / total:
-            found.append(
+            findings.append(
                 suspicious(
                     f"{hits / total:.2%} of {total:,} masked tokens are {what}",
                     path=where,
@@ -200,4 +203,4 @@ def _check_replacements(
                     fix="do the records belong to this vocabulary?",
                 )
             )
-    return found
+    return findings

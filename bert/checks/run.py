@@ -37,63 +37,70 @@ def examine(settings: Settings) -> list[Finding]:
     Raises:
         UserError: --input_file matches no file.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
 
     def attempt(function: Callable, *arguments):
         """Calls a function; its error is a finding."""
         try:
             return function(*arguments)
         except UserError as error:
-            found.append(wrong(str(error)))
+            findings.append(wrong(str(error)))
 
     folder = settings.output_dir
     checkpoint = published.fetch(settings.init_checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
     vocab_file = settings.vocab_file or _find(folder, run_folder.VOCABULARY)
+
     config = config_file and attempt(BertConfig.from_json_file, config_file)
     tokenizer = vocab_file and attempt(Tokenizer, vocab_file, None)
     if tokenizer:
-        found += vocabulary.check_file(tokenizer)
+        findings += vocabulary.check_file(tokenizer)
+
     scan = records.Scan()
     if settings.input_file:
         size = config.vocab_size if config else None
         scan = records.scan(settings.input_file, tokenizer, size)
-        found += scan.findings
+        findings += scan.findings
         attempt(
             check_alike,
             [(x.path, x.settings) for x in scan.manifests],
             ["vocab_sha256", "do_lower_case", "strip_accents"],
             "make all records with one vocabulary and casing",
         )
+
     if config:
         sizes = ", ".join(f"{x} {getattr(config, x)}" for x in _SIZES)
-        found.append(fine(sizes, path=config_file))
+        findings.append(fine(sizes, path=config_file))
         length = scan.max_seq_length
         attempt(config.check_length, length, "max_seq_length", config_file)
+
     if tokenizer:
-        found += vocabulary.check_hash(tokenizer, scan.manifests)
+        findings += vocabulary.check_hash(tokenizer, scan.manifests)
     if tokenizer and checkpoint:
         attempt(
             lambda: ModelFolder.open(checkpoint).check_vocabulary(tokenizer)
         )
     if tokenizer := scan.tokenizer or tokenizer:  # the former has a casing
         size = config.vocab_size if config else None
-        found += vocabulary.check_use(tokenizer, size, config_file)
-    description = folder and check_files(folder, found)
+        findings += vocabulary.check_use(tokenizer, size, config_file)
+
+    description = folder and check_files(folder, findings)
     if description:
         newest = f"{saver.PREFIX}-{description.step}"
         checkpoint = checkpoint or os.path.join(folder, newest)
+
     if checkpoint:
         say(f"checking {checkpoint}")
-        found += model.examine(checkpoint, config)
+        findings += model.examine(checkpoint, config)
+
     curves = _find(folder, CURVES)
     points = curves and attempt(read_curves, curves)
     if points is not None:
         run = description.settings if description else {}
         warmup = run.get("num_warmup_steps", 0)
         learned = learned_losses(config, scan, warmup)
-        found += check_curves(points, learned, curves)
-    return found
+        findings += check_curves(points, learned, curves)
+    return findings
 
 
 def learned_losses(
@@ -140,7 +147,8 @@ def check_curves(
                         "--learning_rate",
                     )
                 ]
-    found, step, last = [], train[-1]["step"], []
+
+    findings, step, last = [], train[-1]["step"], []
     for name, (limit, first) in learned.items():
         recent = [x[name] for x in train[-_RECENT:] if name in x]
         if not recent:  # a resumed run may have other objectives
@@ -148,7 +156,7 @@ def check_curves(
         loss = float(np.mean(recent))
         last.append(f", {name} {loss:.3f}")
         if step >= first and loss >= limit:
-            found.append(
+            findings.append(
                 suspicious(
                     f"{name} is still {loss:.3f} at step {step}",
                     path=path,
@@ -158,7 +166,7 @@ def check_curves(
                     "without bias correction takes larger steps at first",
                 )
             )
-    return [*found, fine(f"step {step}{''.join(last)}", path=path)]
+    return [*findings, fine(f"step {step}{''.join(last)}", path=path)]
 
 
 def _find(folder: str | None, name: str) -> str | None:
@@ -167,12 +175,14 @@ def _find(folder: str | None, name: str) -> str | None:
     return path if storage.is_file(path) else None
 
 
-def check_files(folder: str, found: list[Finding]) -> saver.Description | None:
+def check_files(
+    folder: str, findings: list[Finding]
+) -> saver.Description | None:
     """Checks for damaged checkpoints, and for files of killed runs.
 
     Args:
         folder: output_dir of the run; its best checkpoint is checked too.
-        found: receives the findings.
+        findings: receives the findings.
 
     Returns:
         description of the newest whole checkpoint, or None.
@@ -185,7 +195,7 @@ def check_files(folder: str, found: list[Finding]) -> saver.Description | None:
             description = saver.check_whole(path)
             whole.append(step)
         except saver.DAMAGE as error:
-            found.append(
+            findings.append(
                 wrong(
                     f"damaged: {error}",
                     path=path,
@@ -194,12 +204,13 @@ def check_files(folder: str, found: list[Finding]) -> saver.Description | None:
             )
     if whole:
         listed = ", ".join(map(str, whole))
-        found.append(fine(f"whole checkpoints: {listed}", path=folder))
+        findings.append(fine(f"whole checkpoints: {listed}", path=folder))
+
     described = {f"{saver.PREFIX}-{step}.index" for step in steps}
     for name in storage.list_folder(folder):
         path = os.path.join(folder, name)
         if name.startswith(".partial") or name.endswith((".partial", "_temp")):
-            found.append(
+            findings.append(
                 suspicious(
                     "left by a killed run, or being written now",
                     path=path,
@@ -211,7 +222,7 @@ def check_files(folder: str, found: list[Finding]) -> saver.Description | None:
             and name.endswith(".index")
             and name not in described
         ):
-            found.append(
+            findings.append(
                 wrong(
                     "has no description",
                     path=path,
@@ -219,7 +230,8 @@ def check_files(folder: str, found: list[Finding]) -> saver.Description | None:
                     fix="the checkpoint is incomplete: remove it",
                 )
             )
+
     best = os.path.join(folder, run_folder.BEST)
     if storage.is_folder(best):
-        check_files(best, found)
+        check_files(best, findings)
     return description

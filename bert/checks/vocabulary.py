@@ -15,9 +15,9 @@ from bert.data.text.tokenizer import Tokenizer
 
 def check_file(tokenizer: Tokenizer) -> list[Finding]:
     """Examines the file of a vocabulary."""
-    found, path, vocab = [], tokenizer.path, tokenizer.vocab
+    findings, path, vocab = [], tokenizer.path, tokenizer.vocab
     if b"\r\n" in tokenizer.content + b"\n":
-        found.append(
+        findings.append(
             suspicious(
                 "lines end in CR LF",
                 path=path,
@@ -26,7 +26,7 @@ def check_file(tokenizer: Tokenizer) -> list[Finding]:
             )
         )
     if vocab[vocabulary.PAD] != 0:
-        found.append(
+        findings.append(
             suspicious(
                 f"[PAD] is token {vocab[vocabulary.PAD]}",
                 path=path,
@@ -34,13 +34,14 @@ def check_file(tokenizer: Tokenizer) -> list[Finding]:
                 fix="move it to the first line, and make the records again",
             )
         )
+
     casing = {
         True: "cased",
         False: "uncased",
         None: "without letters of either case",
     }[vocabulary_checks.is_cased(vocab)]
-    found.append(fine(f"{len(vocab):,} tokens, {casing}", path=path))
-    return found
+    findings.append(fine(f"{len(vocab):,} tokens, {casing}", path=path))
+    return findings
 
 
 def check_use(
@@ -54,11 +55,11 @@ def check_use(
         tokenizer, vocab_size, config_file: see `vocabulary_checks.mismatches`.
     """
     warnings = vocabulary_checks.mismatches(tokenizer, vocab_size, config_file)
-    found = [Finding(SUSPICIOUS, str(warning)) for warning in warnings]
+    findings = [Finding(SUSPICIOUS, str(warning)) for warning in warnings]
     if vocab_size and vocab_size < len(tokenizer.vocab):
         error = vocabulary_checks.wrong_size(tokenizer, vocab_size, config_file)
-        found.append(Finding(WRONG, str(error)))
-    return found
+        findings.append(Finding(WRONG, str(error)))
+    return findings
 
 
 def check_hash(

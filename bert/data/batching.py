@@ -12,6 +12,8 @@ from bert.data import features, sequences
 from bert.data.records import pipelines
 from bert.data.records.examples import Examples
 
+_WINDOW = 64  # batches that are sorted together
+
 EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
 AnyExample = TypeVar("AnyExample")
 
@@ -96,20 +98,20 @@ def in_order(
         sizes = [length_of(example) for example in held]
         order = sorted(range(len(held)), key=sizes.__getitem__)
         results: list = [None] * len(held)
+
+        # Each length takes the examples that fit no shorter one.
         at = 0
         for length in lengths:
             start = at
             while at < len(order) and sizes[order[at]] <= length:
                 at += 1
+
             for first in range(start, at, batch_size):
                 chosen = order[first : min(first + batch_size, at)]
-                found = run(pad([held[i] for i in chosen], length))
-                for index, result in zip(chosen, found, strict=True):
+                batch = pad([held[i] for i in chosen], length)
+                for index, result in zip(chosen, run(batch), strict=True):
                     results[index] = result
         yield from results
-
-
-_WINDOW = 64  # batches that are sorted together
 
 
 def training_batches(
@@ -144,6 +146,7 @@ def training_batches(
             length = next(x for x in lengths if x >= longest)
             yield examples.batch(chosen[part], length)
 
+    # An axis as long as the longest batch is that of tokens, and varies.
     sample = examples.batch(np.zeros(batch_size, np.int64)[part], lengths[-1])
     varies = len(lengths) > 1
     signature = {
@@ -156,6 +159,7 @@ def training_batches(
         )
         for name, array in sample.items()
     }
+
     dataset = tf.data.Dataset.from_generator(
         batches, output_signature=signature
     )
@@ -201,9 +205,9 @@ def choose(
         # Batches whose first example is of this epoch.
         first = -(-epoch * count // batch_size)
         last = -(-(epoch + 1) * count // batch_size)
-        more = -(
-            -batch_size // count
-        )  # epochs that the last batch may reach into
+
+        # The last of them may reach into the next epochs.
+        more = -(-batch_size // count)
         order = np.concatenate(
             [_rng(seed, epoch + i).permutation(count) for i in range(1 + more)]
         )
@@ -211,6 +215,8 @@ def choose(
             stop = min(start + _WINDOW, last)
             if stop <= step:
                 continue
+
+            # Sorted by length in a window, then the batches shuffled.
             offset = start * batch_size - epoch * count
             held = order[offset : offset + (stop - start) * batch_size]
             held = held[np.argsort(lengths[held], kind="stable")]

@@ -65,9 +65,11 @@ def rows(
         reader = _json_rows if json_files.is_json(path) else _parquet_rows
         yield from reader(path, choose)
         return
+
     width = None
     for line, fields in _split(path, delimiter):
         if width is None:
+            # Line 1: the header, or the first row.
             width = len(fields)
             indices = columns = choose(fields)
             if header:
@@ -75,13 +77,14 @@ def rows(
                 continue
             for column in columns:
                 _index(column, ["?"] * width, path, line)
+
         if len(fields) != width:
             if broken is not None:
                 broken.append(line)
                 continue
             first = "the header" if header else "line 1"
             raise UserError(
-                f"{_count(len(fields))}",
+                _count(len(fields)),
                 path=path,
                 line=line,
                 expected=f"{width}, as {first} has",
@@ -169,10 +172,11 @@ def _index(
         return names.index(column)
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column
+
     is_duplicate = isinstance(column, str) and column in names
-    known = _count(len(names))
-    if set(names) != {"?"}:
-        known += f": {', '.join(name[:40] for name in names[:20])}"
+    expected = f"one of {_count(len(names))}"
+    if set(names) != {"?"}:  # which stand for a line without names
+        expected += f": {', '.join(name[:40] for name in names[:20])}"
     fix = "pass the name of a column, or its number, from 0"
     others = [x for x in _DELIMITERS if len(names) == 1 and x in names[0]]
     if others:
@@ -182,7 +186,7 @@ def _index(
         f"{'duplicate' if is_duplicate else 'no'} column {column!r}",
         path=path,
         line=line,
-        expected=f"one of {known}",
+        expected=expected,
         fix=fix,
     )
 
@@ -194,10 +198,13 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         if not text.strip("\r\n"):
             count, blank = count + 1, text
             continue
+
+        # The blank lines before this one were not at the end.
         for before in range(number - count, number):
             yield before, blank
         count = 0
         yield number, text
+
     if count == number:
         raise _empty(path)
 
@@ -217,6 +224,7 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise UserError(
             f"--delimiter={delimiter!r}", expected=f"one character for {path}"
         )
+
     csv.field_size_limit(_MAX_CHARACTERS)
     texts = (text for _, text in _lines(path))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
@@ -233,6 +241,7 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 line=first,
                 fix='is a quote missing? Within quotes, write ""',
             ) from None
+
         if fields:  # the line is not blank
             yield first, fields
         first = reader.line_num + 1

@@ -110,6 +110,7 @@ def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
         folder = os.path.dirname(temporary) or "."
         with tempfile.TemporaryFile(dir=folder) as raw:
             yield write
+
             values = np.memmap(raw, "<f4", "r", shape=(count, *shape))
             arrays = {"values": values}
             if layers is not None:
@@ -117,6 +118,7 @@ def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
             if not pooled:
                 arrays["input_ids"] = np.concatenate(ids)
                 arrays["row_splits"] = np.cumsum([0, *map(len, ids)])
+
             with storage.open_file(temporary, "wb") as file:
                 np.savez(file, **arrays)
 

@@ -53,17 +53,20 @@ def join_documents(
     by_document = itertools.groupby(sentences, operator.itemgetter(0))
     for document, parts in by_document:
         index, here = file_of(document), 0
-        own = counts[index]
+        corpus = counts[index]
         for _, lines, number in parts:
-            if number and not here and own.documents:
+            # The blank line waits for a sentence: the document may be empty.
+            if number and not here and corpus.documents:
                 yield index, "\n"
             yield index, lines
             here += number
-        own.documents += here > 0
-        own.sentences += here
-        own.empty += here == 0
-        own.single += here == 1
-    if not any(own.sentences for own in counts):
+
+        corpus.documents += here > 0
+        corpus.sentences += here
+        corpus.empty += here == 0
+        corpus.single += here == 1
+
+    if not any(corpus.sentences for corpus in counts):
         raise UserError(
             "no text in it",
             path=source,
@@ -91,6 +94,7 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
         if not storage.is_remote(path):
             lock = os.path.join(folder, f".{name}.lock")
             outputs.enter_context(locks.hold(lock, path))
+
         temporary = outputs.enter_context(storage.whole_file(path))
         file = outputs.enter_context(storage.open_file(temporary, "wb"))
         output = outputs.enter_context(_opened(file, path))

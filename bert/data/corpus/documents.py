@@ -59,6 +59,7 @@ class Corpus:
         """Number of partitions; each has at least two documents."""
         smallest = max(1, PARTITION_BYTES // _SMALLER)
         size = min(PARTITION_BYTES, max(smallest, self.num_bytes // _MANY))
+
         by_size = -(-self.num_bytes // size)
         return max(1, min(by_size, self.num_documents // 2))
 
@@ -114,8 +115,10 @@ def permute(numbers: np.ndarray, size: int, key: str) -> np.ndarray:
     half = np.uint64(max(1, -(-(size - 1).bit_length() // 2)))
     mask = (np.uint64(1) << half) - np.uint64(1)
     keys = np.frombuffer(hashlib.sha512(key.encode()).digest(), "<u8")
+
     values = numbers.astype(np.uint64)
     outside = np.arange(len(values))
+
     while len(outside):
         left, right = values[outside] >> half, values[outside] & mask
         for round_key in keys:
@@ -145,6 +148,7 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
         for text in documents(path, on_read, max_document_mb):
             counts[-1] += 1
             sizes[-1] += len(text)
+
     check_any(sum(counts), files)
     return Corpus(files, np.array(counts), np.array(sizes))
 
@@ -273,13 +277,17 @@ def _split(
             elif document or earlier:
                 yield "\n".join([*earlier, *document]) + "\n"
                 earlier, document, continued = [], [], False
+
+        # If the document began in this block, only its own lines count.
         size += len(raw)
         if not continued:
             size = sum(map(len, document)) + len(document)
+
         if document:
             earlier.append("\n".join(document))
             document = []
         check_size(first)
+
     if earlier:
         yield "\n".join(earlier) + "\n"
 
@@ -299,6 +307,8 @@ def _blocks(
         size += len(block)
         if packed:
             text_lines.check_ratio(size, packed, path, first)
+
+        # A line that is longer than a block is held until it ends.
         end = block.rfind(b"\n") + 1
         if not end:
             held.append(block)
@@ -307,9 +317,11 @@ def _blocks(
         raw = b"".join([*held, block[:end]])
         held = [block[end:]]
         yield first, raw
+
         first += raw.count(b"\n")
         if on_read:
             on_read(file.tell())
+
     if any(held):
         yield first, b"".join(held)
 
@@ -338,12 +350,14 @@ def write_partitions(
     for path, count in zip(corpus.files, corpus.documents.tolist()):
         numbers = corpus.partitions(seed, first, count).tolist()
         first += count
+
         texts = documents(path, None, max_document_mb)
         for number, text in itertools.zip_longest(numbers, texts):
             if number is None or text is None:
                 raise UserError("has changed while it was read", path=path)
             held.setdefault(number, []).append(text)
             held_bytes += len(text)
+
             if held_bytes > _FLUSH_BYTES:
                 _append(held, paths)
                 done += held_bytes

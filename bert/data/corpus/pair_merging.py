@@ -43,12 +43,15 @@ def merge_pairs(
     tokens = list(alphabet)
     ids = {token: i for i, token in enumerate(tokens)}
     text = _Text(words, ids, max(size, len(tokens)))
+
     progress = Progress("merging", size - len(alphabet), "tokens")
     while len(tokens) < size:
         progress.update(len(tokens) - len(alphabet))
+
         pair = text.most_frequent(max(min_frequency, 1))
         if pair is None:
             break
+
         token = tokens[pair[0]] + tokens[pair[1]].removeprefix(_PREFIX)
         if is_symbols(token):
             continue
@@ -86,6 +89,7 @@ class _Text:
         counts = np.array([words[word] for word in ordered], np.int64)
         ends = np.cumsum(lengths)
         firsts, lasts = ends - lengths, ends - 1
+
         self._none = none = int(lengths.sum())
         self._tokens = _tokens("".join(ordered), firsts, ids)
         self._counts = np.repeat(counts, lengths)
@@ -93,12 +97,14 @@ class _Text:
         self._next[lasts] = self._next[none] = none
         self._previous = np.arange(-1, none, dtype=np.int32)
         self._previous[firsts] = none
+
         # Keys of pairs are left * size + right. Entries of the heap: negative
         # count, key, number of the group of positions.
         self._pair_counts: dict[int, int] = {}
         self._heap: list[tuple[int, int, int]] = []
         self._groups = _Groups()
         self._pair, self._chosen = (0, 0), self._next[:0]
+
         starts = np.flatnonzero(self._next[:-1] < none).astype(np.int32)
         keys = self._tokens[starts].astype(np.int64) * size
         self._add(keys + self._tokens[starts + 1], starts)
@@ -136,26 +142,33 @@ class _Text:
         """
         left, right = self._pair
         starts, size, none = self._chosen, self._size, self._none
+
+        # Pairs of equal tokens overlap: a a a has one to merge.
         if left == right:
             starts = starts[_every_second(starts, self._next[starts])]
+
         seconds = self._next[starts]
         before, after = self._previous[starts], self._next[seconds]
         counts = self._counts[starts]
         touching = seconds[:-1] == before[1:]  # a b a b
+
         lefts = (before < none) & ~np.append(False, touching)[: len(starts)]
         rights = (after < none) & ~np.append(touching, False)[: len(starts)]
         neighbours = before[lefts], after[rights]
         before_ids, after_ids = (
             self._tokens[x].astype(np.int64) for x in neighbours
         )
+
         self._tokens[starts], self._tokens[seconds] = token, -1
         self._next[starts] = after
         self._previous[after] = starts
+
         if touching.any():
             firsts = starts[:-1][touching]
             total = int(self._counts[firsts].sum())
             self._pair_counts[right * size + left] -= total
             self._add(np.full(len(firsts), token * size + token), firsts)
+
         self._replace(
             before_ids * size, left, token, neighbours[0], counts[lefts]
         )

@@ -112,7 +112,9 @@ def list_inputs(settings: Settings) -> list[str]:
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
             files += _texts_below(match) if is_folder else [match]
+
     outputs.check_no_input(settings.outputs, files)
+
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
         say(
@@ -120,6 +122,7 @@ def list_inputs(settings: Settings) -> list[str]:
             f"{storage.name_of(tables)}; write the texts to a .txt or .jsonl "
             "file"
         )
+
     markup = [x for x in files if raw_text.is_marked_up(x)]
     if markup:
         say(
@@ -136,6 +139,7 @@ def _texts_below(folder: str) -> list[str]:
     binary = [path for path in files if raw_text.is_binary(path)]
     if binary:
         say(f"note: skipped binary files: {storage.name_of(binary)}")
+
     texts = [path for path in files if path not in set(binary)]
     if not texts:
         raise UserError("no text file in this folder", path=folder)
@@ -164,6 +168,7 @@ def files_below(folder: str) -> list[str]:
             for name in names
             if not name.startswith(".")
         ]
+
     if not storage.is_remote(folder):
         files = filter(storage.is_file, files)  # no pipe, no broken link
     if links:
@@ -192,8 +197,9 @@ def prepare(
     """
     say(f"reading {documents.number_of(files)}")
     outputs = settings.outputs
-    every = [corpus_writer.CorpusCounts() for _ in outputs]
+    counts = [corpus_writer.CorpusCounts() for _ in outputs]
     sizes = [0 for _ in outputs]
+
     bad = raw_text.BadLines(settings.max_bad_lines, say)
     paragraphs = raw_text.read_paragraphs(
         files,
@@ -206,39 +212,44 @@ def prepare(
         settings.language,
         settings.num_processes or os.cpu_count() or 1,
     )
+
+    # Sentences stream through: memory does not grow with the corpus.
     with contextlib.ExitStack() as stack:
         write = [
             stack.enter_context(corpus_writer.open_text(x)) for x in outputs
         ]
         for i, text in corpus_writer.join_documents(
-            sentences, every, settings.file_of, settings.input_file
+            sentences, counts, settings.file_of, settings.input_file
         ):
             sizes[i] += write[i](text)
-        found = [x.documents for x in every]
-        if not all(found):
+
+        # Raised inside the context, so that neither file appears.
+        chosen = [x.documents for x in counts]
+        if not all(chosen):
             raise UserError(
-                f"--held_out={settings.held_out}: {found[1]} of "
-                f"{sum(found)} documents",
+                f"--held_out={settings.held_out}: {chosen[1]} of "
+                f"{sum(chosen)} documents",
                 expected="at least one in each file",
                 fix="pass another share, more documents, or "
                 "--document_boundary=blank_line",
             )
-    counts = every[0]
-    empty = sum(x.empty for x in every)
+
     if bad.count:
         say(
             f"warning: dropped {bad.count:,} bad lines "
             f"(--max_bad_lines={settings.max_bad_lines})"
         )
+    empty = sum(x.empty for x in counts)
     if empty:
         say(
-            f"note: {empty:,} of {sum(found) + empty:,} "
+            f"note: {empty:,} of {sum(chosen) + empty:,} "
             "documents have no text and are dropped"
         )
-    shares = [x[-1] / sum(x) for x in (found, sizes)]
-    for line in warnings(counts, *shares):
+
+    shares = [x[-1] / sum(x) for x in (chosen, sizes)]
+    for line in warnings(counts[0], *shares):
         say(f"warning: {line}")
-    return list(zip(outputs, every, sizes))
+    return list(zip(outputs, counts, sizes))
 
 
 def warnings(
@@ -254,21 +265,21 @@ def warnings(
             --held_out.
         share_of_text: held-out share of the text, likewise.
     """
-    found = []
+    lines = []
     if not 0.5 < share_of_text / share_of_documents < 2:
-        found.append(
+        lines.append(
             f"{share_of_documents:.1%} of the documents are held out, but "
             f"{share_of_text:.1%} of the text: few documents have most of it; "
             "--document_boundary=blank_line divides files"
         )
     if counts.documents == 1:
-        found.append(
+        lines.append(
             "one document; next sentence prediction needs two or more: pass "
             "more files, or --document_boundary=blank_line"
         )
     if 2 * counts.single > counts.documents:
-        found.append(
+        lines.append(
             f"{counts.single:,} of {counts.documents:,} documents have one "
             "sentence; next sentence prediction needs several"
         )
-    return found
+    return lines

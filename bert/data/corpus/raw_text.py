@@ -69,6 +69,7 @@ class BadLines:
                 fix = f"this is bad line {self.count + 1} "
                 fix += f"(--max_bad_lines={self._limit})"
             raise UserError(str(error), fix=fix)
+
         self.count += 1
         if self.count <= 5:
             self._report(f"warning: dropped a line: {error}")
@@ -122,14 +123,15 @@ def read_paragraphs(
         lines = text_lines.lines(path, on_read, on_bad)
         if parquet_files.is_parquet(path):
             texts = _column_texts(path, text_field, on_bad)
-            found = _paragraphs_of(texts)
+            numbered = _paragraphs_of(texts)
         elif json_files.is_json(path):
             texts = _json_texts(lines, path, text_field, on_bad)
-            found = _paragraphs_of(texts)
+            numbered = _paragraphs_of(texts)
         else:
-            found = _plain_paragraphs(lines, document_boundary)
+            numbered = _plain_paragraphs(lines, document_boundary)
+
         last = first - 1
-        for number, paragraph in found:
+        for number, paragraph in numbered:
             last = first + number
             yield last, paragraph
         first = last + 1
@@ -152,10 +154,11 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
         end = start + _PART
         if end < len(text):
             end = text.rfind(" ", start, end) + 1 or end
-        found = sentencex.segment(language, text[start:end])
-        if end < len(text) and len(found) > 1:
-            end -= len(found.pop())  # it may continue in the next part
-        sentences += found
+
+        segments = sentencex.segment(language, text[start:end])
+        if end < len(text) and len(segments) > 1:
+            end -= len(segments.pop())  # it may continue in the next part
+        sentences += segments
         start = end
     return [stripped for s in sentences if (stripped := s.strip())]
 
@@ -176,8 +179,8 @@ def split_all(
     """
     worker = functools.partial(_splitter, language)
     chunks = _chunks(paragraphs)
-    for found in processes.map_in_order(worker, chunks, num_processes):
-        yield from found
+    for sentences in processes.map_in_order(worker, chunks, num_processes):
+        yield from sentences
 
 
 def _plain_paragraphs(
@@ -186,6 +189,7 @@ def _plain_paragraphs(
     document = 0
     if document_boundary == "file":
         yield document, ""  # the file is a document even if it is empty
+
     stripped = (line.strip() for _, line in lines)
     for has_text, run in itertools.groupby(stripped, bool):
         if not has_text:
@@ -276,12 +280,12 @@ def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:
 
 
 def _split_chunk(chunk: list[Paragraph], language: str) -> list[Sentences]:
-    found = []
+    split = []
     for document, group in itertools.groupby(chunk, operator.itemgetter(0)):
         sentences = [
             f"{sentence}\n"
             for _, paragraph in group
             for sentence in split_sentences(paragraph, language)
         ]
-        found.append((document, "".join(sentences), len(sentences)))
-    return found
+        split.append((document, "".join(sentences), len(sentences)))
+    return split

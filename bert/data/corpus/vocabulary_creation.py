@@ -87,11 +87,13 @@ class Settings:
                 cannot become a file.
         """
         outputs.check_file(self.output_file, "output_file")
+
         if bool(self.base_vocab) != bool(self.num_new_tokens):
             raise UserError(
                 "--base_vocab and --num_new_tokens require each other",
                 fix="pass both, or neither to learn a new vocabulary",
             )
+
         for name in flags.as_dict(self.learning):
             if self.base_vocab and name in self.given:
                 raise UserError(
@@ -116,6 +118,7 @@ def read_base(settings: Settings) -> list[str] | None:
         return None
     vocab = vocabulary.read_vocabulary(settings.base_vocab)
     tokens = list(vocab)
+
     slots = len(vocabulary_slots.unused_slots(tokens))
     if slots < settings.num_new_tokens:
         raise UserError(
@@ -125,6 +128,7 @@ def read_base(settings: Settings) -> list[str] | None:
             if slots
             else "a vocabulary with [unusedN] slots",
         )
+
     lower = settings.casing.do_lower_case
     if vocabulary_checks.is_cased(vocab) is lower:
         say(
@@ -146,12 +150,14 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
         settings.input_file,
         documents.sample_lines(files),
     )
+
     say(f"counting the words of {documents.number_of(files)}")
     counts = word_counts.count_corpus(
         files,
         casing,
         settings.num_processes or os.cpu_count() or 1,
     )
+
     if counts.dropped_below:
         say(
             "the corpus has too many distinct words to count: some words that "
@@ -180,6 +186,7 @@ def extend(
     words = vocabulary_fit.missing_words(
         counts.words, base, settings.min_frequency
     )[: settings.num_new_tokens]
+
     if not words:
         raise UserError(
             "no word to add",
@@ -200,6 +207,7 @@ def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
         min_frequency=settings.min_frequency,
         **flags.as_dict(settings.learning),
     )
+
     wanted = settings.learning.vocab_size
     if len(tokens) < wanted:
         say(
@@ -226,15 +234,19 @@ def report(
     where = "held out"
     if not counts.is_held_out:
         where = "all text (too short for held-out lines)"
+
     measured = {where: tokens}
     if base:
         measured = {f"{where}, before": base, f"{where}, after": tokens}
+
+    # Whole words alone: no characters, parts of words, special tokens.
     old = set(base or ())
     words = [x for x in tokens if x[1:] and x[0] not in "[#" and x not in old]
+    sample = words[:: len(words) // _SAMPLE + 1]
     return [
         *(
-            f"{name}: {vocabulary_fit.describe(counts.held_out, these)}"
-            for name, these in measured.items()
+            f"{name}: {vocabulary_fit.describe(counts.held_out, vocab)}"
+            for name, vocab in measured.items()
         ),
-        f"words, a sample: {' '.join(words[:: len(words) // _SAMPLE + 1])}",
+        f"words, a sample: {' '.join(sample)}",
     ]

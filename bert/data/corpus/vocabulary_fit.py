@@ -22,6 +22,7 @@ def describe(words: Counter, tokens: list[str]) -> str:
         num_tokens += count * len(parts)
         unknown += count * is_unknown
         whole += count * (len(parts) == 1 and not is_unknown)
+
     return (
         f"{total:,} words, {num_tokens / max(total, 1):.3f} tokens per word, "
         f"{unknown / max(num_tokens, 1):.2%} [UNK], "
@@ -58,9 +59,10 @@ def missing_words(
             or pair_merging.is_symbols(word)
         ):
             continue
+
         parts = tokenize(word)
         saved = len(parts) - 1
-        if parts == [vocabulary.UNK]:
+        if parts == [vocabulary.UNK]:  # the text itself was lost
             saved = len(word)
         if saved:
             costs[word] = count * saved

@@ -44,9 +44,11 @@ def learn_vocabulary(
     """
     head = [PAD, *(f"[unused{i}]" for i in range(num_unused))]
     head += [UNK, CLS, SEP, MASK]
+
     alphabet = _alphabet(words, limit_alphabet)
     if not alphabet:
         raise UserError("the corpus has no word", expected="text")
+
     size = vocab_size - len(head)
     if size < len(alphabet):
         raise UserError(
@@ -54,12 +56,15 @@ def learn_vocabulary(
             expected=f"at least {len(head) + len(alphabet)}: {len(head)} "
             f"special and unused tokens and {len(alphabet)} characters",
         )
-    known = set(alphabet)
+
+    # Words with other characters are [UNK].
+    characters = set(alphabet)
     covered = {
         word: count
         for word, count in words.items()
-        if word[0] in known and known.issuperset(f"##{c}" for c in word[1:])
-    }  # words with other characters are [UNK]
+        if word[0] in characters
+        and characters.issuperset(f"##{c}" for c in word[1:])
+    }
     merged = pair_merging.merge_pairs(covered, alphabet, size, min_frequency)
     kept = [x for x in merged if not vocabulary_checks.is_too_long(x)]
     return head + alphabet + kept
@@ -71,6 +76,7 @@ def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
     for word, count in words.items():
         for character in word:
             counts[character] += count
+
     kept = sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet]
     inside = {character for word in words for character in word[1:]}
     return sorted(kept) + [f"##{c}" for c in sorted(inside & set(kept))]

@@ -94,6 +94,7 @@ class WordTable:
             elif len(word) <= LONGEST_WORD:
                 words[word] = count
                 self._used += _size(word)
+
         if self._used > self._size:
             self._drop()
 
@@ -105,11 +106,14 @@ class WordTable:
             (zlib.crc32(word.encode()) for word in words), np.int64, total
         )
         order = np.lexsort((hashes, -counts))
+
+        # Half of the table is free afterwards, so that this is rare.
         used = np.cumsum(sizes[order])
         kept = int(np.searchsorted(used, self._size // 2, "right"))
         if kept < total:
             rarest = int(counts[order[kept]]) + 1
             self.dropped_below = max(self.dropped_below, rarest)
+
         self.words = Counter(
             {words[i]: self.words[words[i]] for i in order[:kept].tolist()}
         )
@@ -139,6 +143,7 @@ class HeldOutLines:
             if self.seen % every:
                 yield line
                 continue
+
             self.lines.append(line)
             size += len(line)
             while size > HELD_OUT_SIZE:
@@ -146,6 +151,7 @@ class HeldOutLines:
                 del self.lines[::2]
                 every *= 2
                 size = sum(map(len, self.lines))
+
         if self.seen < FEWEST_LINES:
             yield from self.lines
             self.lines.clear()
@@ -170,16 +176,20 @@ def count_corpus(
     """
     held_out, table = HeldOutLines(), WordTable(TABLE_SIZE)
     chunks = _chunks(held_out.filter(_lines(files)))
+
+    # A small corpus needs few processes.
     first = list(itertools.islice(chunks, num_processes))
     chunks = itertools.chain(first, chunks)
     for counts in processes.map_in_order(
         functools.partial(counter, casing), chunks, max(1, len(first))
     ):
         table.add(counts)
+
     if not held_out.seen:
         raise UserError(
             "no document", path=",".join(files), expected="lines of text"
         )
+
     words = table.words
     if held_out.lines:
         words = counter(casing)(" ".join(held_out.lines))

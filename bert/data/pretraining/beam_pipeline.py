@@ -150,6 +150,8 @@ class _ReadDocuments(beam.DoFn):
 
     def process(self, element):
         _, (file, *_) = element
+
+        # Batches bound the memory of a worker, whatever the size of the file.
         first, size = file.first, 0
         texts: list[bytes] = []
         for text in corpus_lib.documents(

@@ -70,6 +70,7 @@ class Settings:
             UserError: the records could not be written, or flags contradict
                 each other.
         """
+        # The manifest and the scratch folder stand beside all shards.
         outputs = [storage.absolute(path) for path in self.output_files]
         folders = {os.path.dirname(path) for path in outputs}
         if len(folders) > 1 or len(set(outputs)) < len(outputs):
@@ -83,11 +84,13 @@ class Settings:
                 expected="a file name, such as folder/wiki.tfrecord",
             )
         self._check_manifest(folders.pop())
+
         if beam_options and not self.runner:
             raise UserError(
                 f"{beam_options[0]!r} after -- is for Beam",
                 fix="pass --runner too",
             )
+
         instances = self.instances
         if instances.word_boundaries and not instances.do_whole_word_mask:
             raise UserError(
@@ -98,7 +101,7 @@ class Settings:
     def _check_manifest(self, folder: str) -> None:
         """Checks that the run may write its manifest."""
         names = [os.path.basename(x) for x in self.output_files]
-        own = os.path.join(folder, manifest.name_for(names[0]))
+        manifest_path = os.path.join(folder, manifest.name_for(names[0]))
         listed = [
             (earlier.path, name)
             for earlier in manifest.read_folder(folder)
@@ -107,7 +110,7 @@ class Settings:
         for path, name in listed:
             named = os.path.join(folder, manifest.name_for(name))
             # A manifest that is named after a shard would describe it.
-            if name in names and path == named != own:
+            if name in names and path == named != manifest_path:
                 raise UserError(
                     f"lists {name}",
                     path=path,
@@ -116,7 +119,7 @@ class Settings:
                 )
             if (
                 name not in names
-                and own in (path, named)
+                and manifest_path in (path, named)
                 and storage.exists(os.path.join(folder, name))
             ):
                 raise UserError(
@@ -126,10 +129,13 @@ class Settings:
                     fix="remove the earlier shards, or choose another name",
                 )
 
-        if storage.exists(own) and manifest.read(own) is None:
+        if (
+            storage.exists(manifest_path)
+            and manifest.read(manifest_path) is None
+        ):
             raise UserError(
                 "not a manifest of records",
-                path=own,
+                path=manifest_path,
                 expected="no file of this name, or an earlier manifest",
                 fix="choose another --output_file",
             )

@@ -85,10 +85,13 @@ def draw_pairs(
         rng.integers(2, max_tokens, count, endpoint=True),
         max_tokens,
     )
+
     edges = np.concatenate([[0], documents.sentence_ends])  # in tokens
     firsts = np.concatenate([[0], documents.document_ends])  # in sentences
     starts, cuts, stops = _walk(edges, firsts, used, targets, rng)
     owners = np.searchsorted(firsts, starts, side="right") - 1
+
+    # b continues a, or comes from another document.
     is_random = stops < 0
     a_starts, a_ends = edges[starts], edges[cuts]
     b_firsts, b_stops = cuts.copy(), stops
@@ -100,6 +103,7 @@ def draw_pairs(
         (targets[owners] - a_ends + a_starts)[chosen],
         rng,
     )
+
     ranges = _truncate(
         a_starts, a_ends, edges[b_firsts], edges[b_stops], max_tokens, rng
     )
@@ -131,6 +135,7 @@ def _walk(
     ).__next__
     starts, cuts, stops = array("q"), array("q"), array("q")
     tokens = edges.tolist()
+
     for document in used.tolist():
         start, last = int(firsts[document]), int(firsts[document + 1])
         target = int(targets[document])
@@ -139,6 +144,7 @@ def _walk(
                 tokens, tokens[start] + target, start + 1, last
             )
             starts.append(start)
+
             # One number draws both the cut and whether b is random.
             choices = 2 * (stop - start - 1)
             choice = int(draw() * choices) if choices else 1
@@ -177,6 +183,7 @@ def _random_next(
     for _ in range(9):
         same = np.flatnonzero(others == owners)
         others[same] = rng.integers(count, size=len(same))
+
     # After ten draws the original takes the same document and labels it random.
     others = np.where(others == owners, (owners + 1) % count, others)
     starts = rng.integers(firsts[others], firsts[others + 1])
@@ -203,6 +210,7 @@ def _truncate(
     half = max_tokens // 2
     a_kept = np.minimum(a, np.maximum(max_tokens - b, max_tokens - half))
     b_kept = np.minimum(b, np.maximum(max_tokens - a, half))
+
     a_starts = a_starts + rng.binomial(a - a_kept, 0.5)
     b_starts = b_starts + rng.binomial(b - b_kept, 0.5)
     return a_starts, a_starts + a_kept, b_starts, b_starts + b_kept

@@ -11,9 +11,8 @@ import numpy as np
 
 from bert.data import features
 
-_POSITION_BITS = (
-    16  # of a key: number of the instance, 32 random bits, position
-)
+# A key: number of the instance, 32 random bits, position.
+_POSITION_BITS = 16
 _POSITIONS = np.uint64((1 << _POSITION_BITS) - 1)
 _NOWHERE = np.uint64(2**64 - 1)  # key of a position that cannot be chosen
 _MASKED, _KEPT = (np.uint32(x * 2**32) for x in (0.8, 0.9))
@@ -117,16 +116,19 @@ def mask_rows(
     spans = length if settings.max_ngram > 1 else 0
     drawn = draw(length + 2 * most + spans)
     keys, rest, spans = np.split(drawn, [length, length + 2 * most], axis=1)
+
     candidates = (ids != vocabulary.cls_id) & (ids != vocabulary.sep_id)
     candidates &= numbers > 0
     wanted = _wanted(numbers, settings)
+
     if settings.max_ngram == 1 and not settings.do_whole_word_mask:
         chosen = _choose_tokens(keys, numbers, candidates, wanted)
     else:
         words = _words(ids, numbers, candidates, settings, vocabulary)
         lengths = _span_lengths(spans, words, settings)
         chosen = _choose_spans(keys, numbers, words, wanted, lengths)
-    if settings.word_boundaries:
+
+    if settings.word_boundaries:  # the marks have done their work
         ids = ids % np.int32(vocabulary.size)
     return _replace(ids, chosen, rest, vocabulary)
 
@@ -138,6 +140,8 @@ def _wanted(numbers: np.ndarray, settings: MaskSettings) -> np.ndarray:
         [(numbers == k + 1).sum(axis=1) for k in range(instances)], axis=1
     )
     wanted = count_masks(lengths, settings) * (lengths > 0)
+
+    # A row has P masks at most.
     total = np.cumsum(wanted, axis=1)
     total = np.minimum(total, settings.max_predictions_per_seq)
     return np.diff(total, axis=1, prepend=0)
@@ -151,12 +155,12 @@ def _sorted_keys(
     Returns:
         uint64 [N, S], sorted keys. The lowest bits are the position.
     """
-    found = (numbers.astype(np.uint64) << np.uint64(32)) | keys
-    found <<= np.uint64(_POSITION_BITS)
-    found |= np.arange(keys.shape[1], dtype=np.uint64)
-    np.copyto(found, _NOWHERE, where=~there)
-    found.sort(axis=1)
-    return found
+    order = (numbers.astype(np.uint64) << np.uint64(32)) | keys
+    order <<= np.uint64(_POSITION_BITS)
+    order |= np.arange(keys.shape[1], dtype=np.uint64)
+    np.copyto(order, _NOWHERE, where=~there)
+    order.sort(axis=1)
+    return order
 
 
 def _choose_tokens(
@@ -173,6 +177,8 @@ def _choose_tokens(
     count, length = candidates.shape
     order = _sorted_keys(keys, numbers, candidates)
     columns = np.arange(length)
+
+    # In this order the instances of a row follow one another.
     first = np.zeros((count, 1), np.int64)  # column of the instance
     taken = np.zeros((count, length), bool)
     for k in range(wanted.shape[1]):
@@ -181,6 +187,7 @@ def _choose_tokens(
         last = first + np.minimum(size, wanted[:, k : k + 1])
         taken |= (columns >= first) & (columns < last)
         first += size
+
     flat = np.flatnonzero(taken)
     positions = order.ravel()[flat] & _POSITIONS
     chosen = np.zeros(count * length, bool)
@@ -204,10 +211,12 @@ def _words(
             continues = tokens >= vocabulary.size
         else:
             continues = vocabulary.continues[tokens]
+
         # The first candidate of an instance starts a word.
         owners = numbers.ravel()[positions].astype(np.int64)
         owners += positions // ids.shape[1] << _POSITION_BITS
         starts[1:] = ~continues[1:] | (owners[1:] != owners[:-1])
+
     bounds = np.append(np.flatnonzero(starts), len(positions))
     return _Words(
         positions,
@@ -253,13 +262,17 @@ def _choose_spans(
     count, length = keys.shape
     word_at = np.full(count * length, -1)
     word_at[words.firsts] = np.arange(len(words.firsts))
+
     rows = words.firsts // length
     rounds = int(np.bincount(rows).max(initial=0))
     there = word_at.reshape(count, length) >= 0
     order = _sorted_keys(keys, numbers, there)[:, :rounds].T.copy()
+
+    # How many positions each instance may still mask.
     numbers = numbers.ravel()[words.firsts].astype(np.int64)
     budgets = rows * wanted.shape[1] + numbers - 1
     left, free = wanted.ravel().copy(), np.ones(len(rows), bool)
+
     row = np.arange(count)
     for column in order:
         # Rows that have masks left, and words.
@@ -267,6 +280,7 @@ def _choose_spans(
         row = row[column[row] != _NOWHERE]
         if not len(row):
             break
+
         position = (column[row] & _POSITIONS).astype(np.int64)
         word = word_at[row * length + position]
         end = np.minimum(word + lengths[word], len(rows))
@@ -275,6 +289,7 @@ def _choose_spans(
             word, end = word[fits], end[fits]
             free[word] = False
             left[budgets[word]] -= words.sizes[word]
+
             more = word + 1 < end
             word, end = word[more] + 1, end[more]
             # No span crosses a [SEP].
@@ -305,6 +320,8 @@ def _replace(
     columns = np.arange(len(chosen)) - np.repeat(
         np.cumsum(counts) - counts, counts
     )
+
+    # 80 % [MASK], 10 % a random token, 10 % the token itself.
     old = ids.ravel()[chosen]
     kind, token = drawn[rows, columns], drawn[rows, most + columns]
     token = token * np.uint64(vocabulary.size) >> np.uint64(32)
@@ -312,6 +329,7 @@ def _replace(
     new = np.where(kind < _MASKED, np.int32(vocabulary.mask_id), new)
     masked = ids.copy()
     masked.ravel()[chosen] = new
+
     positions, labels = np.zeros((2, count, most), np.int32)
     weights = np.zeros((count, most), np.float32)
     positions[rows, columns] = chosen - rows * length

@@ -55,10 +55,13 @@ def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
     masks = masking.count_masks(
         np.arange(settings.max_seq_length + 1), settings.masks
     )
+    # The longest instance whose masks still fit, for each number of masks left.
     longest = np.searchsorted(masks, np.arange(most + 1), side="right") - 1
     longest, masks = np.maximum(longest, 0).tolist(), masks.tolist()
+
     leaves = 1 << (len(lengths) - 1).bit_length() if len(lengths) else 1
     space = [settings.max_seq_length] * (2 * leaves)
+
     # Tokens, masks and instances that still fit into each row.
     left: list[list[int]] = []
     rows = []
@@ -68,6 +71,7 @@ def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
             node *= 2
             if space[node] < length:
                 node += 1
+
         row = node - leaves
         rows.append(row)
         if row == len(left):
@@ -78,11 +82,14 @@ def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
                     max_sequences_per_row(settings.max_seq_length),
                 ]
             )
+
         free = left[row]
         free[0] -= length
         free[1] -= masks[length]
         free[2] -= 1
         space[node] = min(free[0], longest[free[1]]) if free[2] else 0
+
+        # The maxima above the leaf, as far as they change.
         while node > 1:
             node //= 2
             value = max(space[2 * node], space[2 * node + 1])

@@ -73,12 +73,15 @@ def make_rows(
     pairs = instances.draw_pairs(
         documents, settings, draws.generator(*key, "pairs"), share
     )
+
+    # One pair a row, or as many as fit.
     count = len(pairs.a_starts)
     order, ends = np.arange(count), np.arange(1, count + 1)
     if settings.pack_sequences:
         order, ends = packing.pack(
             pairs.lengths, settings, draws.generator(*key, "pack")
         )
+
     step = max(1, _CELLS_AT_ONCE // settings.max_seq_length)
     for first in range(0, max(1, len(ends)), step):
         block = ends[first : first + step]
@@ -91,6 +94,8 @@ def make_rows(
             settings,
             vocabulary,
         )
+
+        # The random numbers of a row do not depend on its block.
         numbers = rows.get(features.SEQUENCE_IDS, rows[features.INPUT_MASK])
         masked = masking.mask_rows(
             rows[features.INPUT_IDS],
@@ -114,9 +119,9 @@ def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
     is_pair = weights.astype(bool)
     real = rows[features.MASKED_LM_WEIGHTS] > 0
     positions = rows[features.MASKED_LM_POSITIONS]
-    found = np.take_along_axis(rows[features.INPUT_IDS], positions, axis=1)
-    masked = found == mask_id
-    replaced = ~masked & (found != rows[features.MASKED_LM_IDS])
+    tokens = np.take_along_axis(rows[features.INPUT_IDS], positions, axis=1)
+    masked = tokens == mask_id
+    replaced = ~masked & (tokens != rows[features.MASKED_LM_IDS])
     return {
         "instances": int(np.count_nonzero(is_pair)),
         "random_next": int(labels[is_pair].sum()),
@@ -143,6 +148,7 @@ def _join(
         settings: S, and whether a row may have several pairs.
         vocabulary: vocabulary of the tokens.
     """
+    # [CLS] a [SEP] b [SEP]: where each column's token comes from.
     columns = np.arange(settings.max_seq_length)
     lengths = pairs.lengths
     a = (pairs.a_ends - pairs.a_starts)[:, None]
@@ -150,11 +156,13 @@ def _join(
     origins = np.where(
         in_b, pairs.b_starts[:, None] - a - 2, pairs.a_starts[:, None] - 1
     )
+
     there = columns < lengths[:, None]
     ids = tokens.take(origins + columns, mode="clip")
     ids[:, 0] = vocabulary.cls_id
     each = np.arange(len(ids))
     ids[each, a[:, 0] + 1] = ids[each, lengths - 1] = vocabulary.sep_id
+
     labels = pairs.is_random_next.astype(np.int32)
     if not settings.pack_sequences:
         return {
@@ -163,13 +171,17 @@ def _join(
             features.SEGMENT_IDS: in_b & there,
             features.NEXT_SENTENCE_LABELS: labels[:, None],
         }
+
+    # Packed: the tokens of the pairs of a row, one after the other.
     counts = np.diff(ends, prepend=0)
     starts = ends - counts
     most = packing.max_sequences_per_row(settings.max_seq_length)
     slots = each - np.repeat(starts, counts)
+
     tokens_before = np.cumsum(lengths) - lengths
     row_starts = tokens_before[starts] if len(starts) else starts
     row_lengths = np.add.reduceat(lengths, starts) if len(starts) else starts
+
     filled = columns < row_lengths[:, None]
     real = np.arange(most) < counts[:, None]
 

@@ -114,6 +114,7 @@ def check_records(
         features.SEGMENT_IDS: 2,
         features.NEXT_SENTENCE_LABELS: 2,
     }
+
     # TensorFlow trusts the lengths of records, and may end the process.
     whole, damage = shard_check.scan(path, reader.LONGEST)
     if damage:
@@ -123,6 +124,7 @@ def check_records(
             expected="TFRecords",
             fix="make the records again",
         )
+
     count = size = 0
     dataset = tf.data.TFRecordDataset(path).batch(_CHECKED_AT_ONCE)
     for records in pipelines.without_autotuning(dataset):
@@ -132,6 +134,7 @@ def check_records(
         except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
             _raise_mismatch(records.numpy(), schema, path, count)
             raise
+
         batch = {name: values.numpy() for name, values in batch.items()}
         for name, limit in limits.items():
             _check_below(batch[name], limit, name, path, count)
@@ -177,6 +180,7 @@ def _raise_mismatch(records, schema, path: str, first: int) -> None:
                 f"record {first + row}: not a tf.train.Example: {error}",
                 path=path,
             ) from None
+
         for name, (kind, length) in schema.items():
             feature = example.features.feature[name]
             values = (

@@ -59,13 +59,17 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
             columns += [np.broadcast_to(start, (count, len(start))), fixed]
             total = total + len(start) + fixed.shape[1]
             continue
+
+        # The zeros at the end, mostly padding, need no varints.
         values, sizes, zeros = _varints(array)
         headers, lengths = _headers(header, sizes + zeros)
         padding = [bytes(n) for n in range(length + 1)]
         parts += [*_rows(columns), headers, values]
         parts.append(map(padding.__getitem__, zeros.tolist()))
+
         columns = []
         total = total + lengths + sizes + zeros
+
     parts += _rows(columns)
     headers, _ = _headers(_example_header, np.broadcast_to(total, count))
     return list(map(b"".join, zip(headers, *parts)))
@@ -106,12 +110,14 @@ def _varints(
     count, length = array.shape
     zeros = np.argmax(array[:, ::-1] != 0, axis=1)
     values = array[np.arange(length) < (length - zeros)[:, None]]
+
     low, high = array.min(initial=0), array.max(initial=0)
     if low >= 0 and high < _TABLE_SIZE:
         encoded, there, size = (table.take(values) for table in _varint_table())
     else:
         encoded, there = _compute_varints(values, 10)
         size = there.sum(axis=1, dtype=np.uint8)
+
     kept = there.view(bool).ravel()
     data = np.compress(kept, encoded.view(np.uint8).ravel())
     firsts = np.cumsum(length - zeros) - (length - zeros)
@@ -168,9 +174,9 @@ def _example_header(size: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    content = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        content.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    content.append(value)
+    return bytes(content)

@@ -46,14 +46,16 @@ class Examples:
         }
         sizes = [np.zeros(0, np.int32)]
         examples = iter(examples)
-        while some := list(itertools.islice(examples, _AT_ONCE)):
-            found = self._flatten(some)
-            sizes.append(found.pop(features.INPUT_MASK))
-            for name, values in found.items():
+        while block := list(itertools.islice(examples, _AT_ONCE)):
+            arrays = self._flatten(block)
+            sizes.append(arrays.pop(features.INPUT_MASK))
+            for name, values in arrays.items():
                 blocks[name].append(values)
+
         self._values = {  # each block is freed when it is copied
             name: np.concatenate(blocks.pop(name)) for name in self.schema
         }
+
         sizes = np.concatenate(sizes)
         self._ends = np.cumsum(sizes, dtype=np.int64)
         self._sizes = sizes
@@ -76,12 +78,17 @@ class Examples:
         shape = (len(chosen), length)
         if self.choices > 1:
             shape = (len(chosen), self.choices, length)
+
+        # Each choice of an example is a sequence of its own.
         first = np.asarray(chosen)[:, np.newaxis] * self.choices
         parts = (first + np.arange(self.choices)).ravel()
         sizes = self._sizes[parts]
         starts = self._ends[parts] - sizes
+
+        # Where a sequence has tokens, and which of all tokens these are.
         mask = np.arange(length) < sizes[:, np.newaxis]
         indices = (starts[:, np.newaxis] + np.arange(length))[mask]
+
         arrays = {}
         for name, feature in self.schema.items():
             values = self._values[name]
@@ -92,18 +99,20 @@ class Examples:
             else:
                 rows = values.reshape(-1, feature.size)[chosen]
                 arrays[name] = rows[:, 0] if feature.size == 1 else rows
+
             if name == features.INPUT_IDS:
                 mask_values = mask.astype(np.int32).reshape(shape)
                 arrays[features.INPUT_MASK] = mask_values
         return arrays
 
-    def _flatten(self, some: list[dict]) -> dict[str, np.ndarray]:
+    def _flatten(self, block: list[dict]) -> dict[str, np.ndarray]:
         """Joins the values of examples; the input mask holds the sizes."""
         arrays = {}
         for name, feature in self.schema.items():
-            rows = [example[name] for example in some]
+            rows = [example[name] for example in block]
             if feature.sequence and self.choices > 1:
                 rows = list(itertools.chain.from_iterable(rows))
+
             sizes = np.array([len(row) for row in rows], np.int32)
             if name == features.INPUT_IDS:
                 arrays[features.INPUT_MASK] = sizes
@@ -111,6 +120,7 @@ class Examples:
             if feature.sequence:
                 expected = arrays[features.INPUT_MASK]
             assert (sizes == expected).all(), name
+
             rows = [np.asarray(row, _kind(feature)) for row in rows]
             arrays[name] = np.concatenate(rows)
         return arrays

@@ -29,13 +29,17 @@ def join(records: list[bytes], before: bytes = b"") -> bytes:
     """
     if not records:
         return before
+
+    # Records have few distinct lengths: each is hashed once.
     count = len(records)
     sizes = np.fromiter(map(len, records), np.uint64, count)
     lengths, kinds = np.unique(sizes, return_inverse=True)
+
     between = np.zeros(count + 1, _BETWEEN)
     between["length"][:-1] = sizes
     between["checksum"][:-1] = _checksums([x.tobytes() for x in lengths])[kinds]
     between["footer"][1:] = _checksums(records)
+
     raw, size = between.tobytes(), _BETWEEN.itemsize
     chunks = [b""] * (2 * count + 1)
     chunks[0] = before + raw[_FOOTER:size]
@@ -46,5 +50,5 @@ def join(records: list[bytes], before: bytes = b"") -> bytes:
 
 
 def _checksums(contents: list[bytes]) -> np.ndarray:
-    found = map(google_crc32c.value, contents)
-    return checksums.mask(np.fromiter(found, np.uint32, len(contents)))
+    values = map(google_crc32c.value, contents)
+    return checksums.mask(np.fromiter(values, np.uint32, len(contents)))

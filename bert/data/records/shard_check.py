@@ -47,6 +47,7 @@ def check_shard(path: str, entry: ShardEntry | None) -> str | None:
     same_size = entry is not None and storage.size(path) == entry.bytes
     if same_size and storage.hash_file(path) == entry.sha256:
         return None
+
     count, damage = scan(path)
     if damage:
         return damage
@@ -97,6 +98,7 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
     """
     if left < _HEADER:
         return 0, f"only {left} bytes, too few for a record"
+
     header = file.read(_HEADER)
     length, checksum = struct.unpack("<QI", header)
     if checksums.masked_crc32c(header[:8]) != checksum:
@@ -106,8 +108,10 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
             return 0, "this is text, not TFRecords"
         other = ", or not a TFRecord file" if is_first else ""
         return 0, f"checksum of the length differs{other}"
+
     if left < length + _FRAME:
         return 0, "the file ends inside the record"
+
     crc, data = 0, b""
     for start in range(0, length, _BLOCK):
         crc = google_crc32c.extend(crc, data)

@@ -43,9 +43,11 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     order = permutation(f"{key}/order", count)
     sizes = np.full(num_shards, count // num_shards)
     sizes[permutation(f"{key}/rest", num_shards)[: count % num_shards]] += 1
+
     portions = []
     for numbers in np.split(order, np.cumsum(sizes)[:-1]):
         chosen = [records[i] for i in numbers.tolist()]
+
         lengths = np.fromiter(map(len, chosen), "<u4", len(chosen))
         head = len(chosen).to_bytes(_COUNT, "little")
         head += (lengths + np.uint32(framing.OVERHEAD)).tobytes()
@@ -141,6 +143,7 @@ def write_shard(portions: list[Portion], key: str, file) -> ShardEntry:
     Returns:
         what the manifest says of the shard.
     """
+    # While a chunk is written, it is hashed and the next one is made.
     digest, size = hashlib.sha256(), 0
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         for chunk in _ahead(_shuffled(portions, key), threads):
@@ -148,6 +151,7 @@ def write_shard(portions: list[Portion], key: str, file) -> ShardEntry:
             file.write(chunk)
             hashed.result()
             size += len(chunk)
+
     records = sum(len(portion.lengths) for portion in portions)
     return ShardEntry(records, size, digest.hexdigest())
 
@@ -178,19 +182,23 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
         chosen = (bits % np.uint64(buckets)).astype(np.int64)
         counts = np.bincount(chosen, minlength=buckets)
         ends[1:, number] = np.cumsum(counts)
+
     frames = memoryview(b"")
     for bucket in range(buckets):
         runs = list(
             zip(portions, ends[bucket].tolist(), ends[bucket + 1].tolist())
         )
+
         lengths = np.concatenate([x.lengths[a:b] for x, a, b in runs])
         stops = np.cumsum(lengths, dtype=np.int64)
         size = int(lengths.sum(dtype=np.int64))
         if size > len(frames):  # reused, as the system clears new memory first
             frames = memoryview(bytearray(size + size // 8))
+
         done = 0
         for portion, first, last in runs:
             done += portion.read_into(frames[done:], first, last)
+
         order = permutation(f"{key}/{bucket}", len(lengths))
         starts, stops = (stops - lengths)[order].tolist(), stops[order].tolist()
         for i in range(0, len(order), _AT_ONCE):

@@ -62,6 +62,9 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
                 for name in _names(paths):
                     lock = storage.scratch(folder, f".{name}.lock")
                     held.enter_context(locks.hold(lock, f"{folder}/{name}"))
+
+                # Nobody else writes these outputs: other folders are of runs
+                # that were killed.
                 beside, name = os.path.split(scratch)
                 runs = storage.find(beside, f"{name.rpartition('-')[0]}-*")
                 for other in set(runs) - {scratch}:
@@ -69,6 +72,7 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
                 storage.make_folder(scratch)
             except OSError as error:
                 raise storage.write_error(folder, error) or error from None
+
             try:
                 yield folder
             except (KeyboardInterrupt, KilledProcess, StorageError):
