@@ -259,7 +259,7 @@ def create(
                 for name in passes
             }
 
-        # The manifest last: without it the shards are records of nobody.
+        # The manifest comes last: what it lists is whole.
         for number, path in enumerate(job.outputs):
             storage.replace(job.shard_path(number), path)
         if not storage.is_remote(folder):

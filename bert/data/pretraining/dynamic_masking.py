@@ -56,6 +56,8 @@ def remask_batches(
             [number, *(batch[name] for name in (*_REPLACED, numbers))],
             [batch[name].dtype for name in _REPLACED],
         )
+
+        # NumPy's results have no static shape, which a compiled step needs.
         return {
             **batch,
             **{
@@ -92,6 +94,8 @@ def remask_records(
     """
     ids, positions, labels, weights, numbers = arrays
     rows, columns = weights.nonzero()
+
+    # The record before masking; then as when records are made.
     ids = ids.copy()
     ids[rows, positions[rows, columns]] = labels[rows, columns]
     draw = functools.partial(
