@@ -4,8 +4,7 @@ import os
 
 import tensorflow as tf
 
-from bert.common import storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, name_of
 from bert.data import features
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records
@@ -53,7 +52,7 @@ def pretraining_dataset(
     if records.is_packed:
         raise UserError(
             "has packed rows",
-            path=storage.name_of(records.files),
+            path=name_of(records.files),
             expected="one instance per row",
             fix="make the records without --pack_sequences",
         )

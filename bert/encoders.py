@@ -6,7 +6,7 @@ import pathlib
 
 import keras
 
-from bert.common import outputs, storage
+from bert.common import atomic, outputs
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
@@ -130,7 +130,7 @@ def save(
     folder = os.fspath(folder) or "."
     outputs.check_new_folder(folder, "pass another folder")
     bert = weights_of(model, tokenizer, folder)
-    with storage.whole_folder(folder) as scratch:
+    with atomic.whole_folder(folder) as scratch:
         conversion.write(bert, to, scratch)
 
 

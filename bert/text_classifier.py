@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from bert import encoders, heads, text_labels
-from bert.common import flags, outputs, storage
+from bert.common import atomic, flags, outputs
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.text.columns import finite
@@ -291,7 +291,7 @@ class TextClassifier(keras.Model):
         given = self.tokenizer
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "vocab.txt")
-            storage.write_whole(path, given.content)
+            atomic.write_whole(path, given.content)
             source = encoders.weights_of(
                 self.network, Tokenizer.of(path, given.casing), filepath
             )

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import export_hub
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.errors import UserError
 from bert.data.records.shards import check_alike
 from bert.data.text import tokenizer_files, vocabulary
@@ -128,7 +128,7 @@ def test_the_labels_of_the_best_checkpoint_are_those_of_the_run():
     """Also on a store, where `..` is a name like others."""
     task = {"kind": "classes", "labels": ["a", "b"]}
     storage.make_folder("ram://run/best")
-    storage.write_whole("ram://run/task.json", json.dumps(task))
+    atomic.write_whole("ram://run/task.json", json.dumps(task))
     assert checkpoint_files.task_of("ram://run/best") == task
     assert checkpoint_files.task_of("ram://run/best/") == task
     assert checkpoint_files.task_of("ram://run/best/model.ckpt-3") == task

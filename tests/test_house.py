@@ -51,9 +51,9 @@ ROOMS = {  # of tasks
 }
 PACKAGES = {name for name in MAY_IMPORT if name and "." not in name}
 OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
-# What opens, lists, writes and removes files: `common.storage` alone does, but
-# for the files of ours named below, which no flag names: in a whole file, or in
-# one function of it.
+# What opens, lists, writes and removes files: `common.storage` and
+# `common.atomic` alone do, but for the files of ours named below, which no flag
+# names: in a whole file, or in one function of it.
 FILE_CALLS = {
     "open",
     *map("os.path.{}".format, ("exists", "lexists", "isfile", "isdir")),
@@ -68,6 +68,7 @@ FILE_CALLS = {
 FILES_OF_NO_FLAG = {
     "bert/common/packages.py": "the folders of the project",
     "bert/common/storage.py": "",
+    "bert/common/atomic.py": "",
     "bert/common/locks.py": "locks, which are local",
     "bert/data/records/writer.py:claim": "a new folder, which is local",
     "bert/modeling/precision.py": "/proc/cpuinfo",

@@ -10,7 +10,7 @@ import numpy as np
 from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.checks.record_statistics import Counter
 from bert.common import storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, name_of
 from bert.common.progress import say
 from bert.data.corpus import documents
 from bert.data.pretraining import partitions
@@ -87,9 +87,7 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
         return
     if whole == files:
         count = "file is" if len(files) == 1 else f"{len(files)} files are"
-        result.findings.append(
-            fine(f"the {count} whole", path=storage.name_of(files))
-        )
+        result.findings.append(fine(f"the {count} whole", path=name_of(files)))
 
     records = Records.open(",".join(whole))
     result.max_seq_length = records.max_seq_length
@@ -108,7 +106,7 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
             result.findings.append(wrong(str(error)))
     if counter.counts["records"]:
         result.targets = counter.targets
-        result.findings += _judge(result, counter, storage.name_of(files))
+        result.findings += _judge(result, counter, name_of(files))
 
 
 def _add(counter: Counter, path: str, on_read, batch, first, position) -> None:

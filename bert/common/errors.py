@@ -67,6 +67,12 @@ def raised_by(check: Callable, *arguments: Any) -> Iterator[UserError]:
         yield error
 
 
+def name_of(files: list[str]) -> str:
+    """Formats files for a message: the first, and the number of others."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{files[0]}{more}"
+
+
 class StorageError(Exception):
     """Shared storage that does not answer; the same command may succeed later.
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.errors import UserError
 
 
@@ -37,7 +37,7 @@ def check_new_folder(folder: str, fix: str) -> None:
     Raises:
         UserError: it is not empty, or is a file.
     """
-    names = set(storage.list_folder(folder)) - {storage.UNFINISHED}
+    names = set(storage.list_folder(folder)) - {atomic.UNFINISHED}
     if names or storage.exists(folder) and not storage.is_folder(folder):
         raise UserError(
             "already exists",

@@ -6,24 +6,20 @@ An object store has no folders and no rename: a file appears whole when it is
 closed, and of several the one that is written last makes the others count.
 """
 
-import contextlib
 import errno
 import fnmatch
 import functools
 import glob as local_glob
 import hashlib
 import io
-import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 
 from bert.common.errors import StorageError, UserError
 
 _CHUNK = 1 << 20
-UNFINISHED = ".partial"  # folder of files that are not complete
 
 
 def is_remote(path: str) -> bool:
@@ -129,16 +125,6 @@ def version(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def describe_free_space(path: str) -> str:
-    """Returns the free space at a path, as `, 12.3 MB free`, if known."""
-    if is_remote(path):
-        return ""
-    folder = os.path.abspath(path)
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    return f", {shutil.disk_usage(folder).free / 1e6:.1f} MB free"
-
-
 def glob(pattern: str) -> list[str]:
     """Returns the sorted paths that match a pattern."""
     local = functools.partial(local_glob.glob, recursive=True)
@@ -184,12 +170,6 @@ def files_below(folder: str) -> list[str]:
         for where, _, names in walk(folder)
         for name in names
     )
-
-
-def name_of(files: list[str]) -> str:
-    """Formats files for a message: the first, and the number of others."""
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return f"{files[0]}{more}"
 
 
 def make_folder(path: str) -> None:
@@ -238,24 +218,6 @@ def remove_folder(path: str) -> None:
 def absolute(path: str) -> str:
     """Returns the absolute path of a local path."""
     return path if is_remote(path) else os.path.abspath(path)
-
-
-def scratch(folder: str, name: str) -> str:
-    """Returns a local path for what belongs in a folder when it is complete.
-
-    It is in the folder itself, so that a file is renamed on its own disk; if
-    that is on shared storage, in the folder of temporary files.
-
-    Args:
-        folder: the folder.
-        name: of the unfinished file or folder.
-    """
-    if not is_remote(folder):
-        return os.path.join(folder, name)
-    digest = hashlib.sha256(folder.rstrip("/").encode()).hexdigest()[:8]
-    return os.path.join(
-        tempfile.gettempdir(), f"bert-{os.getuid()}-{digest}-{name}"
-    )
 
 
 def _either(path: str, local: Callable, name: str):
@@ -313,154 +275,3 @@ def hash_file(path: str) -> str:
     """Returns the sha256 of a file as hexadecimal digits."""
     with open_file(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def sync(path: str) -> None:
-    """Flushes a local file, or the names in a local folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
-    """Context with a temporary file, which gets its name at the end.
-
-    It is synced and renamed, or copied to shared storage; after an error it is
-    removed.
-
-    Args:
-        path: the file; an existing one is replaced.
-        suffix: end of the temporary name; if several processes write the file
-            at once, each needs its own.
-
-    Yields:
-        local path of the temporary file, to be written in the context.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    folder, name = os.path.split(path)
-    temporary = scratch(folder, f"{name}.{suffix}")
-    try:
-        yield temporary
-        sync(temporary)
-        replace(temporary, path)
-    except Exception as error:
-        raise write_error(path, error, temporary) or error from None
-    finally:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
-
-
-@contextlib.contextmanager
-def whole_folder(folder: str, last: str = "") -> Iterator[str]:
-    """Context with a temporary folder, whose files move to a folder at its end.
-
-    A new local folder appears with all its files at once; otherwise they
-    appear one after another, `last` after all others. After an error nothing
-    is left.
-
-    Args:
-        folder: the folder; its files of the same names are replaced.
-        last: name of the file that makes the others count.
-
-    Yields:
-        path of an empty local folder.
-
-    Raises:
-        UserError: the folder cannot be written.
-    """
-    folder = folder.rstrip("/")
-    is_new = not exists(folder)
-    if is_new and not is_remote(folder):
-        temporary = f"{folder}.partial"
-    else:
-        temporary = scratch(folder, UNFINISHED)
-    try:
-        remove_folder(temporary)  # of a killed process
-        make_folder(temporary)
-        yield temporary
-        files = files_below(temporary)
-        files.sort(key=lambda path: os.path.basename(path) == last)
-        for path in files:
-            sync(path)
-        if is_new and not is_remote(folder):
-            os.replace(temporary, folder)
-            return
-        for path in files:
-            target = os.path.join(folder, os.path.relpath(path, temporary))
-            make_folder(os.path.dirname(target))
-            replace(path, target)
-        if not is_remote(folder):
-            sync(folder)
-    except Exception as error:
-        raise write_error(folder, error, temporary) or error from None
-    finally:
-        remove_folder(temporary)
-
-
-def write_error(
-    path: str, error: Exception, temporary: str = ""
-) -> UserError | StorageError | None:
-    """Converts an error of a write; returns None for errors of another kind.
-
-    Args:
-        path: the file or folder, for the message.
-        error: of the system or of TensorFlow.
-        temporary: name under which the file is written.
-    """
-    names = tuple(filter(None, (path, temporary)))
-    if isinstance(error, OSError):
-        if error.filename and not str(error.filename).startswith(names):
-            return None
-        cause = error.strerror or str(error)
-    elif as_storage_error(error):
-        return as_storage_error(error)
-    else:
-        cause = getattr(error, "message", "")  # of TensorFlow
-        if not any(name in cause for name in names):
-            return None
-    return UserError(
-        f"cannot be written: {cause}{describe_free_space(path)}",
-        path=path,
-        fix="check the path, its permissions and the free space",
-    )
-
-
-def write_whole(
-    path: str, content: str | bytes, suffix: str = "partial"
-) -> None:
-    """Writes a file atomically.
-
-    Args:
-        path: the file; an existing one is replaced.
-        content: bytes, or text to write as UTF-8.
-        suffix: as for `whole_file`.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    if isinstance(content, str):
-        content = content.encode()
-    with whole_file(path, suffix) as temporary, open(temporary, "wb") as file:
-        file.write(content)
-
-
-def to_json(value, **options) -> str:
-    """Encodes a value as strict JSON: RFC 8259 has no NaN.
-
-    Args:
-        value: value to encode; numbers that are not finite become null.
-        **options: arguments of `json.dumps`.
-
-    Returns:
-        the text.
-    """
-    try:
-        return json.dumps(value, allow_nan=False, **options)
-    except ValueError:
-        finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
-        return json.dumps(finite, **options)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.common import storage
-from bert.common.storage import to_json
+from bert.common import atomic, storage
+from bert.common.formats.json_files import to_json
 
 
 class Vectors(NamedTuple):
@@ -77,7 +77,7 @@ def json_lines(
         file.write(to_json(line) + "\n")
 
     with (
-        storage.whole_file(path) as temporary,
+        atomic.whole_file(path) as temporary,
         storage.open_text(temporary, "w", newline="\n") as file,
     ):
         yield write
@@ -106,7 +106,7 @@ def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
         count, shape = count + len(values), values.shape[1:]
         ids.append(np.array(vectors.ids, np.int32))
 
-    with storage.whole_file(path) as temporary:
+    with atomic.whole_file(path) as temporary:
         folder = os.path.dirname(temporary) or "."
         with tempfile.TemporaryFile(dir=folder) as raw:
             yield write

@@ -16,8 +16,8 @@ from collections.abc import Callable
 import flask
 from werkzeug import serving
 
-from bert.common import storage
 from bert.common.errors import UserError
+from bert.common.formats import json_files
 from bert.reports import figures
 from bert.reports.run_files import is_number
 
@@ -124,7 +124,7 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
 def _shown(value) -> str:
     if is_number(value) and isinstance(value, float):
         return figures.shown(value)
-    return storage.to_json(value) if isinstance(value, list) else str(value)
+    return json_files.to_json(value) if isinstance(value, list) else str(value)
 
 
 def listen(port: int) -> socket.socket:

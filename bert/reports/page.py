@@ -12,7 +12,7 @@ import pathlib
 import jinja2
 import markupsafe
 
-from bert.common.storage import write_whole
+from bert.common.atomic import write_whole
 from bert.reports import contents, figures
 from bert.reports.run_files import RunFiles, is_number
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.serving import known_exports
@@ -33,7 +33,7 @@ def write(folder: str, save: Callable[[str], None]) -> str:
     """
     folder = folder.rstrip("/")
     say(f"exporting to {folder} ...")
-    with storage.whole_folder(folder, _GRAPH) as partial:
+    with atomic.whole_folder(folder, _GRAPH) as partial:
         save(partial)
         known_exports.remember(partial, folder)
     return folder
@@ -49,8 +49,8 @@ def write_extra(folder: str, name: str, values: dict) -> None:
     """
     path = os.path.join(folder, name)
     storage.make_folder(os.path.dirname(path))
-    text = storage.to_json(values, indent=1, ensure_ascii=False)
-    storage.write_whole(path, text + "\n")
+    text = json_files.to_json(values, indent=1, ensure_ascii=False)
+    atomic.write_whole(path, text + "\n")
 
 
 def read_extra(folder: str, name: str, kind: Any) -> dict:

@@ -7,7 +7,7 @@ import tempfile
 import keras
 import numpy as np
 
-from bert.common import storage
+from bert.common import atomic
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import features
@@ -55,7 +55,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         asset = copy.copy(tokenizer)
         asset.path = os.path.join(scratch, "vocab.txt")  # the asset's name
-        storage.write_whole(asset.path, tokenizer.content)
+        atomic.write_whole(asset.path, tokenizer.content)
         length = settings.static_seq_length or None
         module = hub.build_encoder(model, config, asset, with_mlm, length)
         inputs = conversion.seeded_inputs(config, length)

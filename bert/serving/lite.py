@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.common import storage, tensorflow_log
+from bert.common import atomic, storage, tensorflow_log
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.text.tokenizer import Tokenizer
@@ -39,7 +39,7 @@ def write(model: keras.Model, folder: str, precision: str) -> Callable:
         options = _OPTIONS[precision]
         model.export(local, format="litert", verbose=False, **options)
         with storage.open_file(local, "rb") as file:
-            storage.write_whole(path, file.read())
+            atomic.write_whole(path, file.read())
     return open_network(path)
 
 

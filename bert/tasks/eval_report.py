@@ -14,7 +14,8 @@ import os
 
 import numpy as np
 
-from bert.common import storage
+from bert.common import atomic
+from bert.common.formats import json_files
 from bert.common.progress import say
 
 REPORT = "eval_report.json"
@@ -93,6 +94,6 @@ def write(
         say(f"warning: {worse}")
         whole["warning"] = worse
     path = os.path.join(folder, REPORT)
-    text = storage.to_json(whole, indent=1, ensure_ascii=False)
-    storage.write_whole(path, text + "\n")
+    text = json_files.to_json(whole, indent=1, ensure_ascii=False)
+    atomic.write_whole(path, text + "\n")
     return path

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Self
 
 from bert.common import locks, storage
+from bert.common.atomic import write_whole
 from bert.common.errors import UserError
-from bert.common.storage import write_whole
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files

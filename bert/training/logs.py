@@ -8,7 +8,8 @@ import time
 
 import tensorflow as tf
 
-from bert.common import storage
+from bert.common import atomic, storage
+from bert.common.formats import json_files
 from bert.common.progress import draw, duration, quantity, say
 
 METRICS = "metrics.jsonl"
@@ -49,7 +50,7 @@ class TrainingLog:
         # Lines for the report and for scripts, then TensorBoard's curves.
         line = {"step": step, "kind": kind, **values}
         with storage.open_text(self._path, "a") as file:
-            file.write(storage.to_json(line) + "\n")
+            file.write(json_files.to_json(line) + "\n")
 
         if kind not in self._writers:
             self._writers[kind] = tf.summary.create_file_writer(
@@ -68,7 +69,7 @@ class TrainingLog:
             lines = [line for line in file if line.endswith("\n")]
 
         kept = [line for line in lines if json.loads(line)["step"] <= step]
-        storage.write_whole(self._path, "".join(kept))
+        atomic.write_whole(self._path, "".join(kept))
 
 
 def _drop_events_after(folder: str, step: int) -> None:
@@ -89,7 +90,7 @@ def _drop_events_after(folder: str, step: int) -> None:
             continue
 
         with (
-            storage.whole_file(path) as temporary,
+            atomic.whole_file(path) as temporary,
             tf.io.TFRecordWriter(temporary) as writer,
         ):
             for record in kept:

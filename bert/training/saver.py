@@ -20,12 +20,12 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
-from bert.common import storage, tensor_files
+from bert.common import atomic, storage, tensor_files
+from bert.common.atomic import write_whole
 from bert.common.errors import StorageError, UserError
 from bert.common.formats import json_files
 from bert.common.formats.json_files import Name
 from bert.common.progress import say
-from bert.common.storage import write_whole
 
 PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
@@ -192,7 +192,7 @@ class Saver:
         self._is_there = True
 
         description = {"step": step, "settings": settings, "state": state or {}}
-        with storage.whole_folder(self.folder, f"{name}.json") as folder:
+        with atomic.whole_folder(self.folder, f"{name}.json") as folder:
             tensor_files.write(
                 os.path.join(folder, name),
                 {**values, GLOBAL_STEP: np.int64(step)},
@@ -239,7 +239,7 @@ class Saver:
         if not self._writes or not storage.is_folder(self.folder):
             return
 
-        scratch = storage.scratch(self.folder, storage.UNFINISHED)
+        scratch = atomic.scratch(self.folder, atomic.UNFINISHED)
         storage.remove_folder(scratch)
 
         complete = self.steps()

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bert.checks import run
-from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.formats.curves import read_curves
@@ -80,10 +79,10 @@ def test_a_good_file_is_read(tmp_path, pack):
 
 def test_numbers_that_are_not_finite_are_null():
     value = {"a": [1.5, math.nan, (math.inf, "NaN")], "b": {"c": -math.inf}}
-    assert storage.to_json(value, indent=1) == json.dumps(
+    assert json_files.to_json(value, indent=1) == json.dumps(
         {"a": [1.5, None, [None, "NaN"]], "b": {"c": None}}, indent=1
     )
-    assert storage.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
+    assert json_files.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
 
 
 def test_curves_have_null_and_the_doctor_finds_it(tmp_path):

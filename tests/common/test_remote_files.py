@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert.common import atomic, outputs, remote_files, storage, tensor_files
 from bert.common import main as main_lib
-from bert.common import outputs, remote_files, storage, tensor_files
 from bert.common.errors import StorageError, UserError
 from bert.training import saver
 
@@ -21,7 +21,7 @@ def folder(request):
 
 def test_files_are_written_read_and_listed(folder):
     storage.make_folder(f"{folder}/a/b")
-    storage.write_whole(f"{folder}/a/x.txt", "é\n")
+    atomic.write_whole(f"{folder}/a/x.txt", "é\n")
     with storage.open_text(f"{folder}/a/x.txt", "a") as file:
         file.write("more\n")
     with storage.open_text(f"{folder}/a/x.txt") as file:
@@ -102,7 +102,7 @@ def test_a_folder_is_copied(folder):
     for name in "az":
         storage.make_folder(f"{folder}/from/{name}")
     for name in ("a/1", "saved_model.pb", "z/2"):
-        storage.write_whole(f"{folder}/from/{name}", name)
+        atomic.write_whole(f"{folder}/from/{name}", name)
     outputs.copy_folder(f"{folder}/from", f"{folder}/to")
     assert len(storage.files_below(f"{folder}/to")) == 3
 
@@ -112,9 +112,9 @@ def test_a_folder_appears_with_its_last_file_last(folder, monkeypatch):
     monkeypatch.setattr(
         storage, "replace", lambda a, b: (order.append(b), replace(a, b))
     )
-    with storage.whole_folder(f"{folder}/to", "m") as temporary:
+    with atomic.whole_folder(f"{folder}/to", "m") as temporary:
         for name in ("m", "a", "z"):
-            storage.write_whole(f"{temporary}/{name}", name)
+            atomic.write_whole(f"{temporary}/{name}", name)
         order.clear()
     assert order == [f"{folder}/to/{name}" for name in "azm"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import create_pretraining_data
-from bert.common import storage
+from bert.common import atomic
 from bert.data import vector_files
 from bert.data.corpus import corpus_writer
 from bert.modeling.formats import conversion
@@ -50,14 +50,14 @@ def sync_of(path):
 
 def test_a_file_is_synced_complete_before_it_is_renamed(tmp_path, events):
     path = tmp_path / "a.txt"
-    storage.write_whole(str(path), "é" * 101)
+    atomic.write_whole(str(path), "é" * 101)
     assert path.stat().st_size == 202
     assert events == [sync_of(path), ("name", str(path))]
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_the_names_of_a_folder_are_synced(tmp_path, events):
-    storage.sync(str(tmp_path))
+    atomic.sync(str(tmp_path))
     assert events == [sync_of(tmp_path)]
 
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from bert.common import outputs, storage
+from bert.common import atomic, outputs, storage
 from bert.serving import export_folder, known_exports
 
 
@@ -85,7 +85,7 @@ def test_a_folder_that_is_there_is_filled(tmp_path, monkeypatch, kind):
     (tmp_path / "link").symlink_to("real")
     monkeypatch.chdir(tmp_path / "real")
     folder = str(tmp_path / "link") if kind == "link" else "."
-    (tmp_path / "real" / storage.UNFINISHED).mkdir()  # of a killed export
+    (tmp_path / "real" / atomic.UNFINISHED).mkdir()  # of a killed export
 
     def save(path):
         os.makedirs(f"{path}/variables")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import storage, tensor_files
+from bert.common import atomic, storage, tensor_files
 from bert.common.errors import UserError
 from bert.training.saver import Saver
 from tests.helpers import tiny
@@ -232,7 +232,7 @@ def test_a_run_never_starts_over_silently(saver):
 def test_files_of_a_killed_save_are_swept(saver):
     for step in (5, 10):
         saver.save(step, VALUES, {})
-    scratch = os.path.join(saver.folder, storage.UNFINISHED)
+    scratch = os.path.join(saver.folder, atomic.UNFINISHED)
     os.mkdir(scratch)  # killed between the names of the files of checkpoint 10
     name = f"model.ckpt-10{PARTS[-1]}"
     os.rename(f"{saver.folder}/{name}", f"{scratch}/{name}")

@@ -133,3 +133,20 @@ def reported(
         raise UserError(
             f"{error}", path=path, line=line, expected=expected, fix=fix
         ) from None
+
+
+def to_json(value, **options) -> str:
+    """Encodes a value as strict JSON: RFC 8259 has no NaN.
+
+    Args:
+        value: value to encode; numbers that are not finite become null.
+        **options: arguments of `json.dumps`.
+
+    Returns:
+        the text.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, **options)
+    except ValueError:
+        finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
+        return json.dumps(finite, **options)

@@ -22,7 +22,7 @@ import zlib
 
 import filelock
 
-from bert.common import extras, storage
+from bert.common import atomic, extras, storage
 from bert.common.errors import StorageError, UserError
 from bert.common.progress import on_terminal, say
 
@@ -173,7 +173,7 @@ def _unpack(url: str, cache: str) -> None:
     import keras
 
     say(f"downloading {url} ...")
-    with storage.whole_folder(cache) as scratch, warnings.catch_warnings():
+    with atomic.whole_folder(cache) as scratch, warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # unsafe paths, no archive
         try:
             content = keras.utils.get_file(

@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from bert.common import locks, storage
+from bert.common import atomic, locks, storage
 from bert.common.errors import UserError
 from bert.data.corpus import raw_text
 
@@ -95,7 +95,7 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
             lock = os.path.join(folder, f".{name}.lock")
             outputs.enter_context(locks.hold(lock, path))
 
-        temporary = outputs.enter_context(storage.whole_file(path))
+        temporary = outputs.enter_context(atomic.whole_file(path))
         file = outputs.enter_context(storage.open_file(temporary, "wb"))
         output = outputs.enter_context(_opened(file, path))
         yield lambda text: output.write(text.encode())

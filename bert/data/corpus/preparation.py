@@ -6,7 +6,7 @@ import os
 import zlib
 
 from bert.common import outputs, storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, name_of
 from bert.common.flags import flag
 from bert.common.progress import say
 from bert.data.corpus import corpus_writer, documents, raw_text
@@ -119,7 +119,7 @@ def list_inputs(settings: Settings) -> list[str]:
     if tables:
         say(
             "warning: tables are read as text, with all columns: "
-            f"{storage.name_of(tables)}; write the texts to a .txt or .jsonl "
+            f"{name_of(tables)}; write the texts to a .txt or .jsonl "
             "file"
         )
 
@@ -127,7 +127,7 @@ def list_inputs(settings: Settings) -> list[str]:
     if markup:
         say(
             "warning: JSON or markup is read as plain text: "
-            f"{storage.name_of(markup)}; WikiExtractor makes JSON lines with "
+            f"{name_of(markup)}; WikiExtractor makes JSON lines with "
             "--json, which need names such as wiki.jsonl"
         )
     return files
@@ -138,7 +138,7 @@ def _texts_below(folder: str) -> list[str]:
     files = files_below(folder)
     binary = [path for path in files if raw_text.is_binary(path)]
     if binary:
-        say(f"note: skipped binary files: {storage.name_of(binary)}")
+        say(f"note: skipped binary files: {name_of(binary)}")
 
     texts = [path for path in files if path not in set(binary)]
     if not texts:
@@ -172,7 +172,7 @@ def files_below(folder: str) -> list[str]:
     if not storage.is_remote(folder):
         files = filter(storage.is_file, files)  # no pipe, no broken link
     if links:
-        say(f"note: skipped links to folders: {storage.name_of(links)}")
+        say(f"note: skipped links to folders: {name_of(links)}")
     files = sorted(files)
     if not files:
         raise UserError("no file in this folder", path=folder)

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from bert.common import atomic, storage
 from bert.common import outputs as outputs_lib
-from bert.common import storage
 from bert.common.errors import UserError, printable
 from bert.common.flags import flag, group
 from bert.data.corpus import documents as corpus_lib
@@ -263,7 +263,7 @@ def create(
         for number, path in enumerate(job.outputs):
             storage.replace(job.shard_path(number), path)
         if not storage.is_remote(folder):
-            storage.sync(folder)
+            atomic.sync(folder)
         names = map(os.path.basename, job.outputs)
         entries = dict(zip(names, result.entries, strict=True))
         writer.write_manifest(folder, entries, job.tokenizer, run)

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.errors import UserError
 from bert.data.corpus import documents as corpus_lib
 from bert.data.corpus import groups
@@ -377,7 +377,7 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
 def _whole_file(path: str) -> Iterator[BinaryIO]:
     # A process of a killed run may still be at work.
     with (
-        storage.whole_file(path, f"{os.getpid()}.partial") as partial,
+        atomic.whole_file(path, f"{os.getpid()}.partial") as partial,
         storage.open_file(partial, "wb") as file,
     ):
         yield file

@@ -5,7 +5,7 @@ import functools
 import json
 from collections.abc import Callable
 
-from bert.common import extras, processes, storage
+from bert.common import atomic, extras, processes, storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data.corpus import documents as corpus_lib
@@ -63,7 +63,7 @@ def deal(job: Job) -> list[Partition]:
             corpora[name] = corpus_lib.scan(files, job.max_document_mb)
 
         plan = job.plan(corpora)
-        with storage.whole_folder(job.texts) as folder:
+        with atomic.whole_folder(job.texts) as folder:
             for name, corpus in corpora.items():
                 corpus_lib.write_partitions(
                     corpus,

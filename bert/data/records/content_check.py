@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.common import storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, name_of
 from bert.common.progress import Progress, say
 from bert.data import features
 from bert.data.records import pipelines, reader, shard_check
@@ -51,7 +51,7 @@ def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
     files = records.files
     if total > _HASHED_BYTES:
         say(
-            f"{storage.name_of(files)}: {total / 1e9:.0f} GB, sizes "
+            f"{name_of(files)}: {total / 1e9:.0f} GB, sizes "
             "compared; doctor.py checks their contents"
         )
     if count == 0:

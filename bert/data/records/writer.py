@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from bert.common import locks, storage
+from bert.common import atomic, locks, storage
+from bert.common.atomic import write_whole
 from bert.common.errors import StorageError
 from bert.common.processes import KilledProcess
 from bert.common.progress import say
-from bert.common.storage import write_whole
 from bert.data.records import manifest
 from bert.data.records.shard_check import ShardEntry
 from bert.data.text.tokenizer import Tokenizer
@@ -32,7 +32,7 @@ def scratch_folder(
     names = json.dumps(_names(paths))
     name = f".partial-{_hash(names)[:8]}-{_hash(identity)[:12]}"
     folder = os.path.dirname(storage.absolute(paths[0]))
-    return f"{folder}/{name}" if is_shared else storage.scratch(folder, name)
+    return f"{folder}/{name}" if is_shared else atomic.scratch(folder, name)
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
             try:
                 storage.make_folder(folder)
                 for name in _names(paths):
-                    lock = storage.scratch(folder, f".{name}.lock")
+                    lock = atomic.scratch(folder, f".{name}.lock")
                     held.enter_context(locks.hold(lock, f"{folder}/{name}"))
 
                 # Nobody else writes these outputs: other folders are of runs
@@ -71,7 +71,7 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
                     storage.remove_folder(other)
                 storage.make_folder(scratch)
             except OSError as error:
-                raise storage.write_error(folder, error) or error from None
+                raise atomic.write_error(folder, error) or error from None
 
             try:
                 yield folder

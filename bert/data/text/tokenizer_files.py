@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import msgspec
 
 from bert.common import storage
+from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.storage import write_whole
 from bert.data.text import vocabulary
 from bert.data.text.casing import Casing
 

@@ -3,9 +3,9 @@
 import os
 
 from bert.common import storage, text_lines
+from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import published
-from bert.common.storage import write_whole
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

@@ -17,7 +17,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 import msgspec
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data.text import tokenizer_files
@@ -168,7 +168,7 @@ def task_of(path: str) -> dict | None:
 def write_task(folder: str, task: dict) -> None:
     """Writes the `task.json` of a folder."""
     described = json.dumps(task, indent=2, ensure_ascii=False)
-    storage.write_whole(os.path.join(folder, TASK), f"{described}\n")
+    atomic.write_whole(os.path.join(folder, TASK), f"{described}\n")
 
 
 def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:

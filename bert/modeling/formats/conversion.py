@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
-from bert.common import storage, tensor_files
+from bert.common import atomic, tensor_files
+from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.common.storage import write_whole
 from bert.data import features
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.tokenizer import Tokenizer
@@ -198,7 +198,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
         UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
     before = {} if target in portable.FILES else outputs_of(bert)
-    with storage.whole_folder(output) as scratch:
+    with atomic.whole_folder(output) as scratch:
         write(bert, target, scratch)
         if target in portable.FILES:
             model = portable.build(bert.config, bert.values, bert.path)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bert.common import storage
-from bert.common.storage import write_whole
+from bert.common.atomic import write_whole
 from bert.tasks.classification import metrics
 from bert.tasks.classification.examples import (
     CLASSES,

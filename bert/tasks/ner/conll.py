@@ -17,9 +17,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from bert.common import text_lines
+from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.storage import write_whole
 from bert.tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"

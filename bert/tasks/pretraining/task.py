@@ -5,8 +5,7 @@ from typing import Any
 
 import keras
 
-from bert.common import storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, name_of
 from bert.common.progress import say
 from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
@@ -139,7 +138,7 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
         metrics = run.means(counts.watch(batches_to_evaluate(settings, inputs)))
         return metrics, {
             "task": "pretraining",
-            "records": storage.name_of(evaluated(inputs).files),
+            "records": name_of(evaluated(inputs).files),
             "references": counts.references(),
         }
 

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.common import storage
+from bert.common import atomic
+from bert.common.formats import json_files
 from bert.data import features
 from bert.data.text.tokenization import BasicTokenizer
 from bert.tasks.squad import examples as squad
@@ -284,7 +285,7 @@ def describe(nbest: list[Entry]) -> list[dict]:
 
 def write(path: str, values: dict) -> str:
     """Writes a JSON object at once; returns the path."""
-    storage.write_whole(path, storage.to_json(values, indent=4) + "\n")
+    atomic.write_whole(path, json_files.to_json(values, indent=4) + "\n")
     return path
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.modeling.formats import checkpoint_files
@@ -78,8 +78,8 @@ def save(
     path = folder.file(FILE)
     step, start = _source(settings, step)
     tuned = _Tuned(threshold, step, settings.predict_file, start)
-    text = storage.to_json(msgspec.to_builtins(tuned), indent=2)
-    storage.write_whole(path, f"{text}\n")
+    text = json_files.to_json(msgspec.to_builtins(tuned), indent=2)
+    atomic.write_whole(path, f"{text}\n")
     say(f"null threshold tuned to {threshold:.4f}")
     return path
 

@@ -6,8 +6,8 @@ import itertools
 import json
 from collections.abc import Callable
 
+from bert.common.atomic import write_whole
 from bert.common.progress import Progress, say
-from bert.common.storage import write_whole
 from bert.data.records.examples import Examples
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder

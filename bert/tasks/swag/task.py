@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bert.common.atomic import write_whole
 from bert.common.progress import say
-from bert.common.storage import write_whole
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
 from bert.modeling import task_losses, task_models

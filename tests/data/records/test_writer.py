@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.errors import StorageError, UserError
 from bert.common.processes import KilledProcess
 from bert.data.records import writer
@@ -74,10 +74,10 @@ def test_another_run_removes_what_a_killed_one_left_on_a_store():
     shards = [f"{folder}/a.tfrecord"]
     killed, other = (writer.scratch_folder(shards, x, True) for x in "12")
     storage.make_folder(killed)
-    storage.write_whole(f"{killed}/a.tfrecord", "x")
+    atomic.write_whole(f"{killed}/a.tfrecord", "x")
     kept = [f"{folder}/.partial-of-others", f"{folder}/b.tfrecord"]
     for path in kept:
-        storage.write_whole(path, "x")
+        atomic.write_whole(path, "x")
     with writer.claim(shards, other):
         assert storage.list_folder(folder) == sorted(
             os.path.basename(x) for x in (other, *kept)
