@@ -29,18 +29,22 @@ def main(argv: list[str]) -> None:
     bert = conversion.read(model)
     if bert.task and bert.task["kind"] is None:
         bert.task["kind"] = entities.kind_of(bert.task["labels"])
+
     if settings.extend_vocab:
         extend_embeddings.add_words(bert, settings.extend_vocab)
     if settings.extend_positions:
         extend_embeddings.add_positions(bert, settings.extend_positions)
+
     if bert.skipped:
         say(f"skipped variables: {', '.join(bert.skipped)}")
     if not any(name.startswith("bert/pooler/") for name in bert.values):
         say("warning: the input has no pooler; fine-tuning adds a new one")
+
     one = distribution.make_strategy("one_device")
     say(distribution.describe(one, "float32"))
     difference = conversion.convert(bert, settings.target, settings.output)
     say(f"largest difference of the outputs of both models: {difference:.1e}")
+
     count = sum(value.size for value in bert.values.values())
     heads = ", ".join(conversion.parts_of(bert.values, settings.target))
     print(

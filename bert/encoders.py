@@ -82,12 +82,14 @@ def load_encoder(
         )
     model = ModelFolder.open(os.fspath(path), ModelFiles(vocab_file=vocab_file))
     bert = conversion.read(model)
+
     encoder = new_encoder(bert.config)
     missing = checkpoints.assign(
         checkpoints.encoder_variables(encoder), bert.values, bert.path
     )
     if missing:
         say(f"initial weights, not in {bert.path}: {', '.join(missing)}")
+
     heads = {
         name: value
         for name, value in bert.values.items()
@@ -125,10 +127,12 @@ def save(
             has weights that the format has no name for.
     """
     if to not in TARGETS:
-        known = ", ".join(TARGETS)
-        raise UserError(f"to={to!r}", expected=f"one of {known}")
+        formats = ", ".join(TARGETS)
+        raise UserError(f"to={to!r}", expected=f"one of {formats}")
+
     folder = os.fspath(folder) or "."
     outputs.check_new_folder(folder, "pass another folder")
+
     bert = weights_of(model, tokenizer, folder)
     with atomic.whole_folder(folder) as scratch:
         conversion.write(bert, to, scratch)
@@ -163,10 +167,12 @@ def load_pair(
     encoder, tokenizer = (
         model if isinstance(model, tuple | list) else load_encoder(model)
     )
+
     if tokenizer is None:
         raise UserError(
             "no vocabulary", fix="pass load_encoder(path, vocab_file)"
         )
+
     config_of(encoder).check_vocabulary(
         tokenizer.tokens, tokenizer.path, "the encoder"
     )
@@ -189,15 +195,18 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
         named = checkpoints.encoder_variables(model)
     else:
         raise UserError("no encoder in the model", expected='a layer "bert"')
-    known = {id(variable) for variable in named.values()}
+
+    # The updates of LoRA are part of the named kernel.
+    saved = {id(variable) for variable in named.values()}
     for layer in model._flatten_layers():
-        if getattr(layer, "lora_enabled", False) and id(layer.bias) in known:
-            known.update(map(id, layer.weights))  # in the named kernel
-    own = [x.path for x in model.weights if id(x) not in known]
-    own = [x for x in own if not x.endswith("seed_generator_state")]
-    if own:
+        if getattr(layer, "lora_enabled", False) and id(layer.bias) in saved:
+            saved.update(map(id, layer.weights))
+
+    unnamed = [x.path for x in model.weights if id(x) not in saved]
+    unnamed = [x for x in unnamed if not x.endswith("seed_generator_state")]
+    if unnamed:
         raise UserError(
-            f"the checkpoint has no name for {', '.join(own[:3])}",
+            f"the checkpoint has no name for {', '.join(unnamed[:3])}",
             expected="weights of BERT",
             fix="save the encoder, or the model with Keras",
         )

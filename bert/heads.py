@@ -106,8 +106,10 @@ def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
     config = config_of(encoder)
     first = ops.zeros_like(encoder.input[features.INPUT_IDS][:, :1])  # [CLS]
     pooled = encoder(encoder.input, positions=first)["pooled_output"]
+
     head = heads.OutputHead(config, seed, 2, "seq_relationship")
     outputs = {"next_sentence_logits": head(pooled)}
+
     model = keras.Model(encoder.input, outputs, name="next_sentence")
     return _with_heads(model, encoder, may_be_new=False)
 
@@ -137,9 +139,11 @@ def masked_lm(
     model = models.build_pretraining_model(
         config_of(encoder), seed, encoder=encoder
     )
+
     if not next_sentence:
         outputs = {"masked_lm_logits": model.output["masked_lm_logits"]}
         model = keras.Model(model.input, outputs, name=model.name)
+
     return _with_heads(model, encoder, may_be_new=False)
 
 
@@ -160,14 +164,17 @@ def _with_heads(
     checkpoint = getattr(encoder, "checkpoint", None)
     if checkpoint is None:
         return model
+
     named = {
         name: variable
         for name, variable in checkpoints.model_variables(model).items()
         if not name.startswith(checkpoints.ENCODER)
     }
+
     values = checkpoints.without_other_heads(checkpoint.values, named)
     new = checkpoints.assign(named, values, checkpoint.path, required=())
     model.task = None if new else checkpoint.task  # labels, for `bert.save`
+
     if may_be_new:
         new = [name for name in new if name in checkpoint.values]
     if new:

@@ -47,6 +47,7 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
         )
     }
     named |= _norm("bert/embeddings/LayerNorm", embeddings.layer_norm)
+
     blocks = [x for x in encoder.layers if x.name.startswith("layer_")]
     for index, block in enumerate(blocks):
         scope = f"bert/encoder/layer_{index}"
@@ -59,6 +60,7 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
         named |= _dense(f"{scope}/intermediate/dense", block.intermediate)
         named |= _dense(f"{scope}/output/dense", block.output_dense)
         named |= _norm(f"{scope}/output/LayerNorm", block.output_layer_norm)
+
     return named | _dense("bert/pooler/dense", encoder.get_layer("pooler"))
 
 
@@ -69,6 +71,7 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
         model: from one of the builders in `models` and `task_models`.
     """
     named = encoder_variables(model.get_layer("bert"))
+
     # A head of the user's own may have the name of ours.
     layers = {x.name: x for x in model.layers if hasattr(x, "output_bias")}
     if "predictions" in layers:
@@ -77,11 +80,13 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
         named |= _dense(f"{transform}/dense", masked_lm.transform)
         named |= _norm(f"{transform}/LayerNorm", masked_lm.layer_norm)
         named["cls/predictions/output_bias"] = masked_lm.output_bias
+
     for name, scope in OUTPUT_HEADS.items():
         if name in layers:
             named[f"{scope}output_weights"] = layers[name].output_weights
             if layers[name].output_bias is not None:
                 named[f"{scope}output_bias"] = layers[name].output_bias
+
     return named
 
 
@@ -97,6 +102,7 @@ def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     """
     layers = [depth(name) or 0 for name in shapes]
     sizes = {"num_hidden_layers": max(layers)} if any(layers) else {}
+
     for name, axis, size in (
         (WORDS, 0, "vocab_size"),
         (WORDS, 1, "hidden_size"),
@@ -110,6 +116,7 @@ def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     ):
         if axis < len(shapes.get(name, ())):
             sizes[size] = shapes[name][axis]
+
     return sizes
 
 
@@ -125,8 +132,8 @@ def depth(name: str) -> int | None:
     """
     if name.startswith(ENCODER[0]):
         return 0
-    found = re.match(r"bert/encoder/layer_([0-9]{1,9})/", name)
-    return int(found.group(1)) + 1 if found else None
+    layer = re.match(r"bert/encoder/layer_([0-9]{1,9})/", name)
+    return int(layer[1]) + 1 if layer else None
 
 
 def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
@@ -141,6 +148,7 @@ def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
         UserError: it is missing, damaged, or not a checkpoint's prefix.
     """
     path, omit = resolve(prefix), () if with_optimizer else _OF_TRAINING
+
     try:
         return tensor_files.read(path, omit)
     except OSError as error:
@@ -165,18 +173,21 @@ def resolve(prefix: str) -> str:
     """
     if storage.is_folder(prefix):
         indexes = storage.find(prefix, "*.index")
-        found = [x[: -len(".index")] for x in indexes]
+        prefixes = [index.removesuffix(".index") for index in indexes]
+
         # The state may be missing, or name a path of another machine.
         name = os.path.basename(_newest(prefix))
-        if os.path.join(prefix, name) in found:
+        if os.path.join(prefix, name) in prefixes:
             return os.path.join(prefix, name)
-        if len(found) != 1:
+        if len(prefixes) != 1:
             raise UserError(
-                f"{len(found) or 'no'} checkpoints in this folder",
+                f"{len(prefixes) or 'no'} checkpoints in this folder",
                 path=prefix,
                 expected="a prefix, such as folder/bert_model.ckpt",
             )
-        return found[0]
+
+        return prefixes[0]
+
     for ending in (".index", ".meta", ".data-00000-of-00001"):
         if prefix.endswith(ending):
             raise UserError(
@@ -184,6 +195,7 @@ def resolve(prefix: str) -> str:
                 path=prefix,
                 fix=f"pass {prefix.removesuffix(ending)}",
             )
+
     if not storage.exists(f"{prefix}.index"):
         raise UserError(
             "no such checkpoint",
@@ -249,9 +261,11 @@ def assign(
         UserError: a required variable is missing, or shapes differ.
     """
     _check_sizes(variables, values, path)
+
     missing = [name for name in variables if name not in values]
     if not any(name.startswith(_POOLER) for name in values):
         required = tuple(x for x in required if not x.startswith(_POOLER))
+
     lacking = [name for name in missing if name.startswith(required)]
     if lacking:
         fix = (
@@ -265,6 +279,7 @@ def assign(
             path=path,
             fix=fix,
         )
+
     wrong = [
         f"{name} {list(x.shape)} of {x.dtype} (config: {list(v.shape)})"
         for name, v in variables.items()
@@ -277,21 +292,25 @@ def assign(
             path=path,
             fix="pass the bert_config.json that belongs to it",
         )
+
+    # Only now, so that an error changes nothing.
     for name, variable in variables.items():
         if name in values:
             variable.assign(values[name])
+
     return missing
 
 
 def _check_sizes(variables: dict, values: dict, path: str) -> None:
     """Names the sizes that differ; further layers are ignored."""
-    wanted, found = (
-        sizes_of({name: tuple(x.shape) for name, x in some.items()})
-        for some in (variables, values)
+    wanted, sizes = (
+        sizes_of({name: tuple(x.shape) for name, x in arrays.items()})
+        for arrays in (variables, values)
     )
+
     differing = [
         f"{name} is {wanted[name]} in the config, {size} in the checkpoint"
-        for name, size in found.items()
+        for name, size in sizes.items()
         if size < wanted.get(name, size)
         or (size > wanted.get(name, size) and name != "num_hidden_layers")
     ]

@@ -52,6 +52,7 @@ class Encoder(keras.Model):
         embeddings = self.get_layer("embeddings")
         kind = layers.TransformerBlock
         *below, last = (x for x in self.layers if isinstance(x, kind))
+
         attention_bias = self.get_layer("attention_bias")(
             inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
         )
@@ -61,13 +62,16 @@ class Encoder(keras.Model):
             inputs.get(features.POSITION_IDS),
             training=training,
         )
+
         for block in below:
             x = block(x, attention_bias, training=training)
         x = last(x, attention_bias, positions, training=training)
+
         first, count = x[:, 0], 1
         if features.NEXT_SENTENCE_POSITIONS in inputs:
             count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
             first = x[:, :count]
+
         return {
             "sequence_output": x[:, count:],
             "pooled_output": self.get_layer("pooler")(first),
@@ -80,11 +84,11 @@ class Encoder(keras.Model):
         """Shapes and types of the outputs of `call`."""
         if positions is None:
             return super().compute_output_spec(inputs, training=training)
-        found = self.call(inputs, training, mask, positions)
-        table = found["word_embeddings"]
+        outputs = self.call(inputs, training, mask, positions)
+        table = outputs["word_embeddings"]
         kind = keras.backend.standardize_dtype(table.dtype)
         spec = keras.KerasTensor(table.shape, kind)
-        return {**found, "word_embeddings": spec}
+        return {**outputs, "word_embeddings": spec}
 
     def export(self, filepath, *args, **kwargs):
         """Exports as Keras does, but without the lists of outputs.
@@ -170,6 +174,7 @@ def build_encoder(
         for name in features.ENCODER_INPUTS
         + (features.PACKED_INPUTS if packed else ())
     }
+
     x = embedding_output = layers.Embeddings(config, seed)(
         inputs[features.INPUT_IDS],
         inputs[features.SEGMENT_IDS],
@@ -178,10 +183,12 @@ def build_encoder(
     attention_bias = layers.AttentionBias(name="attention_bias")(
         inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
     )
+
     encoder_outputs = []  # L x [B, S, H]
     for index in range(config.num_hidden_layers):
         x = layers.TransformerBlock(config, seed, index)(x, attention_bias)
         encoder_outputs.append(x)
+
     pooler = layers.Factory(config, seed, "pooler").dense(
         config.hidden_size, "pooler", activation="tanh"
     )
@@ -189,6 +196,7 @@ def build_encoder(
     if packed:
         gather = layers.GatherPositions(name="first_tokens")
         first = gather(x, inputs[features.NEXT_SENTENCE_POSITIONS])
+
     outputs = {
         "sequence_output": x,
         "pooled_output": pooler(first),

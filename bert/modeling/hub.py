@@ -127,6 +127,7 @@ class HubEncoder(keras.layers.Layer):
             getattr(self.module, part, None) if part else self.module
         )
         self._names = _input_names(self._network, handle)
+
         trained = {id(v) for v in self._network.trainable_variables}
         for variable in self._network.variables:
             self._track_variable(
@@ -137,18 +138,22 @@ class HubEncoder(keras.layers.Layer):
                     name=variable.name.split(":")[0].replace("/", "_"),
                 )
             )
+
         self._build_at_init()
 
     def call(self, inputs, training=False):
         """Dict of int32 [B, S] -> dict of float32 tensors."""
         inputs = {NAMES.get(name, name): x for name, x in inputs.items()}
+
         outputs = self._network(
             {name: ops.cast(inputs[name], "int32") for name in self._names},
             training=bool(training) and self.trainable,
         )
+
         if self.trainable:
             for loss in self._network.regularization_losses:
                 self.add_loss(loss())
+
         return outputs
 
     def save_assets(self, dir_path):
@@ -175,6 +180,7 @@ class HubEncoder(keras.layers.Layer):
         """Loads the SavedModel again, inside `trust_models` only."""
         named = dict(config)
         digest = named.pop("graph", None)
+
         given = getattr(_trust, "given", None)
         folder = None
         if given:  # nothing but what the trusted file holds
@@ -182,8 +188,10 @@ class HubEncoder(keras.layers.Layer):
             if folder is None:
                 raise UserError("a SavedModel that is not in the trusted file")
             named["handle"] = folder.path
+
         layer = cls(**named, trust_model=given is not None)
         layer._folder = folder
+
         if layer._digest != digest:
             raise UserError(
                 "not the SavedModel that the layer was saved with",
@@ -191,6 +199,7 @@ class HubEncoder(keras.layers.Layer):
                 fix='load inside hub.trust_models("model.keras"), with the '
                 "path of the saved model",
             )
+
         return layer
 
 
@@ -222,6 +231,7 @@ def _unpack(path: str) -> dict[str, _Folder]:
         raise UserError(
             f"cannot be read: {error}", path=path, expected="a saved model"
         ) from None
+
     if not unpacked:
         raise UserError("holds no SavedModel", path=path)
     return unpacked

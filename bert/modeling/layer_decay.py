@@ -41,5 +41,5 @@ def rate_factors(
         one factor for each of `variables`.
     """
     depths = {id(x): checkpoints.depth(name) for name, x in named.items()}
-    found = [depths[id(variable)] for variable in variables]
-    return tuple(1.0 if x is None else decay ** (layers - x) for x in found)
+    numbers = [depths[id(variable)] for variable in variables]
+    return tuple(1.0 if x is None else decay ** (layers - x) for x in numbers)

@@ -110,6 +110,8 @@ def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
     """
     policy = policy or layer.dtype_policy
     policy = getattr(policy, "default_policy", policy)
+
+    # Quantized layers keep policies of their own.
     quantized = {
         part.name: part.dtype_policy
         for part in layer._flatten_layers(include_self=False)
@@ -117,6 +119,7 @@ def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
     }
     if quantized:
         policy = keras.dtype_policies.DTypePolicyMap(policy, quantized)
+
     return {
         **inherited,
         "dtype": keras.dtype_policies.serialize(policy),
@@ -189,14 +192,17 @@ class Embeddings(keras.layers.Layer):
         segments = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
+
         words = ops.cast(self.word_embeddings, self.compute_dtype)
         x = fused_ops.take_rows(words, input_ids)  # [B, S, H]
         x = x + ops.matmul(segments, self.token_type_embeddings)
+
         if position_ids is None:
             length = ops.shape(input_ids)[1]
             x = fused_ops.add_to_each(x, self.position_embeddings[:length])
         else:
             x = x + fused_ops.take_rows(self.position_embeddings, position_ids)
+
         return self.dropout(self.layer_norm(x), training=training)
 
 
@@ -271,10 +277,12 @@ class SelfAttention(keras.layers.Layer):
             float [B, Q, H].
         """
         queries = x if queries is None else queries
+
         heads = self.config.num_attention_heads
         q = split_heads(self.query(queries), queries, heads)  # [B, A, Q, D]
         k = split_heads(self.key(x), x, heads)  # [B, A, S, D]
         v = split_heads(self.value(x), x, heads)  # [B, A, S, D]
+
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
 
@@ -341,6 +349,7 @@ class TransformerBlock(keras.layers.Layer):
         self.seed, self.index = seed, index
         make = Factory(config, seed, scope, self.dtype_policy)
         width, rate = config.hidden_size, config.hidden_dropout_prob
+
         self.attention = SelfAttention(
             config, seed, scope, name="self", dtype=self.dtype_policy
         )
@@ -348,6 +357,7 @@ class TransformerBlock(keras.layers.Layer):
         self.attention_layer_norm = make.add_norm(
             rate, "attention_dropout", "attention_LayerNorm"
         )
+
         self.intermediate = make.projection(
             config.intermediate_size, "intermediate"
         )
@@ -401,10 +411,12 @@ class TransformerBlock(keras.layers.Layer):
             queries = gather_positions(x, positions)
             if bias.shape[2] != 1:  # one mask for each position
                 bias = gather_positions(bias[:, 0], positions)[:, None]
+
         attended = self.attention(x, bias, queries, training=training)
         x = self.attention_layer_norm(
             *self.attention_output(attended), queries, training=training
         )
+
         hidden = fused_ops.elementwise(
             _activate, *self.intermediate(x), name=self.config.hidden_act
         )

@@ -34,14 +34,17 @@ def build_pretraining_model(
     positions = keras.Input(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )
+
     first = ops.zeros_like(positions[:, :1])  # [CLS]
     if packed:
         first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
     read = encoder(
         encoder.input, positions=ops.concatenate([first, positions], axis=1)
     )
+
     masked_lm = heads.MaskedLMHead(config, seed)
     next_sentence = heads.OutputHead(config, seed, 2, "seq_relationship")
+
     return keras.Model(
         {**encoder.input, features.MASKED_LM_POSITIONS: positions},
         {

@@ -31,6 +31,7 @@ def choose(precision: str, strategy) -> str:
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")
+
     if precision == "tf32":
         if not gpus or not all(map(_gpu_has_bfloat16, gpus)):
             raise UserError(
@@ -41,12 +42,14 @@ def choose(precision: str, strategy) -> str:
         tf.config.experimental.enable_tensor_float_32_execution(True)
     if precision != "auto":
         return precision
+
     if isinstance(strategy, tf.distribute.TPUStrategy):
         has, where = True, "the TPU"
     elif gpus:
         has, where = all(map(_gpu_has_bfloat16, gpus)), "the GPU"
     else:
         has, where = _cpu_has_bfloat16(), "the processor"
+
     chosen = "bfloat16" if has else "float32"
     say(f"precision {chosen}: {where} has {'' if has else 'no '}bfloat16")
     return chosen

@@ -78,17 +78,22 @@ class FastTokenizer:
         parts, owners = _divide(lines)
         ids = [np.zeros(0, np.int32)]
         ends = [np.zeros(0, np.int64)]
+
         numbers, held = _numbers({"\n": 0}), []
         done = seen = size = 0
         for first, last in _blocks(parts):
             held.append(_number(_words(parts[first:last]), numbers))
             size += sum(map(len, itertools.islice(numbers, seen, None)))
             seen = len(numbers)
+
             is_full = size >= _BLOCK or len(held) == _BLOCKS
             if not is_full and last < len(parts):
                 continue
+
+            # Each distinct word of these blocks is tokenized once.
             words = ["", *itertools.islice(numbers, 1, None)]
             tokens = self._tokenize_distinct(words)
+
             for which in held:
                 found, limits = _take(*tokens, which)
                 ids.append(found)
@@ -96,6 +101,7 @@ class FastTokenizer:
                 done += len(found)
             numbers, held = _numbers({"\n": 0}), []
             seen = size = 0
+
         return np.concatenate(ids), np.concatenate(ends)[owners]
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
@@ -115,13 +121,17 @@ class FastTokenizer:
         """Tokenizes words of white space; returns their ids and ends."""
         text = self._normalizer.spaced("\n".join([*words, ""]))
         known = len(self.vocab)
+
+        # Most of the normalized words are tokens, whose ids are known.
         numbers = _numbers(self._known)
         which = _number(text.split(" "), numbers)
         words = list(itertools.islice(numbers, known + 1, None))
         ids, ends = self._wordpieces.ids_of_words(words)
+
         each = np.arange(known + 1, dtype=np.int32)
         ids = np.concatenate([each[:known], ids])
         ends = np.concatenate([each[1:], each[-1:], known + ends])
+
         ids, ends = _take(ids, ends, which)
         return ids, ends[which == known]
 
@@ -137,14 +147,17 @@ class ArrayWordpieceTokenizer:
         self._unknown = vocab[vocabulary.UNK]
         # No word has a space, which marks the ends of words here.
         vocab = {token: i for token, i in vocab.items() if " " not in token}
+
         # `#` is punctuation, so no word starts with `##`.
         parts = [token.removeprefix("##") for token in vocab]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         codes = normalization.codes("".join(parts))
+
         self._classes = np.zeros(_CODE_POINTS, np.int32)
         distinct = np.unique(codes)
         self._classes[distinct] = np.arange(2, len(distinct) + 2)
         self._classes[ord(" ")] = _END
+
         roots = [token.startswith("##") for token in vocab]
         parents, classes, tokens = _grow(
             np.array(roots, np.int64),
@@ -152,6 +165,7 @@ class ArrayWordpieceTokenizer:
             np.cumsum(lengths),
             np.fromiter(vocab.values(), np.int32, len(parts)),
         )
+
         self._table, addresses = _arrange(parents, classes)
         self._roots = addresses[:2]
         self._tokens = np.full(len(self._table), _NONE, np.int32)
@@ -170,13 +184,16 @@ class ArrayWordpieceTokenizer:
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         starts = np.cumsum(lengths + 1) - lengths - 1
         classes = self._classes[normalization.codes(" ".join([*words, ""]))]
+
         found = np.full(len(classes), _NONE, np.int32)
         long = lengths > LONGEST_WORD
         failed = self._search(starts[(lengths > 0) & ~long], classes, found)
+
         unknown = np.searchsorted(starts, failed, side="right") - 1
         for word in unknown.tolist():
             found[starts[word] : starts[word] + lengths[word]] = _NONE
         found[starts[unknown]] = found[starts[long]] = self._unknown
+
         there = found >= 0
         return found[there], np.cumsum(there)[starts + lengths]
 
@@ -198,14 +215,19 @@ class ArrayWordpieceTokenizer:
         node = np.full(len(start), self._roots[0])
         position, after = start.copy(), start.copy()
         token = np.full(len(start), _NONE, np.int32)
+
         while len(start):
             entry = self._table[node + classes[position]]
             goes = entry >> _SHIFT == node
             node = np.where(goes, entry & _CHILD, node)
             position += goes
+
+            # The longest token so far, and where it ends.
             ids = self._tokens[node]
             np.copyto(token, ids, where=ids >= 0)
             np.copyto(after, position, where=ids >= 0)
+
+            # Where the trie ends, that token is taken, or the word has none.
             stops = np.flatnonzero(~goes)
             fits = token[stops] >= 0
             failed.append(start[stops[~fits]])
@@ -213,12 +235,14 @@ class ArrayWordpieceTokenizer:
             found[start[stopped]] = token[stopped]
             start[stopped] = position[stopped] = after[stopped]
             node[stopped], token[stopped] = self._roots[1], _NONE
+
             on = np.ones(len(start), bool)
             on[stops[~fits]] = False
             on[stopped] = classes[after[stopped]] != _END
             if not on.all():
                 start, position, after = start[on], position[on], after[on]
                 node, token = node[on], token[on]
+
         return np.concatenate([np.zeros(0, np.int64), *failed])
 
 
@@ -242,6 +266,7 @@ def _grow(
     position = np.concatenate([[0], ends[:-1]])
     rows = np.flatnonzero(position < ends)
     last = np.full(len(ids), _NONE)
+
     while len(rows):
         here = position[rows]
         keys, which = np.unique(
@@ -249,12 +274,16 @@ def _grow(
         )
         parents.append(keys >> _SHIFT)
         kinds.append(keys & _CHILD)
+
+        # A new node for each distinct pair of a node and a class.
         node[rows] = count + which
         count += len(keys)
         position[rows] += 1
+
         is_last = position[rows] == ends[rows]
         last[rows[is_last]] = node[rows[is_last]]
         rows = rows[~is_last]
+
     tokens = np.full(count, _NONE, np.int32)
     tokens[last[last >= 0]] = ids[last >= 0]
     return np.concatenate(parents), np.concatenate(kinds), tokens
@@ -284,24 +313,30 @@ def _arrange(
     addresses = np.zeros(count, np.int64)
     owners = np.zeros(size, bool)  # addresses of nodes
     taken = np.zeros(size + classes.max() + 1, bool)
+
     edges = 2 + np.argsort(-children[parents[2:]], kind="stable")
     nodes = np.argsort(-children, kind="stable")
     rounds = 0
+
     while len(nodes):
         rounds += 1
         if rounds > _ROUNDS:
             more = _ENTRIES * max(len(nodes), len(edges))
             start, size = size, size + more
             owners, taken = (np.pad(x, (0, more)) for x in (owners, taken))
+
         addresses[nodes] = rng.integers(start, size, size=len(nodes))
         lost = np.zeros(count, bool)
         lost[_losers(nodes, addresses[nodes], owners)] = True
         slots = addresses[parents[edges]] + classes[edges]
         lost[parents[_losers(edges, slots, taken)]] = True
+
         won = edges[~lost[parents[edges]]]
         taken[addresses[parents[won]] + classes[won]] = True
         owners[addresses[nodes[~lost[nodes]]]] = True
+
         nodes, edges = nodes[lost[nodes]], edges[lost[parents[edges]]]
+
     table = np.full(len(taken), np.int64(_NONE))
     above = addresses[parents[2:]]
     table[above + classes[2:]] = above << _SHIFT | addresses[2:]
@@ -387,11 +422,11 @@ def _divide(lines: list[str]) -> tuple[list[str], np.ndarray | slice]:
 def _parts(line: str) -> Iterator[str]:
     start = 0
     while len(line) - start > _BLOCK:
-        found = _LAST_CUT(line, start, start + _BLOCK)
-        if not found:
+        cut = _LAST_CUT(line, start, start + _BLOCK)
+        if not cut:
             break
-        yield line[start : found.end()]
-        start = found.end()
+        yield line[start : cut.end()]
+        start = cut.end()
     yield line[start:] if start else line
 
 

@@ -77,11 +77,15 @@ class Normalizer:
             letters = np.frombuffer(raw, np.uint8)
         else:
             letters = self._normalize(codes(text), self._tables.targets)
+
         alone = self._tables.alone[letters]
         spaced = np.repeat(letters, 1 + 2 * alone.astype(np.int8))
+
+        # Each that stands alone takes three places: it is the middle one.
         middles = np.flatnonzero(alone)
         middles += 2 * np.arange(len(middles)) + 1
         spaced[middles - 1] = spaced[middles + 1] = _SPACE
+
         raw = spaced.tobytes()
         if letters.dtype == np.uint8:
             return raw.decode("ascii")
@@ -92,6 +96,7 @@ class Normalizer:
         special = self._tables.special
         if not special[codes].any():
             return targets[codes]
+
         kinds = self._kinds(codes)
         if (kinds == tables.SIGMA).any():
             codes = _lower_sigmas(codes, self._entries[codes])
@@ -102,6 +107,7 @@ class Normalizer:
         if (kinds == tables.MARK).any():
             codes = _reorder_marks(codes, self._entries[codes])
             kinds = self._kinds(codes)
+
         return targets[codes[~_vanishing(kinds)]]
 
     def _kinds(self, codes: np.ndarray) -> np.ndarray:
@@ -112,10 +118,12 @@ class Normalizer:
         parts, ends, lengths = self._expansions
         numbers = codes[expands]
         numbers = numbers + (self._entries[numbers] >> tables.DELTA_SHIFT)
+
         counts = np.ones(len(codes), np.int64)
         counts[expands] = lengths[numbers]
         expanded = np.repeat(codes, counts)
         inside = np.repeat(expands, counts)
+
         # Of each part: the end of its character here and in `parts`.
         here = np.repeat(np.cumsum(counts)[expands], lengths[numbers])
         there = np.repeat(ends[numbers], lengths[numbers])
@@ -129,13 +137,17 @@ def _tables(do_lower_case: bool, strip_accents: bool) -> _Tables:
     kinds = entries & tables.KIND
     targets = np.arange(tables.CODE_POINTS, dtype=np.int32)
     special = kinds > tables.SPACE
+
     plain = ~np.isin(kinds, (tables.CONTROL, tables.ACCENT, tables.EXPANDS))
     targets[plain] += entries[plain] >> tables.DELTA_SHIFT
+
     targets[kinds == tables.SPACE] = _SPACE
     targets[_NEWLINE] = _NEWLINE
+
     alone = np.zeros(tables.CODE_POINTS, bool)
     alone[targets[kinds == tables.ALONE]] = True
     alone[_NEWLINE] = True
+
     return _Tables(
         targets,
         special,
@@ -172,6 +184,7 @@ def _lower_sigmas(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
     cased = entries[seen] & tables.CASED != 0
     after_cased = np.r_[False, cased[:-1]]
     before_cased = np.r_[cased[1:], False]
+
     sigmas = entries & tables.KIND == tables.SIGMA
     final = seen[sigmas[seen] & after_cased & ~before_cased]
     codes = np.where(sigmas, ord("σ"), codes)

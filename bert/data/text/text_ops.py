@@ -250,6 +250,7 @@ class _Cleaner(tf.Module):
         codes, entries, origins = characters
         expanding = _indices(_kinds(entries) == tables.EXPANDS)
         numbers = tf.gather(codes + _deltas(entries), expanding)
+
         # The parts of all characters are appended to the text; each
         # character selects a range: itself, or its parts.
         size = tf.size(codes, tf.int64)
@@ -263,6 +264,7 @@ class _Cleaner(tf.Module):
         )
         parts = _indices(sources >= size)
         parents = tf.searchsorted(splits, parts, "right", tf.int64) - 1
+
         return _Characters(
             tf.gather(tf.concat([codes, self._parts], 0), sources),
             tf.gather(tf.concat([entries, self._parts_entries], 0), sources),
@@ -313,6 +315,7 @@ def pack_inputs(
         first = tf.maximum(space - lengths[1], space - space // 2)
         second = tf.maximum(space - lengths[0], space // 2)
         kept = [tf.minimum(lengths[0], first), tf.minimum(lengths[1], second)]
+
     column = tf.ones_like(lengths[0], tf.int32)[:, tf.newaxis]
     parts = [cls_id * column]
     for segment, count in zip(segments, kept):
@@ -476,12 +479,14 @@ def _spans(
     ends = tf.cumsum(_utf8_lengths(words.letters))
     bytes_before = tf.concat([[0], ends], 0)  # int64 [M + 1]
     word_starts = tf.gather(bytes_before, words.splits)
+
     of_word = starts.value_rowids()
     base = tf.gather(word_starts, of_word)
     first = base + tf.cast(starts.values, tf.int64)
     after = base + tf.cast(limits.values, tf.int64)
     # Words that are too long were padded.
     after = tf.minimum(after, tf.gather(word_starts, of_word + 1))
+
     return (
         tf.searchsorted(bytes_before, first, out_type=tf.int64),
         tf.searchsorted(ends, after, out_type=tf.int64),

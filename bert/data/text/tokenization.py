@@ -79,13 +79,13 @@ def validate_case_matches_checkpoint(
     )
     name = match.group(1) if match else None
     if name in _UNCASED_MODELS and not do_lower_case:
-        found, fix = "is lower-cased, --do_lower_case=False", "True"
+        mistake, fix = "is lower-cased, --do_lower_case=False", "True"
     elif name in _CASED_MODELS and do_lower_case:
-        found, fix = "is cased, --do_lower_case=True", "False"
+        mistake, fix = "is cased, --do_lower_case=True", "False"
     else:
         return
     raise UserError(
-        f"the model {name} {found}",
+        f"the model {name} {mistake}",
         path=init_checkpoint,
         fix=f"pass --do_lower_case={fix}",
     )

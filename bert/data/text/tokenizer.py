@@ -245,20 +245,24 @@ class Tokenizer:
                 expected="text_pairs, max_length, padding or offsets",
                 fix="arrays of NumPy, padded and truncated, are returned",
             )
+
         texts = strings(texts, "texts")
         limit = self.max_length if max_length is None else max_length
         pairs = [""] * len(texts)
         if text_pairs is not None:
             pairs = strings(text_pairs, "text_pairs")
         self._check(texts, pairs, limit, padding)
+
         if offsets:
             rows, spans = self._rows_with_offsets(texts, pairs, limit)
         else:
             rows, spans = self.rows(texts, pairs, limit), None
+
         longest = max((len(ids) for ids, _ in rows), default=0)
         width = limit if padding == "max_length" else longest
         lengths = np.array([len(ids) for ids, _ in rows], int)
         inside = np.arange(width) < lengths[:, None]  # [B, S]
+
         batch = {
             features.INPUT_IDS: _fill(inside, [ids for ids, _ in rows]),
             features.INPUT_MASK: inside.astype(np.int32),
@@ -268,6 +272,7 @@ class Tokenizer:
             batch["offsets"] = np.zeros((*inside.shape, 2), np.int32)
             flat = list(itertools.chain.from_iterable(spans))
             batch["offsets"][inside] = np.reshape(flat, (-1, 2))
+
         return batch
 
     def rows(
@@ -297,9 +302,10 @@ class Tokenizer:
         ids = np.asarray(ids)
         if ids.ndim > 1:
             return [self.decode(row) for row in ids]
+
         dropped = (vocabulary.PAD, vocabulary.CLS, vocabulary.SEP)
-        known = self.exact.inv_vocab
-        tokens = [known.get(i, vocabulary.UNK) for i in ids.tolist()]
+        vocab = self.exact.inv_vocab
+        tokens = [vocab.get(i, vocabulary.UNK) for i in ids.tolist()]
         text = " ".join(x for x in tokens if x not in dropped)
         return text.replace(" ##", "")
 
@@ -308,10 +314,12 @@ class Tokenizer:
             raise UserError(
                 f"{len(pairs)} text_pairs", expected=f"{len(texts)}, as texts"
             )
+
         if padding not in PADDING:
             raise UserError(
                 f"padding={padding!r}", expected=f"one of {', '.join(PADDING)}"
             )
+
         if max_length not in range(3, self.max_length + 1):
             raise UserError(
                 f"max_length={max_length}",
@@ -345,34 +353,44 @@ class Tokenizer:
         ids = ids.flat_values.numpy()
         starts = starts.flat_values.numpy().astype(np.int32)
         limits = limits.flat_values.numpy().astype(np.int32)
+
         listed = []
         for text, encoded, a, b in zip(texts, raw, splits, splits[1:]):
             tokens = Tokens(ids[a:b], starts[a:b], limits[a:b])
             if not text.isascii():
+                # Number of characters before each byte: a character begins
+                # where a byte is no continuation.
                 begins = np.frombuffer(encoded, np.uint8) & 0xC0 != 0x80
-                # Number of characters before each byte.
                 before = np.append(0, np.cumsum(begins)).astype(np.int32)
                 tokens = tokens._replace(
                     starts=before[tokens.starts], limits=before[tokens.limits]
                 )
             listed.append(tokens)
+
         return listed
 
     def _rows_with_offsets(
         self, texts: list[str], pairs: list[str], max_length: int
     ) -> tuple[list, list[Spans]]:
         """As `rows`, and the characters of each token of each sequence."""
-        found = self.with_offsets([*texts, *pairs])
-        spans = [list(zip(x.starts.tolist(), x.limits.tolist())) for x in found]
-        ids = [x.ids.tolist() for x in found]
+        spans, ids = [], []
+        for tokens in self.with_offsets([*texts, *pairs]):
+            spans.append(
+                list(zip(tokens.starts.tolist(), tokens.limits.tolist()))
+            )
+            ids.append(tokens.ids.tolist())
+
         rows, joined = [], []
         for index in range(len(texts)):
             a, b = index, index + len(texts)
             rows.append(self._join(ids[a], ids[b], max_length))
+
             space = max_length - (3 if ids[b] else 2)
             one, two = sequences.truncate_pair(spans[a], spans[b], space)
-            none = [(0, 0)]
-            joined.append(none + one + none + (two + none if two else []))
+            none = [(0, 0)]  # of a special token
+            joined.append(none + one + none)
+            if two:
+                joined[-1] += two + none
         return rows, joined
 
 

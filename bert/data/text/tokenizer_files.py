@@ -202,8 +202,8 @@ def read_length(folder: str) -> int | None:
     sentence, config = lengths(_SENTENCE), lengths(CONFIG)
     recorded = sentence.max_seq_length or config.model_max_length
     positions = [lengths(name).max_position_embeddings for name in _SIZES]
-    known = [length for length in (recorded, *positions) if length]
-    return int(min(known)) if known else None
+    limits = [length for length in (recorded, *positions) if length]
+    return int(min(limits)) if limits else None
 
 
 def write_config(
@@ -242,6 +242,7 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     }
     special = sorted({ids[x] for x in _NAMES.values() if x in ids})
     ends = {"sep": vocabulary.SEP, "cls": vocabulary.CLS}
+
     pipeline = {
         "version": "1.0",
         "truncation": None,
@@ -270,6 +271,7 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
             "vocab": ids,
         },
     }
+
     text = json.dumps(pipeline, indent=2, ensure_ascii=False)
     write_whole(os.path.join(folder, PIPELINE), f"{text}\n")
 
@@ -281,10 +283,12 @@ def _read_pipeline(path: str) -> Recorded:
 
     fix = "this tokenizer is not supported"
     pipeline = json_files.read(path, _Pipeline, "a tokenizer of BERT", fix)
+
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
     for name in ("clean_text", "handle_chinese_chars"):
         _check(path, name, getattr(normalizer, name), [True])
     _check_template(path, pipeline.post_processor)
+
     tokens = sorted(ids, key=ids.get)
     if sorted(ids.values()) != list(range(len(ids))):
         raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
@@ -297,8 +301,10 @@ def _read_pipeline(path: str) -> Recorded:
                 expected="no line break in it, and no white space at its ends",
                 fix=fix,
             )
+
     for token in pipeline.added_tokens or []:
         _check_added(path, token.content)
+
     casing = Casing(normalizer.lowercase, normalizer.strip_accents)
     return Recorded(tokens, casing)
 
@@ -307,9 +313,11 @@ def _read_config(path: str, has_pipeline: bool) -> dict:
     """Reads and checks the arguments of a `tokenizer_config.json`."""
     config = _check_special(path)
     classes = (*_CLASSES, *_GENERIC) if has_pipeline else _CLASSES
+
     model = os.path.join(os.path.dirname(path), _MODEL)
     named = _read_json(model, dict).get("tokenizer_class")
     _check(model, "tokenizer_class", named, classes)
+
     for name, expected in (
         ("tokenizer_class", classes),
         ("do_basic_tokenize", [True]),
@@ -328,10 +336,12 @@ def _check_special(path: str) -> dict:
     for name, token in _NAMES.items():
         if values.get(name) is not None:
             _check(path, name, _content(values[name]), [token])
+
     for name in _LISTS:
         added = values.get(name) or []
         for token in added.values() if isinstance(added, dict) else added:
             _check_added(path, _content(token))
+
     return values
 
 
@@ -351,10 +361,10 @@ def _check_template(path: str, processor: _Ends | _Template) -> None:
         _check(path, f"post_processor.{name}", " ".join(pieces), [template])
 
 
-def _check(path: str, name: str, found, expected) -> None:
-    if found not in expected:
+def _check(path: str, name: str, value, expected) -> None:
+    if value not in expected:
         raise UserError(
-            f"{name} is {found!r}",
+            f"{name} is {value!r}",
             path=path,
             expected=" or ".join(repr(x) for x in expected if x is not None),
             fix="this tokenizer is not supported",

@@ -36,24 +36,26 @@ def parse(content: bytes, path: str) -> dict[str, int]:
     """As `read_vocabulary`, of the bytes of a file; `path` is for messages."""
     vocabulary: dict[str, int] = {}
     lines = text_lines.decode_block(content, path)
+
     for number, line in enumerate(lines, start=1):
         token = line.strip(" \t\r\n")
         expected = "one token per line"
         if not token:
-            found, fix = "empty line", "remove the line"
+            mistake, fix = "empty line", "remove the line"
         elif "\t" in token:
-            found = f"tab in token {token!r}"
+            mistake = f"tab in token {token!r}"
             fix = "a SentencePiece vocabulary cannot be used here"
         elif token in vocabulary:
             first = vocabulary[token] + 1
-            found = f"duplicate token {token!r}, first on line {first}"
+            mistake = f"duplicate token {token!r}, first on line {first}"
             expected, fix = "unique tokens", "remove one of the two"
         else:
             vocabulary[token] = number - 1
             continue
         raise UserError(
-            found, path=path, line=number, expected=expected, fix=fix
+            mistake, path=path, line=number, expected=expected, fix=fix
         )
+
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise UserError(
@@ -62,6 +64,7 @@ def parse(content: bytes, path: str) -> dict[str, int]:
             expected=f"the special tokens {' '.join(SPECIAL_TOKENS)}",
             fix="add them, each on its own line",
         )
+
     return vocabulary
 
 
@@ -88,6 +91,7 @@ def read_bytes(path: str) -> bytes:
         raise text_lines.unreadable(
             path, error, "a vocabulary file", published.advice(path)
         ) from None
+
     if raw.startswith(b"\xef\xbb\xbf"):
         raise UserError(
             "starts with a UTF-8 byte order mark",

@@ -33,6 +33,7 @@ def mismatches(
         what does not seem to match.
     """
     warnings, path, size = [], tokenizer.path, len(tokenizer.vocab)
+
     cased = is_cased(tokenizer.vocab)
     if tokenizer.do_lower_case is True and cased is True:
         warnings.append(
@@ -43,6 +44,7 @@ def mismatches(
                 fix="pass --nodo_lower_case",
             )
         )
+
     if tokenizer.do_lower_case is False and cased is False:
         warnings.append(
             UserError(
@@ -52,12 +54,14 @@ def mismatches(
                 fix="words with capital letters become [UNK]",
             )
         )
+
     if (
         vocab_size
         and vocab_size > size
         and not vocabulary.is_padded(vocab_size, size)
     ):
         warnings.append(wrong_size(tokenizer, vocab_size, config_file))
+
     return warnings
 
 
@@ -80,6 +84,7 @@ def unknown_words(tokenizer: Tokenizer, texts: list[str]) -> list[UserError]:
     first = [tokenizer.exact.tokenize(text) for text in texts]
     total = sum(map(len, first))
     unknown = sum(tokens.count(vocabulary.UNK) for tokens in first)
+
     if unknown <= _MOST_UNKNOWN * total:
         return []
     return [
@@ -155,14 +160,15 @@ def check_exportable(tokenizer: Tokenizer) -> None:
         UserError: a token is too long or has a null character.
     """
     for token, i in tokenizer.vocab.items():
-        found, size = None, len(token.removeprefix("##").encode())
+        mistake, size = None, len(token.removeprefix("##").encode())
         if size > _LONGEST_TOKEN:
-            found = f"token {token[:9]!r}... has {size} bytes"
+            mistake = f"token {token[:9]!r}... has {size} bytes"
         elif "\0" in token:
-            found = f"token {token[:9]!r} contains a null character"
-        if found:
+            mistake = f"token {token[:9]!r} contains a null character"
+
+        if mistake:
             raise UserError(
-                found,
+                mistake,
                 path=tokenizer.path,
                 line=i + 1,
                 expected=f"at most {_LONGEST_TOKEN} bytes, none of them null: "
@@ -180,4 +186,5 @@ def is_cased(vocab: dict[str, int]) -> bool | None:
     words = [x for x in vocab if not (x.startswith("[") and x.endswith("]"))]
     if all(word.lower() == word.upper() for word in words):
         return None
+
     return not tokenization.looks_lower_case(vocab)

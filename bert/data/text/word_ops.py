@@ -91,9 +91,11 @@ class WordSplitter(tf.Module):
         text_splits, codes = tf.raw_ops.UnicodeDecode(
             input=strings, input_encoding="UTF-8", errors="ignore"
         )
+
         page = tf.gather(self._page_starts, tf.bitwise.right_shift(codes, 8))
         classes = tf.gather(self._pages, page + (codes & 255))
         positions = tf.range(tf.size(codes, tf.int64))
+
         # A run has no white space; each text and ideograph begins one.
         inside, alone = classes != _SPACE, classes == _ALONE
         borders = tf.scatter_nd(
@@ -103,6 +105,7 @@ class WordSplitter(tf.Module):
         )
         apart = (borders[:-1] > 0) | ~_before(inside) | alone | _before(alone)
         runs = tf.cumsum(tf.cast(inside & apart, tf.int64)) - 1
+
         # The core of a run: from its first to its last character that is no
         # punctuation mark. Each character outside of it is a word.
         cores = inside & (classes == _INNER)
@@ -113,13 +116,16 @@ class WordSplitter(tf.Module):
             tf.where(cores, positions, -1), runs, tf.size(codes)
         )
         first, last = (tf.gather(x, tf.maximum(runs, 0)) for x in (first, last))
+
         middle = (first < positions) & (positions <= last)
         begins = inside & ~middle
         words = tf.cumsum(tf.cast(begins, tf.int64)) - 1
         starts = tf.squeeze(tf.where(begins), 1)
+
         limits = tf.math.unsorted_segment_max(
             tf.where(inside, positions + 1, -1), words, tf.size(starts)
         )
+
         return Words(
             codes,
             text_splits,
@@ -166,16 +172,21 @@ def windows(
     """
     before = tf.concat([[0], tf.cumsum(lengths)], 0)  # tokens before words
     begins = tf.gather(before, row_splits)
+
+    # A text of at most `size` tokens is one window.
     rest = tf.maximum(begins[1:] - begins[:-1] - size, 0)
     numbers = tf.ragged.range(1 - (-rest // stride))
     text = numbers.value_rowids()
     wanted = tf.minimum(numbers.values * stride, tf.gather(rest, text))
+
+    # A window begins and ends between two words.
     starts = tf.searchsorted(
         before, tf.gather(begins, text) + wanted, out_type=tf.int64
     )
     ends = tf.gather(before, starts) + size
     limits = tf.searchsorted(before, ends, "right", tf.int64) - 1
     limits = tf.minimum(limits, tf.gather(row_splits, text + 1))
+
     # Two windows of a text divide the words that they share in the middle.
     middles = tf.gather(before, starts[1:]) + tf.gather(before, limits[:-1])
     centers = before[:-1] + before[1:]
@@ -183,6 +194,7 @@ def windows(
     borders = tf.where(
         text[1:] == text[:-1], borders, tf.gather(row_splits, text[1:])
     )
+
     return Windows(
         starts,
         limits,

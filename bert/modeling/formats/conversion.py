@@ -68,6 +68,7 @@ def read(model: ModelFolder) -> Bert:
     """
     tokenizers = model.tokenizers  # before the weights, which take longer
     values, skipped = model.weights()
+
     if model.format == "google":
         names = set(values)
         values = {
@@ -76,11 +77,13 @@ def read(model: ModelFolder) -> Bert:
             if name.startswith(checkpoints.KNOWN) and _WEIGHT.fullmatch(name)
         }
         skipped = sorted(names - values.keys())
+
     bert = Bert(model.resolve(), model.config, values, skipped, task=model.task)
     if not tokenizers:
         say("warning: no vocabulary beside the input, so none is written")
         return bert
     bert.tokenizer = model.tokenizer.with_max_length(model.max_length)
+
     bert.config.check_vocabulary(
         model.tokenizer.tokens, model.tokenizer.path, model.config_file
     )
@@ -100,9 +103,11 @@ def outputs_of(bert: Bert) -> dict:
     model = models.build_pretraining_model(config)
     checkpoints.assign(checkpoints.model_variables(model), values, bert.path)
     batch = seeded_inputs(config)
+
     encoder = model.get_layer("bert")
     vectors = encoder({name: batch[name] for name in encoder.input})
     outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
+
     for name, vector in (
         ("classifier", "pooled_output"),
         ("squad", "sequence_output"),
@@ -118,6 +123,7 @@ def outputs_of(bert: Bert) -> dict:
                 named[f"{scope}output_bias"] = head.output_bias
             checkpoints.assign(named, values, bert.path, required=(scope,))
             outputs[name] = head(vectors[vector])
+
     return {name: np.array(value) for name, value in outputs.items()}
 
 
@@ -133,14 +139,17 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     """
     rng = np.random.default_rng(0)
     length = length or min(config.max_position_embeddings, 32)
+
     real = np.array([[length], [length - 1], [2], [1]])
     mask = np.arange(length) < real  # [4, length]
+
     inputs = {
         features.INPUT_IDS: rng.integers(0, config.vocab_size, mask.shape),
         features.INPUT_MASK: mask,
         features.SEGMENT_IDS: (np.arange(length) > length // 2) & mask,
         features.MASKED_LM_POSITIONS: rng.integers(0, length, (4, 2)),
     }
+
     return {name: value.astype(np.int32) for name, value in inputs.items()}
 
 
@@ -153,6 +162,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
         model_garden.write(prefix, bert.config, bert.values)
     elif target == "google":  # `convert` writes those of `portable`
         tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
+
     if target != "huggingface":
         write_whole(
             os.path.join(folder, "bert_config.json"), bert.config.to_json()
@@ -163,10 +173,12 @@ def write(bert: Bert, target: str, folder: str) -> None:
         )
         if bert.task is not None and has_labels:
             checkpoint_files.write_task(folder, bert.task)
+
     if bert.tokenizer is not None:
         tokens = bert.tokenizer.tokens
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
         casing = bert.tokenizer.casing
+
         is_theirs = target == "huggingface"
         positions = bert.config.max_position_embeddings
         longest = min(bert.tokenizer.max_length, positions)
@@ -206,6 +218,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
             before, after = portable.write(model, target, scratch, inputs)
         else:
             after = outputs_of(read(ModelFolder.open(scratch)))
+
         difference = largest_difference(before, after)
         if not difference <= TOLERANCE:
             raise UserError(

@@ -78,9 +78,11 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     tokenizer = bert.tokenizer
     if tokenizer is None:
         raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
+
     ids, exact = tokenizer.vocab, tokenizer.exact
     split = exact.basic_tokenizer.tokenize
     tokens_of = exact.wordpiece_tokenizer.tokenize
+
     words = vocabulary_slots.read_words(path)
     new = [word for word in words if word not in ids]
     for word in new:
@@ -90,9 +92,11 @@ def add_words(bert: conversion.Bert, path: str) -> None:
                 path=path,
                 expected="a word that the tokenizer keeps whole",
             )
+
     tokens, rows = vocabulary_slots.add_words(tokenizer.tokens, new)
     parts = [[ids[token] for token in tokens_of(word)] for word in new]
     reused = sum(row < len(ids) for row in rows)
+
     bert.values = extend_vocabulary(bert.values, rows, parts)
     size = len(bert.values[_WORDS])
     bert.config = dataclasses.replace(bert.config, vocab_size=size)
@@ -102,6 +106,7 @@ def add_words(bert: conversion.Bert, path: str) -> None:
         max_length=tokenizer.max_length,
         tokens=tokens,
     )
+
     say(
         f"added {len(new)} words: {reused} in unused slots, "
         f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
@@ -120,6 +125,7 @@ def add_positions(bert: conversion.Bert, length: int) -> None:
         raise UserError(
             f"--extend_positions={length}", expected=f"more than {old}"
         )
+
     bert.values = extend_positions(bert.values, length)
     bert.config = dataclasses.replace(
         bert.config, max_position_embeddings=length

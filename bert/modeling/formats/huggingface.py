@@ -126,6 +126,7 @@ def read_config(path: str) -> BertConfig:
             raise UserError(
                 f"{key} is {values[key]!r}", path=path, expected=repr(expected)
             )
+
     values = {**_DEFAULTS, **values}
     if values["hidden_act"] not in _ACTIVATIONS:
         raise UserError(
@@ -133,6 +134,7 @@ def read_config(path: str) -> BertConfig:
             path=path,
             expected=f"one of {', '.join(_ACTIVATIONS)}",
         )
+
     values["hidden_act"] = _ACTIVATIONS[values["hidden_act"]]
     with json_files.reported(path):
         return BertConfig.from_dict(
@@ -191,23 +193,28 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
                 if isinstance(error, PermissionError)
                 else "the file is damaged: copy it again",
             ) from None
+
     theirs = {_canonical(name): value for name, value in theirs.items()}
     _check_tied(theirs, folder)
     scope = _classifier_scope(_config_values(folder))
+
     values, skipped = {}, []
     for name, value in theirs.items():
         if name in _TIED or name.endswith((".position_ids", ".token_type_ids")):
             continue
         if scope == "cls/swag/" and name == "classifier.bias":
             continue
+
         original = _original_name(name, scope)
         if original is None:
             skipped.append(name)
             continue
+
         if value.dtype.kind not in "fV" and value.dtype.name != "bfloat16":
             raise _quantized(folder, name, value.dtype)
         value = value.T if original.endswith("/kernel") else value
         values[original] = np.ascontiguousarray(value, np.float32)
+
     return values, sorted(skipped)
 
 
@@ -223,11 +230,13 @@ def read_task(folder: str) -> dict | None:
     named = values.get("id2label")
     if scope not in ("", "cls/ner/") or named is None:
         return None
+
     labels = [named.get(str(i)) for i in range(len(named))]
     if scope == "" and len(labels) == 1:  # as in transformers
         return {"kind": "regression", "labels": []}
     if None in labels or labels == _numbered(len(labels)):
         return None
+
     kinds = {theirs: ours for ours, theirs in _PROBLEMS.items()}
     kind = kinds.get(values.get("problem_type"), "classes")
     return {"kind": None if scope else kind, "labels": list(map(str, labels))}
@@ -257,16 +266,20 @@ def write(
             f"{len(scopes)} task heads: {names}",
             expected="one, since a folder of transformers holds one",
         )
+
     with storage.open_text(os.path.join(folder, CONFIG), "w") as file:
         file.write(_config_json(config, values, task))
+
     theirs = {}
     for name, value in values.items():
         value = value.T if name.endswith("/kernel") else value
         theirs[_their_name(name)] = np.ascontiguousarray(value)
+
     if scopes == ["cls/swag/"]:
         theirs["classifier.bias"] = np.zeros(1, np.float32)
     if architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
+
     with storage.open_file(os.path.join(folder, WEIGHTS), "wb") as file:
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
 
@@ -280,10 +293,12 @@ def _config_json(
         for key in BertConfig.__annotations__
         if key != "hidden_act"
     }
+
     theirs |= {key: value for key, value in _FIXED.items() if value}
     theirs["hidden_act"] = _THEIR_ACTIVATIONS[config.hidden_act]
     theirs["architectures"] = architectures(values)
     theirs["pad_token_id"] = 0
+
     for scope in set(_classifier_scopes(values)) - {"cls/swag/"}:
         labels = _numbered(len(values[f"{scope}output_weights"]))
         if task and len(task["labels"] or labels) == len(labels):
@@ -292,6 +307,7 @@ def _config_json(
                 theirs["problem_type"] = _PROBLEMS[task["kind"]]
         theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
         theirs["label2id"] = {label: i for i, label in enumerate(labels)}
+
     return json.dumps(theirs, indent=2, sort_keys=True) + "\n"
 
 
@@ -304,6 +320,7 @@ def _files(folder: str) -> list[str]:
     single, index = (os.path.join(folder, x) for x in (WEIGHTS, _INDEX))
     if storage.is_file(single):
         return [single]
+
     if storage.is_file(index):
         parts = json_files.read(index, _Index).weight_map.values()
         paths = [os.path.join(folder, part) for part in sorted(set(parts))]
@@ -311,6 +328,7 @@ def _files(folder: str) -> list[str]:
             if not storage.is_file(path):
                 raise UserError(f"names {path}, which is missing", path=index)
         return paths
+
     listed = (
         sorted(storage.list_folder(folder)) if storage.is_folder(folder) else []
     )
@@ -326,6 +344,7 @@ def _files(folder: str) -> list[str]:
             fix="if you trust it, convert it with transformers: "
             f"{architecture}.from_pretrained(folder).save_pretrained(folder)",
         )
+
     raise UserError(f"no {WEIGHTS}", path=folder, expected="a model's folder")
 
 
@@ -362,9 +381,9 @@ def _config_values(folder: str) -> dict:
 
 def _classifier_scope(config: dict) -> str | None:
     """Scope of the head that is called `classifier`, if it is known."""
-    found = config.get("architectures") or []
+    named = config.get("architectures") or []
     for scope, architecture in _CLASSIFIERS.items():
-        if architecture in found:
+        if architecture in named:
             return scope
     return None
 
@@ -379,8 +398,10 @@ def _original_name(name: str, scope: str | None) -> str | None:
         return (scope or "") + _CLASSIFIER[name]
     if name in _THEIR_HEADS:
         return _THEIR_HEADS[name]
+
     if not _PART.fullmatch(name):
         return None
+
     name = re.sub(r"\.layer\.(\d+)\.", r"/layer_\1/", name).replace(".", "/")
     if name.endswith("_embeddings/weight"):
         return name.removesuffix("/weight")
@@ -393,6 +414,7 @@ def _original_name(name: str, scope: str | None) -> str | None:
 def _their_name(name: str) -> str:
     if name in _HEADS:
         return _HEADS[name]
+
     name = re.sub(r"/layer_(\d+)/", r".layer.\1.", name).replace("/", ".")
     if name.endswith("_embeddings"):
         return f"{name}.weight"
@@ -418,13 +440,15 @@ def architectures(values: dict[str, np.ndarray]) -> list[str]:
     """Classes of transformers that have exactly these weights."""
     masked_lm = "cls/predictions/output_bias" in values
     next_sentence = "cls/seq_relationship/output_bias" in values
-    found = [_CLASSIFIERS[scope] for scope in _classifier_scopes(values)]
+    classes = [_CLASSIFIERS[scope] for scope in _classifier_scopes(values)]
+
     if "cls/squad/output_bias" in values:
-        found.append("BertForQuestionAnswering")
+        classes.append("BertForQuestionAnswering")
     if masked_lm and next_sentence:
-        found.insert(0, "BertForPreTraining")
+        classes.insert(0, "BertForPreTraining")
     elif masked_lm:
-        found.insert(0, "BertForMaskedLM")
+        classes.insert(0, "BertForMaskedLM")
     elif next_sentence:
-        found.insert(0, "BertForNextSentencePrediction")
-    return found or ["BertModel"]
+        classes.insert(0, "BertForNextSentencePrediction")
+
+    return classes or ["BertModel"]

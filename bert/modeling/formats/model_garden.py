@@ -205,16 +205,18 @@ def write(
             "multiple-choice heads are not supported by Model Garden",
             fix="--to=huggingface",
         )
-    found = [
+
+    tasks = [
         name
         for name, scope in checkpoints.OUTPUT_HEADS.items()
         if name != "seq_relationship" and f"{scope}output_bias" in values
     ]
-    if len(found) > 1:
+    if len(tasks) > 1:
         raise UserError(
-            f"{len(found)} task heads: {', '.join(found)}",
+            f"{len(tasks)} task heads: {', '.join(tasks)}",
             expected="one, since Model Garden's checkpoints hold one",
         )
+
     return _root(config, named_variables(config, values)).save(prefix)
 
 
@@ -243,8 +245,8 @@ def named_variables(
 def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
     def layer(scope, **names):
         """Node of the variables of a scope that exist: their name=ours."""
-        found = {n: variables.get(f"{scope}{o}") for n, o in names.items()}
-        return _node({n: v for n, v in found.items() if v is not None})
+        parts = {n: variables.get(f"{scope}{o}") for n, o in names.items()}
+        return _node({n: v for n, v in parts.items() if v is not None})
 
     def dense(scope):
         return layer(f"{scope}/", kernel="kernel", bias="bias")
@@ -258,6 +260,7 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
     encoder = _encoder(config, variables, dense, norm)
     words = variables["bert/embeddings/word_embeddings"]
     root, model = {"encoder": encoder}, {"encoder_network": encoder}
+
     if "cls/predictions/output_bias" in variables:
         scope = "cls/predictions/transform"
         root["masked_lm"] = model["masked_lm"] = _node(
@@ -268,6 +271,7 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
                 "output_bias/bias": variables["cls/predictions/output_bias"],
             }
         )
+
     if "cls/seq_relationship/output_bias" in variables:
         pooler = _node(
             {  # copies: the encoder and the head have separate poolers
@@ -279,9 +283,12 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
             }
         )
         root["next_sentence.pooler_dense"] = pooler
+
         logits = head("cls/seq_relationship/")
         parts = _node({"dense": pooler, "out_proj": logits})
         model["classification_heads"] = _node({"0": parts})
+
+    # Their task models are Keras models of an encoder and a head.
     if "output_bias" in variables:
         model["layer_with_weights-0"] = encoder
         model["layer_with_weights-1"] = _node({"out_proj": head("")})
@@ -332,6 +339,7 @@ def _encoder(config: BertConfig, variables: dict, dense, norm):
         ),
         dense("bert/pooler/dense"),
     ]
+
     return _node({f"layer_with_weights-{i}": x for i, x in enumerate(ordered)})
 
 
@@ -350,18 +358,20 @@ def _full_names(serialized: bytes) -> dict[str, str]:
         )
     except (message.DecodeError, TypeError) as error:
         raise ValueError(f"{_GRAPH}: {error}") from None
-    found = {
+
+    named = {
         attribute.checkpoint_key: attribute.full_name
         for node in graph.nodes
         for attribute in node.attributes
         if attribute.checkpoint_key.endswith(KEY_END)
     }
+
     steps = f"/_iterations{KEY_END}"
-    optimizers = (f"{x[: -len(steps)]}/" for x in found if x.endswith(steps))
+    optimizers = (f"{x[: -len(steps)]}/" for x in named if x.endswith(steps))
     dropped = (*_NOT_WEIGHTS, *optimizers)
     return {
         key: name
-        for key, name in found.items()
+        for key, name in named.items()
         if not key.startswith(dropped) and "/.OPTIMIZER_SLOT/" not in key
     }
 
@@ -370,26 +380,28 @@ def _original_name(full_name: str, key: str) -> str | None:
     original = re.search(r"(?:^|/)((?:bert|cls)/.*)", full_name)
     if original and key == full_name:  # a TF1 hub module
         return original.group(1)
+
     logits = _LOGITS.search(full_name)
     if logits:
         scope = "cls/squad/" if key.startswith(_SPAN_KEY) else "cls/ner/"
         part = {"kernel": "weights", "bias": "bias"}[logits.group(1)]
         return f"{scope}output_{part}"
+
     for ours, *theirs in _NAMES:
         for template in theirs:
-            found = re.search(rf"(?:^|/){_pattern(template)}$", full_name)
-            if found:
-                return _fill(ours, found)
+            match = re.search(rf"(?:^|/){_pattern(template)}$", full_name)
+            if match:
+                return _fill(ours, match)
     return None
 
 
 def _full_name(name: str) -> str:
     """Full name in Model Garden of a variable of the original."""
     for ours, theirs, *_ in _NAMES:
-        found = re.fullmatch(_pattern(ours), name)
-        if found:
+        match = re.fullmatch(_pattern(ours), name)
+        if match:
             scope = "transformer/" if "/layer_" in name else ""
-            return scope + _fill(theirs, found)
+            return scope + _fill(theirs, match)
     return name
 
 
@@ -399,9 +411,9 @@ def _pattern(template: str) -> str:
     return pattern.replace("*", "(kernel|bias|gamma|beta)")
 
 
-def _fill(template: str, found: re.Match) -> str:
+def _fill(template: str, match: re.Match) -> str:
     """Name in `_NAMES` with the number and the part of another one."""
-    for group in found.groups():
+    for group in match.groups():
         template = re.sub("[#*]", group, template, count=1)
     return template
 

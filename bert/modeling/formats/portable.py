@@ -34,6 +34,7 @@ def build(config: BertConfig, values: dict, path: str):
         for scope in ("", "cls/ner/")
         if f"{scope}output_weights" in values
     }
+
     if "" in sizes:
         model = task_models.build_classifier(config, sizes[""])
     elif "cls/ner/" in sizes:
@@ -51,6 +52,7 @@ def build(config: BertConfig, values: dict, path: str):
             names.append("pooled_output")
         outputs = {name: model.output[name] for name in names}
         return keras.Model(model.input, outputs)
+
     checkpoints.assign(checkpoints.model_variables(model), values, path)
     return model
 
@@ -71,6 +73,7 @@ def write(model, target: str, folder: str, inputs: dict) -> tuple[dict, dict]:
     inputs = {name: inputs[name] for name in features.ENCODER_INPUTS}
     if len(model.input[features.INPUT_IDS].shape) == 3:  # of choices
         inputs = {name: x[:, None] for name, x in inputs.items()}
+
     expected = {name: np.array(x) for name, x in model(inputs).items()}
     if target == "onnx":
         _teach_erfc()

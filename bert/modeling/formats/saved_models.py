@@ -138,6 +138,7 @@ def _activation(folder: str) -> str:
     graphs = read_proto(folder).meta_graphs
     operations = [node for graph in graphs for node in nodes(graph)]
     used = {node.op for node in operations}
+
     if used & {"Erf", "Erfc"}:
         return "gelu_erf"
     if "Relu" in used:
@@ -146,6 +147,7 @@ def _activation(folder: str) -> str:
         math.isclose(x, _OF_GELU, rel_tol=0.01) for x in _scalars(operations)
     ):
         return "gelu"
+
     raise UserError(
         "an unknown activation",
         path=folder,
