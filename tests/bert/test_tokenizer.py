@@ -140,6 +140,15 @@ def test_the_casing_is_recorded_or_guessed(
     assert copied.max_length == 512
 
 
+def test_a_tokenizer_is_not_changed(tokenizer):
+    ids = tokenizer("the cat sees")["input_ids"]
+    shorter = tokenizer.with_max_length(3)
+    assert shorter("the cat sees")["input_ids"].shape == (1, 3)
+    assert tokenizer("the cat sees")["input_ids"].tolist() == ids.tolist()
+    with pytest.raises(AttributeError):
+        tokenizer.do_lower_case = False
+
+
 def test_one_text_is_decoded_to_a_string(tokenizer):
     ids = tokenizer("Dogs see.")["input_ids"][0]
     assert tokenizer.decode(ids) == "dogs [UNK] ."
