@@ -20,7 +20,7 @@ from bert.tasks import start
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.run_folder import RunFolder
 from bert.training import workers
-from bert.training.optimization import WarmupLinearDecay
+from bert.training.optimization import WarmupLinearDecay, make_schedule
 from bert.training.run import Run
 from bert.training.task import Phase, Task
 
@@ -140,7 +140,7 @@ def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
             expected="enough for one step",
         )
     warmup = int(steps * shared.warmup_proportion)
-    return WarmupLinearDecay(training.learning_rate, max(1, steps), warmup)
+    return make_schedule(training, max(1, steps), warmup)
 
 
 def phase(shared: FineTuning, task: Task) -> Phase:

@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from bert.common.errors import UserError
+from bert.training.settings import Training
 
 EXCLUDED = r"LayerNorm|layer_norm|bias"
 CLIP_NORM = 1.0
@@ -58,6 +59,19 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "num_train_steps": self.num_train_steps,
             "num_warmup_steps": self.num_warmup_steps,
         }
+
+
+def make_schedule(
+    training: Training, num_train_steps: int, num_warmup_steps: int
+) -> WarmupLinearDecay:
+    """The learning rate of each step of a run, as its settings say.
+
+    Args:
+        training: the settings of training.
+        num_train_steps, num_warmup_steps: as for `WarmupLinearDecay`.
+    """
+    peak = training.learning_rate
+    return WarmupLinearDecay(peak, num_train_steps, num_warmup_steps)
 
 
 def is_excluded(path: str) -> bool:

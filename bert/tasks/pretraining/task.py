@@ -17,7 +17,7 @@ from bert.tasks.pretraining.references import TargetCounts
 from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, workers
-from bert.training.optimization import WarmupLinearDecay
+from bert.training.optimization import make_schedule
 from bert.training.run import Run
 from bert.training.task import Phase, Task
 
@@ -148,10 +148,8 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
         objectives,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        WarmupLinearDecay(
-            training.learning_rate,
-            settings.num_train_steps,
-            settings.num_warmup_steps,
+        make_schedule(
+            training, settings.num_train_steps, settings.num_warmup_steps
         ),
         records=fingerprint([part.records for part in inputs.phases]),
         metric="loss",
