@@ -135,6 +135,7 @@ class BertConfig:
                 nearest = difflib.get_close_matches(key, fields, 1, 0.5)
                 hint = f"did you mean {nearest[0]!r}?" if nearest else None
                 raise UserError(f"unknown key {key!r}", fix=hint)
+
         with json_files.reported():
             config = msgspec.convert(values, cls)
         _check_sizes(config)

@@ -316,20 +316,26 @@ def _sums_by_id(values, ids, count: int):
     """Sums of the values of each id: float [..., H] -> float [count, H]."""
     ids = tf.reshape(ids, [-1])
     size = ids.shape[0]
+
+    # The rows of an id stand together; each is to hold the sum up to it.
     order = tf.argsort(ids, stable=True)
     ids = tf.gather(ids, order)
     values = tf.reshape(values, [size, -1])
     sums = tf.cast(tf.gather(values, order), "float32")
+
     distance = 1
     while distance < size:  # a sum has up to 2 x distance values after it
         same = (ids[distance:] == ids[:-distance])[:, None]
         more = sums[distance:] + tf.where(same, sums[:-distance], 0.0)
         sums = tf.concat([sums[:distance], more], 0)
         distance *= 2
+
+    # The last row of an id has all of its sum; some ids have no row.
     rows = tf.range(count)
     last = tf.maximum(tf.searchsorted(ids, rows, side="right") - 1, 0)
     found = tf.gather(ids, last) == rows
     sums = tf.where(found[:, None], tf.gather(sums, last), 0.0)
+
     return tf.cast(sums, values.dtype)
 
 

@@ -32,6 +32,7 @@ class MaskedLMHead(keras.layers.Layer):
         super().__init__(name=name, dtype="float32", **kwargs)
         self.config = config = layers.sizes_of(config)
         self.seed = seed
+
         make = layers.Factory(config, seed, "predictions", dtype)
         self.transform = make.dense(
             config.hidden_size,
@@ -39,6 +40,7 @@ class MaskedLMHead(keras.layers.Layer):
             activation=layers.activation(config.hidden_act),
         )
         self.layer_norm = make.layer_norm()
+
         self.output_bias = self.add_weight(
             shape=(config.vocab_size,), initializer="zeros", name="output_bias"
         )
@@ -92,12 +94,14 @@ class OutputHead(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config = layers.sizes_of(config)
         self.seed, self.classes = seed, classes
+
         make = layers.Factory(config, seed, name)
         self.output_weights = self.add_weight(
             shape=(classes, config.hidden_size),
             initializer=make.initializer("output_weights"),
             name="output_weights",
         )
+
         self.output_bias = None
         if bias:
             self.output_bias = self.add_weight(

@@ -78,8 +78,10 @@ def load(path: str, trust_model: bool = False):
             fix="if you trust its source, pass trust_model=True "
             "(--trust_model)",
         )
+
     with contextlib.suppress(ImportError):  # TPU hosts may not have it
         import tensorflow_text  # noqa: F401 registers its operations
+
     try:
         return tf.saved_model.load(path)
     except Exception as error:  # damaged files raise various types

@@ -160,6 +160,7 @@ def span_sums(batch: dict, outputs: dict) -> dict:
         outputs: start_logits and end_logits, float32 [B, S].
     """
     padding = 1.0 - ops.cast(batch[features.INPUT_MASK], "float32")
+
     loss, hits = 0.0, True
     for label, logits in (
         (batch[features.START_POSITIONS], outputs["start_logits"]),
@@ -170,6 +171,7 @@ def span_sums(batch: dict, outputs: dict) -> dict:
             label, logits, from_logits=True
         )
         hits = ops.logical_and(hits, ops.argmax(logits, -1) == label)
+
     return {
         f"{SPAN}_loss": ops.sum(loss) / 2.0,
         f"{SPAN}_accuracy": ops.sum(ops.cast(hits, "float32")),

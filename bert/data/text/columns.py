@@ -45,6 +45,8 @@ def lists(values, name: str, columns: tuple[str, ...]) -> list:
         UserError: it has other columns, or an element is no list.
     """
     array = _array(values, name)
+
+    # A table names its columns; an array has only their number.
     names = getattr(values, "column_names", getattr(values, "columns", ()))
     titles = list(names)
     width = array.shape[1] if array.ndim > 1 else len(columns)
@@ -55,9 +57,11 @@ def lists(values, name: str, columns: tuple[str, ...]) -> list:
             f"{name} of {titles or list(array.shape)}",
             expected=f"the columns {', '.join(columns)}",
         )
+
     for i, value in enumerate(array.tolist()):
         if isinstance(value, str) or not isinstance(value, Sized):
             raise UserError(f"{name}[{i}] is {value!r:.60}", expected="a list")
+
     return array.tolist()
 
 

@@ -325,6 +325,7 @@ class _SplitTable(dict):
         entry = int(self._entries[code])
         kind = entry & tables.KIND
         letter = code + (entry >> tables.DELTA_SHIFT)
+
         if kind == tables.SPACE:
             letters = " "
         elif kind in (tables.CONTROL, tables.ACCENT):
@@ -335,6 +336,7 @@ class _SplitTable(dict):
             letters = f" {chr(letter)} "
         else:
             letters = chr(letter)
+
         self[code] = letters
         return letters
 
@@ -345,10 +347,12 @@ def _dependent(do_lower_case: bool, strip_accents: bool) -> re.Pattern:
     entries = tables.entries(do_lower_case, strip_accents)
     kinds = entries & tables.KIND
     depend = (kinds == tables.SIGMA) | (kinds == tables.MARK)
+
     expansions = tables.expansions(strip_accents)
     for code in (kinds == tables.EXPANDS).nonzero()[0].tolist():
         parts = expansions[code + (entries[code] >> tables.DELTA_SHIFT)]
         depend[code] = any(depend[ord(part)] for part in parts)
+
     characters = "".join(map(chr, depend.nonzero()[0].tolist()))
     return re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
 

@@ -70,6 +70,8 @@ def entries(do_lower_case: bool, strip_accents: bool) -> np.ndarray:
         keeps = ~np.isin(table & KIND, (ALONE, SPACE, CONTROL))
         table &= KIND | CLASS << CLASS_SHIFT
         table[keeps] = LETTER
+
+    # All callers share it, as it is cached.
     table.setflags(write=False)
     return table
 

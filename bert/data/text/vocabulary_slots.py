@@ -32,6 +32,7 @@ def read_words(path: str) -> list[str]:
             )
         if word:
             lines[word] = number
+
     return list(lines)
 
 
@@ -49,6 +50,7 @@ def add_words(
     """
     tokens = list(tokens)
     free = unused_slots(tokens)
+
     ids = []
     for word in words:
         if free:
@@ -57,6 +59,7 @@ def add_words(
         else:
             ids.append(len(tokens))
             tokens.append(word)
+
     return tokens, ids
 
 

@@ -39,9 +39,11 @@ def extend_vocabulary(
         size = max([len(old), *(row + 1 for row in rows)])
         new = np.zeros((size, *old.shape[1:]), old.dtype)
         new[: len(old)] = old
+
         for row, ids in zip(rows, parts, strict=True):
             new[row] = old[ids].mean(axis=0)
         changed[name] = new
+
     return changed
 
 

@@ -99,6 +99,7 @@ def read_casing(folder: str) -> Casing:
     """
     path = variables_of(folder)
     reader = tensor_files.open_reader(path)
+
     values = {}
     for name in ("do_lower_case", "strip_accents"):
         key = f"{name}{model_garden.KEY_END}"
@@ -112,6 +113,7 @@ def read_casing(folder: str) -> Casing:
                 expected="one value",
             )
         values[name] = bool(value)
+
     return Casing(**values)
 
 
