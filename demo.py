@@ -17,7 +17,7 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.progress import say
-from bert.serving import asking
+from bert.serving import predict_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +40,11 @@ class Settings:
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
 
-    def of_predict(self) -> asking.Settings:
+    def of_predict(self) -> predict_settings.Settings:
         """The settings with which predict.py loads the SavedModel."""
-        return asking.Settings(model=self.model, trust_model=self.trust_model)
+        return predict_settings.Settings(
+            model=self.model, trust_model=self.trust_model
+        )
 
     def check(self) -> bool:
         """Checks the model's folder; returns whether it is a SavedModel.
@@ -62,6 +64,7 @@ class Settings:
                 expected="the folder of a SavedModel or of a run with a "
                 "checkpoint",
             )
+
         extras.check("demo", "flask", "matplotlib")
         return is_export
 
@@ -72,11 +75,13 @@ def main(argv: list[str]) -> None:
     is_export = settings.check()
     from bert.reports import demo_forms, demo_page
 
+    # Before the model is loaded: the port may be taken.
     opened = demo_page.listen(settings.port)
     if is_export:
         forms = demo_forms.forms_of_export(settings.of_predict())
     else:
         forms = demo_forms.forms_of_run(settings.model, settings.top_k)
+
     app = demo_page.make_app(settings.model, *forms)
     say(
         f"serving {settings.model} on http://{demo_page.HOST}:"

@@ -28,6 +28,7 @@ def main(argv: list[str]) -> None:
     with settings.listen() as opened:
         from bert.serving.http import servable, server
 
+        # A version that is damaged is known as such only when it is loaded.
         metrics, model = server.Metrics(), None
         while not model:
             say(f"loading {folder} ...")
@@ -39,6 +40,7 @@ def main(argv: list[str]) -> None:
                 if not folder:
                     raise
                 say(f"warning: {error}")
+
         app = server.make_app(model, version, settings, metrics)
         host, port, *_ = opened.getsockname()
         say(

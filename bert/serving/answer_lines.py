@@ -12,11 +12,12 @@ from typing import Annotated, NamedTuple, TypedDict
 
 import msgspec
 
-from bert.common import text_lines
+from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
 from bert.serving import asking
+from bert.serving.predict_settings import Settings
 
 STDIN = "stdin"  # in messages
 _CHUNK = 1 << 18  # maximum number of bytes read at once
@@ -38,6 +39,30 @@ class Example(NamedTuple):
     kept: dict
 
 
+def read(
+    settings: Settings, model: asking.ServedModel, source: str
+) -> Iterator[list[Example]]:
+    """Yields the examples of the input file, or of standard input.
+
+    Args:
+        settings: of the script.
+        model: the model to call.
+        source: name of the input, for messages.
+
+    Raises:
+        UserError: see `read_table`.
+    """
+    if settings.reads_table:
+        yield from read_table(settings, model)
+        return
+
+    path = settings.input_file
+    is_json = settings.json or json_files.is_json(path or "")
+    opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
+    with opened as stream:
+        yield from read_examples(stream, model, is_json, source)
+
+
 def read_lines(stream) -> Iterator[list[bytes]]:
     """Yields all available lines, as soon as there are any.
 
@@ -50,13 +75,16 @@ def read_lines(stream) -> Iterator[list[bytes]]:
         if is_cut and lines:
             del lines[0]  # the end of the cut line
             is_cut = False
+
         if is_cut:
             rest = b""
         elif len(rest) > text_lines.LONGEST_LINE:
             lines.append(rest)
             rest, is_cut = b"", True
+
         if lines:
             yield lines
+
     if rest:
         yield [rest]
 
@@ -79,11 +107,12 @@ def read_examples(
                 examples.append(Example(number, *parsed))
             except UserError as error:
                 examples.append(Example(number, error, {}))
+
         yield examples
 
 
 def read_table(
-    settings: asking.Settings, model: asking.ServedModel
+    settings: Settings, model: asking.ServedModel
 ) -> Iterator[list[Example]]:
     """Yields the rows of a table as examples, many at a time.
 
@@ -96,16 +125,17 @@ def read_table(
         yield examples
 
 
-def _rows(
-    settings: asking.Settings, model: asking.ServedModel
-) -> Iterator[Example]:
+def _rows(settings: Settings, model: asking.ServedModel) -> Iterator[Example]:
     path, inputs = settings.input_file, model.inputs
     if model.has_choices:
         raise UserError(
-            "choices in a table", path=path, fix="pass lines of JSON, by --json"
+            "a table cannot hold choices",
+            path=path,
+            fix="pass lines of JSON, by --json",
         )
-    given = settings.text_column, settings.text_b_column
-    texts = [tables.column_of(x) for x in given if x is not None]
+
+    names = settings.text_column, settings.text_b_column
+    texts = [tables.column_of(x) for x in names if x is not None]
     if texts and len(texts) != len(inputs):
         raise UserError(
             f"{len(texts)} columns of texts",
@@ -113,6 +143,7 @@ def _rows(
             fix="pass --text_column, and --text_b_column for the second",
         )
     ids = [tables.column_of(x) for x in [settings.id_column] if x is not None]
+    columns = (texts or inputs) + ids
 
     def choose(names: list[str]) -> list[tables.Column]:
         if not texts and not set(inputs) <= set(names):
@@ -123,9 +154,9 @@ def _rows(
                 fix="pass --text_column, by name or number from 0, or "
                 "--delimiter",
             )
-        return (texts or inputs) + ids
+        return columns
 
-    header = any(isinstance(x, str) for x in (texts or inputs) + ids)
+    header = any(isinstance(x, str) for x in columns)
     delimiter, broken = tables.delimiter_of(settings.delimiter), []
     for row in tables.rows(path, choose, header, broken, delimiter):
         yield from _broken(broken, path)
@@ -134,10 +165,13 @@ def _rows(
                 fields = [*map(tables.text_of, row.values, inputs)]
         except UserError as error:
             fields = error
-        names = row.values[len(inputs) :]
-        is_plain = (str, int, type(None))
-        names = [x if isinstance(x, is_plain) else str(x) for x in names]
-        yield Example(row.line, fields, dict(zip(["id"], names)))
+
+        # Of a Parquet file, an id may be a date or of another kind.
+        kept = {}
+        for value in row.values[len(inputs) :]:
+            is_plain = value is None or isinstance(value, str | int)
+            kept["id"] = value if is_plain else str(value)
+        yield Example(row.line, fields, kept)
     yield from _broken(broken, path)
 
 
@@ -145,8 +179,8 @@ def _broken(lines: list[int], path: str) -> Iterator[Example]:
     """Examples of rows without columns; empties the list of them."""
     while lines:
         line = lines.pop(0)
-        found = "too few or too many columns"
-        yield Example(line, UserError(found, path=path, line=line), {})
+        error = UserError("too few or too many columns", path=path, line=line)
+        yield Example(line, error, {})
 
 
 def fields_of(
@@ -172,33 +206,41 @@ def fields_of(
     Raises:
         UserError: if the line is not valid.
     """
-
     text_lines.check(line, source, number)
     text = text_lines.decode(line, source, number).removesuffix("\r")
     if not is_json:
-        count = len(model.inputs)
-        fields = [text] if count == 1 else text.split("\t")
-        found = len(fields)
-        if found < count or (found > count and not model.has_choices):
-            raise UserError(
-                f"{found} field{'s' * (found != 1)}",
-                path=source,
-                line=number,
-                expected=f"{count} separated by tabs: "
-                f"{', '.join(model.inputs)}",
-            )
-        if model.has_choices:
-            fields[count - 1 :] = [fields[count - 1 :]]
-        return fields, {}
+        return _fields_of_text(text, number, model, source), {}
+
     expected = f"an object with strings: {', '.join(model.inputs)}"
     if model.has_choices:
         expected += ", the last a list of strings"
     with json_files.reported(source, expected, line=number):
-        found = json_files.decode(text, dict)
+        values = json_files.decode(text, dict)
         kind = _line_type(tuple(model.inputs), model.has_choices)
-        texts = msgspec.convert(found, kind)
-    kept = {name: x for name, x in found.items() if name not in texts}
+        texts = msgspec.convert(values, kind)
+    kept = {name: x for name, x in values.items() if name not in texts}
     return [texts[name] for name in model.inputs], kept
+
+
+def _fields_of_text(
+    text: str, number: int, model: asking.ServedModel, source: str
+) -> list:
+    """The texts of a line that is no JSON; tabs separate them."""
+    most = len(model.inputs)
+    fields = [text] if most == 1 else text.split("\t")
+    count = len(fields)
+    if count < most or (count > most and not model.has_choices):
+        raise UserError(
+            "1 field" if count == 1 else f"{count} fields",
+            path=source,
+            line=number,
+            expected=f"{most} separated by tabs: {', '.join(model.inputs)}",
+        )
+
+    # All that are left are the choices.
+    if model.has_choices:
+        fields[most - 1 :] = [fields[most - 1 :]]
+    return fields
 
 
 @functools.cache
@@ -211,7 +253,7 @@ def _line_type(names: tuple[str, ...], has_choices: bool) -> type:
 
 
 def to_json(
-    found: dict, number: int, source: str = STDIN, kept: dict | None = None
+    answer: dict, number: int, source: str = STDIN, kept: dict | None = None
 ) -> str:
     """Formats an answer, to line `number` of `source`, as JSON.
 
@@ -221,11 +263,11 @@ def to_json(
         UserError: if it contains a number that is not finite.
     """
     try:
-        whole = (kept or {}) | found
+        whole = (kept or {}) | answer
         return json.dumps(whole, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError):
         raise UserError(
-            f"the answer is {json.dumps(found, default=str)[:60]}",
+            f"the answer is {json.dumps(answer, default=str)[:60]}",
             path=source,
             line=number,
             expected="finite numbers",
@@ -274,10 +316,13 @@ class AnswerPrinter:
         is_error = [isinstance(x.fields, UserError) for x in examples]
         if self._strict and any(is_error):
             examples = examples[: is_error.index(True) + 1]
+
+        # Lines with an error take no place in a batch.
         fields = [x.fields for x in examples]
         valid = [x for x in fields if not isinstance(x, UserError)]
         self._count_lengths(valid)
         answers = iter(asking.answer(self._model, valid, self._batch_size))
+
         for number, fields, kept in examples:
             try:
                 if isinstance(fields, UserError):
@@ -292,41 +337,48 @@ class AnswerPrinter:
                 message = str(error).removeprefix(f"{self._source}:{number}: ")
                 failure = kept | {"error": message, "line": number}
                 print(json.dumps(failure, ensure_ascii=False))
+
+        # The reader may be a program that waits for them.
         sys.stdout.flush()
 
     def notes(self) -> list[str]:
         """Notes on the lines so far, for the user."""
-        found = []
+        notes = []
         if self.errors:
-            found.append(
+            notes.append(
                 "warning: lines with an error instead of an answer: "
                 f"{self.errors:,} of {self.count:,}"
             )
+
         if self.empty:
-            found.append(
+            notes.append(
                 "note: empty lines, which are answered like others: "
                 f"{self.empty:,} of {self.count:,}"
             )
+
         if self.cut:
-            found.append(
+            notes.append(
                 f"note: lines longer than the model's {self.max_seq_length:,} "
                 f"tokens, which were cut: {self.cut:,} of {self.count:,}"
             )
+
         if self.replaced:
-            found.append(
+            notes.append(
                 "note: of the lines, what the answers have by the same name "
                 f"is not repeated: {', '.join(self.replaced)}"
             )
-        return found
+
+        return notes
 
     def _count_lengths(self, examples: list[list]) -> None:
         """Counts empty and long examples."""
         model = self._model
         self.empty += sum(not "".join(x[0]).strip() for x in examples)
+        if not model.count_tokens:
+            return
+
         for start in range(0, len(examples), self._batch_size):
-            if model.count_tokens:
-                some = examples[start : start + self._batch_size]
-                self.max_seq_length, counts = model.count_tokens(
-                    asking.columns_of(model, some)
-                )
-                self.cut += int((counts > self.max_seq_length).sum())
+            batch = examples[start : start + self._batch_size]
+            columns = asking.columns_of(model, batch)
+            self.max_seq_length, counts = model.count_tokens(columns)
+            self.cut += int((counts > self.max_seq_length).sum())

@@ -5,17 +5,18 @@ load -> ServedModel -> answer
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from bert.common import storage, tensorflow_log
+from bert.common import tensorflow_log
 from bert.common.errors import UserError
-from bert.common.flags import RARE, flag
 from bert.common.progress import say
-from bert.data import tables
-from bert.serving import known_exports
+from bert.modeling import hub
+from bert.serving import lite
+from bert.serving.predict_settings import Settings
 
 _RECORDS = "examples"  # an input of serialized records, not of text
 _ORDER = ("text", "text_b", "question", "context")  # of the fields in a line
@@ -40,99 +41,6 @@ LISTS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of predict.py."""
-
-    model: str | None = flag(
-        None, "Folder of the SavedModel.", required=True, path=True
-    )
-    trust_model: bool = flag(
-        False,
-        "Load a model that you did not export yourself: loading a SavedModel "
-        "runs it as a program.",
-    )
-    input_file: str | None = flag(
-        None,
-        "One text per line, JSON lines (.jsonl) or a table (.csv, .tsv, "
-        ".parquet). Default: standard input.",
-        path=True,
-    )
-    text_column: str | None = flag(
-        None,
-        "Table: column of the text, by name or number from 0; default: named "
-        "like the input of the model.",
-    )
-    text_b_column: str | None = flag(None, "Table: column of the second text.")
-    id_column: str | None = flag(
-        None, "Table: column of the ids in the answers."
-    )
-    delimiter: str | None = flag(
-        None,
-        "Table: delimiter of fields; default: .csv a comma, else tabs.",
-        topic=RARE,
-    )
-    signature: str = flag(
-        "serving_default", "Signature to call; all its inputs must be text."
-    )
-    inputs: tuple[str, ...] | None = flag(
-        None, "Names of the inputs, in the order of the fields of a line."
-    )
-    json: bool = flag(
-        False, 'Read lines of JSON objects, such as {"text": "..."}.'
-    )
-    batch_size: int = flag(
-        32, "Maximum number of lines of a batch.", at_least=1
-    )
-    strict: bool = flag(
-        False, "Exit with code 2 at the first line that cannot be answered."
-    )
-
-    @property
-    def reads_table(self) -> bool:
-        """Whether the input has columns; one of JSON lines may have them."""
-        names = self.text_column, self.text_b_column, self.id_column
-        return names != (None, None, None) or tables.is_table(
-            self.input_file or ""
-        )
-
-    def check(self) -> None:
-        """Checks the folder of the model, and the input file.
-
-        Raises:
-            UserError: if it contains no SavedModel, or one of unknown source;
-                or there is no such file.
-        """
-        if not storage.is_file(os.path.join(self.model, "saved_model.pb")):
-            raise UserError(
-                "no saved_model.pb",
-                path=self.model,
-                expected="a folder that was written by --export_dir"
-                if storage.is_folder(self.model)
-                else "an existing folder",
-            )
-        if not self.trust_model and not known_exports.is_known(self.model):
-            raise UserError(
-                "not among the exports of this user",
-                path=self.model,
-                fix="loading a SavedModel runs it as a program: if you trust "
-                "its source, pass --trust_model",
-            )
-        if self.reads_table and not self.input_file:
-            raise UserError(
-                "columns of standard input", fix="pass --input_file"
-            )
-        if self.input_file and not storage.is_file(
-            storage.regular(self.input_file)
-        ):
-            is_folder = storage.is_folder(self.input_file)
-            raise UserError(
-                "is a folder" if is_folder else "no such file",
-                path=self.input_file,
-                fix="check --input_file",
-            )
-
-
-@dataclasses.dataclass(frozen=True)
 class ServedModel:
     """A loaded signature.
 
@@ -151,6 +59,20 @@ class ServedModel:
     count_tokens: Callable[[dict], tuple[int, np.ndarray]] | None = None
 
 
+class _TextSignature(NamedTuple):
+    """A signature whose inputs are texts.
+
+    Attributes:
+        function: the signature.
+        inputs: names of its inputs, in the order of the fields of a line.
+        has_choices: whether the last input is [B, C].
+    """
+
+    function: Callable
+    inputs: list[str]
+    has_choices: bool
+
+
 def load(settings: Settings) -> ServedModel:
     """Loads the model.
 
@@ -160,41 +82,21 @@ def load(settings: Settings) -> ServedModel:
     Raises:
         UserError: if it is damaged, or has no such signature.
     """
-    import tensorflow as tf
-
-    from bert.modeling import hub
-    from bert.serving import lite
-
     say(f"loading {settings.model} ...")
     loaded = hub.load(settings.model, trust_model=True)
-    texts = {}
-    signatures = getattr(loaded, "signatures", None)
-    # An object of the model may have this name.
-    if not isinstance(signatures, Mapping):
-        signatures = {}
-    for name, function in signatures.items():
-        specs = function.structured_input_signature[1]
-        ranks = {name: spec.shape.rank for name, spec in specs.items()}
-        lists = sum(rank == 2 for rank in ranks.values())
-        if (
-            lists <= 1
-            and _RECORDS not in specs
-            and all(
-                spec.dtype == tf.string and spec.shape.rank in (1, 2)
-                for spec in specs.values()
-            )
-        ):
-            order = sorted(specs, key=lambda x: (ranks[x], _order_of(x), x))
-            texts[name] = (function, order, bool(lists))
-    if settings.signature not in texts:
+    signatures = _text_signatures(loaded)
+    if settings.signature not in signatures:
         raise UserError(
             f"no signature {settings.signature!r} with text inputs",
             path=settings.model,
-            expected=f"one of {', '.join(texts) or 'none'}",
+            expected=f"one of {', '.join(signatures) or 'none'}",
         )
-    function, names, has_choices = texts[settings.signature]
+
+    function, names, has_choices = signatures[settings.signature]
     if settings.signature == lite.DEFAULT:
         function = lite.serving_default(settings.model, loaded)
+
+    # The user may order the texts of a line, but choices stay at its end.
     inputs = list(settings.inputs or names)
     if sorted(inputs) != sorted(names) or (
         has_choices and inputs[-1] != names[-1]
@@ -205,48 +107,74 @@ def load(settings: Settings) -> ServedModel:
             expected=", ".join(names),
         )
 
-    first = iter([tensorflow_log.held_back()])  # when the graph is optimized
+    is_optimized = False
 
     def call(strings):
-        quietly = next(first, contextlib.nullcontext())
+        nonlocal is_optimized
         texts = {name: tf.constant(x, tf.string) for name, x in strings.items()}
+
+        # The first call optimizes the graph, and logs messages about it.
+        silence = contextlib.nullcontext
+        if not is_optimized:
+            silence, is_optimized = tensorflow_log.held_back, True
         try:
-            with quietly:
+            with silence():
                 outputs = function(**texts)
         except tf.errors.OpError as error:
             raise UserError(
                 f"cannot be run: {error.message}", path=settings.model
             ) from None
+
+        count = len(strings[names[0]])
         return {
-            name: _rows(name, value.numpy(), len(strings[names[0]]), settings)
+            name: _rows(name, value.numpy(), count, settings.model)
             for name, value in outputs.items()
         }
 
     return ServedModel(call, inputs, has_choices, _counter(loaded, inputs))
 
 
+def _text_signatures(loaded) -> dict[str, _TextSignature]:
+    """Finds the signatures of a model that take only texts."""
+    signatures = getattr(loaded, "signatures", None)
+    if not isinstance(signatures, Mapping):
+        return {}  # an object of the model may have this name
+
+    texts = {}
+    for name, function in signatures.items():
+        specs = function.structured_input_signature[1]
+        ranks = {key: spec.shape.rank for key, spec in specs.items()}
+        has_texts = _RECORDS not in specs and all(
+            spec.dtype == tf.string and spec.shape.rank in (1, 2)
+            for spec in specs.values()
+        )
+        lists = sum(rank == 2 for rank in ranks.values())
+        if has_texts and lists <= 1:
+            order = sorted(specs, key=lambda x: (ranks[x], _order_of(x), x))
+            texts[name] = _TextSignature(function, order, bool(lists))
+    return texts
+
+
 def _counter(loaded, inputs: list[str]) -> Callable | None:
     """Finds the function of our exports that counts tokens."""
-    import tensorflow as tf
-
     function = getattr(loaded, "count_tokens", None)
     specs = getattr(function, "structured_input_signature", ((), {}))[1]
     if sorted(specs) != sorted(inputs):
         return None
 
     def count(strings):
-        found = function(**{k: tf.constant(x) for k, x in strings.items()})
-        return int(found["max_seq_length"]), found["tokens"].numpy()
+        counts = function(**{k: tf.constant(x) for k, x in strings.items()})
+        return int(counts["max_seq_length"]), counts["tokens"].numpy()
 
     return count
 
 
-def _rows(name: str, value, count: int, settings: Settings):
+def _rows(name: str, value: np.ndarray, count: int, path: str) -> np.ndarray:
     """Checks that an output has a row for each line."""
     if value.ndim == 0 or len(value) != count:
         raise UserError(
             f"the output {name!r} has the shape {list(value.shape)}",
-            path=settings.model,
+            path=path,
             expected=f"{count} rows, one for each line",
         )
     return value
@@ -272,16 +200,15 @@ def answer(
     order = sorted(range(len(examples)), key=lambda i: len(str(examples[i])))
     answers: list = [None] * len(examples)
     for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        outputs = model.call(columns_of(model, [examples[i] for i in chosen]))
-        for position, index in enumerate(chosen):
-            found = {name: value[position] for name, value in outputs.items()}
+        batch = order[start : start + batch_size]
+        outputs = model.call(columns_of(model, [examples[i] for i in batch]))
+
+        for position, index in enumerate(batch):
+            row = {name: value[position] for name, value in outputs.items()}
             if model.has_choices:  # drop the padding
                 count = len(examples[index][-1])
-                found = {
-                    k: v[:count] if v.ndim else v for k, v in found.items()
-                }
-            answers[index] = to_values(found)
+                row = {k: v[:count] if v.ndim else v for k, v in row.items()}
+            answers[index] = to_values(row)
     return answers
 
 
@@ -299,8 +226,9 @@ def to_values(outputs: dict) -> dict:
     values = {}
     for name in sorted(outputs):
         value = outputs[name]
-        values[name] = value.tolist() if hasattr(value, "tolist") else value
-    values = {name: _decoded(value) for name, value in values.items()}
+        values[name] = _decoded(
+            value.tolist() if hasattr(value, "tolist") else value
+        )
     try:
         return _grouped(values)
     except TypeError:  # outputs of these names with other shapes
@@ -309,12 +237,16 @@ def to_values(outputs: dict) -> dict:
 
 def _grouped(values: dict) -> dict:
     values = dict(values)
+
+    # A classifier: its probabilities get the names of their labels.
     names = values.get("label_names")
     if isinstance(names, list) and "probabilities" in values:
         pairs = zip(values.pop("label_names"), values["probabilities"])
         values["probabilities"] = dict(pairs)
         if isinstance(values.get("label"), list):  # of several labels, padded
             values["label"] = [x for x in values["label"] if x]
+
+    # A tagger: lists of the same length become a list of dicts.
     for name, parts in LISTS.items():
         if parts.keys() <= values.keys():
             entries = zip(*[values.pop(part) for part in parts])

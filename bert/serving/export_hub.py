@@ -38,71 +38,77 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
     """
     config, tokenizer = folder.config, folder.tokenizer
     vocabulary_checks.warn(tokenizer, config.vocab_size, folder.config_file)
-    prefix, (read, _) = folder.resolve(), folder.weights()
+    prefix, (weights, _) = folder.resolve(), folder.weights()
     with_mlm = settings.export_type == WITH_MLM
-    if with_mlm and "cls/predictions/output_bias" not in read:
+    if with_mlm and "cls/predictions/output_bias" not in weights:
         raise UserError(
             "has no masked-LM head",
             path=prefix,
             fix="pass --export_type=model, or the pre-trained checkpoint",
         )
-    if "bert/pooler/dense/kernel" not in read:
+    if "bert/pooler/dense/kernel" not in weights:
         say(
             f"warning: {prefix} has no pooler: pooled_output has random "
             "weights, and needs fine-tuning"
         )
-    model = build_model(config, settings.precision, read, prefix)
+
+    model = build_model(config, settings.precision, weights, prefix)
     with tempfile.TemporaryDirectory() as scratch:
         asset = copy.copy(tokenizer)
         asset.path = os.path.join(scratch, "vocab.txt")  # the asset's name
         atomic.write_whole(asset.path, tokenizer.content)
+
         length = settings.static_seq_length or None
         module = hub.build_encoder(model, config, asset, with_mlm, length)
         inputs = conversion.seeded_inputs(config, length)
-        differences = []
+        difference = 0.0
 
         def save(path: str) -> None:
+            nonlocal difference
             hub.save(module, path)
-            differences.append(compare(path, settings, model, inputs))
+            difference = compare(path, settings, model, inputs)
 
         export_folder.write(settings.export_path, save)
+
     if settings.precision != "float32":
-        exact = build_model(config, "float32", read, prefix)
+        exact = build_model(config, "float32", weights, prefix)
         loss = conversion.largest_difference(
             outputs_of(exact, inputs), outputs_of(model, inputs)
         )
         say(f"{settings.precision} changes the outputs by up to {loss:.1e}")
+
     variables = (module.mlm if with_mlm else module).variables
     count = sum(variable.shape.num_elements() for variable in variables)
     what = "encoder with masked-LM head" if with_mlm else "encoder"
     return (
         f"wrote an {what} ({len(variables)} variables, {count:,} numbers) to "
         f"{settings.export_path}; reloaded, its outputs differ by at most "
-        f"{differences[0]:.1e}"
+        f"{difference:.1e}"
     )
 
 
-def build_model(config: BertConfig, precision: str, read: dict, path: str):
+def build_model(config: BertConfig, precision: str, weights: dict, path: str):
     """Builds the Keras model with the weights of a checkpoint."""
     with stored_in(precision):
         model = models.build_pretraining_model(config)
-    checkpoints.assign(checkpoints.model_variables(model), read, path)
+    checkpoints.assign(checkpoints.model_variables(model), weights, path)
     return model
 
 
 def outputs_of(model, inputs: dict) -> dict:
     """Computes float32 outputs of the Keras model under TF-Hub's names."""
-    found = model.get_layer("bert")(
+    encoded = model.get_layer("bert")(
         {name: inputs[name] for name in features.ENCODER_INPUTS}
     )
-    outputs = {x: found[x] for x in ("pooled_output", "sequence_output")}
-    for index, layer in enumerate(found["encoder_outputs"]):
+    outputs = {x: encoded[x] for x in ("pooled_output", "sequence_output")}
+    for index, layer in enumerate(encoded["encoder_outputs"]):
         outputs[f"encoder_outputs {index}"] = layer
     outputs["mlm_logits"] = model(inputs)["masked_lm_logits"]
-    arrays = {
-        name: keras.ops.convert_to_numpy(x) for name, x in outputs.items()
+
+    return {
+        name: keras.ops.convert_to_numpy(x).astype(np.float32)
+        for name, x in outputs.items()
     }
-    return {name: x.astype(np.float32) for name, x in arrays.items()}
 
 
 def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
@@ -122,24 +128,27 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
     """
     expected = outputs_of(model, inputs)
     loaded = loader.load(folder, trust_model=True)
+
     inputs = {loader.NAMES.get(n, n): x for n, x in inputs.items()}
     positions = inputs.pop(features.MASKED_LM_POSITIONS)
     parts = [loaded(inputs)]
     if settings.export_type == WITH_MLM:
         inputs[features.MASKED_LM_POSITIONS] = positions
         parts.append(loaded.mlm(inputs))
+
     difference = 0.0
-    for found in parts:
-        for index, layer in enumerate(found.pop("encoder_outputs")):
-            found[f"encoder_outputs {index}"] = layer
+    for part in parts:
+        for index, layer in enumerate(part.pop("encoder_outputs")):
+            part[f"encoder_outputs {index}"] = layer
         np.testing.assert_array_equal(
-            found.pop("default"), found["pooled_output"]
+            part.pop("default"), part["pooled_output"]
         )
-        some = {name: expected[name] for name in found}
         worst = conversion.largest_difference(
-            some, {name: x.numpy() for name, x in found.items()}
+            {name: expected[name] for name in part},
+            {name: x.numpy() for name, x in part.items()},
         )
         difference = max(difference, worst)
+
     tolerance = TOLERANCE[settings.precision]
     if not difference <= tolerance:
         raise UserError(

@@ -44,6 +44,8 @@ def equip(
     """
     named = checkpoints.model_variables(model)
     checkpoints.assign(named, weights, "the network", tuple(named))
+
+    # Objects that the root refers to are saved, and only these.
     root.variables = [variable.value for variable in named.values()]
     root.vocab_file = tf.saved_model.Asset(tokenizer.path)
     record_casing(root, tokenizer)
@@ -171,13 +173,15 @@ def by_length(
     size = tf.maximum(_MIN_GROUP_SIZE, -(-count // _MAX_GROUPS))
 
     def fill(start, logits):
-        chosen = order[start : start + size]
-        some = trim({name: tf.gather(x, chosen) for name, x in inputs.items()})
-        found = logits_of(some)
-        missing = tf.concat([[0], shape - tf.shape(found)[1:]], 0)
-        found = tf.pad(found, tf.stack([tf.zeros_like(missing), missing], 1))
+        group = order[start : start + size]
+        part = trim({name: tf.gather(x, group) for name, x in inputs.items()})
+        values = logits_of(part)
+
+        # A group is as long as its longest sequence.
+        missing = tf.concat([[0], shape - tf.shape(values)[1:]], 0)
+        values = tf.pad(values, tf.stack([tf.zeros_like(missing), missing], 1))
         logits = tf.tensor_scatter_nd_update(
-            logits, chosen[:, tf.newaxis], found
+            logits, group[:, tf.newaxis], values
         )
         return start + size, logits
 

@@ -53,8 +53,11 @@ class HubNetwork(tf.train.Checkpoint):
         self.variables = list(variables)
         self.trainable_variables = [v for v in variables if v.trainable]
         self.regularization_losses = []
+
+        # Only what is traced is saved.
         for training in (False, True):
             self.__call__.get_concrete_function(specs, training=training)
+
         self.serve = tf.function(
             _flat(run), input_signature=[specs], autograph=False
         )
@@ -132,12 +135,15 @@ class Preprocessor(tf.train.Checkpoint):
 
         self._pack = pack
         self.bert_pack_inputs = tf.function(pack, autograph=False)
+
+        # Segments are tokens, or tokens of words; only what is traced is saved.
         for segments in (1, 2):
             for ranks in itertools.product((1, 2), repeat=segments):
                 self.bert_pack_inputs.get_concrete_function(
                     [_ragged(rank) for rank in ranks],
                     tf.TensorSpec([], tf.int32, name="seq_length"),
                 )
+
         if with_offsets:
             self.tokenize_with_offsets = Tokenize(
                 graph,
@@ -188,28 +194,34 @@ def build_encoder(
     )
     encoder_names = checkpoints.encoder_variables(bert)
     head_names = [n for n in named if n.startswith("cls/predictions/")]
+    all_names = (*encoder_names, *head_names)
 
     def run(inputs, training):
         """Calls the Keras model with the copies of its variables."""
         inputs = {hub.OURS.get(name, name): x for name, x in inputs.items()}
         positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
-        names = (*encoder_names, *(head_names if positions is not None else ()))
+        names = encoder_names if positions is None else all_names
         pairs = [
             (named[name], tf.reshape(theirs[name], named[name].shape))
             for name in names
         ]
+
         with keras.StatelessScope(state_mapping=pairs):
-            found = bert(inputs, training=training)
+            encoded = bert(inputs, training=training)
             outputs = {
-                "pooled_output": found["pooled_output"],
-                "default": found["pooled_output"],
-                "sequence_output": found["sequence_output"],
-                "encoder_outputs": found["encoder_outputs"],
+                "pooled_output": encoded["pooled_output"],
+                "default": encoded["pooled_output"],
+                "sequence_output": encoded["sequence_output"],
+                "encoder_outputs": encoded["encoder_outputs"],
             }
             if positions is not None:
-                x = layers.gather_positions(found["sequence_output"], positions)
+                vectors = layers.gather_positions(
+                    encoded["sequence_output"], positions
+                )
                 table = bert.get_layer("embeddings").word_embeddings
-                outputs["mlm_logits"] = head(x, table.value)
+                outputs["mlm_logits"] = head(vectors, table.value)
+
+        # Of a model in lower precision, too.
         return tf.nest.map_structure(
             lambda tensor: tf.cast(tensor, tf.float32), outputs
         )
@@ -222,7 +234,7 @@ def build_encoder(
     encoder.vocab_file = tf.saved_model.Asset(tokenizer.path)
     graphs.record_casing(encoder, tokenizer)
     if with_mlm:
-        encoder.mlm = network(_MLM_INPUTS, (*encoder_names, *head_names))
+        encoder.mlm = network(_MLM_INPUTS, all_names)
     return encoder
 
 

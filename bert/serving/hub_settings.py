@@ -70,6 +70,7 @@ def check(settings: Settings) -> ModelFolder:
     """
     fix = "pass another --export_path"
     outputs.check_new_folder(settings.export_path, fix)
+
     checkpoint = settings.model_checkpoint_path
     if settings.is_preprocessor:
         if settings.precision != "float32" or settings.static_seq_length:
@@ -83,11 +84,13 @@ def check(settings: Settings) -> ModelFolder:
         raise UserError(
             "no --model_checkpoint_path", fix="pass the checkpoint's prefix"
         )
+
     model = ModelFolder.open(checkpoint, settings.files)
     if settings.is_preprocessor:
         vocabulary_checks.check_exportable(model.tokenizer)
         model.check_casing(model.tokenizer)
         return model
+
     model.check()
     model.config.check_length(
         settings.static_seq_length, "static_seq_length", model.config_file

@@ -23,11 +23,11 @@ def remember(folder: str, path: str = "") -> None:
         folder: folder of the SavedModel.
         path: its final path, if that is another.
     """
-    known = list_file()
+    list_path = list_file()
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(known), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(list_path), mode=0o700, exist_ok=True)
         line = f"{hash_of(folder)} {storage.absolute(path or folder)!r}\n"
-        with open(known, "a", encoding="utf-8") as file:
+        with open(list_path, "a", encoding="utf-8") as file:
             file.write(line)
 
 
@@ -54,7 +54,6 @@ def hash_of(folder: str) -> str:
     Raises:
         OSError: a file cannot be read.
     """
-    digest = hashlib.sha256()
     folder = folder.rstrip("/")
     paths = [
         path
@@ -62,10 +61,13 @@ def hash_of(folder: str) -> str:
         for path in storage.files_below(os.path.join(folder, root))
     ]
     lite = os.path.join(folder, LITE)
-    paths += [lite] * storage.exists(lite)
+    if storage.exists(lite):
+        paths.append(lite)
+
+    digest = hashlib.sha256()
     for path in [os.path.join(folder, "saved_model.pb"), *sorted(paths)]:
         name = path[len(folder) + 1 :]
         with storage.open_file(path, "rb") as file:
-            own = hashlib.file_digest(file, "sha256")
-        digest.update(f"{name}\0{own.hexdigest()}\n".encode())
+            content = hashlib.file_digest(file, "sha256")
+        digest.update(f"{name}\0{content.hexdigest()}\n".encode())
     return digest.hexdigest()

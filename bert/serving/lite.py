@@ -38,6 +38,8 @@ def write(model: keras.Model, folder: str, precision: str) -> Callable:
         local = os.path.join(scratch, os.path.basename(path))
         options = _OPTIONS[precision]
         model.export(local, format="litert", verbose=False, **options)
+
+        # The folder of the export may be remote, the converter's may not.
         with storage.open_file(local, "rb") as file:
             atomic.write_whole(path, file.read())
     return open_network(path)
@@ -55,6 +57,7 @@ def open_network(path: str) -> Callable[..., np.ndarray]:
     """
     with storage.open_file(path, "rb") as file:
         content = file.read()
+
     threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
     quietly = warnings.catch_warnings(action="ignore")  # of its next name
     try:
@@ -65,11 +68,13 @@ def open_network(path: str) -> Callable[..., np.ndarray]:
             interpreter.allocate_tensors()
     except (ValueError, RuntimeError) as error:
         raise UserError(f"cannot be loaded: {error}", path=path) from None
+
     network = interpreter.get_signature_runner()
     lock = threading.Lock()  # it computes one call at a time
 
     def logits_of(ids, mask, segments):
         inputs = dict(zip(features.ENCODER_INPUTS, (ids, mask, segments)))
+
         with lock:
             rows = [
                 network(**{k: x[i : i + 1, :n] for k, x in inputs.items()})
@@ -91,12 +96,15 @@ def serving_default(folder: str, loaded) -> Callable:
     path = os.path.join(folder, known_exports.LITE)
     if not (hasattr(loaded, "answer_logits") and storage.exists(path)):
         return signature
+
     network, specs = open_network(path), signature.structured_input_signature[1]
     tokenizer = Tokenizer(
         loaded.vocab_file.asset_path.numpy().decode(),
         bool(loaded.do_lower_case.numpy()),
         bool(loaded.strip_accents.numpy()),
     )
+
+    # The graph counts no texts, only to tell the length that it was made for.
     nothing = dict.fromkeys(specs, tf.constant([], tf.string))
     limit = int(loaded.count_tokens(**nothing)["max_seq_length"])
 

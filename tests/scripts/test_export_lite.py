@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import run_classifier
 from bert.common import flags
-from bert.serving import asking, lite
+from bert.serving import asking, lite, predict_settings
 from bert.serving.http import servable
 from bert.serving.http.settings import Settings
 from tests.helpers import classifier_files
@@ -51,7 +51,7 @@ def test_few_texts_are_answered_from_the_file(
     monkeypatch.setattr(lite, "open_network", watch_network)
     rows = [row[3:] for row in rows_of(tmp_path / "dev.tsv")[1:]]
     rows[:2] = [["the Cat", ""], ["cat dog tree " * 9, "a bird"]]
-    model = asking.load(asking.Settings(model=str(folder)))
+    model = asking.load(predict_settings.Settings(model=str(folder)))
     expected = asking.answer(model, rows, 3)
     assert sizes == [1]  # the last batch
     found = asking.answer(model, rows, 2)

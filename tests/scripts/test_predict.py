@@ -281,7 +281,7 @@ def test_a_row_of_a_table_is_one_answer_with_its_id(
             ["--text_column=0", "--text_b_column=0"],
             "expected 1",
         ),
-        ("", "", ["--text_column=0"], "columns of standard input"),
+        ("", "", ["--text_column=0"], "standard input has no columns"),
     ],
 )
 def test_a_table_of_unknown_columns_is_one_line(

@@ -78,24 +78,28 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
         UserError: it does not fit a signature.
     """
     with json_files.reported():
-        found = json_files.decode(body)
-    forms = [x for x in _ANSWERS if isinstance(found, dict) and x in found]
+        values = json_files.decode(body)
+    forms = [x for x in _ANSWERS if isinstance(values, dict) and x in values]
     if len(forms) != 1:
         expected = 'an object with "instances" or "inputs"'
         raise UserError("no request", expected=expected)
-    name = found.get("signature_name", "")
+
+    name = values.get("signature_name", "")
     name = DEFAULT if name == "" else name  # as for TF Serving
     if not isinstance(name, str) or name not in signatures:
         expected = f"one of {', '.join(signatures)}"
         raise UserError(f"signature_name {name!r:.60}", expected=expected)
-    specs, columns = signatures[name], found[forms[0]]
+
+    # Rows become columns: {"text": [...]}.
+    specs, columns = signatures[name], values[forms[0]]
     if forms == ["instances"]:
         if not isinstance(columns, list):
-            found = type(columns).__name__
-            raise UserError(f"instances is a {found}", expected="a list")
+            kind = type(columns).__name__
+            raise UserError(f"instances is a {kind}", expected="a list")
         rows = [_named(row, specs) for row in columns]
         columns = {key: [row[key] for row in rows] for key in specs}
     columns = _named(columns, specs)
+
     tensors = {k: _tensor(columns[k], spec, k) for k, spec in specs.items()}
     sizes = {len(x) for x in tensors.values() if x.shape.rank}
     if len(sizes) != 1 or 0 in sizes:
@@ -112,8 +116,8 @@ def _named(value, specs: dict) -> dict:
     if len(specs) == 1 and not is_dict:
         return dict.fromkeys(specs, value)
     if not is_dict or value.keys() != specs.keys():
-        found = ", ".join(value) if is_dict else value
-        raise UserError(f"inputs {found!r:.60}", expected=", ".join(specs))
+        names = ", ".join(value) if is_dict else value
+        raise UserError(f"inputs {names!r:.60}", expected=", ".join(specs))
     return value
 
 
@@ -133,6 +137,7 @@ def _tensor(value, spec: tf.TensorSpec, name: str) -> tf.Tensor:
             return tensor
     except (TypeError, ValueError, OverflowError, RecursionError):
         pass  # another type, or lists of different lengths
+
     expected = f"{spec.dtype.name} of shape {spec.shape}"
     raise UserError(f"{name} is {value!r:.60}", expected=expected)
 
@@ -142,6 +147,7 @@ def _decoded(value, dtype: tf.DType):
         return [_decoded(x, dtype) for x in value]
     if isinstance(value, dict) and value.keys() == _BYTES:
         return base64.b64decode(value["b64"], validate=True)
+
     # TensorFlow takes true for 1, and large integers modulo 2^32.
     if isinstance(value, bool) != dtype.is_bool or (
         dtype.is_integer and not dtype.min <= value <= dtype.max
@@ -164,15 +170,16 @@ def to_json(outputs: dict[str, np.ndarray], form: str) -> str:
     if "label_names" in values and outputs["label"].ndim == 2:
         # Of several labels, without the padding.
         values["label"] = [[x for x in row if x] for row in values["label"]]
+
+    # The name of the only output is omitted.
+    answer = values
     if len(values) == 1:
-        (found,) = values.values()
+        (answer,) = values.values()
     elif form == "instances":
         rows = zip(*values.values(), strict=True)
-        found = [dict(zip(values, row)) for row in rows]
-    else:
-        found = values
-    found = {_ANSWERS[form]: found}
-    return json.dumps(found, default=_text, allow_nan=False)
+        answer = [dict(zip(values, row)) for row in rows]
+    body = {_ANSWERS[form]: answer}
+    return json.dumps(body, default=_text, allow_nan=False)
 
 
 def _trimmed(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

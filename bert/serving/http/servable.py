@@ -49,6 +49,7 @@ class Servable:
             self._functions[rest.DEFAULT] = lite.serving_default(
                 folder, self._loaded
             )
+
         (meta,) = saved_models.read_proto(folder).meta_graphs
         self.signatures = rest.signatures_of(meta)
         self.metadata = {
@@ -57,6 +58,7 @@ class Servable:
             )
             for name in self.signatures
         }
+
         self._batched = {
             name: _batched(
                 self._functions[name],
@@ -79,6 +81,8 @@ class Servable:
         specs = self.signatures.get(rest.DEFAULT)
         if specs is None:
             return
+
+        # A model may reject them; then the first request does all this.
         with (
             tensorflow_log.held_back(),
             contextlib.suppress(tf.errors.OpError, ValueError),
@@ -113,6 +117,7 @@ class Servable:
         except tf.errors.OpError:
             with self._one_at_a_time:
                 outputs = self._functions[signature](**tensors)
+
         return {name: value.numpy() for name, value in outputs.items()}
 
 

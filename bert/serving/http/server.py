@@ -38,18 +38,19 @@ class Metrics:
     """The numbers at /metrics."""
 
     def __init__(self):
-        self.registry = own = prometheus.CollectorRegistry()
+        # The library's global one would count all servers of a process.
+        self.registry = registry = prometheus.CollectorRegistry()
         self.answers = prometheus.Counter(
-            "bert_answers", "Answers by status.", ["code"], registry=own
+            "bert_answers", "Answers by status.", ["code"], registry=registry
         )
         self.seconds = prometheus.Histogram(
-            "bert_predict_seconds", "Request to answer.", registry=own
+            "bert_predict_seconds", "Request to answer.", registry=registry
         )
         self.batches = prometheus.Histogram(
             "bert_batch_size",
             "Examples of a batch.",
             buckets=[2**i for i in range(11)],
-            registry=own,
+            registry=registry,
         )
 
 
@@ -74,6 +75,7 @@ def make_app(
         )
         if request.size > most:
             raise UserError(f"{request.size} examples", expected=f"1 to {most}")
+
         outputs = model.call(request.signature, request.tensors)
         return flask.Response(
             rest.to_json(outputs, request.form), mimetype="application/json"
@@ -133,11 +135,13 @@ def _body(limit: int) -> bytes:
     data = flask.request.get_data()
     if flask.request.content_encoding != "gzip":
         return data
+
     try:
         # Only as much as may be; 31 stands for gzip.
         data = zlib.decompressobj(31).decompress(data, limit + 1)
     except zlib.error:
         raise UserError("the body is not gzip") from None
+
     if len(data) > limit:
         flask.abort(413)
     return data
@@ -149,12 +153,15 @@ def _describe(error: Exception) -> tuple[int, str]:
         return 400, str(error)
     if isinstance(error, exceptions.HTTPException):
         return error.code, error.description
+
+    # Of the graph's error, the line that names the cause.
     if isinstance(error, tf.errors.InvalidArgumentError):
         lines = (line.strip() for line in error.message.split("\n"))
-        told = (x for x in lines if x and not x.startswith(_FRAMES))
-        return 400, next(told, "the model rejects it")
+        causes = (x for x in lines if x and not x.startswith(_FRAMES))
+        return 400, next(causes, "the model rejects it")
     if isinstance(error, tf.errors.UnavailableError):
         return 503, "the queue is full"
+
     say(f"warning: a request failed: {error!r}")
     return 500, "the model failed; see the log of the server"
 
@@ -176,8 +183,10 @@ class _Refusal(task.ErrorTask):
         self.status = f"{error.code} {error.reason}"
         self.response_headers.append(("Content-Type", "application/json"))
         self.set_close_on_finish()
+
         message = error.body if error.code == 400 else error.reason
         say(f"a request failed: {self.status}")
+
         body = json.dumps({"error": message}).encode()
         self.content_length = len(body)
         self.write(body)
@@ -236,6 +245,7 @@ def run(
         end: checked ten times a second.
     """
     logging.getLogger("waitress").setLevel(logging.ERROR)
+
     # More threads could only wait: these fill the queue, which then rejects.
     examples = settings.max_batch_size * (settings.max_queued_batches + 2)
     sockets: dict = {}
@@ -261,9 +271,12 @@ def run(
 
     while not end.is_set():
         answer()
+
     wasyncore.dispatcher.close(server)  # the port only
     answer()  # reads what has come before the end
     server.is_over = True
+
+    # Connections end when they have no request any more, or at the deadline.
     limit = time.monotonic() + _DEADLINE
     while time.monotonic() < limit and any(
         x.is_used() for x in connections.values()
@@ -272,6 +285,7 @@ def run(
             x.will_close |= not (x.is_used() or x.is_ending)
         server.maintenance(time.time())
         answer()
+
     for x in [*connections.values()]:
         x.drop()
     server.task_dispatcher.shutdown(timeout=1)  # of threads that compute

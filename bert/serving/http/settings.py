@@ -9,7 +9,7 @@ from bert.common import extras, storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.progress import say
-from bert.serving import asking
+from bert.serving import predict_settings
 
 _NEEDED = ("flask", "prometheus_client", "waitress")
 
@@ -68,17 +68,20 @@ class Settings:
         Raises:
             UserError: there is none, or packages are missing.
         """
-        names = (
-            storage.list_folder(self.model)
-            if storage.is_folder(self.model)
-            else []
-        )
+        names = []
+        if storage.is_folder(self.model):
+            names = storage.list_folder(self.model)
+
+        # Without numbered folders, the model's own is the version 1. Zeros may
+        # come first in a number.
         versions = [x for x in names if x.isascii() and x.isdecimal()] or [""]
-        # Zeros may come first.
         versions.sort(key=lambda name: int(name or 1), reverse=True)
+
         for name in versions:
             folder = os.path.join(self.model, name)
-            model = asking.Settings(model=folder, trust_model=self.trust_model)
+            model = predict_settings.Settings(
+                model=folder, trust_model=self.trust_model
+            )
             try:
                 model.check()
             except UserError as error:
@@ -86,6 +89,7 @@ class Settings:
                     raise
                 say(f"warning: {error}; trying the version before it")
                 continue
+
             extras.check("serve", *_NEEDED)
             yield folder, int(name or 1)
 
