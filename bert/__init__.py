@@ -69,6 +69,7 @@ def _register() -> None:
     ]
     if any(name.startswith("bert.modeling.") for name in loading):
         return
+
     from bert.modeling import dropout, models, task_models  # noqa: F401
 
     if dropout.ON_TENSORFLOW:

@@ -30,18 +30,21 @@ def main() -> int:
     if name == "configs":
         print(pathlib.Path(__file__).parent / "configs")
         return 0
-    known = describe_scripts()
+
+    summaries = describe_scripts()
     if name in ("--help", "-h"):
         print(f"{__doc__}\nScripts:\n")
-        for script, summary in known.items():
+        for script, summary in summaries.items():
             print(f"    {script:24} {summary}")
         return 0
+
     name = name.removesuffix(".py")
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
+    if name not in summaries:
+        near = difflib.get_close_matches(name, summaries, 1)
         hint = f"did you mean {near[0]}?" if near else "see bert --help"
         print(f"error: unknown script {name!r}; {hint}", file=sys.stderr)
         return 2
+
     sys.argv = [f"bert {name}", *words]
     # As a module with a name, which processes that it starts import again.
     module = f"bert.scripts.{name}"

@@ -10,6 +10,8 @@ from bert.data.text import vocabulary
 from bert.data.text.columns import strings
 from bert.data.text.tokenizer import Tokenizer
 from bert.encoders import Encoder, config_of, load_pair
+from bert.tasks.features import run as vectors
+from bert.tasks.fill_mask import run as masks
 
 Loaded = tuple[Encoder, Tokenizer]
 _HEAD = "cls/predictions/"
@@ -41,8 +43,6 @@ def fill_mask(
         UserError: there is no mask or no such head, the text is too long, or
             a word is not a token of the vocabulary.
     """
-    from bert.tasks.fill_mask import run
-
     if top_k < 1:
         raise UserError(f"top_k={top_k}", expected="1 or more")
     if not isinstance(text, str):
@@ -50,10 +50,13 @@ def fill_mask(
     chosen = [] if words is None else strings(words, "words")
     if words is not None and not chosen:
         raise UserError("no words", expected="at least one")
+
+    # A new encoder has no checkpoint, so no head.
     encoder, tokenizer = load_pair(model)
-    path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
-    known = encoder.checkpoint.values if encoder.checkpoint else ()
-    if not any(name.startswith(_HEAD) for name in known):
+    path, weights = "the encoder", ()
+    if encoder.checkpoint:
+        path, weights = encoder.checkpoint.path, encoder.checkpoint.values
+    if not any(name.startswith(_HEAD) for name in weights):
         raise UserError(
             "no masked-LM head",
             path=path,
@@ -64,11 +67,12 @@ def fill_mask(
             f"{text[:60]!r} has no mask",
             expected=f"{vocabulary.MASK} in the position of a word",
         )
-    tokens = run.tokenize(text, tokenizer.exact)
-    run.check_length(tokens, config_of(encoder))
-    chosen = run.tokens_of_words(chosen, tokenizer.exact)
+
+    tokens = masks.tokenize(text, tokenizer.exact)
+    masks.check_length(tokens, config_of(encoder))
+    chosen = masks.tokens_of_words(chosen, tokenizer.exact)
     network = heads.masked_lm(encoder)
-    return run.fill(network, tokenizer.exact, tokens, top_k, chosen)
+    return masks.fill(network, tokenizer.exact, tokens, top_k, chosen)
 
 
 def embed(
@@ -103,16 +107,16 @@ def embed(
     Raises:
         UserError: an argument is invalid, or the model cannot be loaded.
     """
-    from bert.tasks.features import run as vectors
-
     if pooling not in ("mean", "max", "cls"):
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
+
     encoder, tokenizer = load_pair(model)
     texts = strings(texts, "texts")
     config = config_of(encoder)
     if not -config.num_hidden_layers <= layer <= -1:
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
+
     most = config.max_position_embeddings
     if max_length is None:
         max_length = min(tokenizer.max_length, most)
@@ -121,19 +125,20 @@ def embed(
         raise UserError(f"max_length={max_length}", expected=f"3 to {most}")
 
     def run(batch):
-        found = encoder.predict_on_batch(batch)["encoder_outputs"][layer]
-        outputs, mask = tf.constant(found), batch[features.INPUT_MASK]
-        return list(vectors.pool(outputs, mask, pooling).numpy())
+        outputs = encoder.predict_on_batch(batch)["encoder_outputs"][layer]
+        mask = batch[features.INPUT_MASK]
+        pooled = vectors.pool(tf.constant(outputs), mask, pooling)
+        return list(pooled.numpy())
 
-    found = batching.in_order(
+    rows = batching.in_order(
         tokenizer.rows(texts, [""] * len(texts), max_length),
         run,
         batching.bucket_lengths(max_length),
         batch_size,
         _WINDOW * batch_size,
     )
-    pooled = np.reshape(list(found), (-1, config.hidden_size))
-    pooled = pooled.astype(np.float32)
+    embeddings = np.reshape(list(rows), (-1, config.hidden_size))
+    embeddings = embeddings.astype(np.float32)
     if normalize:
-        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
-    return pooled
+        embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    return embeddings

@@ -51,6 +51,7 @@ class TextBatches:
         if not isinstance(x, tf.data.Dataset):
             columns = self._labeled_columns(x, y, weights)
             return self._batches(columns, batch_size, shuffle)
+
         spec = x.element_spec
         has_labels = isinstance(spec, tuple) and len(spec) > 1
         if not has_labels or y is not None or weights is not None:
@@ -66,7 +67,11 @@ class TextBatches:
     ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
         """Batches as of `labeled`, and those of the last texts, a share."""
         if isinstance(x, tf.data.Dataset):
-            raise UserError("validation_split", fix="pass validation_data")
+            raise UserError(
+                "validation_split is given, but x is a tf.data.Dataset",
+                fix="pass validation_data",
+            )
+
         columns = self._labeled_columns(x, y, weights)
         count = len(columns[0])
         at = math.floor(count * (1.0 - share))
@@ -75,12 +80,11 @@ class TextBatches:
                 f"validation_split={share} of {count} texts",
                 expected="texts on both sides",
             )
-        first, last = slice(at), slice(at, None)
+
+        first, last = zip(*((part[:at], part[at:]) for part in columns))
         return (
-            self._batches(
-                [part[first] for part in columns], batch_size, shuffle
-            ),
-            self._batches([part[last] for part in columns], batch_size),
+            self._batches(first, batch_size, shuffle),
+            self._batches(last, batch_size),
         )
 
     def unlabeled(self, x, batch_size: int):
@@ -96,18 +100,17 @@ class TextBatches:
             if isinstance(x.element_spec, tuple):
                 x = x.map(lambda *element: element[:1])  # labels are not read
             return self._encoded(x), slice(None)
+
         batching.check_size(batch_size)
         columns = self._columns(x)
         order = np.argsort([len(ids) for ids, _ in columns[0]])
         starts = range(0, len(order), batch_size)
-        batches = self._dataset(
-            lambda: (
-                _batch(columns, order[i : i + batch_size]) for i in starts
-            ),
-            1,
-            len(starts),
-        )
-        return batches, np.argsort(order)
+
+        def batches():
+            for start in starts:
+                yield _batch(columns, order[start : start + batch_size])
+
+        return self._dataset(batches, 1, len(starts)), np.argsort(order)
 
     def _batches(self, columns, batch_size: int, shuffle=False):
         """Batches of columns; the shuffled ones are those of the scripts."""
@@ -118,12 +121,11 @@ class TextBatches:
         steps, epochs = math.ceil(count / size), itertools.count()
 
         def batches():
-            chosen = np.split(np.arange(count), range(size, count, size))
-            if shuffle:
+            order = np.split(np.arange(count), range(size, count, size))
+            if shuffle:  # endless, so an epoch goes on where the last ended
                 step = next(epochs) * steps
                 order = batching.choose(count, lengths, size, self._seed, step)
-                chosen = itertools.islice(order, steps)
-            for rows in chosen:
+            for rows in itertools.islice(order, steps):
                 yield _batch(columns, rows)
 
         return self._dataset(batches, len(columns), steps)
@@ -134,6 +136,7 @@ class TextBatches:
         spec = x.element_spec if is_tuple else (x.element_spec,)
         if isinstance(spec[0], dict) and features.INPUT_IDS in spec[0]:
             return x  # of `fit`, for its validation
+
         texts = spec[0] if isinstance(spec[0], tuple) else spec[:1]
         if not all(
             isinstance(part, tf.TensorSpec) and part.shape.rank != 0
@@ -150,12 +153,13 @@ class TextBatches:
                 texts, *others = element if is_tuple else (element,)
                 texts = texts if isinstance(texts, tuple) else (texts,)
                 decoded = tuple(_decoded(column) for column in texts)
-                if others and others[0].dtype == object:
+                if others and others[0].dtype == object:  # names of labels
                     others[0] = _decoded(others[0])
+
                 try:
                     columns = self._columns(decoded, *others)
                 except UserError as error:
-                    self._error = error
+                    self._error = error  # TensorFlow raises another
                     raise
                 yield _batch(columns, np.arange(len(columns[0])))
 
@@ -171,12 +175,14 @@ class TextBatches:
             tf.TensorSpec(shape, tf.int32 if kind == CLASSES else tf.float32),
             tf.TensorSpec([None], tf.float32),
         )[:size]
+
         dataset = tf.data.Dataset.from_generator(
             batches, output_signature=signature
         )
-        if steps >= 0:
-            size = tf.data.experimental.assert_cardinality(steps)
-            dataset = dataset.apply(size)
+        if steps >= 0:  # less than 0: unknown
+            dataset = dataset.apply(
+                tf.data.experimental.assert_cardinality(steps)
+            )
         return dataset.prefetch(2)
 
     def _labeled_columns(self, x, y, weights) -> tuple:
@@ -186,6 +192,7 @@ class TextBatches:
                 f"y is None, x a {type(x).__name__}",
                 expected="labels in y, or in a tf.data.Dataset as x",
             )
+
         columns = self._columns(x, y, weights)
         if not columns[0]:
             raise UserError("no texts", expected="one or more")
@@ -198,17 +205,20 @@ class TextBatches:
             raise UserError(
                 f"{len(texts)} columns of texts", expected="one, or two"
             )
+
         fix = "pass one, or a tuple of two for pairs"
         a, *b = (strings(part, "texts", fix) for part in texts)
         others = [] if y is None else [text_labels.ids(y, self._labels)]
         if weights is not None:
             others.append(finite(weights, "sample_weight"))
+
         sizes = [len(part) for part in (a, *b, *others)]
         if len(set(sizes)) > 1:
             raise UserError(
                 f"{' and '.join(map(str, sizes))} rows",
                 expected="as many labels as texts",
             )
+
         b = b[0] if b else [""] * len(a)
         return self._tokenizer.rows(a, b, self._max_length), *others
 

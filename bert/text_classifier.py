@@ -69,6 +69,8 @@ class TextClassifier(keras.Model):
         UserError: an argument is invalid, or the model cannot be loaded.
     """
 
+    _has_schedule = True  # of each `fit`, until `compile` is called
+
     def __init__(
         self,
         model,
@@ -82,6 +84,8 @@ class TextClassifier(keras.Model):
     ):
         super().__init__(**kwargs)
         network, self.tokenizer = encoders.load_pair(model)
+
+        # The head of the fine-tuned model is kept if its labels are.
         trained = text_labels.of_encoder(network)
         self.labels = text_labels.chosen(
             labels, trained, multi_label, regression
@@ -97,6 +101,7 @@ class TextClassifier(keras.Model):
         elif not isinstance(network, Classifier):
             network = heads.classifier(network, self.labels.size, seed)
         self.network, self.seed = network, seed
+
         longest = encoders.config_of(network).max_position_embeddings
         usual = task.get("max_seq_length", 128)
         self.max_length = max_length or min(usual, longest)
@@ -104,12 +109,12 @@ class TextClassifier(keras.Model):
             raise UserError(
                 f"max_length={max_length}", expected=f"3 to {longest}"
             )
+
         network.task = {  # for `bert.save`
             "kind": self.labels.kind,
             "labels": list(self.labels.names),
             "max_seq_length": self.max_length,
         }
-        self._has_schedule = True  # until `compile` is called
         self._texts = TextBatches(
             self.tokenizer, self.max_length, self.labels, seed
         )
@@ -133,21 +138,14 @@ class TextClassifier(keras.Model):
         Raises:
             UserError: the loss takes probabilities.
         """
-        losses, default = {
-            CLASSES: (keras.losses.SparseCategoricalCrossentropy, ["accuracy"]),
-            MULTI_LABEL: (
-                keras.losses.BinaryCrossentropy,
-                [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
-            ),
-            REGRESSION: (None, None),
-        }[self.labels.kind]
-        if loss is None:
-            loss = losses(from_logits=True) if losses else "mse"
+        self._has_schedule = False
+        usual_loss, usual_metrics = self._default_loss()
+        loss = usual_loss if loss is None else loss
+        metrics = usual_metrics if metrics is None else metrics
         task_models.check_loss(loss)
-        metrics = default if metrics is None else metrics
+
         kwargs.setdefault("jit_compile", False)
         super().compile(optimizer, loss, metrics=metrics, **kwargs)
-        self._has_schedule = False
 
     def fit(
         self,
@@ -189,13 +187,14 @@ class TextClassifier(keras.Model):
         Raises:
             UserError: a text, a label or an argument is invalid.
         """
-        given = x, y, sample_weight
+        columns = x, y, sample_weight
         if validation_split:
             batches, validation_data = self._texts.split(
-                *given, validation_split, batch_size, shuffle
+                *columns, validation_split, batch_size, shuffle
             )
         else:
-            batches = self._texts.labeled(*given, batch_size, shuffle)
+            batches = self._texts.labeled(*columns, batch_size, shuffle)
+
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
@@ -203,23 +202,22 @@ class TextClassifier(keras.Model):
                 *validation_data, batch_size=batch_size
             )
         if class_weight:
-            kind = self.labels.kind
-            if kind != CLASSES:
-                raise UserError(
-                    f"class_weight for {kind}", fix="pass sample_weight"
-                )
-            ids = text_labels.ids(list(class_weight), self.labels).tolist()
-            weights = finite(class_weight.values(), "class_weight")
-            class_weight = dict(zip(ids, weights.tolist()))
+            class_weight = self._class_weight(class_weight)
+
         if self._has_schedule:
             steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
             if steps < 1:
                 raise UserError(
-                    "a dataset of unknown size", fix="pass steps_per_epoch"
+                    "the size of the dataset is unknown",
+                    fix="pass steps_per_epoch",
                 )
             self._compile(learning_rate, epochs * steps)
         elif learning_rate is not None:
-            raise UserError("learning_rate", fix="pass it to the optimizer")
+            raise UserError(
+                "learning_rate is given, but the model is compiled",
+                fix="pass it to the optimizer",
+            )
+
         with self._texts.errors():
             return super().fit(
                 batches,
@@ -236,6 +234,7 @@ class TextClassifier(keras.Model):
         """Loss and metrics of labeled texts; see `fit` for the arguments."""
         if not self.compiled:
             self._compile(None, 1)
+
         batches = self._texts.labeled(x, y, sample_weight, batch_size)
         with self._texts.errors():
             return super().evaluate(batches, **kwargs)
@@ -257,18 +256,22 @@ class TextClassifier(keras.Model):
             UserError: a text is invalid.
         """
         batches, order = self._texts.unlabeled(x, batch_size)
+
+        # Keras does not predict nothing.
         logits = np.zeros((0, self.labels.size), np.float32)
         if int(batches.cardinality()) != 0:
             with self._texts.errors():
                 logits = super().predict(batches, **kwargs)[order]
+
         kind = self.labels.kind
         if kind == REGRESSION:
             return {export.VALUE: logits[:, 0]}
-        names, chosen = self.labels.names, metrics.answers(logits, kind)
-        if kind == MULTI_LABEL:
-            answers = [list(itertools.compress(names, row)) for row in chosen]
+
+        names, ids = self.labels.names, metrics.answers(logits, kind)
+        if kind == MULTI_LABEL:  # rows of truth values, no ids
+            answers = [list(itertools.compress(names, row)) for row in ids]
         else:
-            answers = [names[i] for i in chosen]
+            answers = [names[i] for i in ids]
         return {
             export.LABEL: answers,
             export.PROBABILITIES: metrics.probabilities(logits, kind),
@@ -341,6 +344,28 @@ class TextClassifier(keras.Model):
         """Compiles with the original's optimizer and schedule."""
         peak = _RATE if learning_rate is None else learning_rate
         schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
+        loss, metrics = self._default_loss()
         with self.distribute_strategy.scope():
-            self.compile(AdamWeightDecay(schedule))
-        self._has_schedule = True
+            super().compile(
+                AdamWeightDecay(schedule),
+                loss,
+                metrics=metrics,
+                jit_compile=False,
+            )
+
+    def _default_loss(self) -> tuple:
+        return task_models.default_loss(
+            self.labels.size, self.labels.kind == MULTI_LABEL
+        )
+
+    def _class_weight(self, weights: dict) -> dict[int, float]:
+        """Converts names of labels, or their numbers, to their numbers."""
+        kind = self.labels.kind
+        if kind != CLASSES:
+            raise UserError(
+                f"class_weight is given for labels of the kind {kind}",
+                fix="pass sample_weight",
+            )
+        ids = text_labels.ids(list(weights), self.labels).tolist()
+        values = finite(weights.values(), "class_weight")
+        return dict(zip(ids, values.tolist()))

@@ -45,6 +45,7 @@ def chosen(
         raise UserError("no labels", fix="pass their names")
     if given is None and not multi_label:
         return trained
+
     given = trained.names if given is None else given
     given = elements(given, "labels")
     names = tuple(map(_name, given))
@@ -53,6 +54,8 @@ def chosen(
         raise UserError(
             f"labels={given!r:.60}", expected="two or more names, once"
         )
+
+    # The same names in another order would be a mistake nobody sees.
     labels = Labels(MULTI_LABEL if multi_label else CLASSES, names)
     if (
         trained not in (None, labels)
@@ -90,13 +93,15 @@ def ids(values, labels: Labels) -> np.ndarray:
     """
     if labels.kind == REGRESSION:
         return finite(values, "labels")
+
+    # 2 is a name or a position, never both.
     names = labels.names
-    known = {name: i for i, name in enumerate(names)}
+    indices = {name: i for i, name in enumerate(names)}
     positions = range(0 if any(map(_is_value, names)) else len(names))
 
     def number(label) -> int:
-        if (name := _name(label)) in known:
-            return known[name]
+        if (name := _name(label)) in indices:
+            return indices[name]
         if isinstance(label, str) or label not in positions:
             raise UserError(
                 f"the label {label!r:.60}",
@@ -108,13 +113,14 @@ def ids(values, labels: Labels) -> np.ndarray:
         fix = "pass a name or number for each text, no one-hot rows"
         values = elements(values, "labels", fix)
         return np.array([number(label) for label in values], np.int32)
+
     values = lists(values, "labels", names)
     rows = np.zeros((len(values), len(names)), np.float32)
-    for row, several in zip(rows, values):
-        if len(several) == len(names) and set(several) <= {0, 1}:
-            row[:] = several
+    for row, entry in zip(rows, values):
+        if len(entry) == len(names) and set(entry) <= {0, 1}:
+            row[:] = entry
         else:
-            row[[number(label) for label in several]] = 1.0
+            row[[number(label) for label in entry]] = 1.0
     return rows
 
 

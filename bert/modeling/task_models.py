@@ -37,11 +37,9 @@ class Classifier(keras.Model):
         Raises:
             UserError: the loss takes probabilities.
         """
-        if loss is None and self.output["logits"].shape[-1] == 1:
-            loss = keras.losses.MeanSquaredError()
-        elif loss is None:
-            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            metrics = ["accuracy"] if metrics is None else metrics
+        if loss is None:
+            loss, usual_metrics = default_loss(self.output["logits"].shape[-1])
+            metrics = usual_metrics if metrics is None else metrics
         check_loss(loss)
         super().compile(optimizer, loss, loss_weights, metrics, **kwargs)
 
@@ -49,6 +47,24 @@ class Classifier(keras.Model):
         """Compiles a model that is loaded, and builds its optimizer."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
+
+
+def default_loss(
+    num_labels: int, is_multi_label: bool = False
+) -> tuple[keras.Loss, list | None]:
+    """Returns the loss and the metrics of a `compile` that names none.
+
+    Args:
+        num_labels: C of logits [B, C]; 1 for regression.
+        is_multi_label: whether an example may have several labels.
+    """
+    if is_multi_label:
+        accuracy = keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)
+        return keras.losses.BinaryCrossentropy(from_logits=True), [accuracy]
+    if num_labels == 1:
+        return keras.losses.MeanSquaredError(), None
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return loss, ["accuracy"]
 
 
 def check_loss(loss) -> None:
