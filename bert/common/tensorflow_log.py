@@ -109,8 +109,7 @@ def before_import(package: str, call: Callable[[], None]) -> None:
         call()
         yield
 
-    if package not in sys.modules:
-        sys.meta_path.insert(0, _Finder(package, called_first))
+    sys.meta_path.insert(0, _Finder(package, called_first))
 
 
 def after_import(package: str, call: Callable[[], None]) -> None:
