@@ -45,8 +45,9 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     folder = settings.run
     path = settings.output_file or os.path.join(folder, drawing.REPORT)
+
     if settings.watch:
-        drawing.watch(folder, path)
+        drawing.watch(folder, path)  # until Ctrl-C
     drawing.draw(folder, path)
     print(f"wrote {path}")
 

@@ -22,6 +22,8 @@ def view(answer: dict, texts: dict) -> dict:
         return _span(answer, texts["context"])
     if "entities" in answer:
         return _entities(answer["entities"], texts["text"])
+
+    # Of a classifier by label, of choices in their order.
     probabilities = answer.get("probabilities")
     if isinstance(probabilities, dict):
         best = answer.get("label", "")
@@ -32,10 +34,13 @@ def view(answer: dict, texts: dict) -> dict:
             "title": best or "no label",
             "rows": bars(probabilities.items()),
         }
+
     choices = next((x for x in texts.values() if isinstance(x, list)), None)
     if choices and isinstance(probabilities, list):
         rows = bars(zip(choices, probabilities))
         return {"kind": "bars", "title": rows[0][0], "rows": rows}
+
+    # Any other model: a table of its outputs.
     return {"kind": "values", "rows": list(answer.items())}
 
 
@@ -59,6 +64,8 @@ def _span(answer: dict, context: str) -> dict:
 def _entities(entities: list[dict], text: str) -> dict:
     """The text in parts: (part, type or "", colour, score)."""
     types = sorted({entity["type"] for entity in entities})
+
+    # An entity, and the text between it and the one before.
     parts, done = [], 0
     for entity in sorted(entities, key=lambda entity: entity["start"]):
         start, end = entity["start"], entity["end"]
@@ -68,6 +75,7 @@ def _entities(entities: list[dict], text: str) -> dict:
         parts.append((text[start:end], entity["type"], colour, score))
         done = end
     parts.append((text[done:], "", 0, None))
+
     return {
         "kind": "entities",
         "parts": [part for part in parts if part[0]],
@@ -75,19 +83,19 @@ def _entities(entities: list[dict], text: str) -> dict:
     }
 
 
-def masks(sentence: str, found: list[list[tuple[str, float]]]) -> dict:
+def masks(sentence: str, words: list[list[tuple[str, float]]]) -> dict:
     """The view of words for the masks of a sentence.
 
     Args:
         sentence: with [MASK] for each.
-        found: for each mask, (word, probability), best first.
+        words: for each mask, (word, probability), best first.
     """
     parts = sentence.split("[MASK]")
-    best = [words[0][0] for words in found]
+    best = [ranked[0][0] for ranked in words]
     return {
         "kind": "masks",
         "parts": list(zip(parts, [*best, ""])),
-        "masks": [bars(words) for words in found],
+        "masks": [bars(ranked) for ranked in words],
     }
 
 

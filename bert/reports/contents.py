@@ -33,6 +33,7 @@ def curves(run: RunFiles) -> list[Figure]:
             line = Line(label, *zip(*series), int(is_eval), is_eval)
             lines.setdefault(name, []).append(line)
 
+    # A task's other metrics stand after its loss and accuracy.
     names = sorted(
         lines, key=lambda x: (_ORDER.index(x) if x in _ORDER else 2, x)
     )
@@ -64,20 +65,23 @@ def _series(run: RunFiles, points: list[dict]) -> dict[str, list]:
     name their metrics `eval_`.
     """
     objectives = _objectives(run)
-    found: dict[str, dict[int, float]] = {}
+    quantities: dict[str, dict[int, float]] = {}
     for point in points:
         for name, value in point.items():
             if name == "step" or not isinstance(value, int | float):
                 continue
             if name.endswith("_per_second") and not value:
                 continue  # the first call, which compiles
+
             if len(objectives) == 1:
                 name = name.removeprefix(f"{objectives[0]}_")
             name = name.removeprefix(_EVAL)
-            found.setdefault(name, {})[point["step"]] = value
+            quantities.setdefault(name, {})[point["step"]] = value
+
+    # A run that diverged has nothing to draw.
     return {
         name: list(series.items())
-        for name, series in found.items()
+        for name, series in quantities.items()
         if any(math.isfinite(value) for value in series.values())
     }
 
@@ -87,20 +91,22 @@ def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
 
     The evaluation's are named `metric/kind`.
     """
-    found = []
+    references = []
     for reference, value in run.evaluation.get("references", {}).items():
         metric, _, kind = reference.partition("/")
         if metric.removeprefix(_EVAL) == name and is_number(value):
-            found.append((kind or "reference", float(value)))
+            references.append((kind or "reference", float(value)))
+
+    # Chance, where the evaluation did not tell it: all answers equally likely.
     objective = name.rpartition("_")[0]
-    if "chance" in dict(found) or objective not in _objectives(run):
-        return found
+    if "chance" in dict(references) or objective not in _objectives(run):
+        return references
     size = run.config.get("vocab_size")
     if name == "masked_lm_loss" and is_number(size):
-        found.append((f"chance, ln {size:,}", math.log(size)))
+        references.append((f"chance, ln {size:,}", math.log(size)))
     elif name == "next_sentence_loss":
-        found.append(("chance, ln 2", math.log(2)))
-    return found
+        references.append(("chance, ln 2", math.log(2)))
+    return references
 
 
 def scores(run: RunFiles) -> list[tuple[str, object]]:
@@ -116,6 +122,8 @@ def scores(run: RunFiles) -> list[tuple[str, object]]:
         **evaluation.get("references", {}),
     }
     values.pop("global_step", None)
+
+    # A metric's references stand below it: accuracy, accuracy/majority.
     metrics = list(dict.fromkeys(name.partition("/")[0] for name in values))
     ordered = sorted(values, key=lambda x: metrics.index(x.partition("/")[0]))
     return [(_row_title(name), values[name]) for name in ordered]
@@ -123,13 +131,14 @@ def scores(run: RunFiles) -> list[tuple[str, object]]:
 
 def _evaluated(run: RunFiles) -> dict[str, str]:
     """What the last evaluation of a run has evaluated."""
-    found = {"evaluated": run.evaluation.get("records")}
+    rows = {"evaluated": run.evaluation.get("records")}
+
     # Only eval_results.txt of earlier versions has the step.
     step = run.evaluation.get("step", run.results.get("global_step"))
     if is_number(step):
         later = f", now {run.step:,}" if (run.step or 0) > step else ""
-        found["at step"] = f"{int(step):,}{later}"
-    return {name: text for name, text in found.items() if text}
+        rows["at step"] = f"{int(step):,}{later}"
+    return {name: text for name, text in rows.items() if text}
 
 
 def _row_title(name: str) -> str:
@@ -160,6 +169,7 @@ def _records(entry: dict) -> list[tuple]:
         ("length of a record, in tokens", entry.get("max_seq_length")),
         ("size of the vocabulary", entry.get("vocab_size")),
     ]
+
     for name, title in (
         ("unknown", "[UNK] of all tokens"),
         ("fill", "tokens of all positions (the rest is padding)"),
@@ -168,6 +178,8 @@ def _records(entry: dict) -> list[tuple]:
     ):
         if is_number(shares.get(name)):
             rows.append((title, f"{shares[name]:.2%}"))
+
+    # Records of earlier versions have fewer statistics.
     return [row for row in rows if row[1] is not None]
 
 
@@ -176,6 +188,8 @@ def errors(run: RunFiles) -> dict:
     evaluation = run.evaluation
     labels = [str(label) for label in evaluation.get("labels", [])]
     matrix = evaluation.get("confusion_matrix", [])
+
+    # The most frequent labels, in the order of the model.
     order = sorted(range(len(matrix)), key=lambda i: -sum(matrix[i]))
     kept = sorted(order[:_MOST_LABELS])
     rows = []
@@ -183,6 +197,7 @@ def errors(run: RunFiles) -> dict:
         total = sum(matrix[i]) or 1
         cells = [(matrix[i][j], 45 * matrix[i][j] / total) for j in kept]
         rows.append((labels[i], cells))
+
     return {
         "matrix": rows,
         "dropped": len(matrix) - len(kept),

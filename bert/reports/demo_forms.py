@@ -9,6 +9,7 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.reports import answers
 from bert.reports.demo_page import Field, Form
 from bert.serving import answer_lines, asking, export_folder
+from bert.serving.predict_settings import Settings
 from bert.tasks.features import inspection
 from bert.tasks.fill_mask import run as masks
 
@@ -24,7 +25,7 @@ SCORES = (  # of the evaluation, to tell
 ).split()
 
 
-def forms_of_export(settings: asking.Settings) -> tuple[list[Form], str]:
+def forms_of_export(settings: Settings) -> tuple[list[Form], str]:
     """The form of an exported model, and notes on it.
 
     Args:
@@ -39,10 +40,12 @@ def forms_of_export(settings: asking.Settings) -> tuple[list[Form], str]:
             texts[last] = [x for x in values[last].split("\n") if x.strip()]
             if not texts[last]:
                 raise UserError("no choices", expected="one per line")
+
         example = [texts[name] for name in served.inputs]
-        (found,) = asking.answer(served, [example], 1)
-        answer_lines.to_json(found, 1)  # rejects numbers that are not finite
-        view = answers.view(found, texts)
+        (values,) = asking.answer(served, [example], 1)
+        answer_lines.to_json(values, 1)  # rejects numbers that are not finite
+
+        view = answers.view(values, texts)
         if served.count_tokens:
             limit, (count,) = served.count_tokens(
                 asking.columns_of(served, [example])
@@ -58,14 +61,17 @@ def forms_of_export(settings: asking.Settings) -> tuple[list[Form], str]:
     for name in served.inputs:
         label, example, lines = LABELS.get(name, (name, "", 4))
         fields.append(Field(name, label, texts.get(name, example), lines))
+
     notes = []
     if served.count_tokens:  # a classifier
         example = [field.example for field in fields]
         limit, _ = served.count_tokens(asking.columns_of(served, [example]))
-        (found,) = asking.answer(served, [example], 1)
+        (values,) = asking.answer(served, [example], 1)
         notes.append(f"at most {limit} tokens")
-        if "probabilities" in found:  # not of a regression
-            notes.append(f"labels: {', '.join(sorted(found['probabilities']))}")
+        if "probabilities" in values:  # not of a regression
+            labels = sorted(values["probabilities"])
+            notes.append(f"labels: {', '.join(labels)}")
+
     metrics = export_folder.read_extra(
         settings.model, export_folder.METRICS, dict[str, float | None]
     )
@@ -138,6 +144,8 @@ def forms_of_run(path: str, top_k: int) -> tuple[list[Form], str]:
             attention,
         ),
     ]
+
+    # Of fine-tuned checkpoints, the masked-LM head is gone.
     note = os.path.basename(path)
     if "cls/predictions/output_bias" not in checkpoints.read(path):
         return forms, f"{note}; without a masked-LM head"
@@ -153,10 +161,11 @@ def masks_form(model: ModelFolder, top_k: int) -> Form:
         sentence = " ".join(values["sentence"].split())
         if masks.vocabulary.MASK not in sentence:
             raise UserError("no mask", expected="[MASK] for a word")
+
         tokens = masks.tokenize(sentence, tokenizer)
         masks.check_length(tokens, model.config)
-        found = masks.fill(network, tokenizer, tokens, top_k)
-        return answers.masks(sentence, found)
+        words = masks.fill(network, tokenizer, tokens, top_k)
+        return answers.masks(sentence, words)
 
     field = Field(
         "sentence",

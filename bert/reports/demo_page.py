@@ -75,9 +75,11 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
     app = flask.Flask(__name__, template_folder=".", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BYTES
     app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_BYTES
+
     # Pages of others may not ask through a name of their own.
     app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
     app.jinja_env.filters["shown"] = _shown
+
     named = {form.name: form for form in forms}
     one_at_a_time = threading.Lock()
 
@@ -89,6 +91,7 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
     def ask(name):
         if name not in named:
             flask.abort(404)
+
         form, answer, error = named[name], None, None
         values = {field.name: field.example for field in form.fields}
         if flask.request.method == "POST":
@@ -99,6 +102,7 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
                     answer = form.answer(values)
             except UserError as problem:
                 error = str(problem)
+
         page = flask.render_template(
             "demo.html",
             model=model,

@@ -28,6 +28,7 @@ def draw(folder: str, path: str) -> None:
     run = run_files.read_run(folder)
     outputs.check_file(path, "output_file")
     extras.check("report", "jinja2", "matplotlib")
+
     say(f"drawing the report to {path} ...")
     from bert.reports import page  # loads matplotlib, which takes seconds
 
@@ -57,14 +58,15 @@ def watch(folder: str, path: str) -> None:
         folder: its output_dir, which need not exist yet.
         path: the page.
     """
-    is_slow = storage.is_remote(folder)
+    seconds = _SECONDS_REMOTE if storage.is_remote(folder) else _SECONDS
     drawn = None
     while True:
         try:
             times = run_files.times(folder)
             if times != drawn:
-                drawn = times
+                drawn = times  # before: an error is told once for each change
                 draw(folder, path)
         except (UserError, StorageError) as error:
             say(str(error))
-        time.sleep(_SECONDS_REMOTE if is_slow else _SECONDS)
+
+        time.sleep(seconds)

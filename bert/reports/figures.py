@@ -104,10 +104,12 @@ def draw(figure: Figure, name: str) -> str:
                 markersize=4,
                 clip_on=False,
             )
+
         for _, value in figure.references:
             axes.axhline(
                 value, color=_REFERENCE, linewidth=1.1, linestyle=(0, (4, 3))
             )
+
         axes.set_xlabel("step")
         axes.set_ylabel(figure.unit)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_TICKS))
@@ -117,6 +119,8 @@ def draw(figure: Figure, name: str) -> str:
         axes.margins(x=0.02, y=0.08)
         if figure.has_zero:
             axes.set_ylim(bottom=0)
+
+        # The same run gives the same bytes: no date.
         file = io.StringIO()
         canvas.savefig(
             file, format="svg", transparent=True, metadata={"Date": None}
@@ -131,6 +135,7 @@ def shown(value: float) -> str:
     if 0 < abs(value) < 0.001:
         digits, _, exponent = f"{value:.2e}".partition("e")
         return f"{float(digits):g}e{int(exponent)}"
+
     return f"{value:.4g}"
 
 
@@ -140,11 +145,15 @@ def _themed(text: str, name: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     head, _, rest = text.partition(">")
     box = re.search(r'viewBox="[^"]*"', head)[0]
+
+    # The ids of all figures of a page differ.
     rest = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", rest)
+
     # The page's font; its sizes stay those that matplotlib laid out.
     rest = re.sub(r"font-family: [^;\"]*;? ?", "", rest)
     for colour, variable in _VARIABLES.items():
         rest = rest.replace(colour, variable)
+
     return (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box} '
         f'aria-hidden="true">{rest}'

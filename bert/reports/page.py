@@ -32,10 +32,13 @@ def render(run: RunFiles) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["shown"] = _shown
+
+    # Markup: the engine does not escape it.
     plots = [
         (figure, markupsafe.Markup(figures.draw(figure, f"f{i}")))
         for i, figure in enumerate(contents.curves(run))
     ]
+
     now = datetime.datetime.now(datetime.UTC)
     return environment.get_template("page.html").render(
         run=run,

@@ -72,6 +72,7 @@ def read_run(folder: str) -> RunFiles:
     """
     if not storage.is_folder(folder):
         raise UserError("no such folder", path=folder, expected="a run")
+
     path = os.path.join(folder, CURVES)
     points = _last_of_each(read_curves(path)) if storage.exists(path) else []
     results = _results(os.path.join(folder, "eval_results.txt"))
@@ -82,10 +83,13 @@ def read_run(folder: str) -> RunFiles:
             path=folder,
             expected="the output_dir of a run",
         )
+
+    # The curves may be ahead of the newest checkpoint.
     step, description = _description(folder)
     steps = [point["step"] for point in points]
     if step is not None:
         steps.append(step)
+
     settings = dict(description.get("settings", {}))
     environment = settings.pop("environment", {})
     return RunFiles(
@@ -112,14 +116,14 @@ def _last_of_each(points: list[dict]) -> list[dict]:
 
 def _description(folder: str) -> tuple[int | None, dict]:
     """Step and description of the newest checkpoint."""
-    found = {}
+    paths = {}
     for path in storage.find(folder, f"{_PREFIX}*.json"):
         match = re.fullmatch(r"(\d+)\.json", path.rpartition(_PREFIX)[2])
         if match:
-            found[int(match[1])] = path
-    if not found:
-        return None, {}
-    return max(found), _json(found[max(found)])
+            paths[int(match[1])] = path
+
+    step = max(paths, default=None)
+    return step, {} if step is None else _json(paths[step])
 
 
 def _json(path: str) -> dict:
@@ -129,11 +133,11 @@ def _json(path: str) -> dict:
 
 def _results(path: str) -> dict[str, float]:
     """`name = value` of each line."""
-    found = {}
+    results = {}
     for number, line in enumerate(_lines(path), start=1):
         name, _, value = line.partition(" = ")
         try:
-            found[name] = float(value)
+            results[name] = float(value)
         except ValueError:
             raise UserError(
                 f"{line[:50]!r}",
@@ -141,7 +145,7 @@ def _results(path: str) -> dict[str, float]:
                 line=number,
                 expected="name = number",
             ) from None
-    return found
+    return results
 
 
 def _records(patterns: str | None) -> list[dict]:
@@ -150,11 +154,14 @@ def _records(patterns: str | None) -> list[dict]:
     for pattern in patterns.split(",") if patterns else []:
         folder = os.path.dirname(pattern)
         shards = {os.path.basename(path) for path in storage.glob(pattern)}
+
+        # Several sets of records may share a folder.
         for path in storage.find(folder or ".", _MANIFESTS):
             try:
                 entry = _json(path)
             except UserError:  # not ours
                 continue
+
             listed = entry.get("shards")
             is_of_run = isinstance(listed, dict) and shards & set(listed)
             if is_of_run and entry not in entries:

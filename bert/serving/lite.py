@@ -104,7 +104,7 @@ def serving_default(folder: str, loaded) -> Callable:
         bool(loaded.strip_accents.numpy()),
     )
 
-    # The graph counts no texts, only to tell the length that it was made for.
+    # The count of no texts tells the length of the graph's sequences.
     nothing = dict.fromkeys(specs, tf.constant([], tf.string))
     limit = int(loaded.count_tokens(**nothing)["max_seq_length"])
 
