@@ -20,7 +20,6 @@ from bert.tasks.ner import entities
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
     model = ModelFolder.open(settings.input, settings.files)
 
     from bert.modeling.formats import conversion, extend_embeddings

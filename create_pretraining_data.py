@@ -27,7 +27,8 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     argv, beam_options = creation.split_options(argv)
     settings = flags.parse(argv, Settings, __doc__)
-    settings.check(beam_options)
+    settings.check_outputs()
+    settings.check_beam_options(beam_options)
     if settings.runner:
         runners.check_beam(settings.runner)
 

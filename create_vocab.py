@@ -21,7 +21,6 @@ from bert.data.text import vocabulary
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
 
     files = storage.list_files(settings.input_file, "input_file")
     documents.check_names(files)

@@ -19,7 +19,6 @@ from bert.data.corpus.preparation import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
 
     files = preparation.list_inputs(settings)
     for path, counts, size in preparation.prepare(settings, files):

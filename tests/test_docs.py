@@ -22,7 +22,7 @@ import sys
 
 import pytest
 
-from bert.common import flags
+from bert.common import extras, flags, outputs
 from tests.helpers import (
     classifier_files,
     docs_files,
@@ -145,7 +145,10 @@ def command_of(words):
 
 
 @pytest.mark.parametrize("command", commands())
-def test_flags_files_and_targets_of_a_command_exist(command):
+def test_flags_files_and_targets_of_a_command_exist(monkeypatch, command):
+    # The folders and extras of the reader may not be here.
+    monkeypatch.setattr(outputs, "check_file", lambda *_: None)
+    monkeypatch.setattr(extras, "check", lambda *_, **__: None)
     for path in re.findall(r"-r (requirements\S+)|(tests/\S+)", command):
         assert (ROOT / "".join(path)).is_file()
     if command.startswith("make "):

@@ -1,6 +1,7 @@
 """Settings of doctor.py, which know no TensorFlow."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from bert.common import flags, storage
 from bert.common.errors import UserError
@@ -29,23 +30,28 @@ class Settings:
         None, "Folder of a run of run_pretraining.py.", path=True
     )
 
-    def check(self) -> None:
-        """Checks that there is a file to check.
-
-        Raises:
-            UserError: no file is given, or one is missing.
-        """
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields that no file is given."""
         paths = flags.as_dict(self, "path")
         if not any(paths.values()):
-            raise UserError(
+            yield UserError(
                 "no file to check", fix=f"pass one of --{', --'.join(paths)}"
             )
+
+    def check_files(self) -> None:
+        """Checks that the files and the folder exist.
+
+        Raises:
+            UserError: one is missing.
+        """
+        paths = flags.as_dict(self, "path")
         for name in ("vocab_file", "bert_config_file"):
             path = paths[name]
             if path and not storage.is_file(storage.regular(path)):
                 raise UserError(
                     "no such file", path=path, fix=f"check --{name}"
                 )
+
         folder = self.output_dir
         if folder and not storage.is_folder(folder):
             raise UserError(

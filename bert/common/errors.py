@@ -59,10 +59,12 @@ class UserError(ValueError):
         super().__init__(message)
 
 
-def raised_by(check: Callable, *arguments: Any) -> Iterator[UserError]:
+def raised_by(
+    check: Callable, *arguments: Any, **named: Any
+) -> Iterator[UserError]:
     """Yields the mistake that a check raises, if it finds one."""
     try:
-        check(*arguments)
+        check(*arguments, **named)
     except UserError as error:
         yield error
 

@@ -4,9 +4,10 @@ import contextlib
 import dataclasses
 import os
 import zlib
+from collections.abc import Iterator
 
 from bert.common import outputs, storage
-from bert.common.errors import UserError, name_of
+from bert.common.errors import UserError, name_of, raised_by
 from bert.common.flags import flag
 from bert.common.progress import say
 from bert.data.corpus import corpus_writer, documents, raw_text
@@ -75,17 +76,13 @@ class Settings:
         drawn = zlib.crc32(f"{self.random_seed} {document}".encode())
         return int(drawn < self.held_out * (1 << 32))
 
-    def check(self) -> None:
-        """Checks the language and the output path.
-
-        Raises:
-            UserError: the language is unknown, or the output path cannot
-                become a file.
-        """
-        for output in self.outputs:
-            outputs.check_file(output, "output_file")
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields an unknown language, and outputs that cannot become files."""
+        if self.output_file is not None:
+            for output in self.outputs:
+                yield from raised_by(outputs.check_file, output, "output_file")
         if self.language not in raw_text.LANGUAGES:
-            raise UserError(
+            yield UserError(
                 f"--language={self.language!r} is unknown",
                 expected=f"one of {', '.join(raw_text.LANGUAGES)}",
                 fix="pass the most similar language, or else en",

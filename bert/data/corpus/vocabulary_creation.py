@@ -2,9 +2,10 @@
 
 import dataclasses
 import os
+from collections.abc import Iterator
 
 from bert.common import flags, outputs
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import flag, group
 from bert.common.progress import say
 from bert.data.corpus import (
@@ -79,24 +80,22 @@ class Settings:
     )
     given: frozenset[str] = frozenset()
 
-    def check(self) -> None:
-        """Checks the flags against each other, and the output path.
-
-        Raises:
-            UserError: the flags contradict each other, or the output path
-                cannot become a file.
-        """
-        outputs.check_file(self.output_file, "output_file")
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields flags that contradict each other, and an impossible output."""
+        if self.output_file is not None:
+            yield from raised_by(
+                outputs.check_file, self.output_file, "output_file"
+            )
 
         if bool(self.base_vocab) != bool(self.num_new_tokens):
-            raise UserError(
+            yield UserError(
                 "--base_vocab and --num_new_tokens require each other",
                 fix="pass both, or neither to learn a new vocabulary",
             )
 
         for name in flags.as_dict(self.learning):
             if self.base_vocab and name in self.given:
-                raise UserError(
+                yield UserError(
                     f"--{name} contradicts --base_vocab, whose tokens are kept",
                     fix="pass only one of the two",
                 )

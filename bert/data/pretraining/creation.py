@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from bert.common import atomic, storage
 from bert.common import outputs as outputs_lib
@@ -60,15 +60,35 @@ class Settings:
         """Paths of the shards."""
         return self.output_file.split(",")
 
-    def check(self, beam_options: list[str]) -> None:
-        """Checks the flags against each other, and the output folder.
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields flags that contradict each other."""
+        instances = self.instances
+        if instances.word_boundaries and not instances.do_whole_word_mask:
+            yield UserError(
+                "--word_boundaries changes nothing",
+                fix="pass --do_whole_word_mask too",
+            )
+
+    def check_beam_options(self, beam_options: list[str]) -> None:
+        """Rejects options of Beam without Beam.
 
         Args:
             beam_options: command line of Beam.
 
         Raises:
-            UserError: the records could not be written, or flags contradict
-                each other.
+            UserError: there are some.
+        """
+        if beam_options and not self.runner:
+            raise UserError(
+                f"{beam_options[0]!r} after -- is for Beam",
+                fix="pass --runner too",
+            )
+
+    def check_outputs(self) -> None:
+        """Checks that the run may write its records.
+
+        Raises:
+            UserError: it could not, or would spoil others.
         """
         # The manifest and the scratch folder stand beside all shards.
         outputs = [storage.absolute(path) for path in self.output_files]
@@ -84,19 +104,6 @@ class Settings:
                 expected="a file name, such as folder/wiki.tfrecord",
             )
         self._check_manifest(folders.pop())
-
-        if beam_options and not self.runner:
-            raise UserError(
-                f"{beam_options[0]!r} after -- is for Beam",
-                fix="pass --runner too",
-            )
-
-        instances = self.instances
-        if instances.word_boundaries and not instances.do_whole_word_mask:
-            raise UserError(
-                "--word_boundaries changes nothing",
-                fix="pass --do_whole_word_mask too",
-            )
 
     def _check_manifest(self, folder: str) -> None:
         """Checks that the run may write its manifest."""

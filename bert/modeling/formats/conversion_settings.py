@@ -1,8 +1,10 @@
 """Settings of convert_checkpoint.py, which know no TensorFlow."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from bert.common import extras, outputs
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import flag, group
 from bert.modeling.formats.model_folder import ModelFiles
 
@@ -45,13 +47,13 @@ class Settings:
         at_least=1,
     )
 
-    def check(self) -> None:
-        """Checks the target before anything is read.
-
-        Raises:
-            UserError: the output is not an empty folder, or a package is
-                missing.
-        """
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields a package that is missing, and an output that is not empty."""
         needed = NETWORKS.get(self.target, ())
-        extras.check(self.target, *needed, what=f"--to={self.target}")
-        outputs.check_new_folder(self.output, "pass another --output")
+        yield from raised_by(
+            extras.check, self.target, *needed, what=f"--to={self.target}"
+        )
+        if self.output is not None:
+            yield from raised_by(
+                outputs.check_new_folder, self.output, "pass another --output"
+            )
