@@ -4,7 +4,7 @@ File      a path and its columns
 read      File -> Table: its examples, with labels as the file has them
 Labels    the valid labels: one of several, any of several, or a number
 label     Table -> examples, whose labels are checked, as numbers
-encode    TextExample -> token ids, as `data.records.example_files` writes them
+encode    TextExample -> token ids, for `data.records.examples`
 """
 
 import dataclasses
@@ -325,7 +325,7 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
 
 
 def schema(labels: Labels) -> Schema:
-    """Schema of the records, for `data.records.example_files`."""
+    """Schema of `data.records.examples.Examples`."""
     kind = "float32" if labels.kind == REGRESSION else "int64"
     size = labels.size if labels.kind == MULTI_LABEL else 1
     return {
@@ -355,7 +355,7 @@ def encode(
             ones included, before it is truncated.
 
     Yields:
-        feature name -> values, as `data.records.example_files` takes them.
+        feature name -> values, as `data.records.examples` takes them.
     """
     examples = iter(examples)
     blank = [0] * labels.size if labels.kind == MULTI_LABEL else [0]

@@ -94,7 +94,7 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
 
 
 def training_schema(choices: int) -> Schema:
-    """Schema of the records, for `data.records.example_files`."""
+    """Schema of `data.records.examples.Examples`."""
     return {
         features.LABEL_IDS: Feature(),
         features.CHOICE_WEIGHTS: Feature("float32", size=choices),
