@@ -435,11 +435,11 @@ def _unknown(name: str, labels: Labels, is_header: bool) -> UserError:
     fix = "is this the right file and the right label column?"
     if is_header:
         fix = "it looks like a header, but this file should have none"
+    valid = ", ".join(labels.names[:10])
+    if labels.size > 10:
+        valid += ", ..."
     return UserError(
-        f"unknown label {name[:60]!r}",
-        expected=f"one of {', '.join(labels.names[:10])}"
-        + ", ..." * (labels.size > 10),
-        fix=fix,
+        f"unknown label {name[:60]!r}", expected=f"one of {valid}", fix=fix
     )
 
 

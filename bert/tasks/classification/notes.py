@@ -55,7 +55,7 @@ def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
         if not (example.text.strip() or example.text_b.strip())
     ]
     if empty:
-        s = "s" * (len(empty) != 1)
+        s = "" if len(empty) == 1 else "s"
         yield (
             f"warning: {path}: {len(empty):,} row{s} without text (line{s} "
             f"{tables.first_few(empty)})"
@@ -102,5 +102,5 @@ def of_missing_labels(path: str, examples: list[TextExample]) -> str:
 def _first(names: Iterable[str]) -> str:
     """The first names for a message, and their number if there are more."""
     names = list(names)
-    more = f", ... ({len(names)})" * (len(names) > _SHOWN)
-    return ", ".join(names[:_SHOWN]) + more
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown}, ... ({len(names)})" if len(names) > _SHOWN else shown

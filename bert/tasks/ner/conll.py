@@ -237,8 +237,9 @@ def _check_columns(
             fix="see --word_column and --label_column",
         )
     if label is not None and word % width == label % width:
+        columns = "1 column" if width == 1 else f"{width} columns"
         raise UserError(
-            f"{width} column{'s' * (width > 1)}: {' '.join(fields)[:40]!r}",
+            f"{columns}: {' '.join(fields)[:40]!r}",
             path=path,
             line=line,
             expected="a word and its label",

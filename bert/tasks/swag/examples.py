@@ -208,7 +208,7 @@ def _check(choices: list[str], label, labelled: bool) -> None:
     count = len(choices)
     if count < 2:
         raise UserError(
-            f"{count} choice{'s' * (count != 1)}", expected="two or more"
+            "1 choice" if count else "0 choices", expected="two or more"
         )
     for number, choice in enumerate(choices):
         if not choice.strip():
