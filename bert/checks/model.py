@@ -43,6 +43,8 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
         findings += check_values(name, value, path)
     if config:
         findings += _compare(values, config, path)
+
+    # A report without faults still says what was examined.
     sizes = checkpoints.sizes_of({k: x.shape for k, x in values.items()})
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     return [*findings, fine(f"{len(values)} variables; {listed}", path=path)]
@@ -58,6 +60,8 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
     """
     if value.dtype.kind != "f":
         return []
+
+    # NaN spreads: a run that starts from it does not recover.
     bad = value.size - int(np.isfinite(value).sum())
     if bad:
         return [
@@ -67,6 +71,8 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
                 fix="start from an earlier checkpoint",
             )
         ]
+
+    # A vector may be constant: at first beta is 0 and gamma 1.
     if value.ndim == 2 and value.size > 1 and value.min() == value.max():
         return [
             wrong(
@@ -82,6 +88,7 @@ def _compare(
     values: dict[str, np.ndarray], config: BertConfig, path: str
 ) -> list[Finding]:
     """Compares names and shapes with those of the network."""
+    # Only names and shapes are compared, so any seed will do.
     network = models.build_pretraining_model(config, seed=0)
     named = checkpoints.model_variables(network)
     try:

@@ -89,6 +89,7 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
         count = "file is" if len(files) == 1 else f"{len(files)} files are"
         result.findings.append(fine(f"the {count} whole", path=name_of(files)))
 
+    # A damaged shard does not hide what the others contain.
     records = Records.open(",".join(whole))
     result.max_seq_length = records.max_seq_length
     if result.manifests:
@@ -97,6 +98,8 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
 
     counter = Counter(max(limit, len(vocab or ())), vocab)
+
+    # The error of one shard does not end the reading of the others.
     sizes = map(storage.size, whole)
     for path, on_read in documents.follow("examined", whole, sizes):
         add = functools.partial(_add, counter, path, on_read)
@@ -136,6 +139,8 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         )
         for problem, (count, path, record, value) in counter.problems.items()
     ]
+
+    # These divide the shares below: a zero is told first.
     for name, missing in (
         ("predictions", "no token is masked"),
         ("row_tokens", "input_mask is 0 everywhere"),
@@ -157,6 +162,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     values["max_seq_length"] = result.max_seq_length
     lines = partitions.warnings(counts, InstanceSettings(**values))
 
+    # `warnings` looks for too many random pairs, not for too few.
     share = partitions.shares(counts, result.max_seq_length)
     if share["random_next"] < 0.35:
         lines.append(
@@ -164,6 +170,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         )
     findings += [suspicious(line, path=where) for line in lines]
 
+    # Without a vocabulary, no id is known to be [MASK].
     tokens = list(result.tokenizer.vocab) if result.tokenizer else []
     if tokens:
         findings += _check_replacements(counts, len(counter.targets), where)
@@ -185,6 +192,8 @@ def _check_replacements(
     """Checks for 80 % `[MASK]`, 10 % random, 10 % kept, in binomial bounds."""
     total = counts["predictions"]
     masked, changed = counts["predictions_masked"], counts["predictions_random"]
+
+    # A token drawn at random may be [MASK], or the original itself.
     findings = []
     for what, hits, share in (
         ("replaced by [MASK]", masked, 0.8 + 0.1 / size),

@@ -46,16 +46,19 @@ def examine(settings: Settings) -> list[Finding]:
         except UserError as error:
             findings.append(wrong(str(error)))
 
+    # The folder of a run has both files; flags come first.
     folder = settings.output_dir
     checkpoint = published.fetch(settings.init_checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
     vocab_file = settings.vocab_file or _find(folder, run_folder.VOCABULARY)
 
+    # Each may be None from here on: what can be checked is checked.
     config = config_file and attempt(BertConfig.from_json_file, config_file)
     tokenizer = vocab_file and attempt(Tokenizer, vocab_file, None)
     if tokenizer:
         findings += vocabulary.check_file(tokenizer)
 
+    # With two vocabularies, an id would mean two tokens.
     scan = records.Scan()
     if settings.input_file:
         size = config.vocab_size if config else None
@@ -74,6 +77,7 @@ def examine(settings: Settings) -> list[Finding]:
         length = scan.max_seq_length
         attempt(config.check_length, length, "max_seq_length", config_file)
 
+    # Records, checkpoint and network: all must mean the same tokens.
     if tokenizer:
         findings += vocabulary.check_hash(tokenizer, scan.manifests)
     if tokenizer and checkpoint:
@@ -84,6 +88,7 @@ def examine(settings: Settings) -> list[Finding]:
         size = config.vocab_size if config else None
         findings += vocabulary.check_use(tokenizer, size, config_file)
 
+    # The newest whole checkpoint is examined, unless one is given.
     description = folder and check_files(folder, findings)
     if description:
         newest = f"{saver.PREFIX}-{description.step}"
@@ -93,6 +98,7 @@ def examine(settings: Settings) -> list[Finding]:
         say(f"checking {checkpoint}")
         findings += model.examine(checkpoint, config)
 
+    # Last: which loss is healthy depends on all of the above.
     curves = _find(folder, CURVES)
     points = curves and attempt(read_curves, curves)
     if points is not None:
@@ -112,10 +118,13 @@ def learned_losses(
     their entropy: 7.2 nats for English Wikipedia and 30,522 tokens, 0.7 times
     the loss of a fresh network.
     """
+    # A guess between two answers costs ln 2 nats.
     limit = 0.985 * math.log(2)
     losses = {"next_sentence_loss": (limit, max(2000, 2 * warmup))}
     if config:
         frequencies = 0.7 * math.log(config.vocab_size)
+
+        # Few tokens would make the entropy too low.
         if scan.targets is not None and scan.targets.sum() > 10_000:
             frequencies = eval_report.entropy(scan.targets)
         limit = 0.97 * frequencies
@@ -136,6 +145,8 @@ def check_curves(
     train = [point for point in points if point.get("kind") == "train"]
     if not train:
         return [suspicious("no point of the training curve", path=path)]
+
+    # After a NaN no loss means anything, so this ends the check.
     for point in points:
         for name, value in point.items():
             if isinstance(value, float) and not math.isfinite(value):
@@ -148,6 +159,7 @@ def check_curves(
                     )
                 ]
 
+    # While a run warms up, a high loss is no fault.
     findings, step, last = [], train[-1]["step"], []
     for name, (limit, first) in learned.items():
         recent = [x[name] for x in train[-_RECENT:] if name in x]
@@ -187,6 +199,7 @@ def check_files(
     Returns:
         description of the newest whole checkpoint, or None.
     """
+    # Ascending: the description that is kept is the newest.
     whole, description = [], None
     steps = saver.Saver(folder).steps()
     for step in steps:
@@ -206,6 +219,7 @@ def check_files(
         listed = ", ".join(map(str, whole))
         findings.append(fine(f"whole checkpoints: {listed}", path=folder))
 
+    # The description is written last: without one, a save was cut off.
     described = {f"{saver.PREFIX}-{step}.index" for step in steps}
     for name in storage.list_folder(folder):
         path = os.path.join(folder, name)
@@ -231,6 +245,7 @@ def check_files(
                 )
             )
 
+    # The best checkpoint lies in a folder of its own, in the same form.
     best = os.path.join(folder, run_folder.BEST)
     if storage.is_folder(best):
         check_files(best, findings)

@@ -44,6 +44,7 @@ class Settings:
         Raises:
             UserError: one is missing.
         """
+        # The others may be globs or prefixes, which name no file.
         paths = flags.as_dict(self, "path")
         for name in ("vocab_file", "bert_config_file"):
             path = paths[name]

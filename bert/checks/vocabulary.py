@@ -25,6 +25,8 @@ def check_file(tokenizer: Tokenizer) -> list[Finding]:
                 fix=f"sed -i 's/\\r$//' {path}",
             )
         )
+
+    # Rows are padded with 0, whatever the vocabulary says.
     if vocab[vocabulary.PAD] != 0:
         findings.append(
             suspicious(
@@ -56,6 +58,8 @@ def check_use(
     """
     warnings = vocabulary_checks.mismatches(tokenizer, vocab_size, config_file)
     findings = [Finding(SUSPICIOUS, str(warning)) for warning in warnings]
+
+    # More embeddings than tokens may be padding; fewer lack some.
     if vocab_size and vocab_size < len(tokenizer.vocab):
         error = vocabulary_checks.wrong_size(tokenizer, vocab_size, config_file)
         findings.append(Finding(WRONG, str(error)))
@@ -74,6 +78,7 @@ def check_hash(
     Returns:
         one finding for each other vocabulary.
     """
+    # By hash, as a vocabulary may have been moved or renamed.
     others = {x.vocab_sha256: x.vocab_file for x in manifests}
     others.pop(tokenizer.sha256, None)
     return [

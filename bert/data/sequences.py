@@ -46,6 +46,7 @@ def truncate_pair(
     Returns:
         the two segments, truncated.
     """
+    # Each has its half, and what the other one leaves of its own.
     half = max_tokens // 2
     return (
         a[: max(max_tokens - len(b), max_tokens - half)],

@@ -66,6 +66,7 @@ def rows(
         yield from reader(path, choose)
         return
 
+    # The first line says how many fields each line has.
     width = None
     for line, fields in _split(path, delimiter):
         if width is None:
@@ -141,6 +142,8 @@ def text_of(value, what: str) -> str:
     """
     if isinstance(value, str):
         return value
+
+    # In Python True is an int; NaN is not equal to itself.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and value == value:
         return str(value)
@@ -173,11 +176,14 @@ def _index(
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column
 
+    # No such column: say what there is, and what may be the cause.
     is_duplicate = isinstance(column, str) and column in names
     expected = f"one of {_count(len(names))}"
     if set(names) != {"?"}:  # which stand for a line without names
         expected += f": {', '.join(name[:40] for name in names[:20])}"
     fix = "pass the name of a column, or its number, from 0"
+
+    # A single column with such a character has another delimiter.
     others = [x for x in _DELIMITERS if len(names) == 1 and x in names[0]]
     if others:
         shown = others[0].replace("\t", "\\t")
@@ -205,6 +211,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         count = 0
         yield number, text
 
+    # No line at all, or none but blank ones.
     if count == number:
         raise _empty(path)
 
@@ -225,6 +232,7 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             f"--delimiter={delimiter!r}", expected=f"one character for {path}"
         )
 
+    # By default, csv rejects fields of more than 131,072 characters.
     csv.field_size_limit(_MAX_CHARACTERS)
     texts = (text for _, text in _lines(path))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
@@ -259,6 +267,7 @@ def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
 
 
 def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
+    # The keys of the first object choose; all others must have them.
     columns = None
     for line, value in _json_objects(path):
         columns = columns or choose(list(value))

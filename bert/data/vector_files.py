@@ -51,6 +51,7 @@ def json_lines(
     numbers = itertools.count()
 
     def described(values: np.ndarray) -> dict:
+        # The original rounds to six digits.
         rounded = [
             [round(float(x), 6) for x in row] for row in np.atleast_2d(values)
         ]
@@ -76,6 +77,7 @@ def json_lines(
             ]
         file.write(to_json(line) + "\n")
 
+    # Under a temporary name: no reader sees half a file.
     with (
         atomic.whole_file(path) as temporary,
         storage.open_text(temporary, "w", newline="\n") as file,
@@ -111,6 +113,7 @@ def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
         with tempfile.TemporaryFile(dir=folder) as raw:
             yield write
 
+            # Mapped, not read, as they may be larger than memory.
             values = np.memmap(raw, "<f4", "r", shape=(count, *shape))
             arrays = {"values": values}
             if layers is not None:

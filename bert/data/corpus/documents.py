@@ -60,6 +60,7 @@ class Corpus:
         smallest = max(1, PARTITION_BYTES // _SMALLER)
         size = min(PARTITION_BYTES, max(smallest, self.num_bytes // _MANY))
 
+        # Two documents each: a random next sentence is from another one.
         by_size = -(-self.num_bytes // size)
         return max(1, min(by_size, self.num_documents // 2))
 
@@ -232,6 +233,8 @@ def sample_lines(files: list[str]) -> list[str]:
         UserError: a file cannot be read.
     """
     lines: list[str] = []
+
+    # Files from the whole list, as the first ones may be alike.
     regular = list(filter(storage.is_file, files))
     for path in regular[:: len(regular) // _SAMPLED_FILES + 1]:
         try:
@@ -358,6 +361,7 @@ def write_partitions(
             held.setdefault(number, []).append(text)
             held_bytes += len(text)
 
+            # No file stays open: a system allows fewer than there may be.
             if held_bytes > _FLUSH_BYTES:
                 _append(held, paths)
                 done += held_bytes

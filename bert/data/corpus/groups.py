@@ -25,6 +25,8 @@ def passes(
     shares = {name: size / total for name, size in sizes.items()}
     weights = {name: share**smoothing for name, share in shares.items()}
     whole = sum(weights.values())
+
+    # A group's share of the records, divided by its share of the text.
     return {
         name: dupe_factor * weights[name] / whole / shares[name]
         for name in sizes

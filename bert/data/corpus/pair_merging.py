@@ -53,6 +53,8 @@ def merge_pairs(
             break
 
         token = tokens[pair[0]] + tokens[pair[1]].removeprefix(_PREFIX)
+
+        # The pair has left the heap, so the next one is chosen.
         if is_symbols(token):
             continue
         if token not in ids:  # pairs such as ab ##c and a ##bc give the same
@@ -90,6 +92,7 @@ class _Text:
         ends = np.cumsum(lengths)
         firsts, lasts = ends - lengths, ends - 1
 
+        # Linked lists: a merge changes the neighbours of its pair only.
         self._none = none = int(lengths.sum())
         self._tokens = _tokens("".join(ordered), firsts, ids)
         self._counts = np.repeat(counts, lengths)
@@ -105,6 +108,7 @@ class _Text:
         self._groups = _Groups()
         self._pair, self._chosen = (0, 0), self._next[:0]
 
+        # All characters but the last of a word begin a pair.
         starts = np.flatnonzero(self._next[:-1] < none).astype(np.int32)
         keys = self._tokens[starts].astype(np.int64) * size
         self._add(keys + self._tokens[starts + 1], starts)
@@ -159,16 +163,19 @@ class _Text:
             self._tokens[x].astype(np.int64) for x in neighbours
         )
 
+        # -1: the second position has no token any more.
         self._tokens[starts], self._tokens[seconds] = token, -1
         self._next[starts] = after
         self._previous[after] = starts
 
+        # a b a b: where merged pairs touch, the pair b a becomes ab ab.
         if touching.any():
             firsts = starts[:-1][touching]
             total = int(self._counts[firsts].sum())
             self._pair_counts[right * size + left] -= total
             self._add(np.full(len(firsts), token * size + token), firsts)
 
+        # x a b y: the pairs x a and b y become x ab and ab y.
         self._replace(
             before_ids * size, left, token, neighbours[0], counts[lefts]
         )

@@ -66,6 +66,7 @@ class Settings:
     @property
     def outputs(self) -> list[str]:
         """The corpus and, with --held_out, the second one."""
+        # corpus.txt.gz -> corpus_held_out.txt.gz
         stem, dot, ending = os.path.basename(self.output_file).partition(".")
         name = f"{stem}_held_out{dot}{ending}"
         second = os.path.join(os.path.dirname(self.output_file), name)
@@ -73,6 +74,7 @@ class Settings:
 
     def file_of(self, document: int) -> int:
         """Index of the output that a document belongs to, by its number."""
+        # A hash below the share: the choice depends on the number alone.
         drawn = zlib.crc32(f"{self.random_seed} {document}".encode())
         return int(drawn < self.held_out * (1 << 32))
 
@@ -110,8 +112,10 @@ def list_inputs(settings: Settings) -> list[str]:
             is_folder = storage.is_folder(match)
             files += _texts_below(match) if is_folder else [match]
 
+    # An output among the inputs would replace the raw text.
     outputs.check_no_input(settings.outputs, files)
 
+    # Not wrong, but ids and labels become part of the sentences.
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
         say(
@@ -120,6 +124,7 @@ def list_inputs(settings: Settings) -> list[str]:
             "file"
         )
 
+    # Likewise, keys and tags would be learned as words.
     markup = [x for x in files if raw_text.is_marked_up(x)]
     if markup:
         say(
@@ -132,6 +137,7 @@ def list_inputs(settings: Settings) -> list[str]:
 
 def _texts_below(folder: str) -> list[str]:
     """Lists the files of a folder that are not binary; notes the others."""
+    # A folder may have images or archives beside its texts.
     files = files_below(folder)
     binary = [path for path in files if raw_text.is_binary(path)]
     if binary:
@@ -157,6 +163,7 @@ def files_below(folder: str) -> list[str]:
     """
     files, links = [], []
     for path, folders, names in storage.walk(folder):
+        # In place: `walk` does not enter what is removed here.
         folders[:] = [name for name in folders if not name.startswith(".")]
         inside = (os.path.join(path, name) for name in folders)
         links += filter(storage.is_link, inside)
@@ -197,6 +204,7 @@ def prepare(
     counts = [corpus_writer.CorpusCounts() for _ in outputs]
     sizes = [0 for _ in outputs]
 
+    # Generators: nothing is read before the loop below.
     bad = raw_text.BadLines(settings.max_bad_lines, say)
     paragraphs = raw_text.read_paragraphs(
         files,
@@ -231,6 +239,7 @@ def prepare(
                 "--document_boundary=blank_line",
             )
 
+    # Log what was dropped, and what looks wrong.
     if bad.count:
         say(
             f"warning: dropped {bad.count:,} bad lines "
@@ -262,6 +271,7 @@ def warnings(
             --held_out.
         share_of_text: held-out share of the text, likewise.
     """
+    # If documents are of similar size, so are the two shares.
     lines = []
     if not 0.5 < share_of_text / share_of_documents < 2:
         lines.append(
@@ -269,11 +279,15 @@ def warnings(
             f"{share_of_text:.1%} of the text: few documents have most of it; "
             "--document_boundary=blank_line divides files"
         )
+
+    # A random next sentence comes from another document.
     if counts.documents == 1:
         lines.append(
             "one document; next sentence prediction needs two or more: pass "
             "more files, or --document_boundary=blank_line"
         )
+
+    # Both sentences of a true pair come from one document.
     if 2 * counts.single > counts.documents:
         lines.append(
             f"{counts.single:,} of {counts.documents:,} documents have one "

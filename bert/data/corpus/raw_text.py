@@ -70,6 +70,7 @@ class BadLines:
                 fix += f"(--max_bad_lines={self._limit})"
             raise UserError(str(error), fix=fix)
 
+        # Five show what is wrong; thousands would hide the progress.
         self.count += 1
         if self.count <= 5:
             self._report(f"warning: dropped a line: {error}")
@@ -88,6 +89,7 @@ def is_binary(path: str) -> bool:
 
     UTF-16 has zero bytes too; its mark at the start tells it apart.
     """
+    # Both may have zero bytes, and are read all the same.
     if path.endswith(".gz") or parquet_files.is_parquet(path):
         return False
     with storage.open_file(path, "rb") as file:
@@ -130,6 +132,7 @@ def read_paragraphs(
         else:
             numbered = _plain_paragraphs(lines, document_boundary)
 
+        # Numbers go on from file to file, also over an empty one.
         last = first - 1
         for number, paragraph in numbered:
             last = first + number
@@ -151,6 +154,7 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
     text = " ".join(paragraph.split())
     sentences, start = [], 0
     while start < len(text):
+        # A part ends at a space, or else inside a word.
         end = start + _PART
         if end < len(text):
             end = text.rfind(" ", start, end) + 1 or end
@@ -177,6 +181,7 @@ def split_all(
         sentences of consecutive paragraphs of one document; the next item
         may continue the document.
     """
+    # Results come in the order of the chunks, as from one process.
     worker = functools.partial(_splitter, language)
     chunks = _chunks(paragraphs)
     for sentences in processes.map_in_order(worker, chunks, num_processes):
@@ -190,6 +195,7 @@ def _plain_paragraphs(
     if document_boundary == "file":
         yield document, ""  # the file is a document even if it is empty
 
+    # A run of lines with text is a paragraph; blank lines divide runs.
     stripped = (line.strip() for _, line in lines)
     for has_text, run in itertools.groupby(stripped, bool):
         if not has_text:
@@ -247,6 +253,8 @@ def _json_text(line: str, path: str, number: int, text_field: str) -> str:
     expected = f"a JSON object per line, with the text in {text_field!r}"
     with json_files.reported(path, expected, line=number):
         fields = json_files.decode(line, dict)
+
+    # The fields that there are show which one to pass.
     names = ", ".join(map(repr, list(fields)[:20])) or "none"
     fix = f"the fields are {names}: pass --text_field"
     return _checked(fields.get(text_field), text_field, path, number, fix)
@@ -280,6 +288,7 @@ def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:
 
 
 def _split_chunk(chunk: list[Paragraph], language: str) -> list[Sentences]:
+    # The first and the last document may go on in other chunks.
     split = []
     for document, group in itertools.groupby(chunk, operator.itemgetter(0)):
         sentences = [

@@ -87,12 +87,14 @@ class Settings:
                 outputs.check_file, self.output_file, "output_file"
             )
 
+        # Without the number, nobody knows how many slots to fill.
         if bool(self.base_vocab) != bool(self.num_new_tokens):
             yield UserError(
                 "--base_vocab and --num_new_tokens require each other",
                 fix="pass both, or neither to learn a new vocabulary",
             )
 
+        # These describe a vocabulary that is learned.
         for name in flags.as_dict(self.learning):
             if self.base_vocab and name in self.given:
                 yield UserError(
@@ -118,6 +120,7 @@ def read_base(settings: Settings) -> list[str] | None:
     vocab = vocabulary.read_vocabulary(settings.base_vocab)
     tokens = list(vocab)
 
+    # A word beyond the slots would have no embedding in the network.
     slots = len(vocabulary_slots.unused_slots(tokens))
     if slots < settings.num_new_tokens:
         raise UserError(
@@ -128,6 +131,7 @@ def read_base(settings: Settings) -> list[str] | None:
             else "a vocabulary with [unusedN] slots",
         )
 
+    # Of letters without case `is_cased` is None, which is no mistake.
     lower = settings.casing.do_lower_case
     if vocabulary_checks.is_cased(vocab) is lower:
         say(
@@ -143,6 +147,7 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     Warns if the accents that are stripped are many, or if rare words were
     dropped.
     """
+    # The warning comes before the count, which takes long.
     casing = settings.casing
     vocabulary_checks.warn_of_accents(
         casing.strips_accents,

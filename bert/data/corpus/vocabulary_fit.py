@@ -23,6 +23,7 @@ def describe(words: Counter, tokens: list[str]) -> str:
         unknown += count * is_unknown
         whole += count * (len(parts) == 1 and not is_unknown)
 
+    # A sample may be empty; max avoids a division by zero.
     return (
         f"{total:,} words, {num_tokens / max(total, 1):.3f} tokens per word, "
         f"{unknown / max(num_tokens, 1):.2%} [UNK], "

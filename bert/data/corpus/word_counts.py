@@ -152,6 +152,7 @@ class HeldOutLines:
                 every *= 2
                 size = sum(map(len, self.lines))
 
+        # So few lines are all needed to learn from.
         if self.seen < FEWEST_LINES:
             yield from self.lines
             self.lines.clear()
@@ -190,6 +191,7 @@ def count_corpus(
             "no document", path=",".join(files), expected="lines of text"
         )
 
+    # A short corpus has no held-out lines: it is measured on itself.
     words = table.words
     if held_out.lines:
         words = counter(casing)(" ".join(held_out.lines))

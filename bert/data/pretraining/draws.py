@@ -30,7 +30,10 @@ def rows(
     Returns:
         uint32 [N, columns].
     """
+    # A value of the counter gives 8 numbers of 32 bits.
     counts = -(-columns // (2 * _PER_COUNT))
+
+    # The rows before are passed over, not drawn.
     bits = _philox(key)
     bits.advance(first * counts)
     words = bits.random_raw(count * counts * _PER_COUNT)

@@ -187,6 +187,7 @@ class Job:
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
 
+            # With the number of the section: no two are dealt alike.
             key = f"{self.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, len(self.outputs), key)
             held.clear()  # the portions hold copies

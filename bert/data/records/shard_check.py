@@ -44,10 +44,12 @@ def check_shard(path: str, entry: ShardEntry | None) -> str | None:
     Raises:
         OSError: the file cannot be opened.
     """
+    # The size first: it costs nothing, while a hash reads the file.
     same_size = entry is not None and storage.size(path) == entry.bytes
     if same_size and storage.hash_file(path) == entry.sha256:
         return None
 
+    # The hash tells that a file differs; its frames tell where.
     count, damage = scan(path)
     if damage:
         return damage
@@ -99,6 +101,7 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
     if left < _HEADER:
         return 0, f"only {left} bytes, too few for a record"
 
+    # Length, 8 bytes; its checksum, 4; the data; their checksum, 4.
     header = file.read(_HEADER)
     length, checksum = struct.unpack("<QI", header)
     if checksums.masked_crc32c(header[:8]) != checksum:
@@ -109,9 +112,11 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
         other = ", or not a TFRecord file" if is_first else ""
         return 0, f"checksum of the length differs{other}"
 
+    # A true length may still lie beyond the end of a truncated file.
     if left < length + _FRAME:
         return 0, "the file ends inside the record"
 
+    # In blocks, as a record may be larger than memory.
     crc, data = 0, b""
     for start in range(0, length, _BLOCK):
         crc = google_crc32c.extend(crc, data)

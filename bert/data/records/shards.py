@@ -80,6 +80,7 @@ class Records:
         given = [("the flags", lengths)] if lengths else []
         check_alike([*given, *listed], _LENGTHS, "omit the flag")
 
+        # All manifests have the same lengths: the first speaks for them.
         if listed:
             _, first = listed[0]
         else:  # TensorFlow reads the first record
@@ -131,6 +132,7 @@ def list_files(patterns: str, flag: str) -> list[str]:
 
     Manifests and vocabularies are skipped: `folder/*` matches them too.
     """
+    # If nothing else is left, all stay: an error then names a file.
     paths = storage.list_files(patterns, flag)
     return [x for x in paths if not _BESIDE.search(x)] or paths
 
@@ -143,6 +145,8 @@ def open_shards(paths: list[str]) -> list[Shard]:
             first file without a manifest is text.
     """
     shards = find_shards(paths)
+
+    # Only the first of them is opened: thousands would take long.
     unlisted = [shard.path for shard in shards if shard.manifest is None]
     if unlisted:
         with storage.open_file(unlisted[0], "rb") as file:
@@ -151,6 +155,7 @@ def open_shards(paths: list[str]) -> list[Shard]:
                 path = unlisted[0]
                 raise UserError("is text, not TFRecords", path=path, fix=fix)
 
+    # Sizes need no reading, and show a copy that was cut short.
     for shard in shards:
         if shard.manifest is None:
             continue
@@ -172,6 +177,7 @@ def find_shards(paths: list[str]) -> list[Shard]:
     Raises:
         UserError: a manifest is damaged.
     """
+    # Absolute, as two paths may name one folder: it is read once.
     keys = [os.path.split(storage.absolute(path)) for path in paths]
     listed = {
         (folder, name): run
@@ -210,6 +216,7 @@ def check_alike(
 def fingerprint(sets: Sequence[Records]) -> str:
     """sha256 over the names, sizes and hashes of the shards."""
 
+    # No folders: the same records may be moved between two runs.
     def describe(shard: Shard) -> list:
         sha256 = shard.entry.sha256 if shard.entry else None
         name = os.path.basename(shard.path)

@@ -41,6 +41,8 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     """
     count = len(records)
     order = permutation(f"{key}/order", count)
+
+    # The rest goes to random shards, so that none is always larger.
     sizes = np.full(num_shards, count // num_shards)
     sizes[permutation(f"{key}/rest", num_shards)[: count % num_shards]] += 1
 
@@ -48,6 +50,7 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     for numbers in np.split(order, np.cumsum(sizes)[:-1]):
         chosen = [records[i] for i in numbers.tolist()]
 
+        # The layout of a portion, as above.
         lengths = np.fromiter(map(len, chosen), "<u4", len(chosen))
         head = len(chosen).to_bytes(_COUNT, "little")
         head += (lengths + np.uint32(framing.OVERHEAD)).tobytes()
@@ -57,6 +60,7 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
 
 def write_portions(file, portions: list[bytes]) -> None:
     """Writes a part to a file that is open."""
+    # Offsets count from the start of the file, where they are.
     offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
     for content in (offsets.astype("<u8").tobytes(), *portions):
         file.write(content)
@@ -176,6 +180,8 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
     """Yields the frames of each bucket in random order, many at a time."""
     size = sum(portion.size for portion in portions)
     buckets = max(1, -(-size // BUCKET_BYTES))
+
+    # Where each bucket ends in each portion.
     ends = np.zeros([buckets + 1, len(portions)], np.int64)
     for number, portion in enumerate(portions):
         bits = random_bits(f"{key}/{portion.name}", len(portion.lengths))
@@ -195,10 +201,12 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
         if size > len(frames):  # reused, as the system clears new memory first
             frames = memoryview(bytearray(size + size // 8))
 
+        # A bucket is one run of each portion, which is read at once.
         done = 0
         for portion, first, last in runs:
             done += portion.read_into(frames[done:], first, last)
 
+        # Frames are copied only once, when they are joined in their order.
         order = permutation(f"{key}/{bucket}", len(lengths))
         starts, stops = (stops - lengths)[order].tolist(), stops[order].tolist()
         for i in range(0, len(order), _AT_ONCE):

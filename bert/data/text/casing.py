@@ -45,6 +45,7 @@ class Casing:
 
     def or_else(self, recorded: "Casing") -> "Casing":
         """Takes what is None from another casing."""
+        # Not `or`, as False is a choice too.
         lower, strip = self.do_lower_case, self.strip_accents
         return Casing(
             recorded.do_lower_case if lower is None else lower,

@@ -93,6 +93,8 @@ def finite(values, name: str) -> np.ndarray:
         UserError: an element is no number, such as None, NaN or infinity.
     """
     values = elements(values, name)
+
+    # A number too large for float32 becomes infinite, and is rejected.
     with np.errstate(over="ignore"):
         array = np.array([_number(value) for value in values], np.float32)
     for i in np.flatnonzero(~np.isfinite(array))[:1]:
@@ -104,6 +106,7 @@ def finite(values, name: str) -> np.ndarray:
 
 def _array(values, name: str) -> np.ndarray:
     """The values as an array of objects."""
+    # NumPy makes no array of an iterator, so others become lists.
     is_array = isinstance(values, str) or hasattr(values, "__array__")
     if isinstance(values, Mapping) or not (
         is_array or isinstance(values, Iterable)

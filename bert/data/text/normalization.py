@@ -97,6 +97,7 @@ class Normalizer:
         if not special[codes].any():
             return targets[codes]
 
+        # In this order: what a character expands to may be a mark.
         kinds = self._kinds(codes)
         if (kinds == tables.SIGMA).any():
             codes = _lower_sigmas(codes, self._entries[codes])
@@ -141,6 +142,7 @@ def _tables(do_lower_case: bool, strip_accents: bool) -> _Tables:
     plain = ~np.isin(kinds, (tables.CONTROL, tables.ACCENT, tables.EXPANDS))
     targets[plain] += entries[plain] >> tables.DELTA_SHIFT
 
+    # A newline is white space, but it has to end its line.
     targets[kinds == tables.SPACE] = _SPACE
     targets[_NEWLINE] = _NEWLINE
 

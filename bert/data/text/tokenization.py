@@ -74,6 +74,7 @@ def validate_case_matches_checkpoint(
         UserError: the folder has the name of a released model of the other
             casing.
     """
+    # The folder has the name: .../cased_L-12_H-768_A-12/bert_model.ckpt
     match = re.match(
         r"^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or ""
     )
@@ -148,6 +149,8 @@ class WordMemo(dict):
         found = self._compute(word)
         if len(word) > _MEMO_LONGEST:
             return found
+
+        # About what the entry takes: its objects, its place in the dict.
         sizes = map(sys.getsizeof, (word, found, *found))
         self._bytes += _MEMO_ENTRY + sum(sizes)
         if self._bytes > MEMO_BYTES:
@@ -279,12 +282,16 @@ class WordpieceTokenizer:
     def _split(self, word: str) -> list[str] | None:
         if len(word) > self.max_input_chars_per_word:
             return None
+
+        # From the end of a long word, the search would be quadratic.
         tokens = []
         start, prefix = 0, ""
         while start < len(word):
             end = min(len(word), start + self._longest)
             while end > start and prefix + word[start:end] not in self.vocab:
                 end -= 1
+
+            # A place where no token fits makes the whole word unknown.
             if end == start:
                 return None
             tokens.append(prefix + word[start:end])
@@ -296,6 +303,7 @@ class _CleanTable(dict):
     """Code point -> its replacement in `BasicTokenizer.clean`."""
 
     def __missing__(self, code: int) -> str:
+        # `str.translate` asks once for each character; then it is found.
         kind = tables.entries(False, False)[code] & tables.KIND
         if kind == tables.SPACE:
             clean = " "
@@ -348,11 +356,13 @@ def _dependent(do_lower_case: bool, strip_accents: bool) -> re.Pattern:
     kinds = entries & tables.KIND
     depend = (kinds == tables.SIGMA) | (kinds == tables.MARK)
 
+    # A character may expand to one that depends on its neighbours.
     expansions = tables.expansions(strip_accents)
     for code in (kinds == tables.EXPANDS).nonzero()[0].tolist():
         parts = expansions[code + (entries[code] >> tables.DELTA_SHIFT)]
         depend[code] = any(depend[ord(part)] for part in parts)
 
+    # A class of no characters is no pattern; (?!) never matches.
     characters = "".join(map(chr, depend.nonzero()[0].tolist()))
     return re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
 

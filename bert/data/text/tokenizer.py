@@ -107,6 +107,7 @@ class Tokenizer:
         self._casing = Casing(do_lower_case, strip_accents).or_else(recorded)
         self.path, self.max_length = vocab_file, max_length or 512
 
+        # The bytes of a vocab.txt with these tokens: the same hash.
         if tokens is None:
             self.content = vocabulary.read_bytes(vocab_file)
         else:
@@ -133,6 +134,7 @@ class Tokenizer:
         if self._casing.do_lower_case is not None:
             return self._casing
 
+        # Logged, as a wrong guess changes the tokens of most texts.
         guess = tokenization.looks_lower_case(self.tokens)
         say(
             f"guessed do_lower_case={guess} from the vocabulary; pass "
@@ -197,6 +199,7 @@ class Tokenizer:
         Raises:
             UserError: a token differs; the message names the first.
         """
+        # No token is empty: "" stands for the end of the shorter list.
         pairs = itertools.zip_longest(self.tokens, other.tokens, fillvalue="")
         for number, (token, expected) in enumerate(pairs, start=1):
             is_free = not expected or re.fullmatch(vocabulary.UNUSED, expected)
@@ -258,6 +261,7 @@ class Tokenizer:
         else:
             rows, spans = self.rows(texts, pairs, limit), None
 
+        # A batch may be empty.
         longest = max((len(ids) for ids, _ in rows), default=0)
         width = limit if padding == "max_length" else longest
         lengths = np.array([len(ids) for ids, _ in rows], int)
@@ -280,6 +284,8 @@ class Tokenizer:
     ) -> list[tuple[list[int], list[int]]]:
         """Returns the ids and the segment ids of each sequence, unpadded."""
         lines = [*texts, *pairs]
+
+        # The ids are the same; arrays are faster from some length on.
         if sum(map(len, lines)) > _FEW_CHARACTERS:
             ids = self.fast.ids_of_lines(lines)
         else:
@@ -306,6 +312,8 @@ class Tokenizer:
         dropped = (vocabulary.PAD, vocabulary.CLS, vocabulary.SEP)
         vocab = self.exact.inv_vocab
         tokens = [vocab.get(i, vocabulary.UNK) for i in ids.tolist()]
+
+        # un ##aff ##able -> unaffable
         text = " ".join(x for x in tokens if x not in dropped)
         return text.replace(" ##", "")
 
@@ -327,6 +335,7 @@ class Tokenizer:
             )
 
     def _join(self, a: list, b: list, max_length: int):
+        # Room for [CLS], and for [SEP] after each text.
         a, b = sequences.truncate_pair(a, b, max_length - (3 if b else 2))
         return sequences.join_pair(
             a, b, self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
@@ -348,6 +357,7 @@ class Tokenizer:
                 expected="Unicode text, for offsets",
             ) from None
 
+        # Ragged [texts, words, tokens]; offsets are in bytes.
         ids, starts, limits = self.graph.tokenize_with_offsets(raw)
         splits = ids.merge_dims(1, 2).row_splits.numpy()
         ids = ids.flat_values.numpy()
@@ -385,6 +395,7 @@ class Tokenizer:
             a, b = index, index + len(texts)
             rows.append(self._join(ids[a], ids[b], max_length))
 
+            # Spans are truncated as ids are, so that their places agree.
             space = max_length - (3 if ids[b] else 2)
             one, two = sequences.truncate_pair(spans[a], spans[b], space)
             none = [(0, 0)]  # of a special token

@@ -150,6 +150,7 @@ def read(folder: str) -> Recorded:
     """
     tokens, casing = _read_pipeline(os.path.join(folder, PIPELINE))
 
+    # Other tools do not split added tokens; here they would be split.
     _check_special(os.path.join(folder, _SPECIAL))
     path = os.path.join(folder, _ADDED)
     for token in _read_json(path, dict):
@@ -161,6 +162,7 @@ def read(folder: str) -> Recorded:
         names = ("do_lower_case", "strip_accents")
         return Recorded(None, Casing(*map(config.get, names)))
 
+    # Both files have a casing; a None means as do_lower_case.
     for name, expected in dataclasses.asdict(casing).items():
         value = config.get(name, expected)
         as_lower = (None, casing.do_lower_case)
@@ -284,11 +286,13 @@ def _read_pipeline(path: str) -> Recorded:
     fix = "this tokenizer is not supported"
     pipeline = json_files.read(path, _Pipeline, "a tokenizer of BERT", fix)
 
+    # What the types above cannot say.
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
     for name in ("clean_text", "handle_chinese_chars"):
         _check(path, name, getattr(normalizer, name), [True])
     _check_template(path, pipeline.post_processor)
 
+    # The id of a token is its line in vocab.txt: none may be missing.
     tokens = sorted(ids, key=ids.get)
     if sorted(ids.values()) != list(range(len(ids))):
         raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
@@ -318,6 +322,7 @@ def _read_config(path: str, has_pipeline: bool) -> dict:
     named = _read_json(model, dict).get("tokenizer_class")
     _check(model, "tokenizer_class", named, classes)
 
+    # Any other value would change the ids of some texts.
     for name, expected in (
         ("tokenizer_class", classes),
         ("do_basic_tokenize", [True]),
@@ -337,6 +342,7 @@ def _check_special(path: str) -> dict:
         if values.get(name) is not None:
             _check(path, name, _content(values[name]), [token])
 
+    # Tokens are listed, or are the values of an object.
     for name in _LISTS:
         added = values.get(name) or []
         for token in added.values() if isinstance(added, dict) else added:
@@ -349,6 +355,8 @@ def _check_template(path: str, processor: _Ends | _Template) -> None:
     """Rejects other special tokens or segments than those of BERT."""
     if isinstance(processor, _Ends):
         return
+
+    # As token:segment, so that a message shows all of it.
     for name, template in (
         ("single", "[CLS]:0 A:0 [SEP]:0"),
         ("pair", "[CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1"),

@@ -37,6 +37,7 @@ def parse(content: bytes, path: str) -> dict[str, int]:
     vocabulary: dict[str, int] = {}
     lines = text_lines.decode_block(content, path)
 
+    # The number of a line is an id, so no line can be skipped.
     for number, line in enumerate(lines, start=1):
         token = line.strip(" \t\r\n")
         expected = "one token per line"
@@ -56,6 +57,7 @@ def parse(content: bytes, path: str) -> dict[str, int]:
             mistake, path=path, line=number, expected=expected, fix=fix
         )
 
+    # No sequence can be made without these.
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise UserError(
@@ -74,6 +76,7 @@ def write_vocabulary(path: str, tokens: list[str]) -> None:
     Raises:
         UserError: the file cannot be written.
     """
+    # A temporary name of its own: two processes may write at once.
     content = "".join(f"{token}\n" for token in tokens)
     write_whole(path, content, f"{os.getpid()}.partial")
 
@@ -92,6 +95,7 @@ def read_bytes(path: str) -> bytes:
             path, error, "a vocabulary file", published.advice(path)
         ) from None
 
+    # The mark would be read as a part of the first token.
     if raw.startswith(b"\xef\xbb\xbf"):
         raise UserError(
             "starts with a UTF-8 byte order mark",

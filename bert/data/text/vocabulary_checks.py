@@ -34,6 +34,7 @@ def mismatches(
     """
     warnings, path, size = [], tokenizer.path, len(tokenizer.vocab)
 
+    # Compared by `is`: None is unknown, and contradicts nothing.
     cased = is_cased(tokenizer.vocab)
     if tokenizer.do_lower_case is True and cased is True:
         warnings.append(
@@ -55,6 +56,7 @@ def mismatches(
             )
         )
 
+    # Some embeddings without a token are usual.
     if (
         vocab_size
         and vocab_size > size
@@ -130,6 +132,8 @@ def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
     """
     if not strips:
         return
+
+    # NFD separates letters and marks; Mn are marks that take no space.
     sample = "".join(text[:_FIRST] for text in texts)
     kinds = map(unicodedata.category, unicodedata.normalize("NFD", sample))
     stripped = list(kinds).count("Mn")
@@ -183,6 +187,7 @@ def is_cased(vocab: dict[str, int]) -> bool | None:
     Args:
         vocab: token -> id.
     """
+    # [UNK] is written in capitals in uncased vocabularies too.
     words = [x for x in vocab if not (x.startswith("[") and x.endswith("]"))]
     if all(word.lower() == word.upper() for word in words):
         return None

@@ -48,9 +48,11 @@ def add_words(
     Returns:
         the new tokens, and the id of each added word.
     """
+    # A copy: the caller's list does not change.
     tokens = list(tokens)
     free = unused_slots(tokens)
 
+    # Slots first: their embeddings exist already.
     ids = []
     for word in words:
         if free:

@@ -48,6 +48,8 @@ class SegmentedTokenizer:
     def _mark(self, word: str) -> tuple[int, ...]:
         basic = self._exact.basic_tokenizer
         ids: list[int] = []
+
+        # The first token of a word is never marked.
         after_punctuation = True
         for part in basic.tokenize(word):
             is_punctuation = tokenization.is_punctuation(part[0])
