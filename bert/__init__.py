@@ -49,6 +49,7 @@ def __getattr__(name: str):
     try:
         module = importlib.import_module(_MODULES.get(name, "bert.library"))
     except ModuleNotFoundError as error:
+        # One of ours that is missing is a bug, and no matter of packages.
         if error.name.partition(".")[0] == "bert":
             raise
         missing = packages.describe_missing(error.name)

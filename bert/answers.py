@@ -68,6 +68,7 @@ def fill_mask(
             expected=f"{vocabulary.MASK} in the position of a word",
         )
 
+    # The arguments are checked before the network is built.
     tokens = masks.tokenize(text, tokenizer.exact)
     masks.check_length(tokens, config_of(encoder))
     chosen = masks.tokens_of_words(chosen, tokenizer.exact)
@@ -137,6 +138,8 @@ def embed(
         batch_size,
         _WINDOW * batch_size,
     )
+
+    # Of no texts, too, the shape is [0, H].
     embeddings = np.reshape(list(rows), (-1, config.hidden_size))
     embeddings = embeddings.astype(np.float32)
     if normalize:

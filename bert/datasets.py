@@ -57,6 +57,7 @@ def pretraining_dataset(
             fix="make the records without --pack_sequences",
         )
 
+    # Without a manifest, the size of the vocabulary is unknown.
     sizes = [manifest.vocab_size for manifest in records.manifests]
     limit = max(sizes, default=content_check.ANY_ID)
     count = content_check.count_records(records, limit)

@@ -90,6 +90,7 @@ def load_encoder(
     if missing:
         say(f"initial weights, not in {bert.path}: {', '.join(missing)}")
 
+    # Heads wait here until a function adds them to the encoder.
     heads = {
         name: value
         for name, value in bert.values.items()
@@ -203,6 +204,8 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
             saved.update(map(id, layer.weights))
 
     unnamed = [x.path for x in model.weights if id(x) not in saved]
+
+    # The states of random generators are no weights.
     unnamed = [x for x in unnamed if not x.endswith("seed_generator_state")]
     if unnamed:
         raise UserError(

@@ -140,6 +140,7 @@ def masked_lm(
         config_of(encoder), seed, encoder=encoder
     )
 
+    # A model of one output has only the layers that lead to it.
     if not next_sentence:
         outputs = {"masked_lm_logits": model.output["masked_lm_logits"]}
         model = keras.Model(model.input, outputs, name=model.name)
@@ -175,6 +176,7 @@ def _with_heads(
     new = checkpoints.assign(named, values, checkpoint.path, required=())
     model.task = None if new else checkpoint.task  # labels, for `bert.save`
 
+    # New heads are usual for a new task; one of another shape is not.
     if may_be_new:
         new = [name for name in new if name in checkpoint.values]
     if new:

@@ -81,6 +81,7 @@ class TextBatches:
                 expected="texts on both sides",
             )
 
+        # Before any shuffle, as in Keras: the texts held out are the same.
         first, last = zip(*((part[:at], part[at:]) for part in columns))
         return (
             self._batches(first, batch_size, shuffle),
@@ -103,6 +104,8 @@ class TextBatches:
 
         batching.check_size(batch_size)
         columns = self._columns(x)
+
+        # By length, as each batch is padded to its longest text.
         order = np.argsort([len(ids) for ids, _ in columns[0]])
         starts = range(0, len(order), batch_size)
 
@@ -110,6 +113,7 @@ class TextBatches:
             for start in starts:
                 yield _batch(columns, order[start : start + batch_size])
 
+        # The argsort of an order is its inverse.
         return self._dataset(batches, 1, len(starts)), np.argsort(order)
 
     def _batches(self, columns, batch_size: int, shuffle=False):
@@ -138,6 +142,8 @@ class TextBatches:
             return x  # of `fit`, for its validation
 
         texts = spec[0] if isinstance(spec[0], tuple) else spec[:1]
+
+        # A scalar is no batch, and a number is no text.
         if not all(
             isinstance(part, tf.TensorSpec) and part.shape.rank != 0
             for part in (*texts, *spec[1:])
@@ -179,6 +185,8 @@ class TextBatches:
         dataset = tf.data.Dataset.from_generator(
             batches, output_signature=signature
         )
+
+        # A generator cannot tell Keras the number of its batches.
         if steps >= 0:  # less than 0: unknown
             dataset = dataset.apply(
                 tf.data.experimental.assert_cardinality(steps)
@@ -219,6 +227,7 @@ class TextBatches:
                 expected="as many labels as texts",
             )
 
+        # The tokenizer takes pairs; an empty second text stands for none.
         b = b[0] if b else [""] * len(a)
         return self._tokenizer.rows(a, b, self._max_length), *others
 

@@ -144,6 +144,7 @@ class TextClassifier(keras.Model):
         metrics = usual_metrics if metrics is None else metrics
         task_models.check_loss(loss)
 
+        # XLA would compile a program for each length of a batch.
         kwargs.setdefault("jit_compile", False)
         super().compile(optimizer, loss, metrics=metrics, **kwargs)
 
@@ -204,6 +205,7 @@ class TextClassifier(keras.Model):
         if class_weight:
             class_weight = self._class_weight(class_weight)
 
+        # The schedule ends with the last step, so it needs their number.
         if self._has_schedule:
             steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
             if steps < 1:
@@ -232,6 +234,7 @@ class TextClassifier(keras.Model):
         self, x, y=None, batch_size: int = 32, sample_weight=None, **kwargs
     ):
         """Loss and metrics of labeled texts; see `fit` for the arguments."""
+        # No step is taken, so any schedule will do.
         if not self.compiled:
             self._compile(None, 1)
 
@@ -293,6 +296,7 @@ class TextClassifier(keras.Model):
         settings = flags.replace(Settings(), max_seq_length=self.max_length)
         given = self.tokenizer
         with tempfile.TemporaryDirectory() as scratch:
+            # The asset of a SavedModel keeps the name of its file.
             path = os.path.join(scratch, "vocab.txt")
             atomic.write_whole(path, given.content)
             source = encoders.weights_of(
@@ -345,6 +349,8 @@ class TextClassifier(keras.Model):
         peak = _RATE if learning_rate is None else learning_rate
         schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
         loss, metrics = self._default_loss()
+
+        # The optimizer's variables belong on the devices of the model.
         with self.distribute_strategy.scope():
             super().compile(
                 AdamWeightDecay(schedule),

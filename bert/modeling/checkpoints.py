@@ -188,6 +188,7 @@ def resolve(prefix: str) -> str:
 
         return prefixes[0]
 
+    # A common mistake, as the shell completes the names of files.
     for ending in (".index", ".meta", ".data-00000-of-00001"):
         if prefix.endswith(ending):
             raise UserError(
@@ -260,6 +261,7 @@ def assign(
     Raises:
         UserError: a required variable is missing, or shapes differ.
     """
+    # A size that differs says more than a list of the arrays it affects.
     _check_sizes(variables, values, path)
 
     missing = [name for name in variables if name not in values]
@@ -280,6 +282,7 @@ def assign(
             fix=fix,
         )
 
+    # O, S and U are objects and strings, which no variable holds.
     wrong = [
         f"{name} {list(x.shape)} of {x.dtype} (config: {list(v.shape)})"
         for name, v in variables.items()

@@ -126,6 +126,8 @@ class BertConfig:
             UserError: as for `from_json_file`.
         """
         fields = {field.name for field in dataclasses.fields(cls)}
+
+        # An unknown key may stand for another network, so none is ignored.
         for key, value in values.items():
             if key in _FIXED and value != _FIXED[key]:
                 raise UserError(
@@ -148,6 +150,7 @@ class BertConfig:
 
 
 def _check_sizes(config: BertConfig) -> None:
+    # Each head takes an equal part of H.
     if config.hidden_size % config.num_attention_heads:
         raise UserError(
             f"hidden_size is {config.hidden_size}",

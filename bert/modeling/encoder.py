@@ -65,8 +65,11 @@ class Encoder(keras.Model):
 
         for block in below:
             x = block(x, attention_bias, training=training)
+
+        # Of the last layer, only what is read.
         x = last(x, attention_bias, positions, training=training)
 
+        # The positions of `[CLS]` come first; only the pooler reads them.
         first, count = x[:, 0], 1
         if features.NEXT_SENTENCE_POSITIONS in inputs:
             count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
@@ -85,6 +88,8 @@ class Encoder(keras.Model):
         if positions is None:
             return super().compute_output_spec(inputs, training=training)
         outputs = self.call(inputs, training, mask, positions)
+
+        # The table is no output of a layer, so Keras has no spec of it.
         table = outputs["word_embeddings"]
         kind = keras.backend.standardize_dtype(table.dtype)
         spec = keras.KerasTensor(table.shape, kind)
@@ -117,6 +122,7 @@ class Encoder(keras.Model):
             lora_alpha: their scale times the rank; None: the rank.
             seed: of their initial weights.
         """
+        # Keras freezes kernels only: norms and tables would train on.
         for variable in self.variables:
             variable.trainable = False
         for layer in self._flatten_layers():
@@ -192,6 +198,8 @@ def build_encoder(
     pooler = layers.Factory(config, seed, "pooler").dense(
         config.hidden_size, "pooler", activation="tanh"
     )
+
+    # A packed row has a `[CLS]` for each of its sequences.
     first = x[:, 0]
     if packed:
         gather = layers.GatherPositions(name="first_tokens")

@@ -33,6 +33,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.config = config = layers.sizes_of(config)
         self.seed = seed
 
+        # The scores are always float32; the parts have their own policy.
         make = layers.Factory(config, seed, "predictions", dtype)
         self.transform = make.dense(
             config.hidden_size,
@@ -47,6 +48,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     def get_config(self):
         """The layer's arguments."""
+        # The layer's own policy is fixed; that of its parts is saved.
         policy = self.layer_norm.dtype_policy
         return layers.config_of(self, super().get_config(), policy)
 
@@ -61,6 +63,8 @@ class MaskedLMHead(keras.layers.Layer):
             float32 [B, P, V].
         """
         x = self.layer_norm(self.transform(x))  # [B, P, H]
+
+        # One product of matrices: [B * P, H] and [V, H].
         batch, count, width = ops.shape(x)
         logits = fused_ops.scores(ops.reshape(x, (-1, width)), table)
         logits = ops.reshape(logits, (batch, count, self.config.vocab_size))
@@ -118,6 +122,7 @@ class OutputHead(keras.layers.Layer):
 
     def call(self, x):
         """float [..., H] -> float32 [..., C]."""
+        # The original stores W as [C, H].
         logits = ops.matmul(x, ops.transpose(self.output_weights))
         if self.output_bias is not None:
             logits = logits + self.output_bias

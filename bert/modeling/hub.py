@@ -48,6 +48,7 @@ def trust_models(path: str | None = None):
     Raises:
         UserError: the file is missing or damaged.
     """
+    # Contexts may be nested: at the end the outer one counts again.
     outer = getattr(_trust, "given", None)
     _trust.given = {} if path is None else _unpack(path)
     try:
@@ -130,6 +131,7 @@ class HubEncoder(keras.layers.Layer):
         )
         self._names = _input_names(self._network, handle)
 
+        # Keras trains, counts and saves its own kind of variables only.
         trained = {id(v) for v in self._network.trainable_variables}
         for variable in self._network.variables:
             self._track_variable(
@@ -152,6 +154,7 @@ class HubEncoder(keras.layers.Layer):
             training=bool(training) and self.trainable,
         )
 
+        # The API of TF-Hub has losses as functions without arguments.
         if self.trainable:
             for loss in self._network.regularization_losses:
                 self.add_loss(loss())
@@ -194,6 +197,7 @@ class HubEncoder(keras.layers.Layer):
         layer = cls(**named, trust_model=given is not None)
         layer._folder = folder
 
+        # The folder may hold another model by now.
         if layer._digest != digest:
             raise UserError(
                 "not the SavedModel that the layer was saved with",

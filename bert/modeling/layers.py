@@ -63,6 +63,7 @@ class Factory:
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
         """Truncated normal, as in the original."""
+        # From names, so that a new part changes no other's weights.
         seed = zlib.crc32(f"{self._seed}/{self._scope}/{name}".encode())
         return keras.initializers.TruncatedNormal(
             stddev=self._config.initializer_range, seed=seed
@@ -86,6 +87,7 @@ class Factory:
 
     def dropout(self, rate: float, name: str) -> dropout.Dropout:
         """A dropout layer with its own salt."""
+        # 31 bits, so that the salt is also an int32.
         salt = zlib.crc32(f"{self._scope}/{name}".encode()) & 0x7FFFFFFF
         return dropout.Dropout(rate, salt, name=name, dtype=self._dtype)
 
@@ -197,6 +199,7 @@ class Embeddings(keras.layers.Layer):
         x = fused_ops.take_rows(words, input_ids)  # [B, S, H]
         x = x + ops.matmul(segments, self.token_type_embeddings)
 
+        # Packed rows have their own positions; others share 0 to S - 1.
         if position_ids is None:
             length = ops.shape(input_ids)[1]
             x = fused_ops.add_to_each(x, self.position_embeddings[:length])
@@ -222,6 +225,8 @@ class AttentionBias(keras.layers.Layer):
             float32 [B, 1, 1, S]; with `sequence_ids`, [B, 1, S, S].
         """
         masked = 1.0 - ops.cast(input_mask, "float32")[:, None]
+
+        # In a packed row, a token sees its own sequence only.
         if sequence_ids is not None:
             other = sequence_ids[:, :, None] != sequence_ids[:, None]
             masked = ops.cast(other, "float32")
@@ -283,6 +288,7 @@ class SelfAttention(keras.layers.Layer):
         k = split_heads(self.key(x), x, heads)  # [B, A, S, D]
         v = split_heads(self.value(x), x, heads)  # [B, A, S, D]
 
+        # Drawn here, as the backward pass may run `attend` again.
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
 
@@ -407,6 +413,8 @@ class TransformerBlock(keras.layers.Layer):
 
     def _layer(self, x, bias, positions, training):
         queries = x
+
+        # Keys and values are still those of all positions.
         if positions is not None:
             queries = gather_positions(x, positions)
             if bias.shape[2] != 1:  # one mask for each position
@@ -417,6 +425,7 @@ class TransformerBlock(keras.layers.Layer):
             *self.attention_output(attended), queries, training=training
         )
 
+        # The feed-forward part: [B, Q, H] to [B, Q, I], and back.
         hidden = fused_ops.elementwise(
             _activate, *self.intermediate(x), name=self.config.hidden_act
         )
@@ -445,6 +454,8 @@ class GatherPositions(keras.layers.Layer):
 def gather_positions(x, positions):
     """Gathers positions: float [B, S, N], int32 [B, Q] -> float [B, Q, N]."""
     batch, length, width = ops.shape(x)
+
+    # One table of B * S rows: position p of sequence b is row b * S + p.
     first = ops.arange(batch, dtype="int32")[:, None] * length
     return fused_ops.take_rows(ops.reshape(x, (-1, width)), positions + first)
 

@@ -48,6 +48,8 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
         (NEXT_SENTENCE, features.NEXT_SENTENCE_LABELS, of_pairs),
     ):
         logits, label = outputs[f"{objective}_logits"], batch[name]
+
+        # Unless packed, next-sentence scores are [B, 2], labels [B, 1].
         logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
         sums |= weighted_sums(objective, logits, label, weight)
     return sums
@@ -104,6 +106,8 @@ def _loss_and_hit(logits, label):
     """
     label = ops.expand_dims(label, -1)
     classes = ops.arange(logits.shape[-1], dtype=label.dtype)
+
+    # The shift changes no loss, and keeps exp from overflowing.
     best = ops.max(logits, -1, keepdims=True)
     shifted = logits - ops.stop_gradient(best)
     own = ops.sum(ops.where(classes == label, shifted, 0.0), -1)

@@ -38,6 +38,8 @@ def build_pretraining_model(
     first = ops.zeros_like(positions[:, :1])  # [CLS]
     if packed:
         first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
+
+    # `[CLS]` goes to the pooler, the masked positions to the masked LM.
     read = encoder(
         encoder.input, positions=ops.concatenate([first, positions], axis=1)
     )

@@ -43,6 +43,7 @@ def choose(precision: str, strategy) -> str:
     if precision != "auto":
         return precision
 
+    # bfloat16 pays only where the hardware computes in it.
     if isinstance(strategy, tf.distribute.TPUStrategy):
         has, where = True, "the TPU"
     elif gpus:
@@ -76,6 +77,7 @@ def stored_in(precision: str) -> Iterator[None]:
     Args:
         precision: a dtype's name.
     """
+    # Keras reads its global policy when a layer is made, and not again.
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(precision)
     try:

@@ -129,6 +129,7 @@ def choice_sums(batch: dict, outputs: dict) -> dict:
             0 for missing choices.
         outputs: logits, float32 [B, C].
     """
+    # Missing choices get no probability, and so no gradient.
     missing = 1.0 - batch[features.CHOICE_WEIGHTS]
     logits = outputs["logits"] + missing * _NO_CHOICE
     label = batch[features.LABEL_IDS]

@@ -76,6 +76,7 @@ def check_loss(loss) -> None:
     Raises:
         UserError: it is a cross-entropy without from_logits=True.
     """
+    # Functions and names of Keras take probabilities by default.
     for part in map(keras.losses.get, keras.tree.flatten(loss)):
         name = getattr(part, "__name__", part)
         if isinstance(part, keras.Loss):
@@ -181,6 +182,8 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         name: keras.Input((None, None), dtype="int32", name=name)
         for name in encoder.input
     }
+
+    # The encoder sees each choice as a sequence of its own.
     fold = FoldChoices(name="fold")
     folded = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
     pooled = _pooled_output(encoder, folded)

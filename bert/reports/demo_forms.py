@@ -46,6 +46,8 @@ def forms_of_export(settings: Settings) -> tuple[list[Form], str]:
         answer_lines.to_json(values, 1)  # rejects numbers that are not finite
 
         view = answers.view(values, texts)
+
+        # A text that was cut has an answer, too, so the page must say so.
         if served.count_tokens:
             limit, (count,) = served.count_tokens(
                 asking.columns_of(served, [example])
@@ -62,6 +64,7 @@ def forms_of_export(settings: Settings) -> tuple[list[Form], str]:
         label, example, lines = LABELS.get(name, (name, "", 4))
         fields.append(Field(name, label, texts.get(name, example), lines))
 
+    # Notes: what the model takes, and how well it did.
     notes = []
     if served.count_tokens:  # a classifier
         example = [field.example for field in fields]

@@ -80,6 +80,7 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
     app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
     app.jinja_env.filters["shown"] = _shown
 
+    # Each request has a thread of its own, and all share the model.
     named = {form.name: form for form in forms}
     one_at_a_time = threading.Lock()
 
@@ -95,6 +96,7 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
         form, answer, error = named[name], None, None
         values = {field.name: field.example for field in form.fields}
         if flask.request.method == "POST":
+            # Browsers end the lines of a text area by \r\n.
             values = {key: flask.request.form.get(key, "") for key in values}
             values = {k: v.replace("\r\n", "\n") for k, v in values.items()}
             try:
@@ -117,6 +119,7 @@ def make_app(model: str, forms: list[Form], note: str = "") -> flask.Flask:
 
     @app.after_request
     def forbid_scripts(response):
+        # The page shows texts of users: none may run as a script.
         response.headers["Content-Security-Policy"] = (
             "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'"
         )

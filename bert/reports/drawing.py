@@ -42,6 +42,7 @@ def draw_trained(settings: Any) -> None:
         settings: of the script; of other workers than the first, `report` is
             not set.
     """
+    # The training is done, so an error here is told and not raised.
     values = flags.as_dict(settings)
     if values["do_train"] and values["report"]:
         folder = values["output_dir"]

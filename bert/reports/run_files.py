@@ -110,6 +110,7 @@ def read_run(folder: str) -> RunFiles:
 
 def _last_of_each(points: list[dict]) -> list[dict]:
     """Drops points that a resumed run wrote again."""
+    # The file is in order of time: the last of a step wins.
     kept = {(point["step"], point.get("kind")): point for point in points}
     return sorted(kept.values(), key=lambda point: point["step"])
 

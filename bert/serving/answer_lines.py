@@ -69,6 +69,7 @@ def read_lines(stream) -> Iterator[list[bytes]]:
     Of a line that is too long, only a prefix is yielded, which is still too
     long, so that `fields_of` rejects it.
     """
+    # What has no newline yet waits in `rest` for the next chunk.
     rest, is_cut = b"", False
     while chunk := stream.read1(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -156,6 +157,7 @@ def _rows(settings: Settings, model: asking.ServedModel) -> Iterator[Example]:
             )
         return columns
 
+    # Columns by name need a header; by number, each row is data.
     header = any(isinstance(x, str) for x in columns)
     delimiter, broken = tables.delimiter_of(settings.delimiter), []
     for row in tables.rows(path, choose, header, broken, delimiter):

@@ -46,6 +46,8 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
             path=prefix,
             fix="pass --export_type=model, or the pre-trained checkpoint",
         )
+
+    # Models trained without next sentence prediction may lack it.
     if "bert/pooler/dense/kernel" not in weights:
         say(
             f"warning: {prefix} has no pooler: pooled_output has random "
@@ -63,6 +65,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         inputs = conversion.seeded_inputs(config, length)
         difference = 0.0
 
+        # Compared before the folder has its name: a failure leaves none.
         def save(path: str) -> None:
             nonlocal difference
             hub.save(module, path)
@@ -70,6 +73,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
 
         export_folder.write(settings.export_path, save)
 
+    # Apart from the export: what the lower precision itself changes.
     if settings.precision != "float32":
         exact = build_model(config, "float32", weights, prefix)
         loss = conversion.largest_difference(
@@ -140,6 +144,8 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
     for part in parts:
         for index, layer in enumerate(part.pop("encoder_outputs")):
             part[f"encoder_outputs {index}"] = layer
+
+        # The same tensor by two names, so equal in every bit.
         np.testing.assert_array_equal(
             part.pop("default"), part["pooled_output"]
         )
@@ -150,6 +156,8 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
         difference = max(difference, worst)
 
     tolerance = TOLERANCE[settings.precision]
+
+    # Written so that NaN fails, too.
     if not difference <= tolerance:
         raise UserError(
             f"outputs differ by {difference:.1e} after reloading",

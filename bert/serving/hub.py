@@ -201,6 +201,8 @@ def build_encoder(
         inputs = {hub.OURS.get(name, name): x for name, x in inputs.items()}
         positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
         names = encoder_names if positions is None else all_names
+
+        # Theirs have other shapes, such as [H, A, D] for our [H, H].
         pairs = [
             (named[name], tf.reshape(theirs[name], named[name].shape))
             for name in names

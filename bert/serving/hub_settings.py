@@ -68,6 +68,7 @@ def check(settings: Settings) -> ModelFolder:
     Raises:
         UserError: if they contradict each other, or a file is missing.
     """
+    # The output first: whether it can be written is quickly known.
     fix = "pass another --export_path"
     outputs.check_new_folder(settings.export_path, fix)
 
@@ -78,6 +79,8 @@ def check(settings: Settings) -> ModelFolder:
                 "--precision and --static_seq_length apply to models only",
                 fix="omit them",
             )
+
+        # A checkpoint will do, for the vocabulary beside it.
         if not (settings.files.vocab_file or checkpoint):
             raise UserError("no --vocab_file", fix="pass the vocabulary")
     elif not checkpoint:

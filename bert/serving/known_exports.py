@@ -23,6 +23,7 @@ def remember(folder: str, path: str = "") -> None:
         folder: folder of the SavedModel.
         path: its final path, if that is another.
     """
+    # Without the list, --trust_model is needed, and nothing else is lost.
     list_path = list_file()
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(list_path), mode=0o700, exist_ok=True)
@@ -36,6 +37,8 @@ def is_known(folder: str) -> bool:
     try:
         with open(list_file(), encoding="utf-8") as file:
             hashes = {line.partition(" ")[0] for line in file}
+
+        # To hash an export is to read it all, so not for an empty list.
         return bool(hashes) and hash_of(folder) in hashes
     except OSError:
         return False
@@ -64,6 +67,7 @@ def hash_of(folder: str) -> str:
     if storage.exists(lite):
         paths.append(lite)
 
+    # In a fixed order, and with names: a renamed file is a change.
     digest = hashlib.sha256()
     for path in [os.path.join(folder, "saved_model.pb"), *sorted(paths)]:
         name = path[len(folder) + 1 :]

@@ -113,6 +113,7 @@ def read(text: str) -> Cluster:
     if not isinstance(task, dict) or not {"type", "index"} <= set(task):
         raise wrong("no task with type and index")
 
+    # Parameter servers and evaluators have no part in this training.
     named = {}
     for job, addresses in cluster.items():
         if job not in ("chief", "worker"):
@@ -156,6 +157,7 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
     if distribution != "auto" or use_tpu or not text:
         return None
 
+    # Some platforms set TF_CONFIG for a single process, too.
     cluster = read(text)
     return cluster if len(cluster.tasks) > 1 else None
 
@@ -184,6 +186,7 @@ def meet(cluster: Cluster, timeout: float) -> None:
             fix=f"end the process that uses it, or change {VARIABLE}",
         ) from None
 
+    # The port is open by now, so the others find this process.
     start = logged = time.monotonic()
     missing = [i for i in range(len(cluster.tasks)) if i != cluster.index]
     with server:

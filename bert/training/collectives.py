@@ -48,6 +48,7 @@ def check_settings(
     Raises:
         UserError: another worker has another value; all raise it.
     """
+    # Numbers of 32 bits pass exactly through float64.
     hashes = [
         zlib.crc32(json.dumps(value, sort_keys=True).encode())
         for value in settings.values()

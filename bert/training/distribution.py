@@ -48,6 +48,7 @@ def make_strategy(
     if processes:
         return _join(processes, cluster_timeout)
 
+    # To list the devices starts them, which TensorFlow logs at length.
     with tensorflow_log.held_back():
         gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":

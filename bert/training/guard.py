@@ -93,6 +93,7 @@ class Guard:
             the limit that a spike exceeds, six standard deviations above the
             mean of the last 128 steps; None if the loss is no spike.
         """
+        # Compared before it is added: a spike must not raise its limit.
         limit = None
         if len(self.losses) == WINDOW:
             mean = statistics.fmean(self.losses)

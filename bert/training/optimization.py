@@ -47,6 +47,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         step = tf.cast(step, tf.float32)
         total = float(self.num_train_steps)
         decayed = self.peak * (1.0 - tf.minimum(step, total) / total)
+
+        # Without a warm-up there is nothing to divide by.
         if not self.num_warmup_steps:
             return decayed
         warmup = float(self.num_warmup_steps)
@@ -113,6 +115,8 @@ def adam_weight_decay(
     """
     age = step if corrected else None
     update, m, v = _direction(gradient, m, v, age, beta_1, beta_2, epsilon)
+
+    # After the moments, which know nothing of the decay.
     if decay:
         update += decay * value
     return value - rate * update, m, v
@@ -137,6 +141,7 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
         return value - rate * update, m, v
     update += decay * value
 
+    # Each variable moves by the same share of its own length.
     norm, length = tf.norm(value), tf.norm(update)
     has_ratio = (norm > 0.0) & (length > 0.0)
     ratio = tf.where(has_ratio, norm / length, 1.0)
@@ -201,6 +206,8 @@ def reduce_and_clip(
     norm = tf.linalg.global_norm(parts)
 
     factor = CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
+
+    # 1 / inf is 0, a factor that would hide the damage.
     factor = tf.where(tf.math.is_finite(norm), factor, float("nan"))
     return gradients, norm, factor
 
@@ -318,6 +325,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         step = tf.cast(step - tf.cast(skipped, step.dtype), tf.float32)
         factor = tf.cast(factor, tf.float32)
 
+        # All are computed first, and then assigned together.
         targets, new = [], []
         for variable, gradient in zip(variables, gradients, strict=True):
             index = self._get_variable_index(variable)

@@ -86,6 +86,7 @@ def _peak(steps: Steps, batch: dict, times: int) -> int:
     if gpus:
         tf.config.experimental.reset_memory_stats("GPU:0")
     else:
+        # 5 sets the peak of the memory back to what is used now.
         with open(_RESET_PEAK, "w") as file:
             file.write("5")
     steps.train(repeated, tf.constant(1)).numpy()

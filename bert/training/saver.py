@@ -174,6 +174,8 @@ class Saver:
     ) -> str:
         name = f"{PREFIX}-{step}"
         path = os.path.join(self.folder, name)
+
+        # A run that resumed from NaN would only give NaN.
         for variable, value in values.items():
             if not np.isfinite(value).all():
                 raise UserError(
@@ -182,6 +184,7 @@ class Saver:
                     fix="lower --learning_rate; earlier checkpoints are kept",
                 )
 
+        # Else it would be made again, without the run's other files.
         if self._is_there and not storage.is_folder(self.folder):
             raise UserError(
                 "has been removed",
@@ -202,6 +205,7 @@ class Saver:
 
         self._name_newest()
 
+        # Only now, when the new one is complete.
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
         return path
@@ -223,6 +227,7 @@ class Saver:
         if not self._writes:
             return
 
+        # The newest first: if this is interrupted, no gap is left.
         later = [x for x in self.steps(".+") if x > step]
         for other in reversed(later):
             self._remove(other)
@@ -242,6 +247,7 @@ class Saver:
         scratch = atomic.scratch(self.folder, atomic.UNFINISHED)
         storage.remove_folder(scratch)
 
+        # Without a complete one nothing goes: it may be all there is.
         complete = self.steps()
         for step in self.steps(".+"):
             if complete and step not in complete:
@@ -286,6 +292,7 @@ class Saver:
                     f"checkpoint: {error}"
                 )
 
+        # To begin at step 0 would throw away the run.
         if steps or self.steps("index"):
             raise UserError(
                 "no checkpoint here can be read",
@@ -305,6 +312,7 @@ class Saver:
                 raise StorageError(f"{path}: {error}") from None
             raise
 
+        # A checkpoint copied over another may have the same sizes.
         if values.get(GLOBAL_STEP) != step:
             raise ValueError(f"global_step is {values.get(GLOBAL_STEP)}")
         return Restored(step, values, description.settings, description.state)
@@ -318,6 +326,8 @@ class Saver:
             return
 
         names = [f"{PREFIX}-{step}" for step in steps]
+
+        # Names without a folder, so that the folder can be moved.
         lines = [f'model_checkpoint_path: "{names[-1]}"']
         lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
         write_whole(path, "\n".join(lines) + "\n")
@@ -341,6 +351,8 @@ def check_whole(path: str) -> Description:
         one of DAMAGE: they differ, or cannot be read.
     """
     description = json_files.read(f"{path}.json", Description, has_nan=True)
+
+    # A copy that was cut short shows by its size.
     for name, file in description.files.items():
         part = os.path.join(os.path.dirname(path), name)
         if storage.size(part) != file.bytes:

@@ -275,6 +275,7 @@ class Training:
         """Yields the flags that contradict each other or the devices."""
         yield from raised_by(self.devices.check, self.do_train)
 
+        # TPUs compute in neither of them.
         if self.precision in ("float16", "tf32") and self.devices.is_tpu:
             yield UserError(
                 f"--precision={self.precision} on a TPU",
@@ -283,6 +284,7 @@ class Training:
         if self.deterministic and self.devices.is_tpu:
             yield UserError("--deterministic on a TPU", expected="CPUs or GPUs")
 
+        # Both are about training, and would change nothing without it.
         if self.plan and not self.do_train:
             yield UserError("--plan", expected="--do_train")
         start = self.model.init_checkpoint

@@ -83,6 +83,8 @@ def _prefixes_of(path: str) -> list[str]:
         return [path]
     indexes = storage.find(path.rstrip("/"), "*.index")
     prefixes = [index.removesuffix(".index") for index in indexes]
+
+    # By number: as text, step 1000 would come before step 200.
     return sorted(prefixes, key=_step_of, reverse=True) or [path]
 
 
@@ -191,6 +193,7 @@ def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
 
 def check_unchanged(path: str, name: str, hashes: dict[str, str]) -> None:
     """Rejects a file beside a checkpoint that was edited after its training."""
+    # Checkpoints of others and of earlier versions have no hash.
     key = _HASH.format(name)
     if recorded_settings(path).get(key) not in (None, hashes[key]):
         raise UserError(

@@ -69,6 +69,7 @@ def read(model: ModelFolder) -> Bert:
     tokenizers = model.tokenizers  # before the weights, which take longer
     values, skipped = model.weights()
 
+    # A checkpoint may also hold the optimizer's slots and the step.
     if model.format == "google":
         names = set(values)
         values = {
@@ -108,6 +109,7 @@ def outputs_of(bert: Bert) -> dict:
     vectors = encoder({name: batch[name] for name in encoder.input})
     outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
 
+    # The pre-training model has no heads of tasks: each is called alone.
     for name, vector in (
         ("classifier", "pooled_output"),
         ("squad", "sequence_output"),
@@ -140,6 +142,7 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     rng = np.random.default_rng(0)
     length = length or min(config.max_position_embeddings, 32)
 
+    # From no padding to almost nothing else.
     real = np.array([[length], [length - 1], [2], [1]])
     mask = np.arange(length) < real  # [4, length]
 
@@ -163,6 +166,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
     elif target == "google":  # `convert` writes those of `portable`
         tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
 
+    # The config.json of transformers has the sizes and labels in it.
     if target != "huggingface":
         write_whole(
             os.path.join(folder, "bert_config.json"), bert.config.to_json()
@@ -179,6 +183,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
         casing = bert.tokenizer.casing
 
+        # For transformers always a length, else only a shorter one.
         is_theirs = target == "huggingface"
         positions = bert.config.max_position_embeddings
         longest = min(bert.tokenizer.max_length, positions)
@@ -220,6 +225,8 @@ def convert(bert: Bert, target: str, output: str) -> float:
             after = outputs_of(read(ModelFolder.open(scratch)))
 
         difference = largest_difference(before, after)
+
+        # Written so that NaN fails, too.
         if not difference <= TOLERANCE:
             raise UserError(
                 f"outputs differ by {difference:.1e} after conversion",

@@ -36,6 +36,8 @@ def extend_vocabulary(
         if name not in values:
             continue
         old = values[name]
+
+        # Unused slots are inside of the table; other words make it longer.
         size = max([len(old), *(row + 1 for row in rows)])
         new = np.zeros((size, *old.shape[1:]), old.dtype)
         new[: len(old)] = old
@@ -87,6 +89,8 @@ def add_words(bert: conversion.Bert, path: str) -> None:
 
     words = vocabulary_slots.read_words(path)
     new = [word for word in words if word not in ids]
+
+    # Of a word that is split, the tokenizer would never give the token.
     for word in new:
         if split(word) != [word]:
             raise UserError(
@@ -95,10 +99,12 @@ def add_words(bert: conversion.Bert, path: str) -> None:
                 expected="a word that the tokenizer keeps whole",
             )
 
+    # Parts are old tokens: the new vocabulary would have the word itself.
     tokens, rows = vocabulary_slots.add_words(tokenizer.tokens, new)
     parts = [[ids[token] for token in tokens_of(word)] for word in new]
     reused = sum(row < len(ids) for row in rows)
 
+    # Weights, config and tokenizer must change together.
     bert.values = extend_vocabulary(bert.values, rows, parts)
     size = len(bert.values[_WORDS])
     bert.config = dataclasses.replace(bert.config, vocab_size=size)

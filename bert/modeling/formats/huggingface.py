@@ -127,6 +127,7 @@ def read_config(path: str) -> BertConfig:
                 f"{key} is {values[key]!r}", path=path, expected=repr(expected)
             )
 
+    # transformers may leave out what has its default.
     values = {**_DEFAULTS, **values}
     if values["hidden_act"] not in _ACTIVATIONS:
         raise UserError(
@@ -136,6 +137,8 @@ def read_config(path: str) -> BertConfig:
         )
 
     values["hidden_act"] = _ACTIVATIONS[values["hidden_act"]]
+
+    # The other keys are of transformers alone.
     with json_files.reported(path):
         return BertConfig.from_dict(
             {k: v for k, v in values.items() if k in BertConfig.__annotations__}
@@ -212,6 +215,8 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
 
         if value.dtype.kind not in "fV" and value.dtype.name != "bfloat16":
             raise _quantized(folder, name, value.dtype)
+
+        # Dense layers of PyTorch are [outputs, inputs].
         value = value.T if original.endswith("/kernel") else value
         values[original] = np.ascontiguousarray(value, np.float32)
 
@@ -234,6 +239,8 @@ def read_task(folder: str) -> dict | None:
     labels = [named.get(str(i)) for i in range(len(named))]
     if scope == "" and len(labels) == 1:  # as in transformers
         return {"kind": "regression", "labels": []}
+
+    # Labels that nobody has named, only numbered, tell nothing.
     if None in labels or labels == _numbered(len(labels)):
         return None
 
@@ -275,8 +282,11 @@ def write(
         value = value.T if name.endswith("/kernel") else value
         theirs[_their_name(name)] = np.ascontiguousarray(value)
 
+    # transformers wants a bias, which would shift all choices alike.
     if scopes == ["cls/swag/"]:
         theirs["classifier.bias"] = np.zeros(1, np.float32)
+
+    # The class of the encoder alone has no `bert.` before its names.
     if architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
 
@@ -423,6 +433,7 @@ def _their_name(name: str) -> str:
 
 
 def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
+    # Both are one tensor; a file may have either name, or both.
     for copy, source in _TIED.items():
         if copy not in theirs:
             continue

@@ -125,11 +125,15 @@ class ModelFolder:
             beside_it = beside(self.path, VOCABULARY)
             paths = [beside_it, checkpoint_files.asset(folder)]
             paths = [path for path in paths if storage.is_file(path)]
+
+        # The first is the one that is used: a flag wins.
         if self.given.vocab_file:
             paths.insert(0, self.given.vocab_file)
 
         casing = self.given.casing.or_else(self.casing)
         listed = [Tokenizer.of(path, casing) for path in dict.fromkeys(paths)]
+
+        # A pipeline holds a vocabulary of its own, without a text file.
         if self._recorded.tokens:
             path = beside(self.path, tokenizer_files.PIPELINE)
             tokens = self._recorded.tokens
@@ -171,6 +175,8 @@ class ModelFolder:
         """
         if not self.tokenizers and tokenizer is None:
             self._find(VOCABULARY, "vocab_file")
+
+        # There may be several, of which a user has edited only one.
         for other in self.tokenizers:
             if self.path and other.path == beside(self.path, VOCABULARY):
                 hashes = checkpoint_files.hashes_of(other.tokens, None)
@@ -206,6 +212,8 @@ class ModelFolder:
         )
 
         trained, given = self.casing, tokenizer.casing
+
+        # Where nothing is recorded, the name of the checkpoint must do.
         if trained.do_lower_case is None:
             return
         for name, value, expected in (

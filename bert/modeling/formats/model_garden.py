@@ -123,6 +123,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         name = _original_name(named[key], key)
         if name is None:
             skipped.append(named[key])
+        # Of a TF1 hub module, whose shapes are the original's.
         elif key == named[key]:
             values[name] = array
         else:
@@ -130,6 +131,8 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
                 values[name] = _original_shape(name, array)
             except (IndexError, ValueError) as error:
                 raise UserError(f"{name}: {error}", path=path) from None
+
+    # A head's own pooler replaces the encoder's, which was not trained.
     return {**values, **poolers}, sorted(skipped)
 
 
@@ -259,6 +262,8 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
 
     encoder = _encoder(config, variables, dense, norm)
     words = variables["bert/embeddings/word_embeddings"]
+
+    # Parts are there twice: by name, and in a whole model.
     root, model = {"encoder": encoder}, {"encoder_network": encoder}
 
     if "cls/predictions/output_bias" in variables:
@@ -328,6 +333,7 @@ def _encoder(config: BertConfig, variables: dict, dense, norm):
             }
         )
 
+    # The order is part of the format: edges are numbered, not named.
     ordered = [
         table("word_embeddings"),
         table("position_embeddings"),

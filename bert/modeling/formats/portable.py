@@ -47,6 +47,8 @@ def build(config: BertConfig, values: dict, path: str):
         model = encoder.build_encoder(config)
         named = checkpoints.encoder_variables(model)
         checkpoints.assign(named, values, path)
+
+        # An untrained pooler would give numbers that mean nothing.
         names = ["sequence_output"]
         if any(name.startswith("bert/pooler/") for name in values):
             names.append("pooled_output")

@@ -141,6 +141,7 @@ def _activation(folder: str) -> str:
     operations = [node for graph in graphs for node in nodes(graph)]
     used = {node.op for node in operations}
 
+    # A graph has no GELU: one form shows by erf, the other by a constant.
     if used & {"Erf", "Erfc"}:
         return "gelu_erf"
     if "Relu" in used:

@@ -113,6 +113,7 @@ class Servable:
         try:
             outputs = self._batched[signature](**tensors)
         except tf.errors.UnavailableError:
+            # The queue is full: to compute it alone would add to the load.
             raise
         except tf.errors.OpError:
             with self._one_at_a_time:

@@ -91,6 +91,7 @@ def make_app(
         signatures = {"signature_def": model.metadata}
         return {"model_spec": spec, "metadata": {"signature_def": signatures}}
 
+    # As in TF Serving, the version may be named or not.
     paths = [f"/v1/models/{name}", f"/v1/models/{name}/versions/{version}"]
     for path in paths:
         app.post(f"{path}:predict")(predict)
