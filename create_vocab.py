@@ -27,6 +27,7 @@ def main(argv: list[str]) -> None:
     read = [*files, settings.base_vocab] if settings.base_vocab else files
     outputs.check_no_input([settings.output_file], read)
 
+    # All paths are checked before the corpus is read.
     base = vocabulary_creation.read_base(settings)
     counts = vocabulary_creation.count_words(settings, files)
     if base:

@@ -22,6 +22,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     model = check(settings)
 
+    # TensorFlow loads here: mistakes in flags and files come before.
     from bert.serving import export_hub
     from bert.training import distribution
 

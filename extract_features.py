@@ -21,6 +21,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     extraction = check(flags.parse(argv, Settings, __doc__))
 
+    # TensorFlow loads here: mistakes in flags and files come before.
     from bert.tasks.features import run
 
     print(run.write(extraction))

@@ -35,6 +35,8 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+
+    # TensorFlow loads here: wrong flags are told before.
     from bert.serving import answer_lines, asking
     from bert.training import distribution
 

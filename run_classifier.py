@@ -33,6 +33,7 @@ def main(argv: list[str]) -> None:
     model = starting_model.find(settings.finetuning)
     starting_model.warn(model, data.texts())
     with RunFolder.open(training, model.config, model.tokenizer) as folder:
+        # TensorFlow loads here: mistakes in flags and files come before.
         from bert.tasks import finetuning
         from bert.tasks.classification import seeds
         from bert.tasks.classification.task import make_task
@@ -44,6 +45,8 @@ def main(argv: list[str]) -> None:
         else:
             task = make_task(settings, model, folder, data)
             finetuning.work(settings, model, folder, task)
+
+        # One page for all workers.
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -28,6 +28,8 @@ def main(argv: list[str]) -> None:
 
         run, phases = pretraining.open_run(settings, folder, inputs)
         first, wrote = run.step, []
+
+        # A record that cannot be read is named with its file.
         with locating_damage(inputs.sets):
             if training.do_train:
                 run.fit(phases)
@@ -37,6 +39,8 @@ def main(argv: list[str]) -> None:
                 wrote += folder.write_results(run.step, metrics, report)
         if wrote:
             print(f"wrote {' and '.join(wrote)}")
+
+        # One page for all workers.
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -38,11 +38,14 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
+        # The folder is claimed before the questions are encoded.
         from bert.tasks import finetuning
         from bert.tasks.squad.task import make_task
 
         task = make_task(settings, model, folder, datasets)
         finetuning.work(settings, model, folder, task)
+
+        # One page for all workers.
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -39,11 +39,14 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
+        # TensorFlow loads here: mistakes in flags and files come before.
         from bert.tasks import finetuning
         from bert.tasks.swag.task import make_task
 
         task = make_task(settings, model, folder, examples)
         finetuning.work(settings, model, folder, task)
+
+        # One page for all workers.
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -59,6 +59,8 @@ def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
 
     try:
         yield temporary
+
+        # Else a crash after the rename could leave an empty file.
         sync(temporary)
         storage.replace(temporary, path)
     except Exception as error:
@@ -98,6 +100,7 @@ def whole_folder(folder: str, last: str = "") -> Iterator[str]:
         storage.make_folder(temporary)
         yield temporary
 
+        # The last file makes the others count, so it moves behind them.
         files = storage.files_below(temporary)
         files.sort(key=lambda path: os.path.basename(path) == last)
         for path in files:
@@ -108,6 +111,7 @@ def whole_folder(folder: str, last: str = "") -> Iterator[str]:
             os.replace(temporary, folder)
             return
 
+        # Else one by one: into a folder with files, or on a store.
         for path in files:
             target = os.path.join(folder, os.path.relpath(path, temporary))
             storage.make_folder(os.path.dirname(target))
@@ -181,6 +185,8 @@ def _free_space(path: str) -> str:
     """Returns the free space at a path, as `, 12.3 MB free`, if known."""
     if storage.is_remote(path):
         return ""
+
+    # The folder itself may not exist yet.
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

@@ -52,6 +52,8 @@ class UserError(ValueError):
             message += f"; expected {expected}"
         if fix:
             message += f"; {fix}"
+
+        # One line, whatever a file or a library has put into it.
         message = printable(" ".join(message.split()))
         if len(message) > _LONGEST:
             half = _LONGEST // 2

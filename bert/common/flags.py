@@ -167,11 +167,14 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         SystemExit: after `--help` or `--helpfull`.
     """
     declared = list(flags_of(settings_class))
+
+    # Who asks for help gets it, whatever else is wrong.
     for word in argv[1:]:
         if word in HELP:
             print(f"{usage}{describe(declared, HELP[word])}", end="")
             raise SystemExit(0)
 
+    # Flags of this call alone: those that absl shares stay as they are.
     values = absl_flags.FlagValues()
     unreadable = _read_words(argv, declared, values)
     mistakes = [*unreadable]
@@ -189,6 +192,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     if hasattr(settings, GIVEN):
         given = {one.name for one in declared if values[one.name].present}
         settings = dataclasses.replace(settings, given=frozenset(given))
+
+    # Each value alone; then all of them against each other.
     read = {}
     for one in declared:
         value = values[one.name].value
@@ -255,6 +260,7 @@ def _read_words(
     if unknown:  # the next word may be its value
         return mistakes
 
+    # What is left is for flags without a name, in their order.
     positional = [one.name for one in declared if one.positional]
     for name in positional[: len(words)]:
         values[name].parse(words.pop(0))
@@ -286,6 +292,8 @@ def _unknown(
         values(["", word])
     except absl_flags.UnrecognizedFlagError as error:
         message, unknown = str(error), error.flagname
+
+    # absl finds misspelt names; these are longer names with the same word.
     near = [f"--{one.name}" for one in declared if unknown in one.name][:3]
     fix = "see --help"
     if near and "Did you mean" not in message:
@@ -336,6 +344,8 @@ def replace(settings: Any, **changes: Any) -> Any:
         an instance of the same class.
     """
     where = {one.name: one.where for one in flags_of(type(settings))}
+
+    # A mistake of the code, not of the user.
     unknown = set(changes) - set(where)
     assert not unknown, f"no flags of {type(settings).__name__}: {unknown}"
     for name, value in changes.items():

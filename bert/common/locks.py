@@ -33,6 +33,8 @@ def hold(path: str, what: str) -> Iterator[None]:
             path=what,
             fix="wait until it has finished, or choose another output",
         ) from None
+
+    # The file names its holder, for whoever comes next.
     try:
         now = f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"
         owner = f"process {os.getpid()} on {socket.gethostname()} since {now}"

@@ -51,6 +51,8 @@ def run(
         code = 130
     except Exception as error:
         error = explain(error)
+
+        # The cause is not the operation, but the stream.
         if closed and getattr(error, "errno", None) == errno.EBADF:
             error = UserError(f"standard {' and '.join(closed)} closed")
         error = (
@@ -58,10 +60,14 @@ def run(
             or storage.as_user_error(error)
             or error
         )
+
+        # What has no code is a bug, and keeps its traceback.
         code = getattr(error, "exit_code", None)
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and missing.partition(".")[0] != "bert":
             error, code = packages.describe_missing(missing), 2
+
+        # Only a reader of the output may go; other pipes should not break.
         if isinstance(error, BrokenPipeError):
             output = select.poll()
             output.register(1, 0)  # for errors only

@@ -37,6 +37,7 @@ def check_new_folder(folder: str, fix: str) -> None:
     Raises:
         UserError: it is not empty, or is a file.
     """
+    # A killed process may have left unfinished files.
     names = set(storage.list_folder(folder)) - {atomic.UNFINISHED}
     if names or storage.exists(folder) and not storage.is_folder(folder):
         raise UserError(
@@ -59,6 +60,7 @@ def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
     Raises:
         UserError: a file is both.
     """
+    # Two names may be one file.
     written = set(map(os.path.realpath, outputs))
     for path in inputs:
         if os.path.realpath(path) in written:

@@ -30,6 +30,8 @@ def describe_missing(name: str) -> str:
     """Returns a message about a missing package, with the remedy."""
     venv = os.path.join(_ROOT, ".venv")
     install = "python -m pip install -r requirements.txt"
+
+    # The remedy depends on what is there: packages, environment, none.
     if os.path.realpath(sys.prefix) == os.path.realpath(venv):
         fix = f"install the packages: {install}"
     elif os.path.isfile(os.path.join(venv, "bin", "activate")):

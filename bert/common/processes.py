@@ -36,6 +36,8 @@ class Pool:
         if num_processes == 1:
             self._worker = make_worker()
             return
+
+        # The pipe breaks when this process ends, in whatever way.
         ends, self._alive = SPAWN.Pipe(duplex=False)
         self._executor = concurrent.futures.ProcessPoolExecutor(
             num_processes, SPAWN, _start, (make_worker, ends)
@@ -88,6 +90,8 @@ class Pool:
             finally:
                 ended.set()
             return
+
+        # Bounded, so that the items need not fit into memory.
         waiting = collections.deque()
 
         def next_result():

@@ -48,6 +48,8 @@ class Progress:
     def update(self, done: float, note: str = "") -> None:
         """Shows that `done` of `total` is done, if that is due."""
         now = time.monotonic()
+
+        # The last update is never skipped: it removes the bar.
         is_over = on_terminal() and done >= self._total
         if now - self._last < self._every and not is_over:
             return
@@ -85,6 +87,8 @@ def draw(what: str, share: float, text: str) -> None:
     if share < 1:
         bar = "#" * int(_BAR * share)
         line = f"{what} {share:4.0%} [{bar:-<{_BAR}}] {text}"
+
+    # A line that wraps could not be drawn over.
     columns = min(_WIDTH, shutil.get_terminal_size().columns - 1)
     sys.stderr.write(f"{_CLEAR}{line[:columns]}")
     sys.stderr.flush()

@@ -53,6 +53,7 @@ def open_text(path: str, mode: str = "r", **options):
 
 def as_storage_error(error: Exception) -> StorageError | None:
     """Converts an error of TensorFlow that a storage has caused, or None."""
+    # Without TensorFlow it is none of its errors; loading takes seconds.
     if not sys.modules.get("tensorflow"):
         return None
     return _remote().as_storage_error(error)
@@ -137,6 +138,8 @@ def list_folder(folder: str) -> list[str]:
         names = _either(folder, os.listdir, "listdir")
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+    # TensorFlow lists folders with a slash at the end.
     return sorted({name.rstrip("/") for name in names} - {""})
 
 
@@ -185,6 +188,8 @@ def replace(source: str, target: str) -> None:
     if not is_remote(target):
         os.replace(source, target)
         return
+
+    # What was copied may be incomplete: the sizes are compared.
     if not is_remote(source):
         copy(source, target)
         if size(target) != os.path.getsize(source):

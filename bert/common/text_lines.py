@@ -75,6 +75,8 @@ def lines(
             while raw := text.readline(LONGEST_LINE + 1):
                 number += 1
                 size += len(raw)
+
+                # Before decoding, which would say less of another kind of file.
                 check(raw, path, number)
                 if is_packed:
                     check_ratio(size, file, path, number)
@@ -135,6 +137,7 @@ def decode_block(raw: bytes, path: str, first: int = 1) -> list[str]:
     try:
         texts = decode(raw, path, first).split("\n")
     except UserError:
+        # Line by line this time, to name the bad one.
         for number, line in enumerate(raw.split(b"\n"), first):
             decode(line, path, number)
         raise
@@ -211,6 +214,8 @@ def check_start(raw: bytes, path: str) -> None:
         (x for start, x in _OTHER_KINDS.items() if raw.startswith(start)),
         (None, None),
     )
+
+    # UTF-16 without a mark: every second byte of ASCII is 0.
     first = raw[:4].removesuffix(b"\n")
     even, odd = first[::2], first[1::2]
     encoding = None

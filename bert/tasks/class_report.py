@@ -28,6 +28,8 @@ def of_classes(
     """
     ids = list(range(len(names)))
     report = {"labels": list(names)}
+
+    # The matrix has C * C numbers: of many labels it fills the report.
     if len(names) <= _MOST_LABELS:
         matrix = metrics.confusion_matrix(gold, found, labels=ids)
         report["confusion_matrix"] = matrix.tolist()
@@ -86,5 +88,7 @@ def log_one_answer(answers: Sequence) -> None:
         answers: a label of each example, or the list of its labels.
     """
     first, *others = answers
+
+    # A single example always has a single answer.
     if others and all(answer == first for answer in others):
         say(f"warning: all {len(answers):,} predictions are {first!r}")

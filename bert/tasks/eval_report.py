@@ -42,6 +42,7 @@ def describe(name: str, value: float, references: dict[str, float]) -> str:
 
 def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
     """The metrics that are not better than all of their references, or ""."""
+    # The best reference of each metric; the best loss is the lowest.
     best: dict[str, tuple[float, str]] = {}
     for key, reference in references.items():
         name, _, kind = key.partition("/")
@@ -58,6 +59,8 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
             better.append(name)
         else:
             found[name] = f"{metrics[name]:.6f} ({kind} {sign * reference:.6f})"
+
+    # A worse loss with better answers has another cause.
     advice = "check --learning_rate, the number of steps and the data"
     if better and all(name.endswith(_LOSS) for name in found):
         advice = (
@@ -87,6 +90,7 @@ def write(
     Returns:
         the path of the file.
     """
+    # The keys stay in this order: a summary first, then long lists.
     first = {"task": report["task"], "step": step}
     first |= {"records": report["records"], "metrics": metrics}
     whole = first | report

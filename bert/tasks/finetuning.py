@@ -56,6 +56,8 @@ def work(
     if shared.training.do_train:
         run.fit([phase(shared, task)])
         wrote.append(run.checkpoint)
+
+    # What follows answers with the best weights, not with the last ones.
     run.restore_best()
 
     if shared.do_eval:
@@ -85,12 +87,14 @@ def open_run(
     if shared.length_buckets:
         lengths = batching.bucket_lengths(shared.max_seq_length)
 
+    # Frozen before the optimizer is built, which then has no moments of them.
     def build() -> keras.Model:
         network = task.build()
         named = checkpoints.model_variables(network)
         layer_decay.freeze(named, shared.freeze_layers)
         return network
 
+    # Without --eval_steps nothing is evaluated in training.
     run = start.open_run(
         settings,
         shared.training,
@@ -108,12 +112,16 @@ def open_run(
         shared.layer_decay,
         folder.config.num_hidden_layers,
     )
+
+    # A batch that does not divide is told before any weights are read.
     if shared.training.do_train:
         batch_size = shared.training.train_batch_size
         start.check_batch_size(run, "train_batch_size", batch_size)
 
     if start.load(run, settings, folder, model):
         say("warning: no --init_checkpoint: training from random weights")
+
+    # Beside the checkpoints: a later prediction needs the labels.
     if task.labels and shared.training.do_train:
         length = {"max_seq_length": shared.max_seq_length}
         checkpoint_files.write_task(folder.path, task.labels | length)
@@ -139,6 +147,8 @@ def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
             f"--num_train_epochs={epochs}",
             expected="enough for one step",
         )
+
+    # A run that only evaluates takes no step, but has a schedule too.
     warmup = int(steps * shared.warmup_proportion)
     return make_schedule(training, max(1, steps), warmup)
 
@@ -154,6 +164,7 @@ def phase(shared: FineTuning, task: Task) -> Phase:
     batch_size, seed = training.train_batch_size, training.random_seed
 
     def batches(run: Run):
+        # XLA compiles the step for each length, so there are fewer.
         lengths = list(run.lengths)
         if run.steps.use_xla:
             lengths = batching.compiled_lengths(lengths)

@@ -124,6 +124,8 @@ class FineTuning:
 
         if not self.layer_decay:
             yield UserError("--layer_decay=0.0", expected="a number above 0")
+
+        # Patience counts evaluations: without them it would never end a run.
         patience = training.early_stopping_patience
         if patience and not training.eval_steps:
             yield UserError(
@@ -131,6 +133,8 @@ class FineTuning:
                 expected="--eval_steps, the number of steps between "
                 "evaluations",
             )
+
+        # Now, and not after hours of training.
         if self.export_dir:
             yield from raised_by(
                 outputs.check_new_folder,

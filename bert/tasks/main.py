@@ -53,6 +53,8 @@ def complete(settings: Any) -> Any:
         StorageError: it cannot be fetched now.
     """
     settings = with_local_model(settings)
+
+    # Texts are cut where they were cut in training.
     length = run_folder.recorded_length(settings.finetuning.training)
     if length and "max_seq_length" not in settings.given:
         settings = flags.replace(settings, max_seq_length=length)

@@ -73,10 +73,14 @@ class RunFolder:
                 path = held.enter_context(
                     tempfile.TemporaryDirectory(prefix="worker-")
                 )
+
+                # Else each line would be printed once for each worker.
                 nowhere = held.enter_context(open(os.devnull, "w"))
                 held.enter_context(contextlib.redirect_stdout(nowhere))
             elif training.do_train:
                 held.enter_context(claim(shared))
+
+            # After the claim, so that no other run changes what is checked.
             folder = cls(path, shared, config, tokenizer)
             folder.check()
             yield folder
@@ -100,6 +104,8 @@ class RunFolder:
         """
         folder, config, tokenizer = self.shared, self.config, self.tokenizer
         _check_is_folder(folder)
+
+        # A resumed run must be the one that the folder holds.
         path = os.path.join(folder, "bert_config.json")
         if storage.exists(path) and BertConfig.from_json_file(path) != config:
             raise UserError(
@@ -111,6 +117,8 @@ class RunFolder:
         if tokenizer and storage.exists(path):
             fix = "pass another --output_dir, or the run's vocabulary"
             tokenizer.same_as(Tokenizer(path), fix)
+
+        # The casing is not in vocab.txt, but beside the checkpoint.
         if tokenizer and has_checkpoint(folder):
             ModelFolder.open(folder).check_casing(tokenizer)
 
@@ -128,6 +136,8 @@ class RunFolder:
         write_whole(self.file("bert_config.json"), self.config.to_json())
         if self.tokenizer:
             write_whole(self.file(VOCABULARY), self.tokenizer.content)
+
+        # A run that is resumed by another command adds it to the first.
         path, before = self.file("command.txt"), ""
         command = shlex.join(sys.argv) + "\n"
         if storage.exists(path):
@@ -156,6 +166,8 @@ class RunFolder:
         result = {"global_step": step, **metrics}
         lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
         write_whole(paths[0], "".join(lines))
+
+        # Log.
         references = (report or {}).get("references", {})
         for key in sorted(result):
             shown = value = result[key]
@@ -192,6 +204,8 @@ def claim(folder: str) -> Iterator[None]:
         for each in reversed(new):  # the last one is removed first
             held.callback(_remove_empty, each)
         path.mkdir(parents=True, exist_ok=True)
+
+        # Last in, first out: the lock is removed before its folder.
         held.enter_context(locks.hold(str(path / ".lock"), folder))
         yield
 
@@ -245,6 +259,8 @@ def recorded_length(training: Training) -> int | None:
     path = training.output_dir
     if not has_checkpoint(path):
         path = None if training.do_train else training.model.init_checkpoint
+
+    # A new run has a length of its own, whatever its first weights had.
     if not (path and storage.any_starts_with(path)):
         return None
     recorded = checkpoint_files.task_of(path) or {}
@@ -263,6 +279,8 @@ def check_labels(folder: str, labels: dict) -> None:
         UserError: they have other labels.
     """
     recorded = checkpoint_files.task_of(folder)
+
+    # A folder without checkpoints has nothing that labels must fit.
     names = map(os.path.basename, storage.files_below(folder))
     if recorded and "checkpoint" in names and recorded | labels != recorded:
         raise UserError(

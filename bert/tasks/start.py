@@ -43,6 +43,7 @@ def open_run(
     Raises:
         UserError: there is no such device.
     """
+    # Devices first: determinism, precision and XLA depend on them.
     strategy = distribution.make_strategy(
         **dataclasses.asdict(training.devices)
     )
@@ -53,6 +54,7 @@ def open_run(
     use_xla = distribution.use_xla(strategy, training.use_xla)
     say(distribution.describe(strategy, computed_in, use_xla))
 
+    # All variables, the optimizer's too, belong to the strategy's devices.
     with strategy.scope():
         with precision.computing_in(computed_in):
             model = task.build()
@@ -75,6 +77,8 @@ def open_run(
         use_xla,
         training.gradient_accumulation_steps,
     )
+
+    # What each checkpoint records; a resumed run is compared with it.
     description = {
         **flags.as_dict(settings),
         "use_xla": use_xla,
@@ -153,12 +157,15 @@ def load(
     shared["records"] = run.task.records
     collectives.check_settings(run.steps.strategy, shared)
 
+    # The folder's own checkpoint wins over the initial weights.
     restored = run.resume()
     trains = run.settings.do_train
     if restored and trains:
         decisive = [flag.name for flag in declared if flag.resume]
         warn_of_changes(restored.settings, run.description, decisive)
     is_random = not restored and initialize(run, model)
+
+    # The files are written last, once no check can fail.
     if trains:
         check_step(run)
     folder.write_inputs()
@@ -192,6 +199,8 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
 
     path = model.resolve()
     weights, _ = model.weights(training.resume_optimizer)
+
+    # Training may begin with a random head; an evaluation may not.
     required = checkpoints.ENCODER
     if trains:
         weights = checkpoints.without_other_heads(weights, run.named)
@@ -199,6 +208,8 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
         trained = (n for n, x in run.named.items() if x.trainable)
         required = (*required, *trained)
     fresh = checkpoints.assign(run.named, weights, path, required)
+
+    # Log what is random: the wrong checkpoint would show here.
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     say(f"starting from {path}; {fresh}")
     if training.resume_optimizer:
@@ -222,6 +233,8 @@ def check_step(run: Run) -> None:
             expected=f"at most {last}, the last step",
             fix="train for more steps, or pass another --output_dir",
         )
+
+    # No error: the same command may still evaluate and export.
     if step == last:
         say(f"finished: {folder} is at step {step} of {last}")
     elif warmup >= last:

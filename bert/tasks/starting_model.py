@@ -39,6 +39,7 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
         ),
     )
 
+    # Each file alone is valid; here they must fit each other.
     config, where = model.config, model.config_file
     tokenizer = model.tokenizer
     config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
@@ -47,6 +48,7 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
     if model.path != training.output_dir:
         model.check_casing(tokenizer)
 
+    # The flags must fit the network, too.
     config.check_length(shared.max_seq_length, "max_seq_length", where)
     if shared.freeze_layers > config.num_hidden_layers:
         raise UserError(

@@ -27,6 +27,8 @@ def identify(folder: str, source: str) -> str:
         recorded = checkpoint_files.recorded_settings(folder)
     except UserError:  # damaged: the run resumes from an earlier checkpoint
         recorded = {}
+
+    # Only the digest counts, with which `describe` ends.
     if not str(recorded.get("records", digest)).endswith(digest):
         raise UserError(
             "holds a run with other training data",

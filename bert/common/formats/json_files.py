@@ -80,6 +80,8 @@ def read_bytes(
         with storage.open_file(path, "rb") as file:
             is_packed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
+
+            # One byte too many is read at most: gzip may hold gigabytes.
             text = gzip.GzipFile(fileobj=file) if is_packed else file
             content = text.read(largest + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -106,6 +108,7 @@ def decode(content: bytes | str, kind: Any = Any, has_nan: bool = False) -> Any:
     """
     content = content.encode() if isinstance(content, str) else content
     try:
+        # Python's parser takes NaN, that of msgspec does not.
         if has_nan:
             return msgspec.convert(json.loads(content), kind)
         return msgspec.json.decode(
@@ -148,5 +151,6 @@ def to_json(value, **options) -> str:
     try:
         return json.dumps(value, allow_nan=False, **options)
     except ValueError:
+        # Slower, so only for values that need it.
         finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
         return json.dumps(finite, **options)

@@ -34,6 +34,8 @@ def rows(
     with _opened(path) as table:
         every = table.schema_arrow.names
         names = names(every) if callable(names) else names
+
+        # A name that occurs twice would be ambiguous.
         for name in names:
             if every.count(name) != 1:
                 raise UserError(

@@ -78,6 +78,7 @@ def advice(path: str) -> str | None:
 def _fetch(name: str, weights: bool) -> str:
     bars = sys.stderr if on_terminal() else io.StringIO()
     try:
+        # Libraries draw their bars on standard output, which is the script's.
         with contextlib.redirect_stdout(bars):
             url, sign, fragment = name.partition("#")
             is_archive = url.endswith(".zip")
@@ -115,6 +116,7 @@ def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
     extras.check("hub", "huggingface_hub", what=name)
     import huggingface_hub
 
+    # Only these files: others may be gigabytes, or pickles.
     folder = huggingface_hub.snapshot_download(
         parts[1],
         revision=parts[2],
@@ -139,9 +141,13 @@ def _fetch_archive(url: str, expected: str | None) -> tuple[str, str]:
     cache = hashlib.sha256(url.encode()).hexdigest()[:8]
     cache = os.path.join(home, "bert", f"{stem}-{cache}")
     storage.make_folder(os.path.dirname(cache))
+
+    # Two processes that start together download once.
     with filelock.FileLock(f"{cache}.lock"):
         if not storage.is_folder(cache):
             _unpack(url, cache)
+
+    # The folder has one entry, whose name is the digest.
     (digest,) = storage.list_folder(cache)
     if expected not in (None, digest):
         raise UserError(
@@ -150,6 +156,8 @@ def _fetch_archive(url: str, expected: str | None) -> tuple[str, str]:
             expected=expected,
             fix=f"if it was changed or damaged, remove {cache}",
         )
+
+    # The model may be in a folder of the archive.
     content = os.path.join(cache, digest)
     folders = [
         where
@@ -208,6 +216,8 @@ def _as_one_line(name: str, error: Exception) -> Exception:
     causes = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
         causes.append(cause)
+
+    # Libraries wrap errors: the first cause that is known counts.
     for cause in causes:
         response = getattr(cause, "response", None)
         status = getattr(response, "status_code", getattr(cause, "code", None))

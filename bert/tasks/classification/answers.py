@@ -56,6 +56,8 @@ def write_predictions(
     has_labels = any(row.label is not None for row in rows)
     names = [] if labels.kind == REGRESSION else list(labels.names)
     texts = ["text", "text_b"] if has_pairs else ["text"]
+
+    # Times True or False: a column that is there or not.
     header = ["id", "predicted"] + ["probability"] * is_class
     header += ["label"] * has_labels + names + texts
     found = metrics.probabilities(logits, labels.kind)
@@ -93,6 +95,8 @@ def write_doubtful_labels(
     header += ["predicted", "probability", *texts]
     found = metrics.probabilities(logits, CLASSES)
     chosen = names_of(logits, labels)
+
+    # A label that the model finds improbable may be a mistake.
     pairs = zip(rows, chosen, found, strict=True)
     table = [
         [
@@ -122,6 +126,7 @@ def write_submission(
     Returns:
         the path of the file.
     """
+    # The scale of STS-B, which a network may exceed.
     if labels.kind == REGRESSION:
         logits = np.clip(logits, 0.0, 5.0)
     lines = ["index\tprediction\n"]

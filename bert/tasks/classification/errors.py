@@ -33,6 +33,8 @@ def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:
         class_report.log_one_answer(
             [list(itertools.compress(labels.names, row)) for row in found]
         )
+
+        # A set of labels counts as one answer, right as a whole or wrong.
         _, counts = np.unique(gold, axis=0, return_counts=True)
         share = float(counts.max() / counts.sum())
         return {

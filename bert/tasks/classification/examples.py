@@ -131,6 +131,7 @@ def read(file: File) -> Table:
     if file.keep:
         columns["keep"] = file.keep[0]
 
+    # Which columns the file has is known once its line 1 is read.
     def choose(line_1: list[str]) -> list[tables.Column]:
         names.extend(line_1)
         size = len(line_1)
@@ -193,6 +194,7 @@ def divide(
     Raises:
         UserError: one of them has no examples.
     """
+    # A copy in the other part would be evaluated after training on it.
     firsts = first_copies(table.examples)
     by_key: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
@@ -243,6 +245,8 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
     path, header = table.file.path, table.file.header
     of_rows = _each(table, lambda example: _names(example.label, labels))
     count = Counter(itertools.chain.from_iterable(of_rows))
+
+    # A header that is read as an example has a label of its own.
     first = next(filter(None, of_rows), [])
     others = [n for name, n in count.items() if [name] != first]
     if (
@@ -363,6 +367,7 @@ def encode(
         texts = [text for e in held for text in (e.text, e.text_b)]
         ids = iter(ids_of_lines(texts))
         for example, a, b in zip(held, ids, ids, strict=True):
+            # `[CLS]`, and a `[SEP]` behind each text.
             added = 3 if b else 2
             on_length(len(a) + len(b) + added)
             a, b = sequences.truncate_pair(a, b, max_seq_length - added)
@@ -460,6 +465,8 @@ def _check_header(table: Table, labels: Labels) -> None:
     file, fields = table.file, table.names
     if not file.header or tables.has_types(file.path):
         return
+
+    # A label or a number in line 1 is not the name of a column.
     for column in (file.label, file.id):
         if not isinstance(column, int):
             continue

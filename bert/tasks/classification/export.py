@@ -70,6 +70,8 @@ class Classifier(tf.train.Checkpoint):
             weights,
             source.tokenizer,
         )
+
+        # One function for each form of input, all with the same weights.
         texts = (TEXT, TEXT_B) if has_pairs else (TEXT,)
         self.serve = graphs.signature(
             lambda **strings: self._answer(
@@ -92,6 +94,8 @@ class Classifier(tf.train.Checkpoint):
             lambda examples: self._answer(self._parse(examples)),
             {"examples": tf.TensorSpec([None], tf.string)},
         )
+
+        # A LiteRT file ends at the logits; this makes answers of them.
         if settings.export_lite:
             self.answer_logits = graphs.signature(
                 self._answer_logits,
@@ -153,6 +157,8 @@ class Classifier(tf.train.Checkpoint):
             label = tf.gather(names, tf.argmax(logits, -1))
         elif labels.kind == MULTI_LABEL:
             probabilities = tf.sigmoid(logits)
+
+            # A probability of one half is a logit of 0.
             chosen = tf.RaggedTensor.from_row_lengths(
                 tf.gather(names, tf.where(logits >= 0)[:, 1]),
                 tf.reduce_sum(tf.cast(logits >= 0, tf.int64), -1),
@@ -160,6 +166,8 @@ class Classifier(tf.train.Checkpoint):
             label = chosen.to_tensor(shape=[None, labels.size])
         else:
             return {VALUE: logits[:, 0]}
+
+        # The names in each row: a client needs no other file to read it.
         size = tf.shape(logits)[0]
         return {
             LABEL: label,

@@ -127,11 +127,15 @@ def read(settings: Settings) -> Data:
     files = [
         (split, read_once(file)) for split, file in [*_files(settings, task)]
     ]
+
+    # Labels that no flag names are those of training, now or before.
     labels = task.labels
     recorded = run_folder.recorded_labels(settings.finetuning.training)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
         labels = dataclasses.replace(labels, names=names)
+
+    # Trained weights answer in the order of their own labels.
     if recorded:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
@@ -147,9 +151,13 @@ def read(settings: Settings) -> Data:
                 by_label=labels.kind == CLASSES,
             )
             table = for_training if split == TRAIN else for_evaluation
+
+        # Fields become numbers only now that all labels are known.
         rows = examples.label(table, labels, needed=split != TEST)
         file = table.file
         part = Part(split, file.path, rows, file.part, file.submission)
+
+        # Notes are about whole files; of a file read twice they are alike.
         if split == TRAIN and labels.kind != REGRESSION:
             lines += notes.of_labels(file.path, rows, labels)
         lines += notes.of_texts(file.path, whole.examples)
@@ -181,6 +189,8 @@ def _own_task(settings: Settings) -> ClassificationTask:
             ),
         )
     )
+
+    # Columns that have names are named in a header.
     header = own.header
     if header is None:
         header = any(isinstance(column, str) for column in columns)
@@ -230,6 +240,8 @@ def _lines(file: File) -> File:
         False,
         delimiter=file.delimiter,
     )
+
+    # Several fields, or a header that names the column: a table.
     fields = next(first).values
     if len(fields) > 1 or fields == [file.text]:
         return file
@@ -239,11 +251,14 @@ def _lines(file: File) -> File:
 
 def _own_path(settings: Settings, split: str) -> str:
     """The path of the user's own file of a split."""
+    # --eval_share divides the file of training, so both are one.
     if split == DEV and settings.own.eval_share:
         split = TRAIN
     given = getattr(settings, _SPLIT_FLAGS[split])
     if given:
         return given
+
+    # Else it is found by its name, which begins with that of the split.
     folder = settings.data_dir
     paths = [
         path
@@ -295,6 +310,8 @@ def _files(
             if file.part and not given and not storage.exists(path):
                 say(f"{path} does not exist: {file.part} is skipped")
                 continue
+
+            # XNLI's files hold all languages, of which one is kept.
             keep = file.keep
             if keep:
                 keep = (keep[0], keep[1].format(language=settings.language))

@@ -34,6 +34,7 @@ def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
     """
     logits = np.asarray(logits, np.float64)
     if kind == CLASSES:
+        # The largest power is 1, so that none overflows.
         shifted = np.exp(logits - logits.max(-1, keepdims=True))
         chances = shifted / shifted.sum(-1, keepdims=True)
     elif kind == MULTI_LABEL:
@@ -78,6 +79,7 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
         every = np.logaddexp.reduce(logits, -1)
         return every - logits[np.arange(len(logits)), labels]
     if kind == MULTI_LABEL:
+        # log(1 + e^x) - y x, the cross entropy of a sigmoid, in one step.
         return (np.logaddexp(0.0, logits) - labels * logits).mean(-1)
     return (logits[:, 0] - labels) ** 2
 

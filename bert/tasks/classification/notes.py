@@ -30,11 +30,15 @@ def of_labels(
     counts = values.sum(0)
     if labels.kind == CLASSES:
         counts = np.bincount(values, minlength=labels.size)
+
+    # The most frequent first: a message shows only some of the labels.
     common = sorted(zip(labels.names, counts, strict=True), key=lambda x: -x[1])
     yield f"labels: {_first(f'{name} {count:,}' for name, count in common)}"
     rare = [repr(name) for name, count in common if count < _FEW]
     if rare:
         yield f"warning: {path}: fewer than {_FEW} examples of {_first(rare)}"
+
+    # Spellings of one label would be learned as different classes.
     spellings: dict[str, list[str]] = {}
     for name, _ in common:
         key = "".join(name.split()).casefold()

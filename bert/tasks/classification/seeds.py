@@ -38,6 +38,8 @@ def work(
         folder.path,
         data.describe() | {"max_seq_length": shared.max_seq_length},
     )
+
+    # The examples are encoded once, for all seeds.
     task = make_task(settings, model, folder, data)
 
     def task_of(seed_settings: Settings):
@@ -53,10 +55,13 @@ def work(
         path = seed_settings.finetuning.training.output_dir
         below = folder.below(os.path.basename(path))
         below.check()
+
+        # The folder of a seed may be of an earlier command with other data.
         for part in data.of(TRAIN):
             training_data.identify(below.shared, part.path)
         return below
 
+    # Train and evaluate with each seed.
     all_settings = settings_of_seeds(settings)
     for seed_settings in all_settings:
         if seconds:  # the time of all seeds together
@@ -72,9 +77,12 @@ def work(
         )
         results.append(scores)
         steps.append(run.weights_step)
+
+    # Write the means; each run has written its own results.
     paths = folder.write_results(steps[-1], summarize(results))
     finetuning.print_written(paths)
 
+    # Predict and export with the best seed.
     if shared.do_predict or shared.export_dir:
         best = best_of(results, data.metrics[0])
         best_settings = all_settings[best]

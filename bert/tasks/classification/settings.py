@@ -184,11 +184,14 @@ class Settings:
             yield from self.own.mistakes(bool({*reads} - {"predict_file"}))
         else:
             yield from self._mistakes_of_task()
+
+        # Of each pair one would be ignored in silence.
         if self.own.eval_share and self.eval_file:
             yield UserError(
                 "--eval_share and --eval_file", expected="one of them"
             )
 
+        # Both name the initial weights.
         start = shared.training.model.init_checkpoint
         if start and self.bert_hub_module_handle:
             yield UserError(

@@ -59,6 +59,7 @@ def make_task(
     is_number = labels.kind == REGRESSION
     eval_size = shared.training.eval_batch_size
 
+    # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
     for part in data.of(TRAIN):
         records = training_data.identify(folder.shared, part.path)
@@ -76,6 +77,8 @@ def make_task(
 
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
         result = {}
+
+        # The main file is the last one, which the report is about.
         for part in reversed(data.of(DEV)):
             logits = _logits(run, eval_size, part, held_out(part))
             result |= score(settings, data, part, logits)
@@ -102,6 +105,8 @@ def make_task(
         )
         if not shared.do_eval:
             return {}
+
+        # A LiteRT file may answer differently, so it is scored too.
         part = data.of(DEV)[0]
         rows = held_out(part)
         logits = _logits(run, eval_size, part, rows)
@@ -149,6 +154,8 @@ def encode(
         data.labels,
         lengths.append,
     )
+
+    # Log; all lengths are known only at the end.
     count = sum(tokens > limit for tokens in lengths)
     if count:
         say(
@@ -173,6 +180,8 @@ def score(
     each = metrics.losses(logits, gold, kind)
     result = metrics.scores(data.metrics, gold, metrics.answers(logits, kind))
     result["loss"] = float(each.mean())
+
+    # A second file, such as mismatched, has keys of its own.
     prefix = f"eval_{part.name}{'_' if part.name else ''}"
     result = {f"{prefix}{name}": value for name, value in result.items()}
     if not part.name:  # as in Estimator: the mean over the batches
@@ -204,6 +213,8 @@ def _save(
         model, settings, data.labels, data.has_pairs, weights
     )
     graphs.save(classifier, path, "tokens", "examples")
+
+    # A text of the data, to try the export with.
     for part in (data.of(DEV) or data.of(TRAIN))[:1]:
         row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
         texts = {"text": row.text, "text_b": row.text_b}
@@ -227,6 +238,7 @@ def _write_predictions(
     answers.write_predictions(predictions, rows, logits, labels, has_pairs)
     wrote = [results, predictions]
 
+    # Labels of a test file are scored, but nothing is chosen by them.
     if part.is_labelled:
         if labels.kind == CLASSES:
             answers.write_doubtful_labels(
@@ -238,6 +250,7 @@ def _write_predictions(
         shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
         say(f"{part.path} | {shown}")
 
+    # All tasks and workers share this folder, so one process writes.
     if folder.is_chief and settings.glue_dir and part.submission:
         ids = [example.id for example in rows]
         wrote.append(
@@ -263,6 +276,7 @@ def _score_lite(
         segments = np.array([row[features.SEGMENT_IDS]], np.int32)
         lite_logits.append(network(ids, np.ones_like(ids), segments))
 
+    # The same metrics, and how many of the answers have changed.
     kind = data.labels.kind
     predicted = metrics.answers(np.concatenate(lite_logits), kind)
     result = metrics.scores(data.metrics, part.labels, predicted)

@@ -30,6 +30,8 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
             fix="pass the flags of its training (--multi_label, --regression), "
             "or correct its task.json",
         )
+
+    # The same names in another order would exchange the answers.
     if names != task["labels"] and sorted(names) == sorted(task["labels"]):
         raise UserError(
             f"was trained with the labels {shown(task)}",
@@ -49,6 +51,8 @@ def warn_of_share(settings: Settings, path: str) -> None:
     share, shared = settings.own.eval_share, settings.finetuning
     if not (share and shared.do_eval):
         return
+
+    # Another share or seed divides the file in another place.
     recorded = checkpoint_files.recorded_settings(path)
     given = {"eval_share": share, "random_seed": shared.training.random_seed}
     for name, value in given.items():

@@ -58,11 +58,15 @@ class Reader:
 
     def _tokenize(self, lines: list[str]) -> Iterator[batching.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
+
+        # Always two texts of a line; the second may be empty.
         texts = [
             text
             for line, pair in zip(lines, pairs)
             for text in (pair.groups() if pair else (line, ""))
         ]
+
+        # The first lines are enough to notice a wrong vocabulary.
         if self._is_first:
             self._is_first = False
             vocabulary_checks.warn(
@@ -159,6 +163,8 @@ def extract(
         results = []
         for ids, length, x in zip(batch[features.INPUT_IDS], sizes, found):
             ids = ids[:length].tolist()
+
+            # A part is copied: as a view it would keep the whole batch.
             x = x if settings.pooling != "none" else x[:length].copy()
             results.append(
                 vector_files.Vectors([tokens[i] for i in ids], ids, x)
@@ -177,6 +183,8 @@ def extract(
 def window(extraction: Extraction) -> int:
     """Number of lines sorted by length together, limited by their vectors."""
     settings = extraction.settings
+
+    # In bytes: float32.
     size = 4 * len(extraction.layers) * extraction.model.config.hidden_size
     if settings.pooling == "none":
         size *= settings.max_seq_length
@@ -210,6 +218,8 @@ def write(extraction: Extraction) -> str:
                 path=settings.input_file,
                 expected="one text per line",
             )
+
+    # Log.
     if reader.truncated:
         say(
             f"{reader.truncated:,} lines were truncated to "

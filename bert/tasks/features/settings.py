@@ -121,6 +121,8 @@ def check(settings: Settings) -> Extraction:
             settings.text.casing,
         ),
     )
+
+    # Wrong paths are told before any weights are read.
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     model.check()

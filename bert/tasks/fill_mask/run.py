@@ -35,6 +35,8 @@ def read_sentences(path: str | None) -> list[str]:
                 line=number,
                 expected=f"{vocabulary.MASK} in the position of a word",
             )
+
+    # Blank lines are skipped only now, as messages count them.
     sentences = [line for line in lines if line]
     if not sentences:
         raise UserError(
@@ -111,6 +113,8 @@ def fill(
         }
     )["masked_lm_logits"][0]  # [masks, V]
     found = tf.nn.softmax(logits).numpy()
+
+    # The whole vocabulary, or the words that the user asks about.
     candidates, most = np.arange(found.shape[1]), min(top_k, len(vocab))
     if words:
         candidates = np.array([vocab[word] for word in words])
@@ -181,6 +185,8 @@ def print_words(settings: Settings) -> None:
         model.config_file,
         (x.replace(vocabulary.MASK, " ") for x in sentences),
     )
+
+    # Last, as it takes seconds: no mistake is left to be found.
     network = load_model(model)
     digits = ".3g" if chosen else ".3f"  # chosen ones may be very improbable
     for sentence, tokens in zip(sentences, tokenized):

@@ -82,6 +82,8 @@ def read(path: str, columns: Columns) -> list[Sentence]:
             if fields and sentences:
                 document = sentences[-1].document + 1
             continue
+
+        # A sentence begins with its first word: blank lines may repeat.
         if not inside:
             sentences.append(Sentence([], [], number, document))
             inside = True
@@ -116,6 +118,8 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
             lines.setdefault(label, line)
     if not any(x.startswith(("B-", "I-")) for x in lines):
         return all(map(entities.is_entity_label, lines))
+
+    # Entities are marked, so every label has to fit.
     for label, line in lines.items():
         if not entities.is_entity_label(label):
             raise UserError(
@@ -146,8 +150,12 @@ def write_predictions(
         if not text or is_numbered and _NO_WORD.match(text):
             lines.append(text)
             continue
+
+        # The columns of the line are kept, and one is added.
         separator = "\t" if "\t" in text else " "
         fields = _split(text, separator)
+
+        # Marks of documents get a label too: all lines have as many columns.
         is_word = not _begins_document(fields, columns)
         label = next(labels) if is_word else entities.OUTSIDE
         lines.append(separator.join([*fields, label]))
@@ -178,11 +186,15 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
         if not text:
             yield number, []
             continue
+
+        # A line may have its own separator only if the file has one column.
         line_separator = "\t" if "\t" in text else " "
         fields = _split(text, line_separator)
         if _begins_document(fields, columns):
             yield number, [DOCUMENT]
             continue
+
+        # The first word decides for all others.
         if not width:
             width, separator = len(fields), line_separator
             _check_columns(path, number, columns, fields)
@@ -209,6 +221,8 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
 def _numbers_words(lines: list[str]) -> bool:
     """Whether the first of several columns numbers the words of a sentence."""
     numbers: list[str] = []
+
+    # The first sentence of several words decides.
     for text in lines:
         if not text and len(numbers) > 1:
             break
@@ -236,6 +250,8 @@ def _check_columns(
             expected=f"columns {' and '.join(map(str, requested))}",
             fix="see --word_column and --label_column",
         )
+
+    # 1 and -1 may be the same column: a word would be its own label.
     if label is not None and word % width == label % width:
         columns = "1 column" if width == 1 else f"{width} columns"
         raise UserError(

@@ -43,6 +43,8 @@ def find(labels: Iterable[str]) -> list[Entity]:
     for index, label in enumerate(labels):
         prefix, _, name = label.partition("-")
         outside = label == OUTSIDE
+
+        # An entity ends before the first word that cannot continue it.
         if kind and (outside or closed or prefix in _BEGINS or name != kind):
             found.append((start, index, kind))
             kind = None

@@ -84,6 +84,8 @@ class Labeller(tf.train.Checkpoint):
         score = tf.reduce_max(probabilities, -1)
         starts, limits = words.starts, words.limits
         strings = word_ops.strings_of(words.codes, starts, limits)
+
+        # Characters count from the start of each text, not of the batch.
         text = tf.RaggedTensor.from_row_splits(starts, words.row_splits)
         base = tf.gather(words.text_splits, text.value_rowids())
         answer = {
@@ -113,6 +115,8 @@ class Labeller(tf.train.Checkpoint):
         unknown = tf.RaggedTensor.from_row_lengths(unknown, none)
         tokens = tf.concat([tokens, unknown], 1)
         tokens = tokens[:, : windows.longest_word(size, stride)]
+
+        # The tokens of all texts are one row; a window is a range of it.
         lengths = tokens.row_lengths()
         before = tf.concat([[0], tf.cumsum(lengths)], 0)
         found = word_ops.windows(lengths, words.row_splits, size, stride)
@@ -131,6 +135,8 @@ class Labeller(tf.train.Checkpoint):
             inputs,
             [length, len(self._labels)],
         )
+
+        # Each word once, at its first token; `[CLS]` moves it by 1.
         window = tf.ragged.range(found.firsts, found.lasts).value_rowids()
         starts = tf.gather(tf.gather(before, found.starts), window)
         positions = before[:-1] - starts + 1
@@ -150,10 +156,14 @@ class Labeller(tf.train.Checkpoint):
         kind = tf.gather(numbers, best)
         text = tf.RaggedTensor.from_row_splits(kind, words.row_splits)
         text = text.value_rowids()
+
+        # An entity goes on in the next word of its type, but not at a B-.
         same = (kind[1:] == kind[:-1]) & (text[1:] == text[:-1])
         same &= ~tf.gather([x[0] == "B" for x in names], best[1:])
         inside = kind >= 0
         begins = inside & ~tf.concat([tf.zeros_like(inside[:1]), same], 0)
+
+        # Each word inside has the number of its entity.
         number = tf.cumsum(tf.cast(begins, tf.int64)) - 1
         number = tf.boolean_mask(number, inside)
         first = tf.squeeze(tf.where(begins), 1)
@@ -161,6 +171,8 @@ class Labeller(tf.train.Checkpoint):
         limits = tf.math.segment_max(
             tf.boolean_mask(words.limits, inside), number
         )
+
+        # An entity belongs to the text of its first word.
         splits = tf.searchsorted(first, words.row_splits, out_type=tf.int64)
         base = tf.gather(base, first)
         scores = tf.math.segment_mean(tf.boolean_mask(score, inside), number)

@@ -54,6 +54,8 @@ def find(
             expected="labels of words",
             fix="pass another folder",
         )
+
+    # The kind of a trained model is known; else the labels show it.
     kind = task["kind"] if task else settings.label_kind
     for name, some in sentences.items():
         if name == "predict_file" or kind == ANY:
@@ -74,6 +76,8 @@ def find(
                 dataclasses.replace(x, labels=entities.to_bio(x.labels))
                 for x in some
             ]
+
+    # Without training they are those of the model, in its order.
     if "train_file" not in sentences:
         if task is None:
             raise UserError(
@@ -83,6 +87,8 @@ def find(
                 fix="pass --do_train, or the --output_dir of a training run",
             )
         return kind, task["labels"]
+
+    # Sorted: their order is that of the network's outputs.
     found = {y for x in sentences["train_file"] for y in x.labels}
     labels = sorted(found)
     if kind == ENTITIES:

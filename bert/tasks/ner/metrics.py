@@ -34,6 +34,8 @@ def score_entities(
         right.update(kind for *_, kind in set(true) & set(guessed))
     scores = {"accuracy": hits / words if words else 0.0}
     scores |= _scores(right.total(), found.total(), actual.total())
+
+    # A type that is only predicted counts too: its precision is 0.
     for kind in sorted(actual | found):
         one = _scores(right[kind], found[kind], actual[kind])
         scores |= {f"{name}_{kind}": value for name, value in one.items()}

@@ -47,6 +47,7 @@ def make_task(
     shared, is_entities = settings.finetuning, kind == ENTITIES
     featurizer = _featurizer(settings, model, labels)
 
+    # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
     if "train_file" in sentences:
         records = training_data.identify(folder.shared, settings.train_file)
@@ -63,6 +64,7 @@ def make_task(
         size = shared.training.eval_batch_size
         answers = [*_answers(run, rows, labels, size, "evaluated")]
 
+        # Windows answer word by word; entities are found in sentences.
         guesses = _by_sentence(file, (x[0] for x in answers), is_entities)
         score = scoring.score_labels
         if is_entities:
@@ -136,6 +138,8 @@ def report(
         for sentence, predicted in zip(sentences, guesses)
         for pair in zip(sentence.words, sentence.labels, predicted)
     ]
+
+    # Labels that training has not seen are always wrong, but count.
     names = list(labels)
     names += sorted({label for *_, label, _ in words} - set(names))
     number = {name: i for i, name in enumerate(names)}
@@ -190,11 +194,13 @@ def _answers(
     """
     outputs = run.outputs(rows, batch_size, what, len(rows))
     for row, output in zip(rows, outputs):
+        # A word is answered in one of its windows only, at its first token.
         positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
         logits = output["logits"][positions].astype(np.float64)
         logits -= logits.max(-1, keepdims=True)
         powers = np.exp(logits)
 
+        # Cross entropy: the log of the sum of powers minus the true logit.
         gold = np.array(row[features.LABEL_IDS])[positions]
         losses = np.log(powers.sum(-1))
         losses -= np.take_along_axis(logits, gold[:, None], -1)[:, 0]

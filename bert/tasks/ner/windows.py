@@ -69,9 +69,13 @@ def split_windows(
     before = np.cumsum([0, *lengths])  # tokens before each word
     rest = max(0, int(before[-1]) - size)
     count = 1 - (-rest // stride)
+
+    # The last window ends with the unit, so it begins earlier.
     wanted = np.minimum(np.arange(count) * stride, rest)
     starts = np.searchsorted(before, wanted)
     limits = np.searchsorted(before, before[starts] + size, "right") - 1
+
+    # Twice the middles, of overlaps and of words: no halves to round.
     middles = before[starts[1:]] + before[limits[:-1]]
     borders = np.searchsorted(before[:-1] + before[1:], middles)
     edges = [0, *borders.tolist(), len(lengths)]
@@ -134,6 +138,7 @@ class Featurizer:
             input_ids, segment_ids, label_ids and label_weights, lists of the
             same length.
         """
+        # By its own number each sentence is a unit of its own.
         units = itertools.groupby(
             enumerate(sentences),
             lambda x: x[1].document if self._document_context else x[0],

@@ -67,6 +67,8 @@ class Inputs:
         """
         training = settings.training
         resumes = run_folder.has_checkpoint(training.output_dir)
+
+        # A begun run goes on, whatever weights it began with.
         start = training.model.init_checkpoint
         if resumes:
             start = training.output_dir
@@ -75,6 +77,8 @@ class Inputs:
         config, config_file = model.config, model.config_file
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
+
+        # Only a length on the command line is a demand on the records.
         names = ("max_seq_length", "max_predictions_per_seq")
         given = settings.given & set(names)
         lengths = {name: getattr(settings, name) for name in given}
@@ -91,6 +95,8 @@ class Inputs:
             held_out = Records.open(
                 settings.eval_input_file, "eval_input_file", lengths
             )
+
+        # Only all sets together show whether they fit.
         inputs = cls(config, phases, held_out)
         tokenizer = check_sets(inputs.sets, config, config_file)
         if tokenizer and start and not resumes:
@@ -122,6 +128,8 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
         parts.append((files, int(share), int(own_size or batch_size)))
     for _, _, size in parts:
         settings.training.check_micro_batches(size)
+
+    # Rounded from the sum of the shares, so that no step is lost.
     steps, total = settings.num_train_steps, sum(share for _, share, _ in parts)
     phases, passed, first = [], 0, 0
     for files, share, size in parts:

@@ -23,6 +23,7 @@ class TargetCounts:
     def watch(self, batches: Iterable[dict]) -> Iterator[dict]:
         """Yields the batches, and counts their targets."""
         for batch in batches:
+            # Packed rows hold several pairs; else padding may be whole rows.
             weights = batch.get(features.NEXT_SENTENCE_WEIGHTS)
             if weights is None:
                 weights = batch[features.IS_REAL_EXAMPLE]
@@ -38,6 +39,8 @@ class TargetCounts:
             f"masked_lm_loss/{CHANCE}": math.log(vocab_size),
             f"next_sentence_loss/{CHANCE}": math.log(2),
         }
+
+        # Without targets there is no frequency to compare with.
         if self._tokens.any():
             share = float(self._tokens.max() / self._tokens.sum())
             found[f"masked_lm_loss/{UNIGRAMS}"] = entropy(self._tokens)

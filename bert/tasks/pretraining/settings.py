@@ -95,6 +95,8 @@ class Settings:
                 else "neither --input_file nor --phases",
                 expected="one of them",
             )
+
+        # Only losses of a validation can tell when to stop.
         patience = self.training.early_stopping_patience
         if patience and not (self.eval_input_file and self.training.eval_steps):
             yield UserError(

@@ -47,9 +47,13 @@ def count_records(
     parts = inputs.phases if do_train else []
     sets = [part.records for part in parts]
     sets += [inputs.held_out] if inputs.held_out else []
+
+    # Only an evaluation, of the records that `evaluated` chooses.
     if not sets:
         sets = [inputs.phases[-1].records]
     counts = [0] * len(sets)
+
+    # The others wait for the counts, so an error must reach them too.
     if workers.is_chief():
         try:
             counts = [content_check.count_records(x, vocab_size) for x in sets]
@@ -103,6 +107,7 @@ def open_run(
         run.steps.strategy,
     )
 
+    # Last: it writes the first files of the run.
     start.load(run, settings, folder, None)
     pairs = zip(inputs.phases, counts)
     return run, [phase(settings, inputs, *pair) for pair in pairs]
@@ -125,6 +130,8 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
             training.random_seed,
             packed=inputs.phases[0].records.is_packed,
         )
+
+        # Without its objective nothing would train this head.
         if not settings.use_next_sentence:
             model.get_layer("bert").get_layer("pooler").trainable = False
             model.get_layer("seq_relationship").trainable = False
@@ -195,6 +202,8 @@ def phase(
                 f"records of {part.records.max_seq_length} tokens, batches of "
                 f"{part.batch_size}"
             )
+
+        # A phase counts its own steps, and is resumed at one of them.
         step, share = run.step - part.first, workers.share()
         unmasked = reader.training_batches(
             files,
@@ -207,6 +216,8 @@ def phase(
         )
         if part.masks is None:
             return unmasked
+
+        # The step is passed on, so that a resumed run draws the same masks.
         vocab = masking.Vocabulary.of(inputs.tokenizer.vocab)
         return dynamic_masking.remask_batches(
             unmasked, part.masks, vocab, step, share

@@ -123,6 +123,8 @@ def by_question(
     """
     records = iter(records)
     waiting = next(records, None)
+
+    # Both are in the same order, so that one pass pairs them.
     for index, example in enumerate(examples):
         own = []
         while waiting and waiting[0][features.EXAMPLE_INDEX][0] == index:
@@ -152,6 +154,8 @@ def candidates(
             _best(window.end_logits, n_best_size),
             indexing="ij",
         )
+
+        # Only tokens of the context have characters.
         inside = window.limits > 0
         allowed = inside[start] & inside[end]
         allowed &= window.is_max_context[start] == 1
@@ -195,10 +199,13 @@ def extract(
     null = _null(windows)
     nbest, seen, best = [], set(), None
     for span in candidates(windows, n_best_size, max_answer_length):
+        # No answer takes its place in the list by its score.
         if with_null and "" not in seen and _score(null) > _score(span):
             if len(nbest) < n_best_size:
                 nbest.append(null)
             seen.add("")
+
+        # The odds need one real answer, even behind the list.
         if len(nbest) >= n_best_size and best:
             break
         text = text_of(span)
@@ -216,8 +223,12 @@ def extract(
         best = best or entry
         if len(nbest) < n_best_size:
             nbest.append(entry)
+
+    # Never missing: the list may become one longer than asked for.
     if null not in nbest and (with_null or not nbest):
         nbest.append(null)
+
+    # Softmax; the largest power is 1, so that none overflows.
     highest = max(map(_score, nbest))
     total = sum(math.exp(_score(x) - highest) for x in nbest)
 
@@ -323,6 +334,8 @@ class OriginalText:
             first = numbers[window.starts[span.start]]
             last = numbers[window.starts[span.end]]
             ids = window.ids[span.start : span.end + 1].tolist()
+
+            # As in the original: join word pieces, then make blanks alike.
             text = " ".join(self._tokens[i] for i in ids)
             text = text.replace(" ##", "").replace("##", "")
             text = " ".join(text.split())
@@ -344,10 +357,14 @@ class OriginalText:
         start = normal.find(text)
         if start < 0:
             return self._whole(words, f"does not contain {text!r}")
+
+        # All characters but blanks are paired, so both need as many.
         in_words = [i for i, c in enumerate(words) if c != " "]
         in_normal = [i for i, c in enumerate(normal) if c != " "]
         if len(in_words) != len(in_normal):
             return self._whole(words, f"differs in length from {normal!r}")
+
+        # The same rank is the same character, before and after.
         ranks = {position: rank for rank, position in enumerate(in_normal)}
         first = ranks.get(start)
         last = ranks.get(start + len(text) - 1)

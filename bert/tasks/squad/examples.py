@@ -181,6 +181,8 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
             path=dataset.path,
             fix="drop --version_2_with_negative, or pass a file of version 2.0",
         )
+
+    # The other way round: questions without an answer, and no flag.
     first = next((x for x in dataset.examples if x.impossible), None)
     if first and not version_2:
         raise UserError(
@@ -201,6 +203,7 @@ def word_numbers(context: str) -> np.ndarray:
     Returns:
         int64 [characters].
     """
+    # One number for each character, which UTF-16 would not give.
     codes = np.frombuffer(context.encode("utf-32-le"), "<u4")
     white = np.isin(codes, [ord(character) for character in WHITE_SPACE])
     begins = ~white & np.append(True, white[:-1])
@@ -231,6 +234,8 @@ def _decode(path: str, content: bytes) -> _File | list[_Record]:
         except ValueError:  # of the other form
             with json_files.reported(path, _EXPECTED):
                 return json_files.decode(content, _File | list[_Record])
+
+    # The first line is a whole value, so each line is one.
     records = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
@@ -249,6 +254,8 @@ def _example(
     if qa.answers is None:
         raise ValueError("answers is missing")
     answers = qa.answers
+
+    # Lists say by being empty that a question has no answer.
     if isinstance(answers, _Lists):
         answers = _pairs(answers)
         impossible |= not answers and qa.is_impossible is None
@@ -261,6 +268,8 @@ def _example(
         raise ValueError(
             "no answer; expected one to train on, or is_impossible: true"
         )
+
+    # A metric compares texts only: where they start does not matter.
     if needed == TEXTS:
         labels = [Answer(answer.text) for answer in answers]
     else:

@@ -153,6 +153,8 @@ class QuestionAnswering(tf.train.Checkpoint):
         tokens, starts, limits = self._tokenizer.tokenize_with_offsets(context)
         tokens = tokens.merge_dims(1, 2)
         count = tokens.row_lengths()
+
+        # `[CLS]` and two `[SEP]`: the context gets what the question leaves.
         size = settings.finetuning.max_seq_length - 3 - questions.row_lengths()
         stride = tf.minimum(size, settings.doc_stride)
         # A context without tokens has one empty window.
@@ -173,6 +175,8 @@ class QuestionAnswering(tf.train.Checkpoint):
         order = tf.argsort(sequences.row_lengths(), stable=True)
         sequences, heads = tf.gather(sequences, order), tf.gather(heads, order)
         count, size = sequences.nrows(), self._settings.n_best_size
+
+        # Batches have different sizes, so the arrays grow.
         kinds = _Best(tf.int32, tf.int32, tf.float64, tf.float64, tf.float64)
         shapes = _Best(*[[None, size]] * 4, [None])
         arrays = [
@@ -193,6 +197,8 @@ class QuestionAnswering(tf.train.Checkpoint):
             [tf.constant(0), arrays],
             parallel_iterations=1,
         )
+
+        # All that follows counts windows in their first order.
         back = tf.math.invert_permutation(order)
         return _Best(*[tf.gather(array.concat(), back) for array in arrays])
 
@@ -200,6 +206,8 @@ class QuestionAnswering(tf.train.Checkpoint):
         """`[CLS] question [SEP] window [SEP]`, and the start of the window."""
         tokenizer = self._tokenizer
         questions = tf.gather(paragraphs.questions, windows.of)
+
+        # All contexts are one row; a window is a range of it.
         first = windows.starts + tf.gather(
             paragraphs.tokens.row_starts(), windows.of
         )
@@ -221,6 +229,8 @@ class QuestionAnswering(tf.train.Checkpoint):
         """The best starts and ends of sequences of token ids."""
         ids = sequences.to_tensor(self._tokenizer.pad_id)
         size = tf.shape(ids)[1]
+
+        # Segment 0 is `[CLS] question [SEP]`, segment 1 the window.
         mask = tf.sequence_mask(sequences.row_lengths(), size, tf.int32)
         head = tf.sequence_mask(heads, size, tf.int32)
         outputs = self._model.value(
@@ -240,6 +250,8 @@ class QuestionAnswering(tf.train.Checkpoint):
             x = tf.pad(x, [[0, 0], [0, count]], constant_values=-np.inf)
             best.append(tf.math.top_k(x, count))
         start, end = best
+
+        # No answer is the span from `[CLS]` to `[CLS]`.
         null = [tf.cast(x[:, 0], tf.float64) for x in logits]
         return _Best(
             start.indices,
@@ -258,9 +270,13 @@ class QuestionAnswering(tf.train.Checkpoint):
         # Indices of tokens of the context: [W, n].
         first = tf.cast(best.start_positions, tf.int64) - column
         last = tf.cast(best.end_positions, tf.int64) - column
+
+        # Every start with every end: [W, n, n].
         longest = self._settings.max_answer_length
         start, end = first[:, :, tf.newaxis], last[:, tf.newaxis, :]
         allowed = (end >= start) & (end - start < longest)
+
+        # A start counts only in the window where it has most context.
         own = _inside(first, windows) & _has_most_context(
             first, paragraphs, windows
         )
@@ -307,15 +323,20 @@ class QuestionAnswering(tf.train.Checkpoint):
         def spread(values, default):
             return tf.tensor_scatter_nd_update(default, where, values)
 
+        # A question without a span keeps the default.
         nothing = tf.zeros(count, tf.int64)
         start = spread(best.starts, nothing)
         limit = spread(best.limits, nothing)
         exists = spread(tf.ones_like(best.of, tf.bool), nothing > 0)
         score = spread(best.scores, null)
         odds = tf.where(exists, null - score, _NO_SPAN)
+
+        # In version 1.1 every question that has a span is answered.
         answered = exists
         if with_null:
             answered &= odds <= self._null_threshold
+
+        # No answer has a share of the softmax only where it can be one.
         counted = with_null | ~exists
         highest = tf.where(counted, tf.maximum(score, null), score)
         total = tf.math.unsorted_segment_sum(
@@ -383,12 +404,17 @@ def _has_most_context(
         left = tokens - number * stride
         return tf.minimum(left, size - 1 - left)
 
+    # The first and the last window with the token, but for the final one.
     lowest = tf.maximum(-((size - 1 - tokens) // stride), 0)
     highest = tf.minimum(tokens // stride, final - 1)
+
+    # Of these, the two whose middles are closest to it.
     middle = (2 * tokens - size + 1) // (2 * stride)
     owner = tf.maximum(lowest, tf.minimum(middle, highest))
     above = tf.minimum(owner + 1, highest)
     owner = tf.where(score(above) > score(owner), above, owner)
+
+    # The final window may be shorter, so its score is computed apart.
     last_start = final * stride
     last_length = column(paragraphs.tokens.row_lengths()) - last_start
     left = tokens - last_start
@@ -416,8 +442,12 @@ def _without_duplicates(spans: _Spans, context, most: int) -> _Spans:
     texts = tf.strings.substr(
         tf.gather(context, spans.of), spans.starts, spans.limits - spans.starts
     )
+
+    # With its question: two questions may have the same answer.
     keys = tf.strings.join([tf.strings.as_string(spans.of), texts], " ")
     values, numbers = tf.unique(keys, tf.int64)
+
+    # Spans are in the order of scores: the first copy is the best.
     first = tf.math.unsorted_segment_min(
         tf.range(tf.size(keys, tf.int64)), numbers, tf.size(values, tf.int64)
     )

@@ -114,6 +114,8 @@ def scores_2(
     """
     has_answer = {x.id: bool(x.answers) for x in examples}
     raw = dict(zip(("exact", "f1"), raw_scores(examples, predictions)))
+
+    # A withheld answer is right where the question has none.
     scores = {
         name: {
             key: float(not has_answer[key]) if odds[key] > threshold else value
@@ -127,9 +129,13 @@ def scores_2(
         if chosen:
             means = _means(scores, chosen)
             result |= {f"{prefix}_{name}": x for name, x in means.items()}
+
+    # What the best threshold would reach, to judge the given one.
     for name in scores:
         best, at = best_threshold(predictions, raw[name], odds, has_answer)
         result |= {f"best_{name}": best, f"best_{name}_thresh": at}
+
+    # Recall is over questions with an answer: it needs one.
     if any(has_answer.values()):
         oracle = {key: float(value) for key, value in has_answer.items()}
         for name, of in {**raw, "oracle": oracle}.items():
@@ -158,6 +164,7 @@ def best_threshold(
         the score in percent, and the odds of the last answered question, or
         0.0 if it is best to answer none.
     """
+    # With no question answered, those without an answer are right.
     score = best = sum(not value for value in has_answer.values())
     at = 0.0
     for key in sorted(odds, key=odds.__getitem__):
@@ -189,6 +196,8 @@ def average_precision(
     hits = area = last = 0.0
     for count, key in enumerate(order, 1):
         hits += scores[key] if has_answer[key] else 0.0
+
+        # Equal odds are answered together, as one point of the curve.
         if count == len(order) or odds[key] != odds[order[count]]:
             area += hits / count * (hits / total - last)
             last = hits / total
@@ -212,6 +221,8 @@ def tune_threshold(
     """
     _, answered = raw_scores(examples, answers)
     _, silent = raw_scores(examples, dict.fromkeys(answers, ""))
+
+    # What answering adds to the score, for each value of the odds.
     gains: dict[float, float] = collections.defaultdict(float)
     for example in examples:
         if answers[example.id]:
@@ -220,6 +231,8 @@ def tune_threshold(
     order = sorted(gains)
     if not order:
         return 0.0
+
+    # From answering none to answering all.
     score = best = 0.0
     found = order[0] - 1.0  # answers nothing
     for value, above in zip(order, [*order[1:], order[-1] + 2.0]):

@@ -40,9 +40,13 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
         _source(settings, step),
     )
     path, (_, start) = folder.file(FILE), source
+
+    # The weights of another run bring the threshold tuned for them.
     if start and not storage.exists(path):
         path = checkpoint_files.beside(start, FILE)
         source = checkpoint_files.step_of(start), None
+
+    # A threshold that is not used may mean a forgotten flag.
     is_given, exists = settings.is_threshold_given, storage.exists(path)
     if not settings.version_2_with_negative and (is_given or exists):
         say(

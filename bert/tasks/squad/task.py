@@ -105,6 +105,8 @@ def make_task(
         elif shared.do_eval or tunes:
             size = shared.training.eval_batch_size
             predictions = answer(run, size, threshold)
+
+        # Later predictions of this folder use it.
         if tunes:
             wrote.append(
                 null_threshold.save(
@@ -228,6 +230,8 @@ def _answer(
         predictions.best[key] = best.text if best else ""
         predictions.odds[key] = answers.null_odds
         predictions.probabilities[key] = best.probability if best else 0.0
+
+        # The lists are large, and only a file of predictions needs them.
         if settings.finetuning.do_predict:
             predictions.nbest[key] = spans.describe(answers.nbest)
 
@@ -251,6 +255,8 @@ def _write(
     if version_2:
         path = folder.file(spans.NULL_ODDS)
         wrote.append(spans.write(path, predictions.odds))
+
+    # An empty answer in the file may also mean that no span was valid.
     silent = sum(not text for text in predictions.best.values())
     if silent:
         say(f"warning: {silent:,} questions have no valid answer span")
@@ -268,6 +274,7 @@ def _report_lost(
     dataset: squad.Dataset, lost: list[windows.LostAnswer], path: str
 ) -> None:
     """Logs and lists the answers that training does not see as labelled."""
+    # Also an empty list, so that the file is never of an earlier run.
     listed = [answer._asdict() for answer in lost]
     write_whole(path, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
     several = sum(len(x.answers) > 1 for x in dataset.examples)
@@ -276,6 +283,8 @@ def _report_lost(
             f"warning: {several:,} questions have several answers; only "
             "the first is used for training"
         )
+
+    # Log; the file has all of them.
     by_reason = sorted(lost, key=lambda x: x.reason)
     for reason, group in itertools.groupby(by_reason, lambda x: x.reason):
         group = list(group)

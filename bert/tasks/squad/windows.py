@@ -137,17 +137,22 @@ def find_span(
     Returns:
         the span, or None if the words at `start` do not contain the answer.
     """
+    # A label may begin or end with blanks, a token never does.
     start += len(text) - len(text.lstrip())
     text = text.strip()
     words = word_numbers(context)
     last = min(start + len(text), len(context)) - 1
     if start >= len(context) or words[start] < 0 or words[last] < 0:
         return None
+
+    # The whole words around the answer; their blanks may differ.
     first = np.searchsorted(words, words[start], "left")
     behind = np.searchsorted(words, words[last], "right")
     found = context[first:behind]
     if " ".join(text.split()) not in " ".join(found.split()):
         return None
+
+    # The same words, counted in tokens: they may have none.
     of_tokens = words[tokens.starts]
     first = int(np.searchsorted(of_tokens, words[start], "left"))
     behind = int(np.searchsorted(of_tokens, words[last], "right"))
@@ -228,6 +233,8 @@ class WindowMaker:
                 owners = max_context(windows, len(tokens.ids))
                 for k, window in enumerate(windows):
                     here = slice(window.start, window.start + window.length)
+
+                    # Zeros for the question in front, and for `[SEP]` behind.
                     around = (len(question) + 2, 1)
                     yield {
                         **self._record(
@@ -262,9 +269,13 @@ class WindowMaker:
                     )
                 )
                 return
+
+            # It is trained on all the same, but the user should know.
             found = detokenize(tokens, example.context, span)
             if found.split() != answer.text.split():
                 self.lost.append(LostAnswer(example.id, WIDER, found))
+
+        # One window at least should hold the whole answer.
         covered = example.impossible
         for window in self._windows(question, tokens):
             start, end = 0, 0
@@ -307,6 +318,7 @@ class WindowMaker:
 
     def _tokenized(self, examples: list[SquadExample]) -> Iterator[tuple]:
         """Yields examples, ids of the question, and tokens of the context."""
+        # Several questions share a context, which is tokenized once.
         contexts = list(dict.fromkeys(x.context for x in examples))
         tokens = dict(zip(contexts, self._tokenizer.with_offsets(contexts)))
         questions = self._ids([x.question for x in examples])

@@ -60,6 +60,7 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
         )
     parse, examples = _of_lists, []
 
+    # The names of the columns tell the two forms apart.
     def choose(names: list[str]) -> list[str]:
         nonlocal parse
         columns = ["context", "choices"]
@@ -148,6 +149,8 @@ class Featurizer:
             self.truncated += len(context) + len(choice) > self._space
             a, b = sequences.truncate_pair(context, choice, self._space)
             pairs.append(sequences.join_pair(a, b, self._cls, self._sep))
+
+        # All rows have C choices; those that are added weigh nothing.
         missing = self._choices - len(pairs)
         pairs += [sequences.join_pair([], [], self._cls, self._sep)] * missing
         weights = [1.0] * len(example.choices) + [0.0] * missing

@@ -64,12 +64,16 @@ class Chooser(tf.train.Checkpoint):
 
     def _answer(self, context: tf.Tensor, choices: tf.Tensor) -> dict:
         tokenizer, shape = self._tokenizer, tf.shape(choices)
+
+        # All pairs in one batch: those of context 0, those of context 1, ...
         a = tokenizer.tokenize(context).merge_dims(1, 2)
         a = tf.gather(a, tf.repeat(tf.range(shape[0]), shape[1]))
         b = tokenizer.tokenize(tf.reshape(choices, [-1])).merge_dims(1, 2)
         packed = graphs.pack(tokenizer, [a, b], self._max_seq_length)
         logits = graphs.by_length(self._logits, packed, [1])
         logits = tf.reshape(logits, shape)
+
+        # Not -inf: where all choices are missing, softmax would give NaN.
         missing = tf.strings.length(tf.strings.strip(choices)) == 0
         logits = tf.where(missing, logits.dtype.min, logits)
         return {

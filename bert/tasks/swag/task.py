@@ -39,6 +39,8 @@ def make_task(
             holds a run with other training data.
     """
     shared = settings.finetuning
+
+    # One C for all files, that of the longest example.
     choices = max(
         (len(x.choices) for file in examples.values() for x in file), default=2
     )
@@ -49,6 +51,8 @@ def make_task(
         records = training_data.identify(folder.shared, settings.train_file)
         rows = map(featurizer.featurize, examples["train_file"])
         encoded = Examples(rows, training_schema(choices), choices)
+
+        # Log.
         if featurizer.truncated:
             say(
                 f"{featurizer.truncated:,} choices of {settings.train_file} "
@@ -116,6 +120,8 @@ def score(
         the metrics, and a report for `eval_report.write`.
     """
     hits, loss, wrong = 0, 0.0, []
+
+    # A probability may round to 0, whose logarithm is infinite.
     tiny = np.finfo(np.float64).tiny
     for example, probabilities in answers:
         best = int(probabilities.argmax())
@@ -133,6 +139,8 @@ def score(
 
     count = len(answers)
     metrics = {"eval_accuracy": hits / count, "eval_loss": loss / count}
+
+    # Examples differ in their numbers of choices, so chance is a mean.
     chances = [1 / len(example.choices) for example, _ in answers]
     positions = np.bincount([example.label for example, _ in answers])
     majority = float(positions.max() / count)
