@@ -78,4 +78,4 @@ Returns the sorted unique elements of an array.
 The layer is called with a batch of inputs.
 SENTENCES
 
-show "$python" report.py "$out/packages"
+show "$python" report.py --run="$out/packages"

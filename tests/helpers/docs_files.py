@@ -56,9 +56,10 @@ def published(folder: pathlib.Path) -> None:
 
 
 def _write_config(folder, names, **changed):
-    (folder / "configs").mkdir()
+    configs = folder / "bert" / "configs"
+    configs.mkdir(parents=True)
     for name in names:
-        path = folder / "configs" / f"bert_{name}.json"
+        path = configs / f"bert_{name}.json"
         path.write_text(_config(**changed).to_json())
 
 
@@ -78,7 +79,8 @@ def data(folder: pathlib.Path) -> None:
     tokens += [f"##{letter}" for letter in letters]
     (folder / "uncased.txt").write_text("".join(f"{x}\n" for x in tokens))
     _write_config(folder, ["mini"], vocab_size=VOCABULARY)
-    shutil.copy(folder / "configs" / "bert_mini.json", folder / "config.json")
+    mini = folder / "bert" / "configs" / "bert_mini.json"
+    shutil.copy(mini, folder / "config.json")
     model = build_pretraining_model(_config(vocab_size=VOCABULARY))
     _write_checkpoint(folder / "bert_model.ckpt", model)
 
