@@ -196,8 +196,9 @@ def write(bert: Bert, target: str, folder: str) -> None:
 
 
 def largest_difference(before: dict, after: dict) -> float:
-    """Returns the largest absolute difference of any output."""
-    return max(float(abs(before[name] - after[name]).max()) for name in before)
+    """Returns the largest absolute difference of any output; NaN if one is."""
+    differences = [abs(before[name] - after[name]).max() for name in before]
+    return float(np.max(differences))  # Python's max may lose a NaN
 
 
 def convert(bert: Bert, target: str, output: str) -> float:

@@ -58,3 +58,11 @@ def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
         "bert_model.ckpt.data-00000-of-00001",
         "bert_model.ckpt.index",
     }
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_an_output_that_is_no_number_is_the_largest_difference(order):
+    values = {"a": np.zeros(3), "b": np.array([0.0, np.nan, 0.0])}
+    zeros = {name: np.zeros(3) for name in order}
+    ours = {name: values[name] for name in order}
+    assert np.isnan(conversion.largest_difference(zeros, ours))
