@@ -27,8 +27,7 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
             f"was trained for {task['kind']}",
             path=path,
             expected=labels.kind,
-            fix="pass the flags of its training (--multi_label, --regression), "
-            "or correct its task.json",
+            fix="pass the flags of its training (--multi_label, --regression)",
         )
 
     # The same names in another order would exchange the answers.
