@@ -114,7 +114,7 @@ class Counter:
         row = int(is_bad.argmax())
         value = values[row, bad[row].argmax()]
 
-        # The place of the first one is kept.
+        # The position of the first one is kept.
         where = (self._path, self._first + row, int(value))
         count, *where = self.problems.get(problem, (0, *where))
         self.problems[problem] = (count + int(is_bad.sum()), *where)

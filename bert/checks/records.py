@@ -140,7 +140,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         for problem, (count, path, record, value) in counter.problems.items()
     ]
 
-    # These divide the shares below: a zero is told first.
+    # Divisors of the shares below: a zero is reported first.
     for name, missing in (
         ("predictions", "no token is masked"),
         ("row_tokens", "input_mask is 0 everywhere"),

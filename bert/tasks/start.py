@@ -93,6 +93,7 @@ def open_run(
             "dropout": dropout.VERSION,
         },
     }
+
     return Run(
         task,
         training,

@@ -56,6 +56,7 @@ class Guard:
             means.add(row[None])
             means = means.means(self._steps.task.objectives)
             *parts, norm, loss_scale = row
+
             if good:
                 self._steps.bad_steps = 0
                 limit = self.limit_of(means["loss"])
@@ -66,6 +67,7 @@ class Guard:
                         "and six standard deviations; examples of its batch: "
                         f"{records_of(number)}"
                     )
+
             # Else the cause is just a loss scale that is too large.
             elif loss_scale <= 1.0 or not np.isfinite(parts).all():
                 losses = ", ".join(

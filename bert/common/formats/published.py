@@ -223,6 +223,8 @@ def _as_one_line(name: str, error: Exception) -> Exception:
         status = getattr(response, "status_code", getattr(cause, "code", None))
         if status in _TEMPORARY or (status or 0) >= 500:
             return StorageError(f"{name}: HTTP status {status}")
+
+        # Any other status is an answer of the server: a retry gets it again.
         is_hub = name.startswith(_HUGGING_FACE)
         if status == 403 and is_hub:
             return UserError(
@@ -240,10 +242,12 @@ def _as_one_line(name: str, error: Exception) -> Exception:
                 path=name,
                 fix=fix,
             )
+
         if type(cause).__name__ == "OfflineModeIsEnabled":
             return UserError(
                 "not in the cache", path=name, fix="unset HF_HUB_OFFLINE"
             )
+
         if other := storage.as_user_error(cause):
             return other
         if isinstance(cause, UserWarning | ValueError | http.client.InvalidURL):

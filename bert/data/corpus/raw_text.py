@@ -70,7 +70,7 @@ class BadLines:
                 fix += f"(--max_bad_lines={self._limit})"
             raise UserError(str(error), fix=fix)
 
-        # Five show what is wrong; thousands would hide the progress.
+        # Five lines are enough; thousands would hide the progress.
         self.count += 1
         if self.count <= 5:
             self._report(f"warning: dropped a line: {error}")

@@ -90,7 +90,7 @@ class Settings:
         Raises:
             UserError: it could not, or would spoil others.
         """
-        # The manifest and the scratch folder stand beside all shards.
+        # The manifest and the scratch folder are in the folder of the shards.
         outputs = [storage.absolute(path) for path in self.output_files]
         folders = {os.path.dirname(path) for path in outputs}
         if len(folders) > 1 or len(set(outputs)) < len(outputs):

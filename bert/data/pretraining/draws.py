@@ -33,7 +33,7 @@ def rows(
     # A value of the counter gives 8 numbers of 32 bits.
     counts = -(-columns // (2 * _PER_COUNT))
 
-    # The rows before are passed over, not drawn.
+    # The rows before are skipped, not drawn.
     bits = _philox(key)
     bits.advance(first * counts)
     words = bits.random_raw(count * counts * _PER_COUNT)

@@ -76,7 +76,7 @@ def report_records(
         records = tf.data.TFRecordDataset(path).enumerate()
         return records.map(lambda number, _: (path, number))
 
-    # The pipeline of training, with numbers in the place of contents.
+    # The pipeline of training, with numbers instead of contents.
     first = (step - 1) * batch_size
     order = _shuffled(files, num_records, seed, first, numbered).take(
         batch_size

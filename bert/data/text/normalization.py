@@ -81,7 +81,7 @@ class Normalizer:
         alone = self._tables.alone[letters]
         spaced = np.repeat(letters, 1 + 2 * alone.astype(np.int8))
 
-        # Each that stands alone takes three places: it is the middle one.
+        # A separate character takes three positions: it is the middle one.
         middles = np.flatnonzero(alone)
         middles += 2 * np.arange(len(middles)) + 1
         spaced[middles - 1] = spaced[middles + 1] = _SPACE

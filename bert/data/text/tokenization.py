@@ -150,7 +150,7 @@ class WordMemo(dict):
         if len(word) > _MEMO_LONGEST:
             return found
 
-        # About what the entry takes: its objects, its place in the dict.
+        # About the memory of the entry: its objects, its slot in the dict.
         sizes = map(sys.getsizeof, (word, found, *found))
         self._bytes += _MEMO_ENTRY + sum(sizes)
         if self._bytes > MEMO_BYTES:
@@ -291,7 +291,7 @@ class WordpieceTokenizer:
             while end > start and prefix + word[start:end] not in self.vocab:
                 end -= 1
 
-            # A place where no token fits makes the whole word unknown.
+            # A position where no token fits makes the whole word unknown.
             if end == start:
                 return None
             tokens.append(prefix + word[start:end])

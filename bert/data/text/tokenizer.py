@@ -395,7 +395,7 @@ class Tokenizer:
             a, b = index, index + len(texts)
             rows.append(self._join(ids[a], ids[b], max_length))
 
-            # Spans are truncated as ids are, so that their places agree.
+            # Spans are truncated as ids are, so that their positions agree.
             space = max_length - (3 if ids[b] else 2)
             one, two = sequences.truncate_pair(spans[a], spans[b], space)
             none = [(0, 0)]  # of a special token

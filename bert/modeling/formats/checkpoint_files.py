@@ -105,7 +105,7 @@ def recorded_settings(path: str) -> dict:
     """
     *newer, oldest = _prefixes_of(path)
 
-    # As a run does that goes on: a damaged checkpoint is passed over.
+    # As a run does that resumes: a damaged checkpoint is skipped.
     for prefix in newer:
         with contextlib.suppress(UserError):
             return _settings_of(prefix)

@@ -148,6 +148,7 @@ def read(file: File) -> Table:
         broken if file.skip_broken else None,
         file.delimiter,
     )
+
     examples = []
     for line, values in rows:
         # NaN, as pandas writes it, is a missing cell.
@@ -262,6 +263,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
             expected="a label",
             fix="if line 1 is a header, pass --header, else --labels",
         )
+
     if len(count) < 2 and labels.kind == CLASSES or not count:
         only = "".join(f": {name!r}" for name in count)
         raise UserError(
@@ -270,6 +272,8 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
             expected="at least two different labels",
             fix="is this the right label column?",
         )
+
+    # Texts, ids or numbers: nearly each value occurs once.
     rare = sum(1 for n in count.values() if n == 1)
     if rare == len(count) > 20 or len(count) > 1000 and rare > len(count) // 2:
         raise UserError(
