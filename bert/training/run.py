@@ -16,7 +16,7 @@ from bert.data.records.examples import Examples
 from bert.training import collectives, logs, plan, prediction, workers
 from bert.training.guard import Guard
 from bert.training.preemption import Abandoned, Preemption
-from bert.training.saver import GLOBAL_STEP, Restored, Saver
+from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
 from bert.training.settings import Training
 from bert.training.steps import TOKENS, Steps
 from bert.training.task import Phase, Task
@@ -83,7 +83,7 @@ class Run:
     @property
     def checkpoint(self) -> str:
         """Prefix of the newest checkpoint."""
-        return os.path.join(self._saver.folder, f"model.ckpt-{self.step}")
+        return os.path.join(self._saver.folder, f"{PREFIX}-{self.step}")
 
     def weights(self) -> dict[str, np.ndarray]:
         """Original name -> array of all current weights."""

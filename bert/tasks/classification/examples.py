@@ -148,7 +148,6 @@ def read(file: File) -> Table:
         broken if file.skip_broken else None,
         file.delimiter,
     )
-
     examples = []
     for line, values in rows:
         # NaN, as pandas writes it, is a missing cell.

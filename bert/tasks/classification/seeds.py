@@ -33,14 +33,15 @@ def work(
     """
     shared, results, steps = settings.finetuning, [], []
     start, seconds = time.monotonic(), shared.training.seconds
+
+    # The examples are encoded once, for all seeds, and checked before any file
+    # is written.
+    task = make_task(settings, model, folder, data)
     folder.write_inputs()
     checkpoint_files.write_task(
         folder.path,
         data.describe() | {"max_seq_length": shared.max_seq_length},
     )
-
-    # The examples are encoded once, for all seeds.
-    task = make_task(settings, model, folder, data)
 
     def task_of(seed_settings: Settings):
         seed = seed_settings.finetuning.training.random_seed
