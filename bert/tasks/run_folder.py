@@ -235,14 +235,8 @@ def recorded_labels(training: Training) -> tuple[str, dict] | None:
     Raises:
         UserError: the file is damaged or was edited.
     """
-    path, task = training.output_dir, None
-    if training.do_train:
-        return None
-    if has_checkpoint(path):
-        task = checkpoint_files.task_of(path)
-    elif training.model.init_checkpoint:
-        path = training.model.init_checkpoint
-        task = checkpoint_files.task_of(path)
+    path = None if training.do_train else _weights_of(training)
+    task = checkpoint_files.task_of(path) if path else None
     return (path, task) if task else None
 
 
@@ -256,16 +250,23 @@ def recorded_length(training: Training) -> int | None:
     Raises:
         UserError: a file is damaged or was edited.
     """
-    path = training.output_dir
-    if not has_checkpoint(path):
-        path = None if training.do_train else training.model.init_checkpoint
-
-    # A new run has a length of its own, whatever its first weights had.
+    path = _weights_of(training)
     if not (path and storage.any_starts_with(path)):
         return None
     recorded = checkpoint_files.task_of(path) or {}
     recorded = checkpoint_files.recorded_settings(path) | recorded
     return recorded.get("max_seq_length")
+
+
+def _weights_of(training: Training) -> str | None:
+    """The weights that a run goes on with, or answers with.
+
+    None: a new run, whose labels and length are its own, whatever its first
+    weights had.
+    """
+    if has_checkpoint(training.output_dir):
+        return training.output_dir
+    return None if training.do_train else training.model.init_checkpoint
 
 
 def check_labels(folder: str, labels: dict) -> None:
