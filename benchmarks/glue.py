@@ -17,8 +17,8 @@ from collections.abc import Iterable
 
 import run_classifier
 from benchmarks import by_seed, encoded, transformers_trainer
-from bert.data import features
-from bert.tasks.classification import examples, metrics
+from bert.data import features, label_kinds
+from bert.tasks.classification import metrics
 from bert.tasks.classification.inputs import DEV, TRAIN
 from bert.tasks.classification.tasks import TASKS
 
@@ -55,12 +55,12 @@ def theirs(
         list(encode(held_out)),
         {features.LABEL_IDS: "labels"},
         model_class="BertForSequenceClassification",
-        num_labels=1 if kind == examples.REGRESSION else data.labels.size,
+        num_labels=1 if kind == label_kinds.REGRESSION else data.labels.size,
         epochs=epochs,
         seed=seed,
         bf16=bf16,
     )
-    answers = metrics.answers(logits, kind)
+    answers = label_kinds.answers(logits, kind)
     scores = metrics.scores(data.metrics, held_out.labels, answers)
     return {**times, **scores}
 

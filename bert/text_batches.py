@@ -10,9 +10,9 @@ import tensorflow as tf
 from bert import text_labels
 from bert.common.errors import UserError
 from bert.data import batching, features
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.data.text.columns import finite, strings
 from bert.data.text.tokenizer import Tokenizer
-from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 
 
 class TextBatches:

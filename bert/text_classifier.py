@@ -11,17 +11,14 @@ from bert import encoders, heads, text_labels
 from bert.common import atomic, flags, outputs
 from bert.common.errors import UserError
 from bert.common.progress import say
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.text.columns import finite
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_models
 from bert.modeling.task_models import Classifier
 from bert.serving import export_folder, graphs
-from bert.tasks.classification import export, metrics
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-)
+from bert.tasks.classification import export
 from bert.tasks.classification.settings import Settings
 from bert.text_batches import TextBatches
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
@@ -270,14 +267,14 @@ class TextClassifier(keras.Model):
         if kind == REGRESSION:
             return {export.VALUE: logits[:, 0]}
 
-        names, ids = self.labels.names, metrics.answers(logits, kind)
+        names, ids = self.labels.names, label_kinds.answers(logits, kind)
         if kind == MULTI_LABEL:  # rows of truth values, no ids
             answers = [list(itertools.compress(names, row)) for row in ids]
         else:
             answers = [names[i] for i in ids]
         return {
             export.LABEL: answers,
-            export.PROBABILITIES: metrics.probabilities(logits, kind),
+            export.PROBABILITIES: label_kinds.probabilities(logits, kind),
         }
 
     def export(self, filepath: str, pairs: bool = False) -> None:

@@ -5,14 +5,9 @@ import numbers
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.text.columns import elements, finite, lists
 from bert.tasks import run_folder
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    Labels,
-)
 
 _LABEL = (str, numbers.Number, np.bool_)
 

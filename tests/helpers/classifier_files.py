@@ -5,11 +5,11 @@ import random
 import types
 
 from bert.common import flags, tensor_files
+from bert.data.label_kinds import CLASSES, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_models
 from bert.serving import graphs
 from bert.tasks.classification import export
-from bert.tasks.classification.examples import CLASSES, Labels
 from bert.tasks.classification.settings import Settings
 from tests.helpers import model_files, once, small
 

@@ -16,9 +16,9 @@ from pyarrow import parquet
 import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
+from bert.data.label_kinds import MULTI_LABEL
 from bert.serving import answer_lines, asking, known_exports
 from bert.serving.http import rest
-from bert.tasks.classification.examples import MULTI_LABEL
 from tests.helpers.classifier_files import shared_export, write_export
 
 LINES = [

@@ -13,7 +13,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert.data import batching, features
+from bert.data import batching, features, label_kinds
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
@@ -70,7 +70,7 @@ def pretraining(packed, remat=False):
 
 
 def of(kind, names=("a", "b", "c", "d", "e")):
-    return examples.Labels(kind, names)
+    return label_kinds.Labels(kind, names)
 
 
 CLASSES = of("classes")

@@ -8,14 +8,9 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.atomic import write_whole
-from bert.tasks.classification import metrics
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    Labels,
-    TextExample,
-)
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks.classification.examples import TextExample
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
@@ -28,7 +23,7 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
         logits: float32 [N, C].
         labels: the labels of the task.
     """
-    found = metrics.probabilities(logits, labels.kind)
+    found = label_kinds.probabilities(logits, labels.kind)
     lines = ["\t".join(map(str, row)) + "\n" for row in found]
     write_whole(path, "".join(lines))
 
@@ -60,7 +55,7 @@ def write_predictions(
     # Times True or False: a column that is there or not.
     header = ["id", "predicted"] + ["probability"] * is_class
     header += ["label"] * has_labels + names + texts
-    found = metrics.probabilities(logits, labels.kind)
+    found = label_kinds.probabilities(logits, labels.kind)
     chosen = names_of(logits, labels)
 
     def lines():
@@ -93,7 +88,7 @@ def write_doubtful_labels(
     texts = ["text", "text_b"] if has_pairs else ["text"]
     header = ["line", "id", "label", "label_probability"]
     header += ["predicted", "probability", *texts]
-    found = metrics.probabilities(logits, CLASSES)
+    found = label_kinds.probabilities(logits, CLASSES)
     chosen = names_of(logits, labels)
 
     # A label that the model finds improbable may be a mistake.
@@ -142,7 +137,7 @@ def write_submission(
 
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
     """Predictions as text: a label, several labels, or a number."""
-    answers = metrics.answers(logits, labels.kind)
+    answers = label_kinds.answers(logits, labels.kind)
     if labels.kind == REGRESSION:
         return [f"{x:.3f}" for x in answers]
     return [_label(answer, labels) for answer in answers]

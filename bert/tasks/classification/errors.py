@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.tasks import class_report, eval_report
-from bert.tasks.classification import examples, inputs, metrics
-from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
+from bert.tasks.classification import examples, inputs
 
 
 def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:
@@ -19,7 +20,7 @@ def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:
         logits: float32 [N, C].
     """
     gold = part.labels
-    found = metrics.answers(logits, labels.kind)
+    found = label_kinds.answers(logits, labels.kind)
     if labels.kind == CLASSES:
         class_report.log_one_answer([labels.names[i] for i in found])
         return {
@@ -58,7 +59,7 @@ def worst(
         labels: the labels of the task, CLASSES.
         logits: float32 [N, C].
     """
-    probabilities = metrics.probabilities(logits, CLASSES)
+    probabilities = label_kinds.probabilities(logits, CLASSES)
     found = zip(rows, logits.argmax(-1), probabilities, strict=True)
     wrong = (
         {

@@ -2,7 +2,6 @@
 
 File      a path and its columns
 read      File -> Table: its examples, with labels as the file has them
-Labels    the valid labels: one of several, any of several, or a number
 label     Table -> examples, whose labels are checked, as numbers
 encode    TextExample -> token ids, for `data.records.examples`
 """
@@ -20,9 +19,9 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.data import features, sequences, tables
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
 
-CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
 _AT_ONCE = 1024
 _LARGEST = 3.4e38  # as float32
 
@@ -57,29 +56,6 @@ class File:
     skip_broken: bool = False
     part: str = ""
     submission: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Labels:
-    """The valid labels of a task.
-
-    Attributes:
-        kind: CLASSES, one of the names; MULTI_LABEL, any number of them;
-            REGRESSION, a number.
-        names: names of the classes, in the order of their ids.
-        aliases: pairs of another spelling in the files and its name.
-        separator: for MULTI_LABEL, the separator of names in a field.
-    """
-
-    kind: str = CLASSES
-    names: tuple[str, ...] = ()
-    aliases: tuple[tuple[str, str], ...] = ()
-    separator: str = ","
-
-    @property
-    def size(self) -> int:
-        """C, the number of outputs of the network."""
-        return 1 if self.kind == REGRESSION else len(self.names)
 
 
 class TextExample(NamedTuple):

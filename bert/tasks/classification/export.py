@@ -10,11 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert.data import features
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.modeling import task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
 from bert.serving import graphs, shared_rows
-from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 from bert.tasks.classification.settings import Settings
 
 TEXT, TEXT_B = "text", "text_b"

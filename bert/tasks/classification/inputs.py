@@ -14,16 +14,10 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import tables
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import run_folder
 from bert.tasks.classification import examples, notes, trained_labels
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    File,
-    Labels,
-    TextExample,
-)
+from bert.tasks.classification.examples import File, TextExample
 from bert.tasks.classification.settings import OWN, Settings
 from bert.tasks.classification.tasks import (
     METRICS_OF,

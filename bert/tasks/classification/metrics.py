@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from bert.tasks.classification.examples import CLASSES, MULTI_LABEL
+from bert.data.label_kinds import CLASSES, MULTI_LABEL
 from bert.tasks.classification.tasks import (
     ACCURACY,
     F1,
@@ -19,47 +19,6 @@ from bert.tasks.classification.tasks import (
     PEARSON,
     SPEARMAN,
 )
-
-
-def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
-    """Converts logits to probabilities.
-
-    Args:
-        logits: float32 [N, C].
-        kind: the kind of labels.
-
-    Returns:
-        float32 [N, C]: softmax for CLASSES, sigmoid for MULTI_LABEL, and the
-        number itself for REGRESSION.
-    """
-    logits = np.asarray(logits, np.float64)
-    if kind == CLASSES:
-        # The largest power is 1, so that none overflows.
-        shifted = np.exp(logits - logits.max(-1, keepdims=True))
-        chances = shifted / shifted.sum(-1, keepdims=True)
-    elif kind == MULTI_LABEL:
-        chances = np.exp(-np.logaddexp(0.0, -logits))
-    else:
-        chances = logits
-    return chances.astype(np.float32)
-
-
-def answers(logits: np.ndarray, kind: str) -> np.ndarray:
-    """Converts logits to predictions, in the shape of the labels.
-
-    Args:
-        logits: float32 [N, C].
-        kind: the kind of labels.
-
-    Returns:
-        CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 1 where the probability
-        is at least one half; REGRESSION: float32 [N].
-    """
-    if kind == CLASSES:
-        return logits.argmax(-1)
-    if kind == MULTI_LABEL:
-        return (logits >= 0).astype(np.int64)
-    return logits[:, 0]
 
 
 def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:

@@ -5,12 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bert.data import tables
-from bert.tasks.classification.examples import (
-    CLASSES,
-    Labels,
-    TextExample,
-    first_copies,
-)
+from bert.data.label_kinds import CLASSES, Labels
+from bert.tasks.classification.examples import TextExample, first_copies
 
 _SHOWN = 20  # labels of a message
 _FEW = 5  # examples of a label

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.progress import say
-from bert.data import features
+from bert.data import features, label_kinds
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
 from bert.modeling import task_losses, task_models
@@ -20,11 +21,6 @@ from bert.tasks.classification import (
     examples,
     export,
     metrics,
-)
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
 )
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
 from bert.tasks.classification.settings import Settings
@@ -178,7 +174,9 @@ def score(
     """
     kind, gold = data.labels.kind, part.labels
     each = metrics.losses(logits, gold, kind)
-    result = metrics.scores(data.metrics, gold, metrics.answers(logits, kind))
+    result = metrics.scores(
+        data.metrics, gold, label_kinds.answers(logits, kind)
+    )
     result["loss"] = float(each.mean())
 
     # A second file, such as mismatched, has keys of its own.
@@ -245,7 +243,7 @@ def _write_predictions(
                 doubtful, rows, logits, labels, has_pairs
             )
             wrote.append(doubtful)
-        predicted = metrics.answers(logits, labels.kind)
+        predicted = label_kinds.answers(logits, labels.kind)
         scores = metrics.scores(data.metrics, part.labels, predicted)
         shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
         say(f"{part.path} | {shown}")
@@ -278,10 +276,10 @@ def _score_lite(
 
     # The same metrics, and how many of the answers have changed.
     kind = data.labels.kind
-    predicted = metrics.answers(np.concatenate(lite_logits), kind)
+    predicted = label_kinds.answers(np.concatenate(lite_logits), kind)
     result = metrics.scores(data.metrics, part.labels, predicted)
     if kind != REGRESSION:
-        before = metrics.answers(logits, kind)
+        before = label_kinds.answers(logits, kind)
         result["changed_labels"] = int((predicted != before).sum())
     shown = " | ".join(f"{name} {x:.4g}" for name, x in result.items())
     say(f"LiteRT, {settings.export_lite} | {part.path} | {shown}")

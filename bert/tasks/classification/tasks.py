@@ -2,13 +2,8 @@
 
 import dataclasses
 
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    File,
-    Labels,
-)
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks.classification.examples import File
 
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
 PEARSON, SPEARMAN = "pearson", "spearman"

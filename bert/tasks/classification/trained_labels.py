@@ -2,8 +2,8 @@
 
 from bert.common.errors import UserError
 from bert.common.progress import say
+from bert.data.label_kinds import Labels
 from bert.modeling.formats import checkpoint_files
-from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import shown
 

@@ -1,14 +1,9 @@
 import numpy as np
 import pytest
 
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import answers, errors, inputs
-from bert.tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    Labels,
-    TextExample,
-)
+from bert.tasks.classification.examples import TextExample
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("x", "y", "z"), separator=";")

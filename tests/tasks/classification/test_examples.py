@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 from bert.common.errors import UserError
+from bert.data.label_kinds import REGRESSION, Labels
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.examples import REGRESSION, File, Labels
+from bert.tasks.classification.examples import File
 
 YES_NO = Labels(names=("no", "yes"))
 

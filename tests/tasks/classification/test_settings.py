@@ -6,11 +6,11 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
+from bert.data.label_kinds import Labels
 from bert.data.text.casing import Casing
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import starting_model
 from bert.tasks.classification import inputs, seeds
-from bert.tasks.classification.examples import Labels
 from bert.tasks.classification.settings import OwnTables, Settings
 from bert.tasks.run_folder import RunFolder
 from tests.helpers import small
