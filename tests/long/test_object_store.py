@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.helpers import docs_files, killed_runs, object_store, small
+from tests.helpers import classifier_files, killed_runs, object_store, small
 from tests.helpers import text as texts
 from tests.helpers.store_scripts import Scripts
 
@@ -184,7 +184,8 @@ def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
     for number in range(3):
         texts.write_corpus(local / "raw" / f"{number}.txt", 31, seed=number)
     texts.write_vocabulary(local / "vocab.txt")
-    docs_files.classification(local)
+    (local / "glue" / "MRPC").mkdir(parents=True)
+    classifier_files.write_task(local / "glue" / "MRPC")
     config = small.config(
         vocab_size=len(texts.VOCABULARY), max_position_embeddings=32
     )

@@ -2,34 +2,7 @@
 
 import pytest
 
-import create_pretraining_data
 import doctor
-
-S, P = 31, 5
-
-
-@pytest.fixture
-def create(folder, run_script):
-    """Runs the script on the folder's corpus into a folder of its own."""
-
-    def run(name, *words, code=0, shards=1, options=(), **named):
-        files = [folder / name / f"{i}.tfrecord" for i in range(shards)]
-        named = {
-            "input_file": folder / "corpus.txt",
-            "vocab_file": folder / "vocab.txt",
-            "output_file": ",".join(map(str, files)),
-            "max_seq_length": S,
-            "max_predictions_per_seq": P,
-            "dupe_factor": 3,
-            "num_processes": 1,
-            **named,
-        }
-        words += tuple(f"--{key}={value}" for key, value in named.items())
-        found, out, err = run_script(create_pretraining_data, *words, *options)
-        assert found == code, err
-        return files, out, err
-
-    return run
 
 
 @pytest.fixture

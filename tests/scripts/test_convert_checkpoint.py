@@ -140,26 +140,6 @@ def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
     assert not (tmp_path / "mg").exists()
 
 
-def test_our_checkpoint_is_converted_without_slots_and_with_its_casing(
-    convert, tmp_path, google, values
-):
-    prefix = str(google / "bert_model.ckpt")
-    slots = {f"{name}/adam_m": value for name, value in values.items()}
-    tensor_files.write(prefix, {**values, **slots, "global_step": np.int64(3)})
-    settings = {"do_lower_case": False, "strip_accents": True}
-    recorded = json.dumps({"settings": settings})
-    (google / "bert_model.ckpt.json").write_text(recorded)
-    convert(prefix, "huggingface", tmp_path / "hf")
-    tokenizer = json.loads(
-        (tmp_path / "hf" / "tokenizer_config.json").read_text()
-    )
-    assert tokenizer["do_lower_case"] is False
-    assert tokenizer["strip_accents"] is True
-    convert(tmp_path / "hf", "google", tmp_path / "new")
-    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
-    assert set(found) == set(values)
-
-
 def export_for_hub(folder, google, values):
     """A SavedModel with the names and shapes of TF-Hub's BERTs."""
     config = BertConfig.from_json_file(f"{google}/bert_config.json")

@@ -18,22 +18,38 @@ from bert.data.corpus import documents
 from tests.helpers import full_disk, text
 
 S, P = 31, 5
-FEATURES = [
-    "input_ids",
-    "input_mask",
-    "segment_ids",
-    "masked_lm_positions",
-    "masked_lm_ids",
-    "masked_lm_weights",
-    "next_sentence_labels",
-]
 
 
 @pytest.fixture
 def folder(tmp_path):
     text.write_corpus(tmp_path / "corpus.txt", 37)
+    text.write_corpus(tmp_path / "small.txt", 5, seed=2)
     text.write_vocabulary(tmp_path / "vocab.txt")
     return tmp_path
+
+
+@pytest.fixture
+def create(folder, run_script):
+    """Runs the script on the folder's corpus into a folder of its own."""
+
+    def run(name, *words, code=0, shards=1, options=(), **named):
+        files = [folder / name / f"{i}.tfrecord" for i in range(shards)]
+        named = {
+            "input_file": folder / "corpus.txt",
+            "vocab_file": folder / "vocab.txt",
+            "output_file": ",".join(map(str, files)),
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "dupe_factor": 3,
+            "num_processes": 1,
+            **named,
+        }
+        words += tuple(f"--{key}={value}" for key, value in named.items())
+        found, out, err = run_script(create_pretraining_data, *words, *options)
+        assert found == code, err
+        return files, out, err
+
+    return run
 
 
 def examples(files):
@@ -54,48 +70,6 @@ def listing(files):
     """The manifest of a run."""
     path = files[0].parent / f"_{files[0].stem}.manifest.json"
     return json.loads(path.read_text())
-
-
-def test_globs_of_other_programs_match_the_shards_alone(create, folder):
-    start = f"{folder}/out/wiki.tfrecord"
-    names = [f"{start}-{i:05d}-of-00002" for i in range(2)]
-    create("out", output_file=",".join(names))
-    for glob in ("wiki.tfrecord*", "wiki*", "*.tfrecord*"):
-        files = sorted(tf.io.gfile.glob(f"{folder}/out/{glob}"))
-        assert files == names
-    assert len(examples(files)) > 100
-
-
-def test_records_have_the_originals_features(create):
-    files, _, _ = create("out")
-    found = examples(files)
-    assert len(found) > 100
-    for example in found:
-        assert sorted(example.features.feature) == sorted(FEATURES)
-        lengths = {name: len(values(example, name)) for name in FEATURES}
-        assert lengths == dict(zip(FEATURES, [S, S, S, P, P, P, 1]))
-        ids, mask = values(example, "input_ids"), values(example, "input_mask")
-        length = sum(mask)
-        assert mask == [1] * length + [0] * (S - length)
-        assert ids[length:] == [0] * (S - length)
-        assert ids[0] == text.VOCABULARY.index("[CLS]")
-        assert ids.count(text.VOCABULARY.index("[SEP]")) >= 2
-        weights = values(example, "masked_lm_weights")
-        masked = int(sum(weights))
-        assert masked == min(P, max(1, round(length * 0.15)))
-        assert weights == [1.0] * masked + [0.0] * (P - masked)
-
-
-def test_shards_share_the_records_evenly(create):
-    one, _, _ = create("one")
-    three, _, _ = create("three", shards=3)
-    sizes = [len(examples([file])) for file in three]
-    assert max(sizes) - min(sizes) <= 1  # of one partition
-    serialized = [
-        sorted(e.SerializeToString(deterministic=True) for e in examples(files))
-        for files in (one, three)
-    ]
-    assert serialized[0] == serialized[1]
 
 
 def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
@@ -179,23 +153,15 @@ def test_the_manifest_describes_the_records(create, folder):
         assert shard["sha256"] == digest
         assert shard["bytes"] == file.stat().st_size
         assert shard["records"] == len(examples([file]))
+    found = examples(files)
     count = run["statistics"]["instances"]
-    assert count == len(examples(files))
+    assert count == len(found)
+    tokens = sum(sum(values(x, "input_mask")) for x in found)
+    assert run["shares"]["fill"] == pytest.approx(tokens / (count * S))
+    assert f"{run['shares']['fill']:.1%} full" in out
     assert out.splitlines()[-1] == (
         f"wrote {count:,} records to {files[0]}, {files[1]}"
     )
-
-
-def test_an_error_leaves_earlier_records_alone(create, folder):
-    files, _, _ = create("out")
-    before = digests(files)
-    (folder / "corpus.txt").write_bytes(b"one document\n\ntwo \xff\n")
-    _, _, err = create("out", code=2)
-    assert err.splitlines()[-1] == (
-        f"error: {folder}/corpus.txt:3: invalid UTF-8 byte 0xff at column 5; "
-        "convert the file to UTF-8, for example with `iconv -f cp1252 -t utf-8`"
-    )
-    assert digests(files) == before
 
 
 def test_documents_without_tokens_are_left_out(create, folder):
@@ -234,18 +200,6 @@ def test_words_longer_than_the_masks_are_reported(create, folder):
     assert not (folder / "out").exists()
 
 
-def test_a_giant_line_is_truncated_at_both_ends(create, folder):
-    """Truncating it token by token took the original minutes."""
-    giant = " ".join(
-        f"{word} {i % 7 * 'the '}" for i, word in enumerate(text.WORDS * 8000)
-    )
-    (folder / "corpus.txt").write_text(f"{giant}\n\ncat .\ndog .\n")
-    files, _, _ = create("out", dupe_factor=3)
-    found = examples(files)
-    assert len(found) >= 3
-    assert max(sum(values(x, "input_mask")) for x in found) == S
-
-
 def test_a_corpus_that_looks_wrong_is_reported(create, folder):
     """A blank line after each sentence makes documents of one sentence."""
     lines = (folder / "corpus.txt").read_text().split("\n")
@@ -256,30 +210,13 @@ def test_a_corpus_that_looks_wrong_is_reported(create, folder):
     assert "100.0% random next" in out
 
 
-@pytest.mark.parametrize(
-    ("flag", "count"), [("--strip_accents", 1), ("--nostrip_accents", 0)]
-)
-def test_accents_that_are_stripped_are_warned_of(create, folder, flag, count):
+def test_accents_that_are_stripped_are_warned_of(create, folder):
     """Of two languages, only the second has them."""
     hindi = "हिन्दी में\nthe cat .\n\n" * 13
     (folder / "hindi.gz").write_bytes(gzip.compress(hindi.encode()))
     files = f"en={folder}/corpus.txt,hi={folder}/hindi.gz"
-    made, _, err = create("out", flag, input_file=files)
-    assert err.count("vowel signs") == err.count("--nostrip_acc") == count
-    assert listing(made)["strip_accents"] is bool(count)
-
-
-def test_statistics_stand_in_the_manifest(create):
-    files, out, _ = create("out")
-    run = listing(files)
-    found = examples(files)
-    counts = run["statistics"]
-    assert counts["instances"] == len(found)
-    random_next = sum(values(x, "next_sentence_labels")[0] for x in found)
-    assert counts["random_next"] == random_next
-    tokens = sum(sum(values(x, "input_mask")) for x in found)
-    assert run["shares"]["fill"] == pytest.approx(tokens / (len(found) * S))
-    assert f"{run['shares']['fill']:.1%} full" in out
+    _, _, err = create("out", input_file=files)
+    assert err.count("vowel signs") == err.count("--nostrip_acc") == 1
 
 
 def test_shards_of_another_number_under_a_name(create, folder):
@@ -359,3 +296,72 @@ def test_no_process_loads_tensorflow(folder):
     )
     assert done.returncode == 0, done.stderr
     assert "loading TensorFlow" not in done.stderr
+
+
+def test_small_groups_count_for_more(create, folder):
+    names = f"big={folder}/corpus.txt,little={folder}/small.txt"
+    files, out, _ = create("out", input_file=names, dupe_factor=20)
+    groups = listing(files)["groups"]
+    big, little = groups["big"], groups["little"]
+    assert little["copies"] > 20 > big["copies"]
+    ratio = big["tokens"] / little["tokens"]
+    assert ratio * big["copies"] / little["copies"] == pytest.approx(
+        ratio**0.7, rel=0.05
+    )
+    count = len(examples(files))
+    assert big["instances"] + little["instances"] == count
+    assert out.startswith("big: ")
+    assert f"{little['instances'] / count:.1%} of the instances" in out
+    files, _, _ = create("even", input_file=names, smoothing=1.0)
+    copies = [x["copies"] for x in listing(files)["groups"].values()]
+    assert copies == pytest.approx([3, 3])
+
+
+def test_pairs_stay_in_their_language(create, folder):
+    """Next sentences of another language would be too easy."""
+    (folder / "small.txt").write_text("under over .\nnear under .\n\n" * 7)
+    (folder / "corpus.txt").write_text("cat dog .\nbird fish .\n\n" * 31)
+    names = f"a={folder}/corpus.txt,b={folder}/small.txt"
+    files, _, _ = create("out", input_file=names)
+    pairs = [values(x, "input_ids") for x in examples(files)]
+    for ids, example in zip(pairs, examples(files)):
+        for position, token in zip(
+            values(example, "masked_lm_positions"),
+            values(example, "masked_lm_ids"),
+        ):
+            ids[position] = token if position else ids[position]
+    pairs = [{text.VOCABULARY[token] for token in ids} for ids in pairs]
+    assert sum("cat" in x or "bird" in x for x in pairs) > 10
+    for x in pairs:
+        assert not (x & {"cat", "dog", "bird"} and x & {"under", "over"})
+
+
+def test_one_named_group_is_the_corpus(create, folder):
+    plain, _, _ = create("plain")
+    named, _, _ = create("named", input_file=f"en={folder}/corpus.txt")
+    assert digests(plain) == digests(named)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            {"input_file": "en={0}/corpus.txt,{0}/small.txt"},
+            "--input_file: '{0}/small.txt' has no name, but others do; "
+            "expected name=path for each",
+        ),
+        (
+            {"word_boundaries": "true"},
+            "--word_boundaries changes nothing; pass --do_whole_word_mask too",
+        ),
+        (
+            {"input_file": "a={0}/corpus.txt,b={0}/one.txt"},
+            "{0}/one.txt: 1 document",
+        ),
+    ],
+)
+def test_wrong_flags_are_reported(create, folder, named, message):
+    (folder / "one.txt").write_text("cat .\ndog .\n")
+    named = {key: value.format(folder) for key, value in named.items()}
+    _, _, err = create("out", code=2, **named)
+    assert message.format(folder) in err.splitlines()[-1]

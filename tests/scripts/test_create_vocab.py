@@ -1,7 +1,5 @@
 """create_vocab from text to a vocabulary that the tokenizer reads."""
 
-import os
-
 import pytest
 
 import create_vocab
@@ -183,42 +181,3 @@ def test_these_extensions_are_rejected(extended, changed, message):
     *before, last = err.splitlines()
     assert last.startswith("error: ") and message in last
     assert not before or "min_frequency" in changed  # the words are counted
-
-
-def test_broken_and_full_base_vocabularies_are_rejected(extended, tmp_path):
-    path = tmp_path / "other.txt"
-    for content, message in (
-        ("[PAD]\na\na\n", ":3: duplicate token 'a', first on line 2"),
-        ("\n".join(BASE[:5]), ": 0 [unusedN] slots for 2 words; expected a v"),
-    ):
-        path.write_text(content)
-        code, _, err, _ = extended(base_vocab=path)
-        assert code == 2
-        assert err.startswith(f"error: {path}{message}")
-
-
-def test_invalid_utf_8_is_reported_while_others_count(extended, large):
-    with open(large, "ab") as file:
-        file.write(b"a\n\xe9\n")
-    code, _, err, _ = extended(num_processes=2)
-    assert code == 2
-    assert err.splitlines()[-1].startswith(f"error: {large}:")
-    message = ": invalid UTF-8 byte 0xe9 at column 1; convert the file to UTF-8"
-    assert message in err
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [("corpus.txt", "is both input"), ("pipe", "expected the name of a file")],
-)
-def test_nothing_but_a_vocabulary_is_replaced(
-    run_script, corpus, tmp_path, name, found
-):
-    os.mkfifo(tmp_path / "pipe")
-    before = corpus.read_bytes()
-    code, _, err = run_script(
-        create_vocab, input_file=corpus, output_file=tmp_path / name
-    )
-    assert code == 2 and str(tmp_path / name) in err and found in err
-    assert corpus.read_bytes() == before
-    assert (tmp_path / "pipe").is_fifo()

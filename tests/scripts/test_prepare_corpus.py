@@ -89,14 +89,6 @@ def test_binary_files_of_a_folder_are_skipped(prepare, tmp_path):
     assert f"{folder}: no text file in this folder" in err
 
 
-def test_blank_lines_between_documents(prepare, raw):
-    output, _, err = prepare(raw / "books", document_boundary="blank_line")
-    assert output.read_text() == (
-        "The cat sleeps.\nIt is old.\n\nThe dog sees it.\n"
-    )
-    assert "warning" not in err
-
-
 def test_processes_change_no_byte(prepare, tmp_path, monkeypatch):
     monkeypatch.setattr(raw_text, "_CHUNK", 97)
     for number in range(23):

@@ -6,8 +6,9 @@ import signal
 import pytest
 
 import create_pretraining_data
+from bert.common import flags as common_flags
 from bert.data.corpus import documents
-from bert.data.pretraining import partitions
+from bert.data.pretraining import creation, partitions
 from tests.helpers import killed_records, run_folders, text
 from tests.helpers.fork_server import ForkServer
 
@@ -89,81 +90,44 @@ MAKE = "bert.data.pretraining.partitions.Job.make_part"
     ("function", "number", "finished"),
     [
         ("bert.data.corpus.documents._append", 1, 0),  # no text is whole
-        (MAKE, 1, 0),
         (MAKE, 4, 3),
-        ("bert.data.records.shuffle.write_portions", 4, 3),
         ("json.dumps", 5, 1),  # a part's records, without its counts
         ("bert.data.pretraining.partitions.Job.write_shard", 2, 5),
-        ("bert.data.records.writer.write_manifest", 1, 5),
     ],
 )
 def test_a_killed_run_continues(
-    create, kill, folder, function, number, finished
+    create, kill, folder, monkeypatch, function, number, finished
 ):
     straight, _ = create("straight")
     kill("killed", function, number)
     assert len(scratch(folder / "killed")) == 1
+    if finished:  # the corpus is not read again
+        monkeypatch.setattr(documents, "documents", None)
     found, err = create("killed")
     line = f"continuing: {finished} of {PARTS} partitions are finished"
     assert (line in err) == (finished > 0), err
     assert found == straight
 
 
-def test_another_run_takes_nothing_over(create, kill, folder):
-    """Another seed; the first one last."""
-    kill("killed", MAKE, 4)
-    straight = {}
-    for seed in (7, 12345):
-        straight[seed], _ = create(f"straight-{seed}", random_seed=seed)
-    (left,) = scratch(folder / "killed")
-    found, err = create("killed", random_seed=7)
-    assert "continuing" not in err
-    assert found == straight[7]
-    found, err = create("killed")
-    assert "continuing" not in err
-    assert found == straight[12345]
+def test_another_setting_or_input_takes_nothing_over(folder):
+    def unfinished(**named):
+        argv = ["", *flags(folder, "killed", **named)]
+        settings = common_flags.parse(argv, creation.Settings, "")
+        return creation.open_job(settings).folder
 
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"do_lower_case": False},
-        {"strip_accents": False},
-        {"max_document_mb": 3},
-    ],
-)
-def test_another_setting_takes_nothing_over(create, kill, folder, changed):
-    kill("killed", MAKE, 4)
-    _, err = create("killed", **changed)
-    assert "continuing" not in err
-
-
-def change_corpus(folder):
-    path = folder / "corpus.txt"
-    path.write_text(path.read_text().replace("cat", "dog"))
-
-
-def change_vocabulary(folder):
-    path = folder / "vocab.txt"
-    path.write_text(path.read_text().replace("cat\ndog\n", "dog\ncat\n"))
-
-
-@pytest.mark.parametrize("change", [change_corpus, change_vocabulary])
-def test_changed_inputs_are_noticed(create, kill, folder, change):
-    kill("killed", MAKE, 4)
-    change(folder)
-    found, err = create("killed")
-    assert "continuing" not in err
-    assert found == create("straight")[0]
-
-
-def test_the_corpus_is_not_read_again(create, kill, folder, monkeypatch):
-    straight, _ = create("straight")
-    kill("killed", MAKE, 4)
-    with monkeypatch.context() as patch:
-        patch.setattr(documents, "documents", None)
-        found, _ = create("killed")
-    assert found == straight
+    first = unfinished()
+    assert unfinished(num_processes=3) == first
+    others = [
+        unfinished(random_seed=7),
+        unfinished(do_lower_case=False),
+        unfinished(strip_accents=False),
+        unfinished(max_document_mb=3),
+    ]
+    for name in ("corpus.txt", "vocab.txt"):
+        path = folder / name
+        path.write_text(path.read_text() + "zebra\n")
+        others.append(unfinished())
+    assert len({first, *others}) == 7
 
 
 def test_a_run_continues_with_another_number_of_processes(
