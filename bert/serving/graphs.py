@@ -12,6 +12,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints
 
 _MAX_GROUPS, _MIN_GROUP_SIZE = 8, 4  # measured on two cores
+_MAX_GROUP_SIZE = 32  # as memory is limited
 
 
 class Untracked:
@@ -170,7 +171,9 @@ def by_length(
     """
     order = tf.argsort(lengths(inputs))
     count = tf.size(order)
-    size = tf.maximum(_MIN_GROUP_SIZE, -(-count // _MAX_GROUPS))
+    size = tf.clip_by_value(
+        -(-count // _MAX_GROUPS), _MIN_GROUP_SIZE, _MAX_GROUP_SIZE
+    )
 
     def fill(start, logits):
         group = order[start : start + size]

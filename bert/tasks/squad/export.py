@@ -17,14 +17,12 @@ from bert.data import features
 from bert.modeling import task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import graphs
+from bert.tasks.squad.answers import NO_SPAN
 from bert.tasks.squad.settings import Settings
 
 QUESTION, CONTEXT = "question", "context"
 ANSWER, PROBABILITY, NULL_ODDS = "answer", "probability", "null_odds"
 START, END = "start", "end"
-
-_AT_ONCE = 32  # windows in a batch of the network
-_NO_SPAN = 1e6  # odds of no answer if there is no span
 
 
 class _Paragraphs(NamedTuple):
@@ -60,21 +58,6 @@ class _Windows(NamedTuple):
     numbers: tf.Tensor
     starts: tf.Tensor
     lengths: tf.Tensor
-
-
-class _Best(NamedTuple):
-    """The best positions of windows, and the score of `[CLS]`.
-
-    start_positions, end_positions: int32 [W, n].
-    start_logits, end_logits: float64 [W, n].
-    null: float64 [W], sum of both logits of `[CLS]`.
-    """
-
-    start_positions: tf.Tensor
-    end_positions: tf.Tensor
-    start_logits: tf.Tensor
-    end_logits: tf.Tensor
-    null: tf.Tensor
 
 
 class _Spans(NamedTuple):
@@ -137,13 +120,16 @@ class QuestionAnswering(tf.train.Checkpoint):
     def _answer(self, question, context):
         paragraphs = self._tokenize(question, context)
         windows = _cut(paragraphs)
-        best = self._best(paragraphs, windows)
+        logits, mask = self._logits(paragraphs, windows)
         spans = _without_duplicates(
-            self._spans(paragraphs, windows, best),
+            self._spans(paragraphs, windows, logits, mask),
             context,
             self._settings.n_best_size**2,
         )
-        null = tf.math.segment_min(best.null, windows.of)
+
+        # No answer is the span from `[CLS]` to `[CLS]`.
+        null = tf.reduce_sum(tf.cast(logits[:, 0], tf.float64), -1)
+        null = tf.math.segment_min(null, windows.of)
         return self._choose(spans, null, context)
 
     def _tokenize(self, question, context) -> _Paragraphs:
@@ -169,107 +155,61 @@ class QuestionAnswering(tf.train.Checkpoint):
             1 + -(-more // stride),
         )
 
-    def _best(self, paragraphs: _Paragraphs, windows: _Windows) -> _Best:
-        """Runs the network on batches of windows of similar lengths."""
-        sequences, heads = self._sequences(paragraphs, windows)
-        order = tf.argsort(sequences.row_lengths(), stable=True)
-        sequences, heads = tf.gather(sequences, order), tf.gather(heads, order)
-        count, size = sequences.nrows(), self._settings.n_best_size
+    def _logits(
+        self, paragraphs: _Paragraphs, windows: _Windows
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Runs the network on the windows.
 
-        # Batches have different sizes, so the arrays grow.
-        kinds = _Best(tf.int32, tf.int32, tf.float64, tf.float64, tf.float64)
-        shapes = _Best(*[[None, size]] * 4, [None])
-        arrays = [
-            tf.TensorArray(
-                kind, 0, dynamic_size=True, infer_shape=False, element_shape=x
-            )
-            for kind, x in zip(kinds, shapes)
-        ]
-
-        def run(i, arrays):
-            some = slice(i * _AT_ONCE, (i + 1) * _AT_ONCE)
-            found = self._run(sequences[some], heads[some])
-            return i + 1, [x.write(i, y) for x, y in zip(arrays, found)]
-
-        _, arrays = tf.while_loop(
-            lambda i, _: tf.cast(i * _AT_ONCE, count.dtype) < count,
-            run,
-            [tf.constant(0), arrays],
-            parallel_iterations=1,
-        )
-
-        # All that follows counts windows in their first order.
-        back = tf.math.invert_permutation(order)
-        return _Best(*[tf.gather(array.concat(), back) for array in arrays])
-
-    def _sequences(self, paragraphs: _Paragraphs, windows: _Windows):
-        """`[CLS] question [SEP] window [SEP]`, and the start of the window."""
-        tokenizer = self._tokenizer
-        questions = tf.gather(paragraphs.questions, windows.of)
-
+        Returns:
+            float32 [W, S, 2], logits of starts and ends; int32 [W, S], the
+            input mask.
+        """
         # All contexts are one row; a window is a range of it.
         first = windows.starts + tf.gather(
             paragraphs.tokens.row_starts(), windows.of
         )
         indices = tf.ragged.range(first, first + windows.lengths)
-        column = tf.ones_like(windows.of, tf.int32)[:, tf.newaxis]
-        sequences = tf.concat(
-            [
-                column * tokenizer.cls_id,
-                questions,
-                column * tokenizer.sep_id,
-                tf.gather(paragraphs.tokens.values, indices),
-                column * tokenizer.sep_id,
-            ],
-            axis=1,
+        segments = [
+            tf.gather(paragraphs.questions, windows.of),
+            tf.gather(paragraphs.tokens.values, indices),
+        ]
+        inputs = graphs.trim(
+            graphs.pack(
+                self._tokenizer,
+                segments,
+                self._settings.finetuning.max_seq_length,
+            )
         )
-        return sequences, questions.row_lengths() + 2
 
-    def _run(self, sequences: tf.RaggedTensor, heads: tf.Tensor) -> _Best:
-        """The best starts and ends of sequences of token ids."""
-        ids = sequences.to_tensor(self._tokenizer.pad_id)
-        size = tf.shape(ids)[1]
+        def run(some):
+            outputs = self._model.value(some, training=False)
+            return tf.stack([outputs["start_logits"], outputs["end_logits"]], 2)
 
-        # Segment 0 is `[CLS] question [SEP]`, segment 1 the window.
-        mask = tf.sequence_mask(sequences.row_lengths(), size, tf.int32)
-        head = tf.sequence_mask(heads, size, tf.int32)
-        outputs = self._model.value(
-            {
-                features.INPUT_IDS: ids,
-                features.INPUT_MASK: mask,
-                features.SEGMENT_IDS: mask - head,
-            },
-            training=False,
-        )
-        logits = [outputs["start_logits"], outputs["end_logits"]]
-        count = self._settings.n_best_size
-        best = []
-        for x in logits:
-            x = tf.where(mask == 1, x, -np.inf)
-            # So that short sequences have enough positions, too.
-            x = tf.pad(x, [[0, 0], [0, count]], constant_values=-np.inf)
-            best.append(tf.math.top_k(x, count))
-        start, end = best
-
-        # No answer is the span from `[CLS]` to `[CLS]`.
-        null = [tf.cast(x[:, 0], tf.float64) for x in logits]
-        return _Best(
-            start.indices,
-            end.indices,
-            tf.cast(start.values, tf.float64),
-            tf.cast(end.values, tf.float64),
-            null[0] + null[1],
-        )
+        mask = inputs[features.INPUT_MASK]
+        return graphs.by_length(run, inputs, [tf.shape(mask)[1], 2]), mask
 
     def _spans(
-        self, paragraphs: _Paragraphs, windows: _Windows, best: _Best
+        self,
+        paragraphs: _Paragraphs,
+        windows: _Windows,
+        logits: tf.Tensor,
+        mask: tf.Tensor,
     ) -> _Spans:
         """Valid pairs of starts and ends, best first."""
+        # So that short sequences have enough positions, too.
+        count = self._settings.n_best_size
+        logits = tf.where(mask[:, :, tf.newaxis] == 1, logits, -np.inf)
+        logits = tf.pad(
+            logits, [[0, 0], [0, count], [0, 0]], constant_values=-np.inf
+        )
+        best = tf.math.top_k(tf.transpose(logits, [0, 2, 1]), count)
+        scores = tf.cast(best.values, tf.float64)  # [W, 2, n]
+
+        # Indices of tokens of the context: [W, n].
         heads = tf.gather(paragraphs.questions.row_lengths(), windows.of) + 2
         column = (heads - windows.starts)[:, tf.newaxis]
-        # Indices of tokens of the context: [W, n].
-        first = tf.cast(best.start_positions, tf.int64) - column
-        last = tf.cast(best.end_positions, tf.int64) - column
+        first = tf.cast(best.indices[:, 0], tf.int64) - column
+        last = tf.cast(best.indices[:, 1], tf.int64) - column
 
         # Every start with every end: [W, n, n].
         longest = self._settings.max_answer_length
@@ -282,10 +222,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         )
         allowed &= own[:, :, tf.newaxis]
         allowed &= _inside(last, windows)[:, tf.newaxis, :]
-        scores = (
-            best.start_logits[:, :, tf.newaxis]
-            + best.end_logits[:, tf.newaxis, :]
-        )
+        scores = scores[:, 0, :, tf.newaxis] + scores[:, 1, tf.newaxis]
         found = tf.where(allowed)  # [M, 3]: window, start, end
         scores = tf.gather_nd(scores, found)
         of = tf.gather(windows.of, found[:, 0])
@@ -329,7 +266,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         limit = spread(best.limits, nothing)
         exists = spread(tf.ones_like(best.of, tf.bool), nothing > 0)
         score = spread(best.scores, null)
-        odds = tf.where(exists, null - score, _NO_SPAN)
+        odds = tf.where(exists, null - score, NO_SPAN)
 
         # In version 1.1 every question that has a span is answered.
         answered = exists
