@@ -2,11 +2,8 @@
 
 import dataclasses
 import functools
-import itertools
-import json
 from collections.abc import Callable
 
-from bert.common.atomic import write_whole
 from bert.common.progress import Progress, say
 from bert.data.records.examples import Examples
 from bert.modeling import task_losses, task_models
@@ -22,8 +19,7 @@ from bert.tasks.squad.settings import OFFSETS, Settings
 from bert.training.run import Run
 from bert.training.task import Task
 
-_LOST_FILE = "lost_answers.json"
-
+_SHOWN = 10  # lost answers of a message
 
 @dataclasses.dataclass
 class Predictions:
@@ -80,7 +76,7 @@ def make_task(
         encoded = Examples(
             maker.training_records(train.examples), windows.TRAINING_SCHEMA
         )
-        _report_lost(train, maker.lost, folder.file(_LOST_FILE))
+        _report_lost(train, maker.lost)
 
     @functools.cache  # also for validations
     def rows() -> list[dict]:
@@ -270,28 +266,17 @@ def _window_maker(
     return windows.WindowMaker(model.tokenizer, settings, progress.update)
 
 
-def _report_lost(
-    dataset: squad.Dataset, lost: list[windows.LostAnswer], path: str
-) -> None:
-    """Logs and lists the answers that training does not see as labelled."""
-    # Also an empty list, so that the file is never of an earlier run.
-    listed = [answer._asdict() for answer in lost]
-    write_whole(path, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
+def _report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
+    """Logs the answers that training does not see as labelled."""
     several = sum(len(x.answers) > 1 for x in dataset.examples)
     if several:
         say(
             f"warning: {several:,} questions have several answers; only "
             "the first is used for training"
         )
-
-    # Log; the file has all of them.
-    by_reason = sorted(lost, key=lambda x: x.reason)
-    for reason, group in itertools.groupby(by_reason, lambda x: x.reason):
-        group = list(group)
-        say(
-            f"warning: {len(group):,} answers: {reason}; "
-            f"first qa {group[0].id}; all in {path}"
-        )
+    for reason, ids in sorted(lost.items()):
+        some = f"{', '.join(ids[:_SHOWN])}{', ...' if len(ids) > _SHOWN else ''}"
+        say(f"warning: {len(ids):,} answers: {reason}; qa {some}")
 
 
 def _text_of(settings: Settings, model: ModelFolder) -> Callable:

@@ -8,6 +8,7 @@ A paragraph that is too long for one sequence is split into overlapping
 windows. The tokenizer returns the characters of each token.
 """
 
+import collections
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -48,19 +49,7 @@ class DocSpan(NamedTuple):
     length: int
 
 
-class LostAnswer(NamedTuple):
-    """An answer that training sees wrongly or not at all.
-
-    id: the id of the question.
-    reason: the reason, in a few words.
-    text: the text found in the context.
-    """
-
-    id: str
-    reason: str
-    text: str
-
-
+# Answers that training sees wrongly or not at all.
 ABSENT = "not in the context at answer_start; question skipped"
 WIDER = "not at token boundaries; trained on a longer answer"
 UNCOVERED = "not whole in any window; trained on as unanswerable"
@@ -175,7 +164,7 @@ class WindowMaker:
         report: called with the number of questions that are done.
 
     Attributes:
-        lost: answers lost so far.
+        lost: reason -> questions whose answers are lost for it so far.
     """
 
     def __init__(
@@ -187,7 +176,7 @@ class WindowMaker:
         self._tokenizer, self._settings = tokenizer, settings
         self._report = report
         self._done = 0
-        self.lost: list[LostAnswer] = []
+        self.lost = collections.defaultdict(list)
 
     def training_records(self, examples: list[SquadExample]) -> Iterator[dict]:
         """Yields the windows of labelled questions, in the original's order.
@@ -261,19 +250,13 @@ class WindowMaker:
                 tokens, example.context, answer.text, answer.start, ids
             )
             if span is None:
-                self.lost.append(
-                    LostAnswer(
-                        example.id,
-                        ABSENT,
-                        example.context[answer.start :][: len(answer.text)],
-                    )
-                )
+                self.lost[ABSENT].append(example.id)
                 return
 
             # It is trained on all the same, but the user should know.
             found = detokenize(tokens, example.context, span)
             if found.split() != answer.text.split():
-                self.lost.append(LostAnswer(example.id, WIDER, found))
+                self.lost[WIDER].append(example.id)
 
         # One window at least should hold the whole answer.
         covered = example.impossible
@@ -292,9 +275,7 @@ class WindowMaker:
                 features.IS_IMPOSSIBLE: [int(example.impossible)],
             }
         if not covered:
-            self.lost.append(
-                LostAnswer(example.id, UNCOVERED, example.answers[0].text)
-            )
+            self.lost[UNCOVERED].append(example.id)
 
     def _windows(self, question: np.ndarray, tokens: Tokens) -> list[DocSpan]:
         size = self._settings.finetuning.max_seq_length - len(question) - 3

@@ -197,11 +197,11 @@ def test_lost_answers_are_listed(tokenizer):
     ]
     maker = windows.WindowMaker(tokenizer, sizes(8, 2, 1))
     records = list(maker.training_records(examples))
-    assert sorted(maker.lost) == [
-        ("a", windows.ABSENT, "was m"),
-        ("b", windows.WIDER, "Japanese"),
-        ("c", windows.UNCOVERED, "it was made in japan"),
-    ]
+    assert maker.lost == {
+        windows.ABSENT: ["a"],
+        windows.WIDER: ["b"],
+        windows.UNCOVERED: ["c"],
+    }
     # Only the absent answer is skipped.
     assert len(records) == 4
 
@@ -239,7 +239,7 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
                 first - 3 + window.start, last - 3 + window.start
             )
             found.add(windows.detokenize(tokens, context, span))
-    reasons = {x.reason for x in maker.lost}
+    reasons = set(maker.lost)
     if not reasons:
         assert {" ".join(x.split()) for x in found} == {" ".join(text.split())}
     else:
