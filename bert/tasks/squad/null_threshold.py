@@ -2,22 +2,28 @@
 
 import msgspec
 
-from bert.common import atomic, storage
+from bert.common import storage
 from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.modeling.formats import checkpoint_files
 from bert.tasks.run_folder import RunFolder
+from bert.tasks.squad import answers
 from bert.tasks.squad.settings import Settings
 
 FILE = "null_threshold.json"
 
 
 class _Tuned(msgspec.Struct):
-    """A threshold, and the weights that it was tuned for."""
+    """A threshold, and the weights that it was tuned for.
+
+    Attributes:
+        null_score_diff_threshold: the threshold.
+        global_step: step of the weights.
+        init_checkpoint: --init_checkpoint at step 0, else None.
+    """
 
     null_score_diff_threshold: float
     global_step: int
-    predict_file: str | None = None
     init_checkpoint: str | None = None
 
 
@@ -35,31 +41,22 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
     Raises:
         UserError: its file is damaged.
     """
-    default, source = (
-        settings.null_score_diff_threshold,
-        _source(settings, step),
-    )
-    path, (_, start) = folder.file(FILE), source
+    default = settings.null_score_diff_threshold
+    if not settings.version_2_with_negative or settings.is_threshold_given:
+        return default
 
     # The weights of another run bring the threshold tuned for them.
+    path, start = folder.file(FILE), _start_of(settings, step)
+    weights = step, start
     if start and not storage.exists(path):
         path = checkpoint_files.beside(start, FILE)
-        source = checkpoint_files.step_of(start), None
-
-    # A threshold that is not used may mean a forgotten flag.
-    is_given, exists = settings.is_threshold_given, storage.exists(path)
-    if not settings.version_2_with_negative and (is_given or exists):
-        say(
-            "warning: without --version_2_with_negative the null threshold "
-            "is not used: every question has an answer"
-        )
-        return default
-    if settings.tune_null_threshold or is_given or not exists:
+        weights = checkpoint_files.step_of(start), None
+    if settings.tune_null_threshold or not storage.exists(path):
         return default
 
     fix = "remove it, or pass --null_score_diff_threshold"
     tuned = json_files.read(path, _Tuned, fix=fix)
-    if (tuned.global_step, tuned.init_checkpoint) != source:
+    if (tuned.global_step, tuned.init_checkpoint) != weights:
         say(f"ignoring {path}: tuned for other weights")
         return default
     threshold = tuned.null_score_diff_threshold
@@ -79,16 +76,11 @@ def save(
     Returns:
         the path of its file.
     """
-    path = folder.file(FILE)
-    step, start = _source(settings, step)
-    tuned = _Tuned(threshold, step, settings.predict_file, start)
-    text = json_files.to_json(msgspec.to_builtins(tuned), indent=2)
-    atomic.write_whole(path, f"{text}\n")
     say(f"null threshold tuned to {threshold:.4f}")
-    return path
+    tuned = _Tuned(threshold, step, _start_of(settings, step))
+    return answers.write(folder.file(FILE), msgspec.structs.asdict(tuned))
 
 
-def _source(settings: Settings, step: int) -> tuple[int, str | None]:
-    """Step of the weights, and --init_checkpoint at step 0."""
-    model = settings.finetuning.training.model
-    return step, None if step else model.init_checkpoint
+def _start_of(settings: Settings, step: int) -> str | None:
+    """--init_checkpoint, if the weights are those."""
+    return None if step else settings.finetuning.training.model.init_checkpoint
