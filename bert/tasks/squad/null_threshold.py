@@ -42,7 +42,8 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
         UserError: its file is damaged.
     """
     default = settings.null_score_diff_threshold
-    if not settings.version_2_with_negative or settings.is_threshold_given:
+    is_set = settings.tune_null_threshold or settings.is_threshold_given
+    if is_set or not settings.version_2_with_negative:
         return default
 
     # The weights of another run bring the threshold tuned for them.
@@ -51,7 +52,7 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
     if start and not storage.exists(path):
         path = checkpoint_files.beside(start, FILE)
         weights = checkpoint_files.step_of(start), None
-    if settings.tune_null_threshold or not storage.exists(path):
+    if not storage.exists(path):
         return default
 
     fix = "remove it, or pass --null_score_diff_threshold"

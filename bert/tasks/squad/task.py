@@ -21,6 +21,7 @@ from bert.training.task import Task
 
 _SHOWN = 10  # lost answers of a message
 
+
 @dataclasses.dataclass
 class Predictions:
     """Answers to the questions of a file.
@@ -275,7 +276,9 @@ def _report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
             "the first is used for training"
         )
     for reason, ids in sorted(lost.items()):
-        some = f"{', '.join(ids[:_SHOWN])}{', ...' if len(ids) > _SHOWN else ''}"
+        some = (
+            f"{', '.join(ids[:_SHOWN])}{', ...' if len(ids) > _SHOWN else ''}"
+        )
         say(f"warning: {len(ids):,} answers: {reason}; qa {some}")
 
 

@@ -121,7 +121,7 @@ def test_training_records_as_drawn(tokenizer):
         assert made["segment_ids"].tolist() == [0] * 7 + [1] * (count + 1)
         assert (*made["start_positions"], *made["end_positions"]) == span
         assert made["is_impossible"] == [0]
-    assert maker.lost == []
+    assert not maker.lost
 
 
 def test_prediction_records_have_character_offsets(tokenizer):
