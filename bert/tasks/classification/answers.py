@@ -1,6 +1,6 @@
-"""Writers of predictions: the original's file, a table, and GLUE's files."""
+"""Predictions as files, the original's and others, and as a report."""
 
-import io
+import itertools
 import os
 from collections.abc import Iterable
 
@@ -10,7 +10,9 @@ from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks import class_report, eval_report
 from bert.tasks.classification.examples import TextExample
+from bert.tasks.classification.inputs import Part
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
@@ -135,6 +137,72 @@ def write_submission(
     return path
 
 
+def report(part: Part, labels: Labels, logits: np.ndarray) -> dict:
+    """Reports on the predictions for a file, for `eval_report.write`.
+
+    Args:
+        part: the file, with N labelled examples.
+        labels: the labels of the task.
+        logits: float32 [N, C].
+    """
+    gold = part.labels
+    found = label_kinds.answers(logits, labels.kind)
+    if labels.kind == REGRESSION:
+        # The error of the mean for every example.
+        name = f"eval_loss/{eval_report.MAJORITY}"
+        return {"references": {name: float(np.var(gold))}}
+    if labels.kind == CLASSES:
+        class_report.log_one_answer([labels.names[i] for i in found])
+        return {
+            "references": class_report.references_of_classes(
+                gold, labels.size, "eval_accuracy", "eval_loss"
+            ),
+            **class_report.of_classes(gold, found, labels.names),
+            "worst_errors": worst(part.examples, labels, logits),
+        }
+
+    # A set of labels counts as one answer, right as a whole or wrong.
+    class_report.log_one_answer(
+        [list(itertools.compress(labels.names, row)) for row in found]
+    )
+    _, counts = np.unique(gold, axis=0, return_counts=True)
+    share = float(counts.max() / counts.sum())
+    return {
+        "references": {f"eval_accuracy/{eval_report.MAJORITY}": share},
+        "labels": list(labels.names),
+        "per_class": class_report.per_class(gold, found, labels.names),
+    }
+
+
+def worst(
+    rows: Iterable[TextExample],
+    labels: Labels,
+    logits: np.ndarray,
+) -> list[dict]:
+    """The wrong predictions with the highest probability, with their rows.
+
+    Args:
+        rows: the N examples.
+        labels: the labels of the task, CLASSES.
+        logits: float32 [N, C].
+    """
+    probabilities = label_kinds.probabilities(logits, CLASSES)
+    found = zip(rows, logits.argmax(-1), probabilities, strict=True)
+    wrong = (
+        {
+            "id": row.id,
+            "line": row.line,
+            "text": [row.text, row.text_b] if row.text_b else row.text,
+            "label": labels.names[row.label],
+            "predicted": labels.names[answer],
+            "probability": float(chances[answer]),
+        }
+        for row, answer, chances in found
+        if row.label != answer
+    )
+    return class_report.worst(wrong)
+
+
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
     """Predictions as text: a label, several labels, or a number."""
     answers = label_kinds.answers(logits, labels.kind)
@@ -159,12 +227,9 @@ def _write_table(
     path: str, header: list[str], lines: Iterable[list[str]]
 ) -> None:
     r"""Writes a table; a tab or a newline in a field becomes \t or \n."""
-    text = io.StringIO()
-    for line in (header, *lines):
-        text.write("\t".join(map(_plain, line)) + "\n")
-    write_whole(path, text.getvalue())
-
-
-def _plain(text: str) -> str:
-    text = text.replace("\t", "\\t").replace("\n", "\\n")
-    return text.replace("\r", "\\r")
+    escapes = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+    texts = (
+        "\t".join(field.translate(escapes) for field in line) + "\n"
+        for line in (header, *lines)
+    )
+    write_whole(path, "".join(texts))

@@ -3,10 +3,11 @@
 Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
 """
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 from sklearn import metrics as sklearn_metrics
 
 from bert.data.label_kinds import CLASSES, MULTI_LABEL
@@ -35,8 +36,8 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
     """
     logits = np.asarray(logits, np.float64)
     if kind == CLASSES:
-        every = np.logaddexp.reduce(logits, -1)
-        return every - logits[np.arange(len(logits)), labels]
+        logs = special.log_softmax(logits, -1)
+        return -logs[np.arange(len(logs)), labels]
     if kind == MULTI_LABEL:
         # log(1 + e^x) - y x, the cross entropy of a sigmoid, in one step.
         return (np.logaddexp(0.0, logits) - labels * logits).mean(-1)
@@ -59,50 +60,28 @@ def scores(
     return {name: float(METRICS[name](labels, predicted)) for name in metrics}
 
 
-def _accuracy(labels: np.ndarray, predicted: np.ndarray) -> float:
-    return sklearn_metrics.accuracy_score(labels, predicted)
+def _correlation(function: Callable) -> Callable:
+    """A correlation that is 0 where it is not defined, of a constant."""
 
-
-def _f1(labels: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 of class 1, as for MRPC and QQP."""
-    return sklearn_metrics.f1_score(
-        labels, predicted, pos_label=1, zero_division=0.0
-    )
-
-
-def _micro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 over all labels of all examples together."""
-    return _f1(np.ravel(labels), np.ravel(predicted))
-
-
-def _macro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
-    """Mean of the F1 of all classes, whatever their sizes."""
-    return sklearn_metrics.f1_score(
-        labels, predicted, average="macro", zero_division=0.0
-    )
-
-
-def _matthews(labels: np.ndarray, predicted: np.ndarray) -> float:
-    if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
-        return 0.0  # undefined
-    return sklearn_metrics.matthews_corrcoef(labels, predicted)
-
-
-def _correlation(name: str) -> Callable[[np.ndarray, np.ndarray], float]:
     def correlate(labels: np.ndarray, predicted: np.ndarray) -> float:
-        if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(predicted) == 0:
-            return 0.0  # undefined
-        return getattr(stats, name)(labels, predicted).statistic
+        if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
+            return 0.0
+        return function(labels, predicted)
 
     return correlate
 
 
+# Of class 1, as for MRPC and QQP.
+_f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0.0)
+
 METRICS = {
-    ACCURACY: _accuracy,
+    ACCURACY: sklearn_metrics.accuracy_score,
     F1: _f1,
-    MICRO_F1: _micro_f1,
-    MACRO_F1: _macro_f1,
-    MATTHEWS: _matthews,
-    PEARSON: _correlation("pearsonr"),
-    SPEARMAN: _correlation("spearmanr"),
+    # Over all labels of all examples together.
+    MICRO_F1: lambda labels, predicted: _f1(labels.ravel(), predicted.ravel()),
+    # The mean over the classes, whatever their sizes.
+    MACRO_F1: functools.partial(_f1, average="macro"),
+    MATTHEWS: _correlation(sklearn_metrics.matthews_corrcoef),
+    PEARSON: _correlation(lambda *both: stats.pearsonr(*both).statistic),
+    SPEARMAN: _correlation(lambda *both: stats.spearmanr(*both).statistic),
 }

@@ -17,7 +17,6 @@ from bert.serving import export_folder, graphs, lite
 from bert.tasks import finetuning, training_data
 from bert.tasks.classification import (
     answers,
-    errors,
     examples,
     export,
     metrics,
@@ -78,7 +77,7 @@ def make_task(
         for part in reversed(data.of(DEV)):
             logits = _logits(run, eval_size, part, held_out(part))
             result |= score(settings, data, part, logits)
-        report = errors.report(part, labels, logits)
+        report = answers.report(part, labels, logits)
         return result, report | {"task": settings.task, "records": part.path}
 
     def predict(run: Run) -> list[str]:
