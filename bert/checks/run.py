@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 
 import numpy as np
+from scipy import stats
 
 from bert.checks import model, records, vocabulary
 from bert.checks.findings import Finding, fine, suspicious, wrong
@@ -18,7 +19,7 @@ from bert.data.records.shards import check_alike
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import eval_report, run_folder
+from bert.tasks import run_folder
 from bert.training import saver
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
@@ -126,7 +127,7 @@ def learned_losses(
 
         # Few tokens would make the entropy too low.
         if scan.targets is not None and scan.targets.sum() > 10_000:
-            frequencies = eval_report.entropy(scan.targets)
+            frequencies = stats.entropy(scan.targets)
         limit = 0.97 * frequencies
         losses["masked_lm_loss"] = (limit, max(1000, 2 * warmup))
     return losses

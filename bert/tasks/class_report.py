@@ -5,10 +5,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy import stats
 from sklearn import metrics
 
 from bert.common.progress import say
-from bert.tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY, entropy
+from bert.tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY
 
 _WORST = 20  # errors to list
 _MOST_LABELS = 200  # of a confusion matrix
@@ -71,7 +72,7 @@ def references_of_classes(
     return {
         f"{accuracy}/{MAJORITY}": float(counts.max() / counts.sum()),
         f"{accuracy}/{CHANCE}": 1 / num_classes,
-        f"{loss}/{FREQUENCIES}": entropy(counts),
+        f"{loss}/{FREQUENCIES}": float(stats.entropy(counts)),
         f"{loss}/{CHANCE}": math.log(num_classes),
     }
 

@@ -9,10 +9,7 @@ A reference is the score of a model that has not read the texts. Its name is
                   tokens of the masked LM
 """
 
-import math
 import os
-
-import numpy as np
 
 from bert.common import atomic
 from bert.common.formats import json_files
@@ -24,55 +21,54 @@ FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 _LOSS = "loss"
 
 
-def entropy(counts: np.ndarray) -> float:
-    """Entropy of frequencies, in nats."""
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log(shares)).sum())
-
-
 def describe(name: str, value: float, references: dict[str, float]) -> str:
     """A score with its references: `0.656250 (majority 0.656250)`."""
     beside = ", ".join(
-        f"{key.partition('/')[2]} {reference:.6f}"
-        for key, reference in references.items()
-        if key.partition("/")[0] == name
+        f"{kind} {reference:.6f}"
+        for kind, reference in _of(name, references).items()
     )
     return f"{value:.6f}{f' ({beside})' if beside else ''}"
 
 
 def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
     """The metrics that are not better than all of their references, or ""."""
-    # The best reference of each metric; the best loss is the lowest.
-    best: dict[str, tuple[float, str]] = {}
-    for key, reference in references.items():
-        name, _, kind = key.partition("/")
-        sign = -1 if name.endswith(_LOSS) else 1
-        best[name] = max(
-            best.get(name, (-math.inf, "")), (sign * reference, kind)
-        )
-    found, better = {}, []
-    for name, (reference, kind) in best.items():
-        sign = -1 if name.endswith(_LOSS) else 1
-        if name not in metrics:
+    worse, better = [], []
+    for name, value in metrics.items():
+        beside = _of(name, references)
+        if not beside:
             continue
-        if sign * metrics[name] > reference:  # not NaN
+
+        # The best loss is the lowest.
+        sign = -1 if name.endswith(_LOSS) else 1
+        kind = max(beside, key=lambda key: sign * beside[key])
+        if sign * value > sign * beside[kind]:  # not NaN
             better.append(name)
         else:
-            found[name] = f"{metrics[name]:.6f} ({kind} {sign * reference:.6f})"
+            worse.append(f"{name} {value:.6f} ({kind} {beside[kind]:.6f})")
+    if not worse:
+        return ""
 
     # A worse loss with better answers has another cause.
     advice = "check --learning_rate, the number of steps and the data"
-    if better and all(name.endswith(_LOSS) for name in found):
+    if better and all(text.partition(" ")[0].endswith(_LOSS) for text in worse):
         advice = (
             "its answers are better, but overconfident: train for fewer epochs "
             "or lower --learning_rate"
         )
-    if not found:
-        return ""
     return (
         "no better than a reference that ignores the text: "
-        f"{', '.join(map(' '.join, found.items()))}; {advice}"
+        f"{', '.join(worse)}; {advice}"
     )
+
+
+def _of(name: str, references: dict[str, float]) -> dict[str, float]:
+    """The references of a metric, kind -> value."""
+    prefix = f"{name}/"
+    return {
+        key.removeprefix(prefix): value
+        for key, value in references.items()
+        if key.startswith(prefix)
+    }
 
 
 def write(
@@ -91,9 +87,9 @@ def write(
         the path of the file.
     """
     # The keys stay in this order: a summary first, then long lists.
-    first = {"task": report["task"], "step": step}
-    first |= {"records": report["records"], "metrics": metrics}
-    whole = first | report
+    summary = {"task": report["task"], "step": step}
+    summary |= {"records": report["records"], "metrics": metrics}
+    whole = summary | report
     if worse := warning(metrics, report.get("references", {})):
         say(f"warning: {worse}")
         whole["warning"] = worse

@@ -9,6 +9,7 @@ encode    TextExample -> token ids, for `data.records.examples`
 import dataclasses
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -34,8 +35,8 @@ class File:
         path: the file, see `data.tables`.
         text, text_b, label, id: columns; all but `text` are optional.
         header: whether line 1 names the columns.
-        may_lack: those of "label" and "id" that are ignored if the file has
-            no such column.
+        optional: "label" or "id", which is ignored if the file has no such
+            column; or "".
         keep: (column, value) of the rows to keep; None keeps all rows.
         delimiter: the delimiter of fields, see `tables.rows`.
         skip_broken: skip and report rows with too few or too many fields,
@@ -50,7 +51,7 @@ class File:
     label: tables.Column | None = None
     id: tables.Column | None = None
     header: bool = True
-    may_lack: tuple[str, ...] = ()
+    optional: str = ""
     keep: tuple[tables.Column, str] | None = None
     delimiter: str | None = None
     skip_broken: bool = False
@@ -110,11 +111,11 @@ def read(file: File) -> Table:
     # Which columns the file has is known once its line 1 is read.
     def choose(line_1: list[str]) -> list[tables.Column]:
         names.extend(line_1)
-        size = len(line_1)
-        present = {"label": line_1, "id": [*line_1, *range(-size, size)]}
-        for name in file.may_lack:
-            if columns.get(name) not in present[name]:
-                columns.pop(name, None)
+        present = [*line_1]
+        if file.optional == "id":
+            present += range(-len(line_1), len(line_1))
+        if columns.get(file.optional) not in present:
+            columns.pop(file.optional, None)
         return list(columns.values())
 
     rows = tables.rows(
@@ -147,7 +148,11 @@ def read(file: File) -> Table:
             f"{tables.first_few(broken)})"
         )
     if not examples:
-        raise _no_example(file)
+        kept = f" with {file.keep[1]!r}" if file.keep else ""
+        expected = "one per line"
+        if file.header:
+            expected += " after the header"
+        raise UserError(f"no example{kept}", path=file.path, expected=expected)
     file = dataclasses.replace(file, label=columns.get("label"))
     return Table(file, names, examples)
 
@@ -257,7 +262,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
             expected="classes",
             fix="is this the label column? For numbers, pass --regression",
         )
-    if all(map(_is_whole, count)):
+    if all(re.fullmatch(r"[+-]?\d+", name) for name in count):
         return tuple(sorted(count, key=lambda name: (int(name), name)))
     return tuple(sorted(count))
 
@@ -362,15 +367,6 @@ def encode(
             }
 
 
-def _no_example(file: File) -> UserError:
-    kept = f" with {file.keep[1]!r}" if file.keep else ""
-    return UserError(
-        f"no example{kept}",
-        path=file.path,
-        expected="one per line" + " after the header" * file.header,
-    )
-
-
 def _each(table: Table, function: Callable[[TextExample], list]) -> list:
     """Calls a function on each example; its errors get path and line."""
     results = []
@@ -459,14 +455,6 @@ def _check_header(table: Table, labels: Labels) -> None:
                 expected="a header",
                 fix="add a line with the column names before the data",
             )
-
-
-def _is_whole(name: str) -> bool:
-    try:
-        int(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_number(value: str) -> bool:

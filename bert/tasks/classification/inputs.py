@@ -172,17 +172,9 @@ def read(settings: Settings) -> Data:
 def _own_task(settings: Settings) -> ClassificationTask:
     """The task of the user's own tables, with the files of this run."""
     own = settings.own
-    columns = text, text_b, label, key = tuple(
-        map(
-            tables.column_of,
-            (
-                own.text_column,
-                own.text_b_column,
-                own.label_column,
-                own.id_column,
-            ),
-        )
-    )
+    flags = (own.text_column, own.text_b_column)
+    flags += (own.label_column, own.id_column)
+    columns = text, text_b, label, key = [*map(tables.column_of, flags)]
 
     # Columns that have names are named in a header.
     header = own.header
@@ -190,27 +182,21 @@ def _own_task(settings: Settings) -> ClassificationTask:
         header = any(isinstance(column, str) for column in columns)
     delimiter = tables.delimiter_of(own.delimiter)
 
-    # One path may be of several splits: each needs what any of them needs.
-    paths = {split: _own_path(settings, split) for split in _splits(settings)}
-    labelled = {path for split, path in paths.items() if split != TEST}
+    # Labels are for training and evaluation, ids for prediction.
     files = {}
-    for split, path in paths.items():
-        optional = []
-        if path != paths.get(TEST):
-            optional.append("id")
-        if path not in labelled:
-            optional.append("label")
+    for split in _splits(settings):
+        optional = "label" if split == TEST else "id"
         file = File(
-            path,
+            _own_path(settings, split),
             text,
             text_b,
             label,
             key,
             header,
-            tuple(optional),
+            optional,
             delimiter=delimiter,
         )
-        files[split] = (file if path in labelled else _lines(file),)
+        files[split] = (_lines(file) if split == TEST else file,)
 
     kind = CLASSES
     if own.multi_label:

@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from scipy import stats
 
 from bert.data import features
-from bert.tasks.eval_report import CHANCE, MAJORITY, UNIGRAMS, entropy
+from bert.tasks.eval_report import CHANCE, MAJORITY, UNIGRAMS
 
 
 class TargetCounts:
@@ -43,7 +44,9 @@ class TargetCounts:
         # Without targets there is no frequency to compare with.
         if self._tokens.any():
             share = float(self._tokens.max() / self._tokens.sum())
-            found[f"masked_lm_loss/{UNIGRAMS}"] = entropy(self._tokens)
+            found[f"masked_lm_loss/{UNIGRAMS}"] = float(
+                stats.entropy(self._tokens)
+            )
             found[f"masked_lm_accuracy/{MAJORITY}"] = share
         if self._pairs.any():
             share = float(self._pairs.max() / self._pairs.sum())
