@@ -1,4 +1,4 @@
-"""Predictions from logits, and the metrics of GLUE.
+"""Losses of examples, and the metrics of GLUE.
 
 Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
 """
