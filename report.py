@@ -1,12 +1,10 @@
 """Draws the report of a run as one HTML file.
 
     python report.py run
-    python report.py run --watch
 
 The page has curves with their references, statistics of the data, errors,
 settings and the command. It needs no network and no scripts.
-Scripts that train draw it at their end, unless --noreport is given; --watch
-draws it again whenever the files of a run change.
+Scripts that train draw it at their end, unless --noreport is given.
 """
 
 import dataclasses
@@ -35,9 +33,6 @@ class Settings:
         "The page. Default: report.html in the folder of the run.",
         path=True,
     )
-    watch: bool = flag(
-        False, "Draw the page again whenever files of the run change."
-    )
 
 
 def main(argv: list[str]) -> None:
@@ -45,9 +40,6 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     folder = settings.run
     path = settings.output_file or os.path.join(folder, drawing.REPORT)
-
-    if settings.watch:
-        drawing.watch(folder, path)  # until Ctrl-C
     drawing.draw(folder, path)
     print(f"wrote {path}")
 

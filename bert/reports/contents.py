@@ -146,43 +146,6 @@ def _row_title(name: str) -> str:
     return (kind and f"– {kind}") or metric.replace("_", " ")
 
 
-def data(run: RunFiles) -> dict[str, list]:
-    """Statistics of the records of a run, and its labels with their shares."""
-    labels = {
-        name: row.get("support", 0)
-        for name, row in run.evaluation.get("per_class", {}).items()
-    }
-    most = max(labels.values(), default=0) or 1
-    return {
-        "rows": [row for entry in run.records for row in _records(entry)],
-        "labels": [(x, n, 100 * n / most) for x, n in labels.items()],
-    }
-
-
-def _records(entry: dict) -> list[tuple]:
-    counts, shares = entry.get("statistics", {}), entry.get("shares", {})
-    rows = [
-        ("documents", counts.get("documents")),
-        ("sentences", counts.get("sentences")),
-        ("tokens", counts.get("tokens")),
-        ("instances", counts.get("instances")),
-        ("length of a record, in tokens", entry.get("max_seq_length")),
-        ("size of the vocabulary", entry.get("vocab_size")),
-    ]
-
-    for name, title in (
-        ("unknown", "[UNK] of all tokens"),
-        ("fill", "tokens of all positions (the rest is padding)"),
-        ("predicted", "predicted of all tokens"),
-        ("random_next", "random next sentences of all pairs"),
-    ):
-        if is_number(shares.get(name)):
-            rows.append((title, f"{shares[name]:.2%}"))
-
-    # Records of earlier versions have fewer statistics.
-    return [row for row in rows if row[1] is not None]
-
-
 def errors(run: RunFiles) -> dict:
     """Confusion matrix, scores of each class and worst errors of a run."""
     evaluation = run.evaluation

@@ -1,17 +1,14 @@
-"""Drawing of the page of a run: at the end of a script, and while it trains."""
+"""Drawing of the page of a run, also at the end of a script."""
 
 import os
-import time
 from typing import Any
 
-from bert.common import extras, flags, outputs, storage
+from bert.common import extras, flags, outputs
 from bert.common.errors import StorageError, UserError
 from bert.common.progress import say
 from bert.reports import run_files
 
 REPORT = "report.html"
-# Seconds between two looks at a run; a store charges for each.
-_SECONDS, _SECONDS_REMOTE = 2.0, 30.0
 
 
 def draw(folder: str, path: str) -> None:
@@ -50,24 +47,3 @@ def draw_trained(settings: Any) -> None:
             draw(folder, os.path.join(folder, REPORT))
         except (UserError, StorageError) as error:
             say(f"{REPORT} is not written: {error}")
-
-
-def watch(folder: str, path: str) -> None:
-    """Draws the page of a run whenever its files change, until Ctrl-C.
-
-    Args:
-        folder: its output_dir, which need not exist yet.
-        path: the page.
-    """
-    seconds = _SECONDS_REMOTE if storage.is_remote(folder) else _SECONDS
-    drawn = None
-    while True:
-        try:
-            times = run_files.times(folder)
-            if times != drawn:
-                drawn = times  # before: an error is told once for each change
-                draw(folder, path)
-        except (UserError, StorageError) as error:
-            say(str(error))
-
-        time.sleep(seconds)

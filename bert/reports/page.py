@@ -44,7 +44,6 @@ def render(run: RunFiles) -> str:
         run=run,
         plots=plots,
         scores=contents.scores(run),
-        data=contents.data(run),
         errors=contents.errors(run),
         time=f"{now:%Y-%m-%d %H:%M} UTC",
     )

@@ -20,7 +20,6 @@ from bert.common.formats.curves import read_curves
 
 CURVES = "metrics.jsonl"
 _PREFIX = "model.ckpt-"
-_MANIFESTS = "*.manifest.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +36,6 @@ class RunFiles:
         config: sizes of the network.
         results: metric -> value, from `eval_results.txt`.
         evaluation: contents of `eval_report.json`.
-        records: entries of the manifests of the training records.
         commands: command lines.
     """
 
@@ -51,16 +49,7 @@ class RunFiles:
     config: dict
     results: dict[str, float]
     evaluation: dict
-    records: list[dict]
     commands: list[str]
-
-
-def times(folder: str) -> dict[str, int]:
-    """Path -> time of the last change of each file that a report shows."""
-    names = (CURVES, "eval_results.txt", "eval_report.json")
-    paths = [os.path.join(folder, name) for name in names]
-    paths += storage.find(folder, f"{_PREFIX}*.json")
-    return {x: storage.version(x)[1] for x in paths if storage.exists(x)}
 
 
 def read_run(folder: str) -> RunFiles:
@@ -103,7 +92,6 @@ def read_run(folder: str) -> RunFiles:
         _json(os.path.join(folder, "bert_config.json")),
         results,
         evaluation,
-        _records(settings.get("input_file")),
         _lines(os.path.join(folder, "command.txt")),
     )
 
@@ -147,27 +135,6 @@ def _results(path: str) -> dict[str, float]:
                 expected="name = number",
             ) from None
     return results
-
-
-def _records(patterns: str | None) -> list[dict]:
-    """Manifest entries of the records, if they are still there."""
-    entries = []
-    for pattern in patterns.split(",") if patterns else []:
-        folder = os.path.dirname(pattern)
-        shards = {os.path.basename(path) for path in storage.glob(pattern)}
-
-        # Several sets of records may share a folder.
-        for path in storage.find(folder or ".", _MANIFESTS):
-            try:
-                entry = _json(path)
-            except UserError:  # not ours
-                continue
-
-            listed = entry.get("shards")
-            is_of_run = isinstance(listed, dict) and shards & set(listed)
-            if is_of_run and entry not in entries:
-                entries.append(entry)
-    return entries
 
 
 def _lines(path: str) -> list[str]:

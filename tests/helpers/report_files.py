@@ -3,8 +3,6 @@
 import json
 import pathlib
 
-from tests.helpers import pretraining_files
-
 EVIL = "<script>alert('x')</script> & \"quoted\""
 LABELS = ["cat", "dog & <b>", "bird"]
 
@@ -35,7 +33,6 @@ def write_run(folder: pathlib.Path, **settings) -> pathlib.Path:
     (folder / "metrics.jsonl").write_text("".join(lines))
     settings = {
         "num_train_steps": 30,
-        "input_file": str(folder / "*.tfrecord"),
         "note": EVIL,
         "environment": {"tensorflow": "2.21.0", "device": "CPU"},
         **settings,
@@ -48,20 +45,7 @@ def write_run(folder: pathlib.Path, **settings) -> pathlib.Path:
         "global_step = 30\nloss = 9.35\nmasked_lm_accuracy = 0.28\n"
     )
     (folder / "command.txt").write_text("run.py --x='<i>'\n")
-    _write_records(folder)
     return folder
-
-
-def _write_records(folder):
-    pretraining_files.write_records(
-        folder / "a.tfrecord",
-        3,
-        max_seq_length=67,
-        statistics={"tokens": 40009},
-        shares={"unknown": 0.0123, "fill": 0.94},
-    )
-    other = {"shards": {"b.tfrecord": {}}, "statistics": {"tokens": 777}}
-    (folder / "_b.manifest.json").write_text(json.dumps(other))
 
 
 def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:

@@ -1,11 +1,8 @@
-"""The report of a run at its end, and while it trains."""
-
-import time
+"""The report of a run at its end."""
 
 import pytest
 
 from bert.common import flags
-from bert.reports import drawing
 from bert.reports.drawing import draw_trained  # before the tests replace it
 from bert.tasks.pretraining.settings import Settings
 from tests.helpers import report_files
@@ -45,28 +42,3 @@ def test_a_run_without_the_libraries_or_curves_ends_well(
         "report.html is not written: missing packages: jinja2; in the "
         "checkout: pip install -r requirements/report.txt"
     )
-
-
-def test_a_change_draws_the_page_again(tmp_path, monkeypatch, capsys):
-    """Runs need not exist at the start."""
-    folder = tmp_path / "run"
-    path = folder / "report.html"
-    curves = folder / "metrics.jsonl"
-    events = [
-        lambda: report_files.write_run(folder),
-        path.unlink,  # the page itself is no news
-        lambda: curves.write_text(curves.read_text()),
-    ]
-    states = []
-
-    def wait(seconds):
-        states.append(path.exists())
-        if not events:
-            raise KeyboardInterrupt
-        events.pop(0)()
-
-    monkeypatch.setattr(time, "sleep", wait)
-    with pytest.raises(KeyboardInterrupt):
-        drawing.watch(str(folder), str(path))
-    assert states == [False, True, False, True]
-    assert "no such folder; expected a run" in capsys.readouterr().err
