@@ -19,7 +19,7 @@ class ModelServer(http.server.ThreadingHTTPServer):
 
     Attributes:
         models: name -> folder.
-        files: path, such as "/a.zip" -> bytes.
+        files: path, such as "/bert/4" -> bytes.
         faults: part of a path -> status to answer, 401 without a token only;
             "cut" or "reset": half of the file is sent.
         asked: paths of the requests.
@@ -43,7 +43,7 @@ def serving(monkeypatch, caches: pathlib.Path, models=(), files=()):
     with serve(models, files) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        for name in ("HF_HOME", "KERAS_HOME", "TFHUB_CACHE_DIR"):
+        for name in ("HF_HOME", "TFHUB_CACHE_DIR"):
             monkeypatch.setenv(name, str(caches / name))
         forget_settings(monkeypatch)
         yield server

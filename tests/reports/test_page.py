@@ -1,13 +1,10 @@
 """The page of runs: one file, all of its parts, every text escaped."""
 
-import json
-import math
 import re
 
 import pytest
 
-from bert.common.errors import UserError
-from bert.reports import contents, page, run_files
+from bert.reports import page, run_files
 from tests.helpers import report_files
 from tests.helpers.html_page import Page
 

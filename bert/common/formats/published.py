@@ -2,27 +2,20 @@
 
     hf://google-bert/bert-base-uncased         Hugging Face, at its newest
     hf://google-bert/bert-base-uncased@v1      or at a revision
-    https://host/uncased_L-12_H-768_A-12.zip   an archive, such as Google's
     https://tfhub.dev/google/...               a SavedModel, or one of Kaggle
 
-A name becomes the path of a local folder, which has the revision in it, or
-the sha256 of the archive.
+A name becomes the path of a local folder, which has the revision in it.
 """
 
 import contextlib
-import hashlib
 import http.client
 import io
 import os
 import re
 import sys
 import warnings
-import zipfile
-import zlib
 
-import filelock
-
-from bert.common import atomic, extras, storage
+from bert.common import extras, storage
 from bert.common.errors import StorageError, UserError
 from bert.common.progress import on_terminal, say
 
@@ -32,7 +25,6 @@ _PAGE = re.compile(
     r"https?://(?:www\.)?(?:huggingface|hf)\.co/([\w.-]+(?:/[\w.-]+)?)"
 )
 _NAME = re.compile(r"\w[\w.-]*/[\w.-]+(?<!\.ckpt)(?<!\.txt)")
-_DIGEST = re.compile("sha256=([0-9a-f]{64})", re.IGNORECASE)
 _FILES = (  # no pickle
     "config.json",
     "vocab.txt",
@@ -61,9 +53,24 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
             a package is missing.
         StorageError: the server cannot be reached or has stopped midway.
     """
-    if str(name).startswith((_HUGGING_FACE, *_WEB)):
-        return _fetch(name, weights)
-    return name
+    is_repository = str(name).startswith(_HUGGING_FACE)
+    if not is_repository and not str(name).startswith(_WEB):
+        return name
+
+    bars = sys.stderr if on_terminal() else io.StringIO()
+    try:
+        # Libraries draw their bars on standard output, which is the script's.
+        with contextlib.redirect_stdout(bars):
+            if is_repository:
+                folder, version = _fetch_repository(name, weights)
+            else:
+                folder, version = _fetch_module(name)
+    except (UserError, StorageError, ImportError):
+        raise
+    except Exception as error:
+        raise _as_one_line(name, error) from None
+    say(f"{name}: {version}, in {folder}")
+    return folder
 
 
 def advice(path: str) -> str | None:
@@ -73,35 +80,6 @@ def advice(path: str) -> str | None:
     if is_local or not _NAME.fullmatch(name):
         return None
     return f"for the model of Hugging Face pass {_HUGGING_FACE}{name}"
-
-
-def _fetch(name: str, weights: bool) -> str:
-    bars = sys.stderr if on_terminal() else io.StringIO()
-    try:
-        # Libraries draw their bars on standard output, which is the script's.
-        with contextlib.redirect_stdout(bars):
-            url, sign, fragment = name.partition("#")
-            is_archive = url.endswith(".zip")
-            digest = _DIGEST.fullmatch(fragment)
-            if name.startswith(_HUGGING_FACE):
-                folder, version = _fetch_repository(name, weights)
-            elif sign and not (is_archive and digest):
-                raise UserError(
-                    f"ends in #{fragment}",
-                    path=url,
-                    expected="a .zip, #sha256= and 64 hexadecimal digits",
-                )
-            elif is_archive:
-                expected = digest and digest[1].lower()
-                folder, version = _fetch_archive(url, expected)
-            else:
-                folder, version = _fetch_module(name)
-    except (UserError, StorageError, ImportError):
-        raise
-    except Exception as error:
-        raise _as_one_line(name, error) from None
-    say(f"{name}: {version}, in {folder}")
-    return folder
 
 
 def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
@@ -134,71 +112,15 @@ def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
     return folder, f"revision {os.path.basename(folder)}"
 
 
-def _fetch_archive(url: str, expected: str | None) -> tuple[str, str]:
-    """Folder and sha256 of a zip, which must be the expected one."""
-    home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
-    stem = os.path.basename(url).removesuffix(".zip")
-    cache = hashlib.sha256(url.encode()).hexdigest()[:8]
-    cache = os.path.join(home, "bert", f"{stem}-{cache}")
-    storage.make_folder(os.path.dirname(cache))
-
-    # Two processes that start together download once.
-    with filelock.FileLock(f"{cache}.lock"):
-        if not storage.is_folder(cache):
-            _unpack(url, cache)
-
-    # The folder has one entry, whose name is the digest.
-    (digest,) = storage.list_folder(cache)
-    if expected not in (None, digest):
-        raise UserError(
-            f"has sha256 {digest}",
-            path=url,
-            expected=expected,
-            fix=f"if it was changed or damaged, remove {cache}",
-        )
-
-    # The model may be in a folder of the archive.
-    content = os.path.join(cache, digest)
-    folders = [
-        where
-        for where, _, names in storage.walk(content)
-        if "bert_config.json" in names
-    ]
-    if len(folders) != 1:
-        names = sorted(os.path.relpath(x, content) for x in folders)
-        models = f"{len(names)} models: {', '.join(names)}"
-        raise UserError(
-            models if names else "no bert_config.json",
-            path=url,
-            expected="an archive of one model",
-            fix=names and f"pass the folder of one of them in {content}",
-        )
-    return folders[0], f"sha256 {digest}"
-
-
-def _unpack(url: str, cache: str) -> None:
-    """Writes the content of an archive to `cache/<its sha256>`, all at once."""
-    import keras
-
-    say(f"downloading {url} ...")
-    with atomic.whole_folder(cache) as scratch, warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # unsafe paths, no archive
-        try:
-            content = keras.utils.get_file(
-                "model", url, extract=True, cache_dir=scratch, cache_subdir="."
-            )
-        except OSError as error:  # else it were one of writing
-            raise _as_one_line(url, error) from None
-        except (RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(error) from None  # encrypted, or damaged
-        archive = f"{content}_archive"
-        digest = storage.hash_file(archive)
-        storage.remove(archive)
-        storage.replace(content, os.path.join(scratch, digest))
-
-
 def _fetch_module(name: str) -> tuple[str, str]:
     """Folder of a handle of TF-Hub or Kaggle, whose name has its version."""
+    if name.endswith(".zip"):
+        raise UserError(
+            "an archive",
+            path=name,
+            expected="a folder",
+            fix="download and unpack it, and pass its folder",
+        )
     if page := _PAGE.match(name):
         raise UserError(
             "a page", path=name, expected=f"the model's name, hf://{page[1]}"
@@ -250,10 +172,10 @@ def _as_one_line(name: str, error: Exception) -> Exception:
 
         if other := storage.as_user_error(cause):
             return other
-        if isinstance(cause, UserWarning | ValueError | http.client.InvalidURL):
+        if isinstance(cause, ValueError | http.client.InvalidURL):
             return UserError(
                 f"no model here: {cause}",
                 path=name,
-                expected="hf://..., a .zip, or a handle of TF-Hub or Kaggle",
+                expected="hf://..., or a handle of TF-Hub or Kaggle",
             )
     return StorageError(f"{name}: {causes[-1]}")
