@@ -66,7 +66,6 @@ FILE_CALLS = {
     *map("glob.{}".format, ("glob", "iglob")),
 }
 FILES_OF_NO_FLAG = {
-    "bert/common/packages.py": "the folders of the project",
     "bert/common/storage.py": "",
     "bert/common/atomic.py": "",
     "bert/common/locks.py": "locks, which are local",
