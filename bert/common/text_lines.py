@@ -18,12 +18,12 @@ LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
 HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
-_ICONV = "convert the file, for example with `iconv -f {} -t utf-8`"
+_ICONV = "convert the file, for example with `iconv -f utf-16 -t utf-8`"
 _NOT_WINDOWS = frozenset(b"\0\x81\x8d\x8f\x90\x9d")  # of cp1252
 _UNPACK = "decompress it, for example with `{}`, or compress it with gzip"
 _OTHER_KINDS = {  # first bytes -> kind, and what to do
-    b"\xff\xfe": ("UTF-16", _ICONV.format("utf-16")),
-    b"\xfe\xff": ("UTF-16", _ICONV.format("utf-16")),
+    b"\xff\xfe": ("UTF-16", _ICONV),
+    b"\xfe\xff": ("UTF-16", _ICONV),
     b"PK\x03\x04": ("a zip archive, such as .xlsx or .docx", _SAVE_AS),
     b"\xd0\xcf\x11\xe0": ("an Office file, such as .xls or .doc", _SAVE_AS),
     b"%PDF": ("a PDF", "extract its text, for example with `pdftotext`"),
@@ -214,17 +214,6 @@ def check_start(raw: bytes, path: str) -> None:
         (x for start, x in _OTHER_KINDS.items() if raw.startswith(start)),
         (None, None),
     )
-
-    # UTF-16 without a mark: every second byte of ASCII is 0.
-    first = raw[:4].removesuffix(b"\n")
-    even, odd = first[::2], first[1::2]
-    encoding = None
-    if odd and all(odd) and not any(even):
-        encoding = "utf-16be"
-    elif odd and len(odd) == len(even) and all(even) and not any(odd):
-        encoding = "utf-16le"
-    if kind is None and encoding:
-        kind, fix = "UTF-16", _ICONV.format(encoding)
     if kind:
         raise UserError(
             f"is {kind}", path=path, line=1, expected="UTF-8", fix=fix

@@ -62,8 +62,6 @@ def test_lines_have_numbers_and_ends(write):
         ),
         ("a\n".encode("utf-16"), "1: is UTF-16; expected UTF-8; convert the f"),
         (b"\xfe\xff\0a", "1: is UTF-16; expected UTF-8; convert the file"),
-        (b"\0a\0\n", "1: is UTF-16; expected UTF-8; convert the file, for "),
-        (b"a\0b\0\n", "1: is UTF-16; expected UTF-8; convert the file, for ex"),
         (b"PK\x03\x04\x14\x00", "1: is a zip archive, such as .xlsx or .docx;"),
         (b"\xd0\xcf\x11\xe0", "1: is an Office file, such as .xls or .doc; "),
         (b"%PDF-1.7\n", "1: is a PDF; expected UTF-8; extract its text, for"),
@@ -97,15 +95,6 @@ def test_how_to_convert_texts_of_windows(raw, is_windows):
     with pytest.raises(UserError) as error:
         text_lines.decode(raw, "a.txt", 1)
     assert ("`iconv -f cp1252 -t utf-8`" in str(error.value)) == is_windows
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"\0", b"\0\n", b"\0\0", b"a\0b", b"a\0b\n", b"\0a b"]
-)
-def test_a_zero_byte_alone_is_no_utf_16(write, content):
-    assert "".join(x for _, x in text_lines.lines(write(content))) == (
-        content.decode()
-    )
 
 
 @pytest.mark.parametrize(
