@@ -20,7 +20,7 @@ from bert.common import main as common_main
 def main(argv: list[str]) -> int:
     """Runs the script; returns its exit code."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings.check_files()
+    settings.check_folder()
     from bert.checks import run
 
     examined = run.examine(settings)

@@ -191,7 +191,7 @@ def _find(folder: str | None, name: str) -> str | None:
 def check_files(
     folder: str, findings: list[Finding]
 ) -> saver.Description | None:
-    """Checks for damaged checkpoints, and for files of killed runs.
+    """Checks for damaged checkpoints.
 
     Args:
         folder: output_dir of the run; its best checkpoint is checked too.
@@ -202,8 +202,7 @@ def check_files(
     """
     # Ascending: the description that is kept is the newest.
     whole, description = [], None
-    steps = saver.Saver(folder).steps()
-    for step in steps:
+    for step in saver.Saver(folder).steps():
         path = os.path.join(folder, f"{saver.PREFIX}-{step}")
         try:
             description = saver.check_whole(path)
@@ -219,32 +218,6 @@ def check_files(
     if whole:
         listed = ", ".join(map(str, whole))
         findings.append(fine(f"whole checkpoints: {listed}", path=folder))
-
-    # The description is written last: without one, a save was cut off.
-    described = {f"{saver.PREFIX}-{step}.index" for step in steps}
-    for name in storage.list_folder(folder):
-        path = os.path.join(folder, name)
-        if name.startswith(".partial") or name.endswith((".partial", "_temp")):
-            findings.append(
-                suspicious(
-                    "left by a killed run, or being written now",
-                    path=path,
-                    fix="remove it if no run is active",
-                )
-            )
-        elif (
-            name.startswith(f"{saver.PREFIX}-")
-            and name.endswith(".index")
-            and name not in described
-        ):
-            findings.append(
-                wrong(
-                    "has no description",
-                    path=path,
-                    expected=name.removesuffix(".index") + ".json",
-                    fix="the checkpoint is incomplete: remove it",
-                )
-            )
 
     # The best checkpoint lies in a folder of its own, in the same form.
     best = os.path.join(folder, run_folder.BEST)

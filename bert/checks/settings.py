@@ -38,21 +38,12 @@ class Settings:
                 "no file to check", fix=f"pass one of --{', --'.join(paths)}"
             )
 
-    def check_files(self) -> None:
-        """Checks that the files and the folder exist.
+    def check_folder(self) -> None:
+        """Checks that the folder exists; a missing file is a finding.
 
         Raises:
-            UserError: one is missing.
+            UserError: it does not.
         """
-        # The others may be globs or prefixes, which name no file.
-        paths = flags.as_dict(self, "path")
-        for name in ("vocab_file", "bert_config_file"):
-            path = paths[name]
-            if path and not storage.is_file(storage.regular(path)):
-                raise UserError(
-                    "no such file", path=path, fix=f"check --{name}"
-                )
-
         folder = self.output_dir
         if folder and not storage.is_folder(folder):
             raise UserError(

@@ -16,16 +16,6 @@ from bert.data.text.tokenizer import Tokenizer
 def check_file(tokenizer: Tokenizer) -> list[Finding]:
     """Examines the file of a vocabulary."""
     findings, path, vocab = [], tokenizer.path, tokenizer.vocab
-    if b"\r\n" in tokenizer.content + b"\n":
-        findings.append(
-            suspicious(
-                "lines end in CR LF",
-                path=path,
-                expected="LF: other tools read the CR as part of the token",
-                fix=f"sed -i 's/\\r$//' {path}",
-            )
-        )
-
     # Rows are padded with 0, whatever the vocabulary says.
     if vocab[vocabulary.PAD] != 0:
         findings.append(

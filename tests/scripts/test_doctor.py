@@ -271,11 +271,14 @@ def test_another_vocabulary_than_that_of_the_records(diagnose, made, tmp_path):
     assert f"[PAD] is token {V - 1}" in found["suspicious"][0]
 
 
-def test_no_file_to_check_and_missing_files(run_script, tmp_path):
+def test_no_file_to_check_and_missing_files(run_script, diagnose, tmp_path):
+    for name in ("vocab_file", "bert_config_file"):
+        code, found = diagnose(**{name: tmp_path / "x"})
+        (line,) = found["wrong"]
+        assert code == 1 and line.startswith(f"{tmp_path}/x: No such file or ")
     for flags, message in (
         ({}, "no file to check; pass one of --input_file, --vocab_file, "),
         ({"input_file": tmp_path / "x"}, "--input_file="),
-        ({"vocab_file": tmp_path / "x"}, f"{tmp_path}/x: no such file; "),
         ({"output_dir": tmp_path / "x"}, f"{tmp_path}/x: no such folder; "),
     ):
         code, out, err = run_script(doctor, **flags)
