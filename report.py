@@ -1,6 +1,6 @@
 """Draws the report of a run as one HTML file.
 
-    python report.py run
+    python report.py --run=quickstart/run
 
 The page has curves with their references, statistics of the data, errors,
 settings and the command. It needs no network and no scripts.
@@ -21,13 +21,7 @@ from bert.reports import drawing
 class Settings:
     """Settings of report.py."""
 
-    run: str | None = flag(
-        None,
-        "Folder of the run: an argument without a flag, as above.",
-        required=True,
-        path=True,
-        positional=True,
-    )
+    run: str | None = flag(None, "Folder of the run.", required=True, path=True)
     output_file: str | None = flag(
         None,
         "The page. Default: report.html in the folder of the run.",

@@ -39,7 +39,6 @@ REQUIRED = "Required"
 _SHORT = (REQUIRED, DATA, MODEL, TRAINING, OUTPUT, RARE)  # without --helpfull
 HELP = {"-h": _SHORT, "-help": _SHORT, "--help": _SHORT}
 HELP |= dict.fromkeys(("-helpfull", "--helpfull"), (*_SHORT, TPU))
-GIVEN = "given"  # field of a settings class that receives the names given
 
 _DEFINE = {
     bool: absl_flags.DEFINE_bool,
@@ -68,7 +67,6 @@ class Flag:
             steps.
         path: whether the value is a path or several; `~` is expanded.
         per_worker: whether workers may have other values.
-        positional: whether the argument that is not a flag is its value.
         topic: of the flag in `--help`.
         where: names of the nested fields that lead to the flag.
     """
@@ -85,7 +83,6 @@ class Flag:
     resume: bool = False
     path: bool = False
     per_worker: bool = False
-    positional: bool = False
     topic: str = ""
     where: tuple[str, ...] = ()
 
@@ -188,8 +185,9 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             UserError(f"missing {', '.join(missing)}", fix="see --help")
         )
 
+    # Some settings ask which flags were given.
     settings = settings_class()
-    if hasattr(settings, GIVEN):
+    if hasattr(settings, "given"):
         given = {one.name for one in declared if values[one.name].present}
         settings = dataclasses.replace(settings, given=frozenset(given))
 
@@ -259,11 +257,6 @@ def _read_words(
     mistakes += [_unknown(word, declared, values) for word in unknown]
     if unknown:  # the next word may be its value
         return mistakes
-
-    # What is left is for flags without a name, in their order.
-    positional = [one.name for one in declared if one.positional]
-    for name in positional[: len(words)]:
-        values[name].parse(words.pop(0))
     if words:
         mistakes.append(
             UserError(

@@ -1,6 +1,5 @@
 import dataclasses
 import importlib
-import os
 import pathlib
 
 import pytest
@@ -321,27 +320,6 @@ def test_absl_flags_of_the_process_stay_as_they_are():
     assert set(absl_flags.FLAGS) == before
 
 
-def test_an_argument_is_the_value_of_a_positional_flag():
-    @dataclasses.dataclass(frozen=True)
-    class Named:
-        runs: str | None = flags.flag(None, "Runs.", required=True, path=True)
-        size: int = flags.flag(3, "Size.")
-
-    @dataclasses.dataclass(frozen=True)
-    class Positional:
-        runs: str | None = flags.flag(
-            None, "Runs.", required=True, path=True, positional=True
-        )
-        size: int = flags.flag(3, "Size.")
-
-    home = os.path.expanduser("~")
-    words = ["script", "~/b", "--size=5"]
-    found = flags.parse(words, Positional, "")
-    assert found == Positional(f"{home}/b", 5)
+def test_an_argument_without_a_name_is_a_mistake():
     with pytest.raises(UserError, match="unexpected argument 'c'"):
-        flags.parse([*words, "c"], Positional, "")
-    assert flags.parse(["x", "--runs=a"], Positional, "").runs == "a"
-    with pytest.raises(UserError, match="missing --runs"):
-        flags.parse(["script"], Positional, "")
-    with pytest.raises(UserError, match="unexpected argument '~/b'"):
-        flags.parse(words, Named, "")
+        parse("c")

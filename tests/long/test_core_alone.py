@@ -88,8 +88,8 @@ def test_text_becomes_a_served_model(run, tmp_path):
     assert '"label"' in answer
     run("doctor", output_dir="run", input_file="a.tfrecord")
     for script, extra in (("report", "report"), ("demo", "demo")):
-        word = {"report": ["run"], "demo": ["--model=run"]}[script]
-        assert f"requirements/{extra}.txt" in run(script, *word, code=2)
+        word = {"report": "--run=run", "demo": "--model=run"}[script]
+        assert f"requirements/{extra}.txt" in run(script, word, code=2)
     assert "requirements/serve.txt" in run(
         "serve", model="labels_export", code=2
     )

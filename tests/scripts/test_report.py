@@ -9,7 +9,7 @@ from tests.helpers.html_page import Page
 
 def test_the_report_of_a_run_is_in_its_folder(run_script, tmp_path):
     folder = report_files.write_run(tmp_path / "run")
-    code, out, _ = run_script(report, str(folder))
+    code, out, _ = run_script(report, run=folder)
     assert (code, out) == (0, f"wrote {folder}/report.html\n")
     path = tmp_path / "c.html"
     code, out, _ = run_script(report, run=folder, output_file=path)
@@ -22,10 +22,13 @@ def test_the_report_of_a_run_is_in_its_folder(run_script, tmp_path):
     ("words", "message"),
     [
         ([], "missing --run; see --help"),
-        (["nix"], "nix: no such folder; expected a run"),
-        (["."], ".: no metrics.jsonl and no results of an evaluation;"),
-        (["run", "other"], "unexpected argument 'other'"),
-        (["run", "--output_file=nix/a.html"], "--output_file='nix/a.html'; ex"),
+        (["--run=nix"], "nix: no such folder; expected a run"),
+        (["--run=."], ".: no metrics.jsonl and no results of an evaluation;"),
+        (["--run=run", "other"], "unexpected argument 'other'"),
+        (
+            ["--run=run", "--output_file=nix/a.html"],
+            "--output_file='nix/a.html'; ex",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -44,7 +47,7 @@ def test_without_the_libraries_one_line_tells_how_to_get_them(
 ):
     folder = report_files.write_run(tmp_path / "run")
     hide_package("jinja2")
-    code, _, err = run_script(report, str(folder))
+    code, _, err = run_script(report, run=folder)
     assert (code, err) == (
         2,
         "error: missing packages: jinja2; "
