@@ -40,9 +40,7 @@ def main(argv: list[str]) -> None:
         if wrote:
             print(f"wrote {' and '.join(wrote)}")
 
-        # One page for all workers.
-        if folder.is_chief:
-            drawing.draw_trained(settings)
+        drawing.draw_trained(settings, folder.is_chief)
 
 
 if __name__ == "__main__":

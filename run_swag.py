@@ -46,9 +46,7 @@ def main(argv: list[str]) -> None:
         task = make_task(settings, model, folder, examples)
         finetuning.work(settings, model, folder, task)
 
-        # One page for all workers.
-        if folder.is_chief:
-            drawing.draw_trained(settings)
+        drawing.draw_trained(settings, folder.is_chief)
 
 
 if __name__ == "__main__":

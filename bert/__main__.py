@@ -6,7 +6,6 @@ bert configs            prints the folder of bert_base.json and the others
 """
 
 import ast
-import difflib
 import pathlib
 import runpy
 import sys
@@ -40,9 +39,8 @@ def main() -> int:
 
     name = name.removesuffix(".py")
     if name not in summaries:
-        near = difflib.get_close_matches(name, summaries, 1)
-        hint = f"did you mean {near[0]}?" if near else "see bert --help"
-        print(f"error: unknown script {name!r}; {hint}", file=sys.stderr)
+        message = f"error: unknown script {name!r}; see bert --help"
+        print(message, file=sys.stderr)
         return 2
 
     sys.argv = [f"bert {name}", *words]

@@ -50,7 +50,7 @@ def no_determinism_and_no_seed():
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
     """Runs do not draw their report, which takes a second."""
-    monkeypatch.setattr(drawing, "draw_trained", lambda settings: None)
+    monkeypatch.setattr(drawing, "draw_trained", lambda *_: None)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -32,16 +32,16 @@ def draw(folder: str, path: str) -> None:
     page.write(run, path)
 
 
-def draw_trained(settings: Any) -> None:
+def draw_trained(settings: Any, is_chief: bool) -> None:
     """Draws the report of the run that a script has trained, if it may.
 
     Args:
-        settings: of the script; of other workers than the first, `report` is
-            not set.
+        settings: of the script.
+        is_chief: false for all workers but the first: a run has one page.
     """
     # The training is done, so an error here is told and not raised.
     values = flags.as_dict(settings)
-    if values["do_train"] and values["report"]:
+    if is_chief and values["do_train"] and values["report"]:
         folder = values["output_dir"]
         try:
             draw(folder, os.path.join(folder, REPORT))

@@ -30,8 +30,8 @@ def test_configs_are_found(monkeypatch, capsys):
 
 def test_an_unknown_script_is_an_error(monkeypatch, capsys):
     assert run(monkeypatch, "run_clasifier") == 2
-    message = "error: unknown script 'run_clasifier'; did you mean "
-    assert capsys.readouterr().err == f"{message}run_classifier?\n"
+    message = "error: unknown script 'run_clasifier'; see bert --help\n"
+    assert capsys.readouterr().err == message
 
 
 @pytest.mark.parametrize("name", ["doctor", "doctor.py"])
