@@ -12,7 +12,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.training.logs import RunningSums
+from bert.training import logs
 from bert.training.steps import Steps
 
 MAX_BAD_STEPS = 3  # in a row
@@ -20,97 +20,89 @@ WINDOW = 128  # losses that a spike is compared with
 DEVIATIONS = 6.0
 
 
-class Guard:
-    """Checks every step after it was taken.
+def check(
+    steps: Steps,
+    losses: collections.deque[float],
+    step: int,
+    sums: np.ndarray,
+    records_of: Callable[[int], str],
+) -> np.ndarray:
+    """Warns of bad steps and of spikes, after they were taken.
 
     Args:
         steps: holds the number of successive bad steps.
+        losses: of the last `WINDOW` good steps, to which these are added.
+        step: number of the step before the first of them.
+        sums: from `Steps.train`.
+        records_of: step -> the sources of the examples in its batch.
 
-    Attributes:
-        losses: of the last `WINDOW` good steps.
+    Returns:
+        the sums of the good steps.
+
+    Raises:
+        UserError: three steps in a row were not finite.
     """
+    finite = np.isfinite(sums).all(1)
+    for number, (row, good) in enumerate(zip(sums, finite), step + 1):
+        means = logs.means(steps, row, 1)
+        *parts, norm, loss_scale = row
 
-    def __init__(self, steps: Steps):
-        self._steps = steps
-        self.losses = collections.deque(maxlen=WINDOW)
-
-    def check(
-        self, step: int, sums: np.ndarray, records_of: Callable[[int], str]
-    ) -> np.ndarray:
-        """Warns of bad steps and of spikes.
-
-        Args:
-            step: number of the step before the first of them.
-            sums: from `Steps.train`.
-            records_of: step -> the sources of the examples in its batch.
-
-        Returns:
-            the sums of the good steps.
-
-        Raises:
-            UserError: three steps in a row were not finite.
-        """
-        finite = np.isfinite(sums).all(1)
-        for number, (row, good) in enumerate(zip(sums, finite), step + 1):
-            means = RunningSums(self._steps.sum_names)
-            means.add(row[None])
-            means = means.means(self._steps.task.objectives)
-            *parts, norm, loss_scale = row
-
-            if good:
-                self._steps.bad_steps = 0
-                limit = self.limit_of(means["loss"])
-                if limit is not None:
-                    say(
-                        f"warning: step {number}: loss {means['loss']:.4f} "
-                        f"spikes above {limit:.4f}, the mean of the last steps "
-                        "and six standard deviations; examples of its batch: "
-                        f"{records_of(number)}"
-                    )
-
-            # Else the cause is just a loss scale that is too large.
-            elif loss_scale <= 1.0 or not np.isfinite(parts).all():
-                losses = ", ".join(
-                    f"{name} {x:.4g}"
-                    for name, x in means.items()
-                    if name.endswith("loss")
-                )
+        if good:
+            steps.bad_steps = 0
+            limit = limit_of(losses, means["loss"])
+            if limit is not None:
                 say(
-                    f"warning: step {number}: {losses}, gradient norm "
-                    f"{norm:.4g}: the batch was skipped; its examples: "
+                    f"warning: step {number}: loss {means['loss']:.4f} "
+                    f"spikes above {limit:.4f}, the mean of the last steps "
+                    "and six standard deviations; examples of its batch: "
                     f"{records_of(number)}"
                 )
-                self._count_bad_step(number)
-        return sums[finite]
 
-    def limit_of(self, loss: float) -> float | None:
-        """Compares the loss of the next step with those before, and adds it.
-
-        The first `WINDOW` steps are never spikes.
-
-        Args:
-            loss: finite.
-
-        Returns:
-            the limit that a spike exceeds, six standard deviations above the
-            mean of the last 128 steps; None if the loss is no spike.
-        """
-        # Compared before it is added: a spike must not raise its limit.
-        limit = None
-        if len(self.losses) == WINDOW:
-            mean = statistics.fmean(self.losses)
-            deviation = statistics.pstdev(self.losses, mean)
-            limit = mean + DEVIATIONS * deviation
-        self.losses.append(loss)
-        return limit if limit is not None and loss > limit else None
-
-    def _count_bad_step(self, step: int) -> None:
-        self._steps.bad_steps += 1
-        if self._steps.bad_steps == MAX_BAD_STEPS:
-            raise UserError(
-                f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
-                "loss and gradient",
-                expected="finite numbers",
-                fix="look at the examples named above, or lower "
-                "--learning_rate",
+        # Else the cause is just a loss scale that is too large.
+        elif loss_scale <= 1.0 or not np.isfinite(parts).all():
+            shown = ", ".join(
+                f"{name} {x:.4g}"
+                for name, x in means.items()
+                if name.endswith("loss")
             )
+            say(
+                f"warning: step {number}: {shown}, gradient norm "
+                f"{norm:.4g}: the batch was skipped; its examples: "
+                f"{records_of(number)}"
+            )
+            _count_bad_step(steps, number)
+    return sums[finite]
+
+
+def limit_of(losses: collections.deque[float], loss: float) -> float | None:
+    """Compares the loss of the next step with those before, and adds it.
+
+    The first `WINDOW` steps are never spikes.
+
+    Args:
+        losses: of the last steps, with `WINDOW` as its maximum length.
+        loss: finite.
+
+    Returns:
+        the limit that a spike exceeds, six standard deviations above the
+        mean of the last 128 steps; None if the loss is no spike.
+    """
+    # Compared before it is added: a spike must not raise its limit.
+    limit = None
+    if len(losses) == WINDOW:
+        mean = statistics.fmean(losses)
+        deviation = statistics.pstdev(losses, mean)
+        limit = mean + DEVIATIONS * deviation
+    losses.append(loss)
+    return limit if limit is not None and loss > limit else None
+
+
+def _count_bad_step(steps: Steps, step: int) -> None:
+    steps.bad_steps += 1
+    if steps.bad_steps == MAX_BAD_STEPS:
+        raise UserError(
+            f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
+            "loss and gradient",
+            expected="finite numbers",
+            fix="look at the examples named above, or lower --learning_rate",
+        )

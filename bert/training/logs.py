@@ -1,4 +1,4 @@
-"""Logs of a run: means, throughput, lines, TensorBoard, `metrics.jsonl`."""
+"""Logs of a run: means, speed, lines, TensorBoard, `metrics.jsonl`."""
 
 import collections
 import json
@@ -6,11 +6,14 @@ import os
 import statistics
 import time
 
+import numpy as np
 import tensorflow as tf
 
 from bert.common import atomic, storage
 from bert.common.formats import json_files
 from bert.common.progress import draw, duration, quantity, say
+from bert.training.steps import TOKENS, Steps
+from bert.training.task import Phase
 
 METRICS = "metrics.jsonl"
 _SECONDS_A_CALL = 2.0
@@ -20,23 +23,161 @@ _SLOW = 8  # times the median: a call that compiled, or the machine was asleep
 
 
 class TrainingLog:
-    """Writes the metrics of a run.
+    """The log of a run; as a context manager it ends the profile.
+
+    It adds up the sums of steps, writes their means, and measures the speed,
+    without pauses for checkpoints and evaluation.
 
     Args:
         folder: the run's output_dir; holds the training curves, and the
             evaluation curves in `eval`.
-        step: where the run starts; earlier logs of later steps, by a run
-            that was killed or that went back, are dropped.
+        steps: computes the sums.
+        iterations_per_loop: maximum number of steps in one call.
+        profiled: the first and the last step, from 1, of a profile for
+            TensorBoard; None: nothing is profiled.
     """
 
-    def __init__(self, folder: str, step: int):
-        self._path = os.path.join(folder, METRICS)
+    def __init__(
+        self,
+        folder: str,
+        steps: Steps,
+        iterations_per_loop: int,
+        profiled: tuple[int, int] | None = None,
+    ):
         self._folders = {"train": folder, "eval": os.path.join(folder, "eval")}
+        self._path = os.path.join(folder, METRICS)
         self._writers = {}
 
-        self._drop_after(step)
+        self._steps = steps
+        self._iterations_per_loop = iterations_per_loop
+        self._first, self._last = profiled or (0, 0)
+        self._is_profiling = False
+        self._clear()
+        self.begin_phase()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._is_profiling:
+            self._is_profiling = False
+            tf.profiler.experimental.stop()
+            folder = self._folders["train"]
+            say(f"profiled {folder}: tensorboard --logdir shows it")
+
+    def drop_after(self, step: int) -> None:
+        """Drops what a run that was killed or went back logged after a step."""
         for curves in self._folders.values():
             _drop_events_after(curves, step)
+        if not storage.exists(self._path):
+            return
+
+        with storage.open_text(self._path) as file:
+            lines = [line for line in file if line.endswith("\n")]
+        kept = [line for line in lines if json.loads(line)["step"] <= step]
+        atomic.write_whole(self._path, "".join(kept))
+
+    def begin_phase(self) -> None:
+        """Forgets the speed: a phase has another program.
+
+        The first call traces and compiles, so it has one step and its time is
+        not counted; nor is that of later calls that compile for another length.
+        """
+        # Seconds and steps of the last calls.
+        self._calls = collections.deque(maxlen=_CALLS)
+        self._has_compiled = False
+        self._logged = float("-inf")
+        self.resume()
+
+    def resume(self) -> None:
+        """Restarts the clock after a pause."""
+        self._start = time.monotonic()
+
+    def steps_per_call(self, step: int, limit: int) -> int:
+        """Number of steps for a call of about 2 s, at most `limit`.
+
+        A call has one step of the profile, which begins and ends here.
+
+        Args:
+            step: the step before the call.
+            limit: maximum number of steps.
+        """
+        if self._is_profiling and step >= self._last:
+            self.__exit__()
+        if self._first <= step + 1 <= self._last:
+            if not self._is_profiling:
+                tf.profiler.experimental.start(self._folders["train"])
+                self._is_profiling = True
+            return 1
+
+        # The call before the profile ends where it starts.
+        if step < self._first:
+            limit = min(limit, self._first - 1 - step)
+        if not self._calls:
+            return 1
+        fit = int(_SECONDS_A_CALL / self.seconds_per_step)
+        return max(1, min(limit, fit, self._iterations_per_loop))
+
+    def count_call(self, steps: int) -> None:
+        """Counts a call that has ended, of this number of steps."""
+        now = time.monotonic()
+        if self._has_compiled:
+            self._calls.append((now - self._start, steps))
+        self._has_compiled = True
+        self._start = now
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean of the last calls that did not compile; 0 while unknown."""
+        if not self._calls:
+            return 0.0
+
+        # A call that compiled, or slept through a suspension, tells nothing.
+        most = _SLOW * statistics.median_low(
+            x / steps for x, steps in self._calls
+        )
+        counted = [x for x in self._calls if x[0] <= most * x[1]]
+        return sum(x for x, _ in counted) / sum(steps for _, steps in counted)
+
+    def add(self, sums: np.ndarray) -> None:
+        """Adds the sums of `Steps.train`, float32 [steps, ...]."""
+        # One by one, so that the number of steps in a call changes no bit.
+        for row in sums:
+            self._sums += row
+        self._count += len(sums)
+
+    def report(
+        self, step: int, phase: Phase, learning_rate: float, is_stop: bool
+    ) -> None:
+        """Logs the means since the last stop; also every few seconds.
+
+        Args:
+            step: the step that was taken last.
+            phase: to which it belongs.
+            learning_rate: of this step.
+            is_stop: whether the means are written, and begin anew.
+        """
+        seconds = self.seconds_per_step
+        show_progress(step, phase.last, seconds)
+        is_late = self._start - self._logged >= _SECONDS_BETWEEN_LINES
+        if not self._count or not (is_stop or is_late):
+            return
+
+        tokens = self._sums[self._steps.sum_names.index(TOKENS)] / self._count
+        rate = 1.0 / seconds if seconds else 0.0
+        values = means(self._steps, self._sums, self._count) | {
+            "learning_rate": learning_rate,
+            "examples_per_second": rate * phase.batch_size,
+            "tokens_per_second": rate * float(tokens),
+        }
+
+        left = seconds * (phase.last - step)
+        objectives = self._steps.task.objectives
+        log_training(step, phase.last, values, objectives, left)
+        self._logged = time.monotonic()
+        if is_stop:
+            self.write(step, "train", values)
+            self._clear()
 
     def write(self, step: int, kind: str, values: dict[str, float]) -> None:
         """Writes the metrics of one step.
@@ -62,14 +203,43 @@ class TrainingLog:
                 tf.summary.scalar(name, value)
         self._writers[kind].flush()
 
-    def _drop_after(self, step: int) -> None:
-        if not storage.exists(self._path):
-            return
-        with storage.open_text(self._path) as file:
-            lines = [line for line in file if line.endswith("\n")]
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`."""
+        sums = [x.hex() for x in self._sums[:-1].tolist()]
+        return {"steps": self._count, "sums": sums}
 
-        kept = [line for line in lines if json.loads(line)["step"] <= step]
-        atomic.write_whole(self._path, "".join(kept))
+    def load_state_dict(self, state: dict) -> None:
+        """Restores the sums of an interrupted run with the same objectives."""
+        if len(state["sums"]) == len(self._sums) - 1:
+            self._count = state["steps"]
+            self._sums[:-1] = [float.fromhex(x) for x in state["sums"]]
+
+    def _clear(self) -> None:
+        # Besides the sums by name, the gradient norm and the loss scale.
+        self._sums = np.zeros(len(self._steps.sum_names) + 2)
+        self._count = 0
+
+
+def means(steps: Steps, sums: np.ndarray, count: int) -> dict[str, float]:
+    """`loss`, loss and accuracy of each objective, `gradient_norm`.
+
+    Args:
+        steps: they computed the sums.
+        sums: as a row of `Steps.train`, added up over steps.
+        count: number of steps.
+    """
+    named = dict(zip(steps.sum_names, sums.tolist()))
+    values = {"loss": 0.0}
+    for objective in steps.task.objectives:
+        weight = named[f"{objective}_weight"]
+        for what in ("loss", "accuracy"):
+            name = f"{objective}_{what}"
+            if name in named:
+                values[name] = named[name] / weight if weight else 0.0
+        values["loss"] += values[f"{objective}_loss"]
+
+    values["gradient_norm"] = float(sums[-2]) / max(1, count)
+    return values
 
 
 def _drop_events_after(folder: str, step: int) -> None:
@@ -95,158 +265,6 @@ def _drop_events_after(folder: str, step: int) -> None:
         ):
             for record in kept:
                 writer.write(record)
-
-
-class RunningSums:
-    """Sums over steps, and their means.
-
-    Args:
-        names: names of the sums of a step.
-
-    Attributes:
-        steps: number of steps added.
-    """
-
-    def __init__(self, names: tuple[str, ...]):
-        self._names = names
-        self.steps = 0
-        self._sums = [0.0] * (len(names) + 1)
-
-    def add(self, sums) -> None:
-        """Adds the sums of `Steps.train`, float32 [steps, ...]."""
-        for row in sums.tolist():
-            self._sums = [a + b for a, b in zip(self._sums, row)]
-        self.steps += len(sums)
-
-    def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
-        """`loss`, loss and accuracy of each objective, `gradient_norm`."""
-        sums = dict(zip(self._names, self._sums))
-        values = {"loss": 0.0}
-        for objective in objectives:
-            weight = sums[f"{objective}_weight"]
-            for what in ("loss", "accuracy"):
-                name = f"{objective}_{what}"
-                if name in sums:
-                    values[name] = sums[name] / weight if weight else 0.0
-            values["loss"] += values[f"{objective}_loss"]
-
-        values["gradient_norm"] = self._sums[-1] / max(1, self.steps)
-        return values
-
-    def mean(self, name: str) -> float:
-        """Mean of a sum over the steps."""
-        return dict(zip(self._names, self._sums))[name] / self.steps
-
-    def state_dict(self) -> dict:
-        """JSON values for `load_state_dict`."""
-        return {"steps": self.steps, "sums": [x.hex() for x in self._sums]}
-
-    def load_state_dict(self, state: dict) -> None:
-        """Restores the sums of an interrupted run with the same objectives."""
-        if len(state["sums"]) == len(self._sums):
-            self.steps = state["steps"]
-            self._sums = [float.fromhex(x) for x in state["sums"]]
-
-
-class Throughput:
-    """Measures throughput, without pauses for checkpoints and evaluation.
-
-    The first call traces and compiles, so it has one step and its time is
-    not counted; nor is that of later calls that compile for another length.
-
-    Args:
-        iterations_per_loop: maximum number of steps in one call.
-    """
-
-    def __init__(self, iterations_per_loop: int):
-        self._iterations_per_loop = iterations_per_loop
-        # Seconds and steps of the last calls.
-        self._last = collections.deque(maxlen=_CALLS)
-        self._calls = 0
-        self._start = time.monotonic()
-        self._logged = float("-inf")
-
-    def steps_per_call(self, limit: int) -> int:
-        """Number of steps for a call of about 2 s, at most `limit`."""
-        if not self._last:
-            return 1
-        fit = int(_SECONDS_A_CALL / self.seconds_per_step)
-        return max(1, min(limit, fit, self._iterations_per_loop))
-
-    def count_call(self, steps: int) -> None:
-        """Counts a call that has ended, of this number of steps."""
-        now = time.monotonic()
-        if self._calls:
-            self._last.append((now - self._start, steps))
-        self._calls += 1
-        self._start = now
-
-    def resume(self) -> None:
-        """Restarts the clock after a pause."""
-        self._start = time.monotonic()
-
-    def is_log_due(self) -> bool:
-        """Whether no line was logged in the last 10 s."""
-        return self._start - self._logged >= _SECONDS_BETWEEN_LINES
-
-    def mark_logged(self) -> None:
-        """Notes that a line was logged."""
-        self._logged = time.monotonic()
-
-    @property
-    def seconds_per_step(self) -> float:
-        """Mean of the last calls that did not compile; 0 while unknown."""
-        if not self._last:
-            return 0.0
-
-        # A call that compiled, or slept through a suspension, tells nothing.
-        most = _SLOW * statistics.median_low(
-            x / steps for x, steps in self._last
-        )
-        counted = [x for x in self._last if x[0] <= most * x[1]]
-        return sum(x for x, _ in counted) / sum(steps for _, steps in counted)
-
-
-class Profile:
-    """Profiles some steps for TensorBoard; as a context manager it ends.
-
-    Args:
-        folder: the run's output_dir; receives `plugins/profile`.
-        steps: the first and the last step, from 1; None: nothing is profiled.
-    """
-
-    def __init__(self, folder: str = "", steps: tuple[int, int] | None = None):
-        self._folder = folder
-        self._first, self._last = steps or (0, 0)
-        self._is_on = False
-
-    def steps_per_call(self, step: int, limit: int) -> int:
-        """Starts or ends after a step; returns the limit of the next call.
-
-        A call has one step of the profile, else at most `limit`.
-        """
-        if self._is_on and step >= self._last:
-            self.__exit__()
-
-        if self._first <= step + 1 <= self._last:
-            if not self._is_on:
-                tf.profiler.experimental.start(self._folder)
-                self._is_on = True
-            return 1
-
-        # The call before the profile ends where it starts.
-        return (
-            min(limit, self._first - 1 - step) if step < self._first else limit
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if self._is_on:
-            self._is_on = False
-            tf.profiler.experimental.stop()
-            say(f"profiled {self._folder}: tensorboard --logdir shows it")
 
 
 def log_training(

@@ -1,5 +1,6 @@
 """A run: a network from its checkpoint to its last step, and its answers."""
 
+import collections
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,18 @@ from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data import batching, features
 from bert.data.records.examples import Examples
-from bert.training import collectives, logs, plan, prediction, workers
-from bert.training.guard import Guard
+from bert.training import (
+    collectives,
+    guard,
+    logs,
+    plan,
+    prediction,
+    workers,
+)
 from bert.training.preemption import Abandoned, Preemption
 from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
 from bert.training.settings import Training
-from bert.training.steps import TOKENS, Steps
+from bert.training.steps import Steps
 from bert.training.task import Phase, Task
 
 _WINDOW = 64  # batches of predictions that are sorted by length together
@@ -64,12 +71,13 @@ class Run:
         self.weights_step = 0
 
         self._saver, self.best = saver, best
-        self._profile = logs.Profile(
-            folder, settings.steps_to_profile if workers.is_chief() else None
+        self._log = logs.TrainingLog(
+            folder,
+            steps,
+            settings.iterations_per_loop,
+            settings.steps_to_profile if workers.is_chief() else None,
         )
-        self._guard = Guard(steps)
-        self._sums = logs.RunningSums(steps.sum_names)  # since the last report
-        self._log: logs.TrainingLog | None = None  # while it trains
+        self._losses = collections.deque(maxlen=guard.WINDOW)
 
         # The best value of the validation, the number of evaluations since
         # then, and whether an evaluation was interrupted.
@@ -111,7 +119,7 @@ class Run:
 
         with (
             self._saver,
-            self._profile,
+            self._log,
             Preemption(settings.seconds, not workers.is_joined()) as preemption,
             _naming_the_step(self.steps),
         ):
@@ -126,15 +134,14 @@ class Run:
                 if is_over or self.step >= phase.last:
                     continue
                 iterator = _iterate(phase.batches(self))
-                throughput = logs.Throughput(settings.iterations_per_loop)
+                self._log.begin_phase()
                 say("compiling the step ...")
 
                 while not is_over and self.step < phase.last:
                     # As many steps as fit before the next stop, in one call.
                     first = self.step
                     stop = self._next_stop(phase, last_step, eval_steps)
-                    limit = self._profile.steps_per_call(first, stop - first)
-                    count = throughput.steps_per_call(limit)
+                    count = self._log.steps_per_call(first, stop - first)
                     # That of the slowest worker.
                     count = int(
                         collectives.gather(self.steps.strategy, count).min()
@@ -144,12 +151,20 @@ class Run:
                     ):
                         sums = self.steps.train(iterator, tf.constant(count))
                         sums = sums.numpy()
-                    throughput.count_call(count)
+                    self._log.count_call(count)
 
                     # Log.
-                    sums = self._guard.check(first, sums, phase.records_of)
-                    self._sums.add(sums)
-                    self._report(phase, throughput, self.step == stop)
+                    self._log.add(
+                        guard.check(
+                            self.steps,
+                            self._losses,
+                            first,
+                            sums,
+                            phase.records_of,
+                        )
+                    )
+                    rate = float(self.task.learning_rate(self.step - 1))
+                    self._log.report(self.step, phase, rate, self.step == stop)
 
                     # Evaluate and save.
                     is_last = self.step == phase.last
@@ -159,7 +174,7 @@ class Run:
                     every = settings.save_checkpoints_steps
                     if is_over or _is_due(every, self.step, is_last):
                         self.save()
-                    throughput.resume()
+                    self._log.resume()
 
             # All workers are here and decide alike.
             self._is_over(preemption)
@@ -182,17 +197,17 @@ class Run:
         return min(stops)
 
     def _drop_later_steps(self) -> None:
-        """Opens the log of the run.
+        """Drops an abandoned branch of the run.
 
         Checkpoints, best weights and curves of later steps than the current
-        one belong to an abandoned branch of the run and are removed.
+        one belong to it.
         """
         self._saver.remove_after(self.step)
         self.best.remove_after(self.step)
         collectives.barrier(self.steps.strategy)  # until the chief removed them
         if not self.best.steps():  # the search for them starts anew
             self._best_value, self._waited = None, 0
-        self._log = logs.TrainingLog(self.folder, self.step)
+        self._log.drop_after(self.step)
 
     def _is_over(self, preemption: Preemption) -> bool:
         """Whether the run has to save and end; all workers decide alike."""
@@ -202,30 +217,6 @@ class Run:
         preemption.adopt(request)
         patience = self.settings.early_stopping_patience
         return request > 0 or 0 < patience <= self._waited
-
-    def _report(
-        self, phase: Phase, throughput: logs.Throughput, is_stop: bool
-    ) -> None:
-        """Logs the means since the last stop; also every few seconds."""
-        step, seconds = self.step, throughput.seconds_per_step
-        logs.show_progress(step, phase.last, seconds)
-        if not self._sums.steps or not (is_stop or throughput.is_log_due()):
-            return
-
-        rate = phase.batch_size / seconds if seconds else 0.0
-        tokens = self._sums.mean(TOKENS) / phase.batch_size
-        objectives = self.task.objectives
-        values = self._sums.means(objectives) | {
-            "learning_rate": float(self.task.learning_rate(step - 1)),
-            "examples_per_second": rate,
-            "tokens_per_second": rate * tokens,
-        }
-        left = seconds * (phase.last - step)
-        logs.log_training(step, phase.last, values, objectives, left)
-        throughput.mark_logged()
-        if is_stop:
-            self._log.write(step, "train", values)
-            self._sums = logs.RunningSums(self.steps.sum_names)
 
     def _validate(self, preemption: Preemption) -> None:
         """Evaluates; saves the weights if no earlier ones are as good.
@@ -330,10 +321,10 @@ class Run:
             `loss`, and the loss and accuracy of each objective: means over all
             examples of the batches.
         """
-        sums = logs.RunningSums(self.steps.sum_names)
+        sums = np.zeros(len(self.steps.sum_names) + 2)
         for batch in batches:
-            sums.add(self.steps.evaluate(batch).numpy()[None])
-        values = sums.means(self.task.objectives)
+            sums += self.steps.evaluate(batch).numpy()
+        values = logs.means(self.steps, sums, 1)
         del values["gradient_norm"]
         return values
 
@@ -429,8 +420,8 @@ class Run:
         value = np.inf if self._best_value is None else self._best_value
         return {
             "trainer": {
-                "window": self._sums.state_dict(),
-                "losses": list(self._guard.losses),
+                "window": self._log.state_dict(),
+                "losses": list(self._losses),
                 "steps": self.steps.state_dict(),
             },
             "held_out": {
@@ -441,9 +432,9 @@ class Run:
 
     def _load_state_dict(self, state: dict) -> None:
         """Restores the state of an interrupted run."""
-        self._sums.load_state_dict(state["trainer"]["window"])
+        self._log.load_state_dict(state["trainer"]["window"])
         # Checkpoints of earlier versions have no losses.
-        self._guard.losses.extend(state["trainer"].get("losses", ()))
+        self._losses.extend(state["trainer"].get("losses", ()))
         self.steps.load_state_dict(state["trainer"]["steps"])
         if held_out := state["held_out"]:  # earlier versions: None
             self._is_owed = held_out["is_owed"]

@@ -16,6 +16,7 @@ from bert.common.formats.curves import read_curves
 from bert.data import vector_files
 from bert.tasks.squad import answers
 from bert.training import logs
+from tests.helpers import tiny
 
 ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
 
@@ -86,7 +87,7 @@ def test_numbers_that_are_not_finite_are_null():
 
 
 def test_curves_have_null_and_the_doctor_finds_it(tmp_path):
-    log = logs.TrainingLog(str(tmp_path), 0)
+    log = logs.TrainingLog(str(tmp_path), tiny.make_steps(), 1)
     log.write(3, "train", {"loss": math.nan, "learning_rate": 0.5})
     path = tmp_path / "metrics.jsonl"
     assert read(path) == {

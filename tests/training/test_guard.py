@@ -1,5 +1,6 @@
 """Warnings of bad steps and spikes, and throughput."""
 
+import collections
 import json
 
 import numpy as np
@@ -67,22 +68,23 @@ def test_bad_steps_are_counted_over_an_interruption():
 
 
 def test_a_spike_is_a_loss_above_six_deviations():
-    watch = guard.Guard(None)
+    kept = collections.deque(maxlen=guard.WINDOW)
     rng = np.random.default_rng(7)
     losses = rng.normal(5.0, 0.1, guard.WINDOW).tolist()
-    assert [watch.limit_of(loss) for loss in losses] == [None] * guard.WINDOW
+    limits = [guard.limit_of(kept, loss) for loss in losses]
+    assert limits == [None] * guard.WINDOW
     mean, deviation = np.mean(losses), np.std(losses)
     below = mean + 5.9 * deviation
-    assert watch.limit_of(below) is None
+    assert guard.limit_of(kept, below) is None
     window = [*losses[1:], below]
     expected = np.mean(window) + 6 * np.std(window)
-    assert watch.limit_of(9.0) == pytest.approx(expected)
+    assert guard.limit_of(kept, 9.0) == pytest.approx(expected)
 
 
 def test_the_first_steps_of_a_run_are_no_spikes():
-    watch = guard.Guard(None)
-    assert watch.limit_of(1.0) is None
-    assert watch.limit_of(1e9) is None
+    kept = collections.deque(maxlen=guard.WINDOW)
+    assert guard.limit_of(kept, 1.0) is None
+    assert guard.limit_of(kept, 1e9) is None
 
 
 def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
@@ -98,10 +100,11 @@ def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
 def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
     first, second = (make_run(tiny.make_steps(), "") for _ in range(2))
-    first._guard.check(0, np.repeat(row, guard.WINDOW, 0), str)
+    rows = np.repeat(row, guard.WINDOW, 0)
+    guard.check(first.steps, first._losses, 0, rows, str)
     second._load_state_dict(json.loads(json.dumps(first._state_dict())))
     row[0, 0] = 10.0
-    second._guard.check(guard.WINDOW, row, str)
+    guard.check(second.steps, second._losses, guard.WINDOW, row, str)
     assert "step 129: loss 10.0000 spikes above 5.0" in capsys.readouterr().err
 
 

@@ -12,7 +12,7 @@ from tensorflow.python.framework import config
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, losses
 from bert.modeling.models import build_pretraining_model
-from bert.training import logs, run
+from bert.training import run
 from bert.training.saver import Saver
 from tests.helpers import small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
@@ -203,7 +203,7 @@ def test_reports_of_a_killed_run_are_dropped(tmp_path):
     lines = [{"step": step, "kind": "train"} for step in (5, 10, 15)]
     whole = "".join(json.dumps(line) + "\n" for line in lines)
     path.write_text(whole + '{"step": 20, "ki')
-    logs.TrainingLog(str(tmp_path), 10)
+    make_run(tiny.make_steps(), tmp_path)._log.drop_after(10)
     kept = [json.loads(line)["step"] for line in path.read_text().splitlines()]
     assert kept == [5, 10]
 

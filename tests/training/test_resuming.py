@@ -109,7 +109,7 @@ def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     path.write_bytes(path.read_bytes()[:-3])  # inside step 7
-    logs.TrainingLog(str(tmp_path), 5)
+    make_run(tiny.make_steps(), tmp_path)._log.drop_after(5)
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
 
 
@@ -117,7 +117,7 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     before = path.stat()
-    logs.TrainingLog(str(tmp_path), 7)
+    make_run(tiny.make_steps(), tmp_path)._log.drop_after(7)
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns) == (
         before.st_ino,

@@ -1,9 +1,11 @@
-"""Throughput: the calls that are counted."""
+"""Speed: the calls that are counted, and when a line is logged."""
 
 import numpy as np
 import pytest
 
 from bert.training import logs
+from tests.helpers import tiny
+from tests.helpers.training_loop import phase
 
 
 @pytest.fixture
@@ -13,48 +15,54 @@ def clock(monkeypatch):
     return now
 
 
-def run(found, clock, *calls):
+def make_log(folder="", iterations_per_loop=13):
+    return logs.TrainingLog(str(folder), tiny.make_steps(), iterations_per_loop)
+
+
+def run(log, clock, *calls):
     for seconds, steps in calls:
         clock[0] += seconds
-        found.count_call(steps)
+        log.count_call(steps)
 
 
 def test_calls_that_compile_are_not_counted(clock):
-    found = logs.Throughput(100)
-    run(found, clock, (17.0, 1))
-    assert found.seconds_per_step == 0 and found.steps_per_call(50) == 1
-    run(found, clock, (0.125, 1))
-    assert found.seconds_per_step == 0.125 and found.steps_per_call(50) == 16
-    run(found, clock, (9.0, 1), (0.375, 1), (8.0, 1), (1.0, 2))
-    assert found.seconds_per_step == 1.5 / 4
+    log = make_log(iterations_per_loop=100)
+    run(log, clock, (17.0, 1))
+    assert log.seconds_per_step == 0 and log.steps_per_call(0, 50) == 1
+    run(log, clock, (0.125, 1))
+    assert log.seconds_per_step == 0.125 and log.steps_per_call(0, 50) == 16
+    run(log, clock, (9.0, 1), (0.375, 1), (8.0, 1), (1.0, 2))
+    assert log.seconds_per_step == 1.5 / 4
 
 
 def test_pauses_are_not_counted_and_calls_are_limited(clock):
-    found = logs.Throughput(13)
-    run(found, clock, (1.0, 1))
+    log = make_log()
+    run(log, clock, (1.0, 1))
     clock[0] += 500
-    found.resume()
-    run(found, clock, (0.01, 1))
-    assert found.seconds_per_step == pytest.approx(0.01)
-    assert found.steps_per_call(50) == 13
-    assert found.steps_per_call(7) == 7
+    log.resume()
+    run(log, clock, (0.01, 1))
+    assert log.seconds_per_step == pytest.approx(0.01)
+    assert log.steps_per_call(0, 50) == 13
+    assert log.steps_per_call(0, 7) == 7
 
 
-def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock):
-    found = logs.Throughput(13)
-    run(found, clock, (3.0, 1))
-    assert found.is_log_due()
-    found.mark_logged()
-    run(found, clock, (9.5, 1))
-    assert not found.is_log_due()
-    run(found, clock, (0.5, 1))
-    assert found.is_log_due()
+def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock, capsys):
+    log, lines = make_log(), []
+    log.add(np.ones((1, 5), np.float32))
+    for seconds in (3.0, 9.5, 0.5):
+        run(log, clock, (seconds, 1))
+        log.report(1, phase(None), 0.5, is_stop=False)
+        lines.append(capsys.readouterr().err.count("step 1/7 | loss 1.0"))
+    assert lines == [1, 0, 1]
 
 
-@pytest.mark.parametrize("names", [["loss"], ["loss", "other_loss"]])
-def test_sums_of_other_objectives_are_not_continued(names):
-    kept = logs.RunningSums(["loss"])
-    kept.add(np.array([[0.5, 2.0, 1.0]]))
-    sums = logs.RunningSums(names)
-    sums.load_state_dict(kept.state_dict())
-    assert sums.steps == (1 if names == ["loss"] else 0)
+@pytest.mark.parametrize("count", [5, 7])
+def test_sums_of_other_objectives_are_not_continued(count):
+    log = make_log()
+    state = log.state_dict()
+    log.add(np.ones((3, 5), np.float32))
+    kept = log.state_dict()
+    kept["sums"] = kept["sums"][:1] * (count - 1)
+    log.load_state_dict(state)
+    log.load_state_dict(kept)
+    assert log.state_dict() == (kept if count == 5 else state)

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from bert.training.logs import TrainingLog
 from bert.training.preemption import Preemption
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_run
@@ -24,7 +23,6 @@ def make(tmp_path):
             early_stopping_patience=patience,
         )
         run.description, preemption = {"seed": 3}, Preemption()
-        run._log = TrainingLog(str(tmp_path), 0)
         variable = run.named["v0"]
 
         def add(step, value):
