@@ -10,6 +10,7 @@ cost is given as a share of the 1,000 steps between two checkpoints. Records are
 compared with their manifest once, which costs a share of the first epoch.
 """
 
+import collections
 import os
 import statistics
 import tempfile
@@ -22,19 +23,18 @@ from bert.common.storage import hash_file
 from bert.data.records import shard_check
 from bert.modeling import checkpoints, models
 from bert.modeling.config import BertConfig
-from bert.training import optimization
-from bert.training.guard import Guard
+from bert.training import guard, optimization
 from bert.training.saver import Saver
 
 
 def guarded(training, data):
     """Returns a function that takes a step as the training loop does."""
-    guard = Guard(training)
+    losses = collections.deque(maxlen=guard.WINDOW)
 
     def run():
         step = training.optimizer.step
         sums = training.train(data, tf.constant(1)).numpy()
-        guard.check(step, sums, str)
+        guard.check(training, losses, step, sums, str)
 
     return run
 

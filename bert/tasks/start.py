@@ -50,7 +50,7 @@ def open_run(
     deterministic = distribution.set_determinism(
         strategy, training.deterministic
     )
-    computed_in = precision.choose(training.precision, strategy)
+    computed_in = distribution.choose_precision(strategy, training.precision)
     use_xla = distribution.use_xla(strategy, training.use_xla)
     say(distribution.describe(strategy, computed_in, use_xla))
 

@@ -11,13 +11,16 @@ ports of all others answer.
 """
 
 import dataclasses
-import json
 import os
 import re
 import socket
 import time
+from typing import Annotated, Literal
+
+import msgspec
 
 from bert.common.errors import UserError
+from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.training import preemption
 
@@ -28,6 +31,21 @@ _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
 _TASK = re.compile(r"/job:(\w+)/(?:replica:0/)?task:(\d+)")
 _PASSED_ON = re.compile(rf"from remote target {_TASK.pattern}")
 _SECONDS_BETWEEN_LINES = 10.0
+
+
+class _Task(msgspec.Struct):
+    type: str
+    index: int
+
+
+# Parameter servers and evaluators have no part in this training.
+_Address = Annotated[str, msgspec.Meta(pattern=r"^.+:\d{1,5}\Z")]
+_Jobs = dict[Literal["chief", "worker"], list[_Address]]
+
+
+class _Config(msgspec.Struct):
+    cluster: Annotated[_Jobs, msgspec.Meta(min_length=1)]
+    task: _Task
 
 
 class WorkerLostError(Exception):
@@ -96,44 +114,29 @@ def read(text: str) -> Cluster:
     Raises:
         UserError: it does not have the form that TensorFlow expects.
     """
-
-    def wrong(found: str, expected: str = _FORM) -> UserError:
-        return UserError(f"{VARIABLE}: {found}", expected=expected)
-
-    try:
-        config = json.loads(text)
-    except ValueError as error:
-        raise wrong(f"not JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise wrong("not an object")
-
-    cluster, task = config.get("cluster"), config.get("task")
-    if not cluster or not isinstance(cluster, dict):
-        raise wrong("no cluster")
-    if not isinstance(task, dict) or not {"type", "index"} <= set(task):
-        raise wrong("no task with type and index")
-
-    # Parameter servers and evaluators have no part in this training.
-    named = {}
-    for job, addresses in cluster.items():
-        if job not in ("chief", "worker"):
-            raise wrong(f"a job {job!r}", "chief and worker only")
-        if not isinstance(addresses, list):
-            raise wrong(f"{job} is not a list")
-        for i, address in enumerate(addresses):
-            if _split(address) is None:
-                raise wrong(f"address {address!r}", "host:port")
-            named[f"{job} {i}"] = address
+    with json_files.reported(VARIABLE, _FORM):
+        config = json_files.decode(text, _Config)
 
     # The chief is first.
-    tasks = tuple(sorted(named, key=lambda x: x.startswith("worker")))
-    if len(set(named.values())) < len(named):
-        raise wrong("the same address twice", "one for each process")
+    named = {
+        f"{job} {i}": address
+        for job in ("chief", "worker")
+        for i, address in enumerate(config.cluster.get(job, []))
+    }
+    tasks, addresses = tuple(named), tuple(named.values())
+    if len(set(addresses)) < len(addresses):
+        raise UserError(
+            f"{VARIABLE}: the same address twice",
+            expected="one for each process",
+        )
 
-    me = f"{task['type']} {task['index']}"
+    me = f"{config.task.type} {config.task.index}"
     if me not in named:
-        raise wrong(f"the task is {me}", f"one of {', '.join(tasks)}")
-    return Cluster(tasks, tuple(named[x] for x in tasks), tasks.index(me))
+        raise UserError(
+            f"{VARIABLE}: the task is {me}",
+            expected=f"one of {', '.join(tasks)}",
+        )
+    return Cluster(tasks, addresses, tasks.index(me))
 
 
 def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
@@ -216,7 +219,7 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _split(address) -> tuple[str, int] | None:
-    """Host and port, or None if it is no address."""
-    match = re.fullmatch(r"(.+):(\d{1,5})", str(address))
-    return (match[1].strip("[]"), int(match[2])) if match else None
+def _split(address: str) -> tuple[str, int]:
+    """Host and port."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

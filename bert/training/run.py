@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import config  # has no public name
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -469,8 +470,6 @@ def _iterate(batches: tf.data.Dataset):
     Under op determinism TensorFlow would make them without threads, and each
     one only when it is asked for.
     """
-    from tensorflow.python.framework import config  # has no public name
-
     is_deterministic = config.is_op_determinism_enabled()
     config.disable_op_determinism()
     try:

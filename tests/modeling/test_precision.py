@@ -44,8 +44,8 @@ def test_an_error_inside_leaves_nothing_behind():
 def test_auto_asks_the_processor(tmp_path, monkeypatch, capsys, flags, chosen):
     path = tmp_path / "cpuinfo"
     path.write_text(f"model : avx512_bf16\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(precision, "_CPU_INFO", str(path))
-    assert precision.choose("auto", ONE) == chosen
+    monkeypatch.setattr(distribution, "_CPU_INFO", str(path))
+    assert distribution.choose_precision(ONE, "auto") == chosen
     assert f"precision {chosen}: the processor has" in capsys.readouterr().err
 
 
@@ -63,7 +63,7 @@ def test_auto_asks_the_gpus(monkeypatch, capabilities, chosen):
         "get_device_details",
         lambda gpu: {"compute_capability": gpu},
     )
-    assert precision.choose("auto", ONE) == chosen
+    assert distribution.choose_precision(ONE, "auto") == chosen
 
 
 @pytest.fixture
@@ -79,11 +79,11 @@ def test_tf32_is_a_decision(monkeypatch, tensor_float_32):
     """The wiring alone: there is no GPU here."""
     strategy = distribution.make_strategy()
     for kind in ("float32", "bfloat16", "auto"):
-        precision.choose(kind, strategy)
+        distribution.choose_precision(strategy, kind)
         assert not tensor_float_32()
     message = "--precision=tf32; expected a GPU of compute capability 8.0"
     with pytest.raises(UserError, match=message):
-        precision.choose("tf32", strategy)
+        distribution.choose_precision(strategy, "tf32")
     assert not tensor_float_32()
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [7])
     monkeypatch.setattr(
@@ -91,7 +91,7 @@ def test_tf32_is_a_decision(monkeypatch, tensor_float_32):
         "get_device_details",
         lambda gpu: {"compute_capability": (8, 0)},
     )
-    assert precision.choose("tf32", strategy) == "tf32"
+    assert distribution.choose_precision(strategy, "tf32") == "tf32"
     assert tensor_float_32()
     with precision.computing_in("tf32"):
         assert keras.layers.Dense(1).compute_dtype == "float32"
@@ -101,7 +101,7 @@ def test_tf32_is_a_decision(monkeypatch, tensor_float_32):
 
 def test_a_tpu_has_bfloat16(monkeypatch):
     monkeypatch.setattr(tf.distribute, "TPUStrategy", type(ONE))
-    assert precision.choose("auto", ONE) == "bfloat16"
+    assert distribution.choose_precision(ONE, "auto") == "bfloat16"
 
 
 def loss_and_gradients(kind):
