@@ -4,13 +4,12 @@ TensorFlow only. TF-Hub's names are defined here; `bert/serving/hub.py` imports
 them.
 """
 
+import atexit
 import contextlib
 import hashlib
 import os
-import pathlib
 import tempfile
 import threading
-import weakref
 import zipfile
 
 import keras
@@ -29,6 +28,7 @@ NAMES = {
 }
 OURS = {theirs: ours for ours, theirs in NAMES.items()}
 _GRAPH = "saved_model.pb"
+_ASSETS = "assets/"  # in a saved Keras model
 _trust = threading.local()
 
 
@@ -125,7 +125,7 @@ class HubEncoder(keras.layers.Layer):
         super().__init__(**kwargs)
         self.handle, self.part = handle, part
         self.module = load(handle, trust_model)
-        self._digest, self._folder = _digest(handle), None
+        self._digest = _digest(handle)
         self._network = (
             getattr(self.module, part, None) if part else self.module
         )
@@ -187,15 +187,11 @@ class HubEncoder(keras.layers.Layer):
         digest = named.pop("graph", None)
 
         given = getattr(_trust, "given", None)
-        folder = None
         if given:  # nothing but what the trusted file holds
-            folder = given.get(digest)
-            if folder is None:
+            if digest not in given:
                 raise UserError("a SavedModel that is not in the trusted file")
-            named["handle"] = folder.path
-
+            named["handle"] = given[digest]
         layer = cls(**named, trust_model=given is not None)
-        layer._folder = folder
 
         # The folder may hold another model by now.
         if layer._digest != digest:
@@ -209,35 +205,29 @@ class HubEncoder(keras.layers.Layer):
         return layer
 
 
-class _Folder:
-    """A temporary folder, which lives as long as a layer that reads it."""
+def _unpack(path: str) -> dict[str, str]:
+    """Unpacks the SavedModels of a saved model, until the process ends.
 
-    def __init__(self):
-        self.path = tempfile.mkdtemp()
-        weakref.finalize(self, storage.remove_folder, self.path)
-
-
-def _unpack(path: str) -> dict[str, _Folder]:
-    """Unpacks the SavedModels of a saved model: digest of its graph -> it."""
-    unpacked = {}
+    Returns:
+        digest of the graph -> folder.
+    """
+    folder = tempfile.mkdtemp(prefix="bert-")
+    atexit.register(storage.remove_folder, folder)
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            for name in names:
-                if pathlib.PurePath(name).name != _GRAPH:
-                    continue
-                top = name.removesuffix(_GRAPH)
-                folder = _Folder()
-                for member in names:
-                    if member.startswith(top):
-                        archive.extract(member, folder.path)
-                folder.path = os.path.join(folder.path, top.rstrip("/"))
-                unpacked[_digest(folder.path)] = folder
+            for name in archive.namelist():
+                if name.startswith(_ASSETS):
+                    archive.extract(name, folder)
     except (OSError, zipfile.BadZipFile) as error:
         raise UserError(
             f"cannot be read: {error}", path=path, expected="a saved model"
         ) from None
 
+    unpacked = {
+        _digest(inside): inside
+        for inside, _, files in storage.walk(folder)
+        if _GRAPH in files
+    }
     if not unpacked:
         raise UserError("holds no SavedModel", path=path)
     return unpacked
