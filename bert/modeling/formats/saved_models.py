@@ -14,7 +14,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert.common import storage, tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import json_files
 from bert.data.text.casing import Casing
+from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import model_garden
 
@@ -39,39 +41,22 @@ def read_config(folder: str) -> BertConfig:
         UserError: it is not a BERT, or is damaged.
     """
     shapes = model_garden.shapes_of(variables_of(folder))
-    first = "bert/encoder/layer_0"
-    try:
-        words, width = shapes["bert/embeddings/word_embeddings"]
-        queries = shapes[f"{first}/attention/self/query/kernel"]
-        (intermediate,) = shapes[f"{first}/intermediate/dense/bias"]
-        positions, _ = shapes["bert/embeddings/position_embeddings"]
-        types, _ = shapes["bert/embeddings/token_type_embeddings"]
-
-        # [H, A, D]; of [H, H], the heads of every published model.
-        heads = queries[1] if len(queries) == 3 else max(1, width // 64)
-        layers = [x for x in shapes if x.endswith("/self/query/kernel")]
-        config = BertConfig.from_dict(
-            {
-                "vocab_size": words,
-                "hidden_size": width,
-                "num_hidden_layers": len(layers),
-                "num_attention_heads": heads,
-                "intermediate_size": intermediate,
-                "max_position_embeddings": positions,
-                "type_vocab_size": types,
-                "hidden_act": _activation(folder),
-            }
-        )
-    except KeyError as error:
+    sizes = checkpoints.sizes_of(shapes)
+    queries = shapes.get("bert/encoder/layer_0/attention/self/query/kernel")
+    if len(sizes) < 6 or not queries:
         raise UserError(
-            f"no {error}",
+            f"holds {checkpoints.first_of(sorted(shapes)) or 'nothing known'}",
             path=folder,
             expected="a BERT",
             fix="predict.py reads the export of a task",
-        ) from None
-    except (TypeError, ValueError) as error:  # other shapes, or sizes
-        raise UserError(f"{error}", path=folder, expected="a BERT") from None
-    return config
+        )
+
+    # [H, A, D]; of [H, H], the heads of every published model.
+    heads = max(1, sizes["hidden_size"] // 64)
+    sizes["num_attention_heads"] = queries[1] if len(queries) == 3 else heads
+    activation = _activation(folder)
+    with json_files.reported(folder, expected="a BERT"):
+        return BertConfig.from_dict({**sizes, "hidden_act": activation})
 
 
 def variables_of(folder: str) -> str:
