@@ -37,6 +37,7 @@ from bert.modeling import (
     task_models,
 )
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.inputs import TRAIN
 from bert.tasks.squad import examples as squad
@@ -135,7 +136,7 @@ class OwnTraining:
         self._count = len(examples) // BATCH_SIZE
         with precision.computing_in(PRECISION):
             network = task.build()
-        path = checkpoints.resolve(model)
+        path = checkpoint_files.resolve(model)
         named = checkpoints.model_variables(network)
         checkpoints.assign(named, checkpoints.read(path), path)
 

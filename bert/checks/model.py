@@ -8,6 +8,7 @@ from bert.common.errors import UserError
 from bert.modeling import checkpoints, models
 from bert.modeling.checkpoints import first_of
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files
 
 
 def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
@@ -19,7 +20,7 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
     """
     path = prefix
     try:
-        path = checkpoints.resolve(prefix)
+        path = checkpoint_files.resolve(prefix)
         values = checkpoints.read(path)
     except (UserError, OSError) as error:
         return [wrong(str(storage.as_user_error(error) or error))]

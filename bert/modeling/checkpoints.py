@@ -4,8 +4,9 @@ Only this module and `formats` know them. A checkpoint is name -> array, as
 `tf.train.load_checkpoint` reads it.
 """
 
-import os
+import contextlib
 import re
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -21,7 +22,6 @@ OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "ner": "cls/ner/",
     "swag": "cls/swag/",
 }
-_LARGEST_STATE = 1 << 20  # bytes of the file `checkpoint`, at most
 _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
 ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
@@ -140,85 +140,31 @@ def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
     """Reads the network's variables from a checkpoint.
 
     Args:
-        prefix: such as `bert_model.ckpt`; or a folder, whose newest
-            checkpoint is read.
+        prefix: such as `bert_model.ckpt`.
         with_optimizer: whether to read optimizer slots and the step, too.
 
     Raises:
-        UserError: it is missing, damaged, or not a checkpoint's prefix.
+        UserError: it is damaged.
     """
-    path, omit = resolve(prefix), () if with_optimizer else _OF_TRAINING
+    with reported(prefix):
+        return tensor_files.read(prefix, () if with_optimizer else _OF_TRAINING)
 
+
+@contextlib.contextmanager
+def reported(prefix: str) -> Iterator[None]:
+    """Context whose errors say that a checkpoint cannot be read."""
     try:
-        return tensor_files.read(path, omit)
+        yield
     except OSError as error:
         raise storage.as_user_error(error) or error from None
-    except ValueError as error:
+    except (
+        *(tf.errors.OpError, ValueError, IndexError, RuntimeError, TypeError),
+    ) as error:
         raise UserError(
             f"cannot be read: {error}",
-            path=path,
+            path=prefix,
             fix="the checkpoint is damaged: copy it again",
         ) from None
-
-
-def resolve(prefix: str) -> str:
-    """Resolves a folder or prefix to the prefix of a checkpoint.
-
-    Args:
-        prefix: such as `bert_model.ckpt`; or a folder, for its newest
-            checkpoint.
-
-    Raises:
-        UserError: there is no checkpoint.
-    """
-    if storage.is_folder(prefix):
-        indexes = storage.find(prefix, "*.index")
-        prefixes = [index.removesuffix(".index") for index in indexes]
-
-        # The state may be missing, or name a path of another machine.
-        name = os.path.basename(_newest(prefix))
-        if os.path.join(prefix, name) in prefixes:
-            return os.path.join(prefix, name)
-        if len(prefixes) != 1:
-            raise UserError(
-                f"{len(prefixes) or 'no'} checkpoints in this folder",
-                path=prefix,
-                expected="a prefix, such as folder/bert_model.ckpt",
-            )
-
-        return prefixes[0]
-
-    # A common mistake, as the shell completes the names of files.
-    for ending in (".index", ".meta", ".data-00000-of-00001"):
-        if prefix.endswith(ending):
-            raise UserError(
-                f"is one file of a checkpoint ({ending})",
-                path=prefix,
-                fix=f"pass {prefix.removesuffix(ending)}",
-            )
-
-    if not storage.exists(f"{prefix}.index"):
-        raise UserError(
-            "no such checkpoint",
-            path=prefix,
-            expected=f"the file {prefix}.index, or a folder of checkpoints",
-            fix="keras.saving.load_model loads it"
-            if prefix.endswith(".keras")
-            else None,
-        )
-    return prefix
-
-
-def _newest(folder: str) -> str:
-    """Path that the file `checkpoint` names; "" if it names none."""
-    path = os.path.join(folder, "checkpoint")
-    if not storage.is_file(path) or storage.size(path) > _LARGEST_STATE:
-        return ""
-    try:
-        state = tf.train.get_checkpoint_state(folder)
-    except ValueError:  # damaged, or no UTF-8
-        return ""
-    return state.model_checkpoint_path if state else ""
 
 
 def without_other_heads(

@@ -173,7 +173,7 @@ def test_low_rank_updates_are_saved_in_the_weights(
 def test_an_encoder_is_saved_alone(folder, values, tmp_path):
     encoder, _ = bert.load_encoder(str(folder / "model"))
     bert.save(encoder, str(tmp_path / "saved"))
-    saved = checkpoints.read(str(tmp_path / "saved"))
+    saved = checkpoints.read(str(tmp_path / "saved" / "bert_model.ckpt"))
     assert set(saved) == {x for x in values if x.startswith(ENCODER)}
     assert not (tmp_path / "saved" / "vocab.txt").exists()
 

@@ -12,6 +12,7 @@ from bert.common import tensor_files
 from bert.data.text import tokenization
 from bert.modeling import checkpoints, models, task_models
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files
 from tests.helpers import model_files, small
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -79,7 +80,7 @@ def loaded(build, folder, *sizes):
     """One of our models with the weights of a folder."""
     config = BertConfig.from_json_file(f"{folder}/bert_config.json")
     model = build(config, *sizes)
-    path = checkpoints.resolve(str(folder))
+    path = checkpoint_files.resolve(str(folder))
     fresh = checkpoints.assign(
         checkpoints.model_variables(model), checkpoints.read(path), path
     )

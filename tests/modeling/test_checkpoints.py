@@ -8,6 +8,7 @@ from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.models import build_pretraining_model
 from bert.modeling.task_models import build_classifier, build_span_model
 from bert.training import optimization, saver
@@ -181,12 +182,16 @@ def test_a_wrong_prefix_is_named(written, tmp_path, given, message):
     (tmp_path / "other.ckpt.index").write_bytes(b"")
     path = given.format(p=written[0], folder=tmp_path)
     with pytest.raises(UserError) as caught:
-        checkpoints.resolve(path)
+        checkpoint_files.resolve(path)
     assert message in str(caught.value)
 
 
-def test_the_only_checkpoint_of_a_folder_needs_no_name(written, tmp_path):
-    assert checkpoints.resolve(str(tmp_path)) == written[0]
+def test_a_folder_means_its_newest_checkpoint(written, tmp_path):
+    assert checkpoint_files.resolve(str(tmp_path)) == written[0]
+    for step in (200, 1000):
+        (tmp_path / f"model.ckpt-{step}.index").touch()
+    newest = f"{tmp_path}/model.ckpt-1000"
+    assert checkpoint_files.resolve(str(tmp_path)) == newest
 
 
 def test_a_pooler_that_is_missing_as_a_whole_starts_fresh(written):

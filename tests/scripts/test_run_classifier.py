@@ -17,7 +17,11 @@ from bert.common import tensor_files
 from bert.data.text import tokenization
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import huggingface, model_garden
+from bert.modeling.formats import (
+    checkpoint_files,
+    huggingface,
+    model_garden,
+)
 from bert.training.run import Run
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
@@ -133,7 +137,7 @@ def test_the_best_weights_are_used_and_their_step_is_logged(made):
 def test_predictions_are_those_of_the_network_one_by_one(made):
     run = made / "run"
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
-    prefix = checkpoints.resolve(str(run / "best"))
+    prefix = checkpoint_files.resolve(str(run / "best"))
     expected = softmax(numpy_logits(made, prefix, rows))
     found = np.array(rows_of(run / "test_results.tsv"), np.float32)
     assert found.shape == (TEST, 2)

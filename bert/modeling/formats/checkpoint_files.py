@@ -67,6 +67,49 @@ def asset(folder: str) -> str:
     return paths[0] if len(paths) == 1 else os.path.join(assets, "vocab.txt")
 
 
+def resolve(path: str) -> str:
+    """Resolves a folder or prefix to the prefix of a checkpoint.
+
+    Args:
+        path: a prefix, such as `bert_model.ckpt`; or a folder, for its newest
+            checkpoint, by its step.
+
+    Raises:
+        UserError: there is no checkpoint, or several without a step.
+    """
+    prefix, *others = _prefixes_of(path)
+    if storage.is_folder(path):
+        several = [x for x in others if _step_of(x) == _step_of(prefix)]
+        if several or prefix == path:
+            count = len(several) + 1 if several else "no"
+            raise UserError(
+                f"{count} checkpoints in this folder",
+                path=path,
+                expected="a prefix, such as folder/bert_model.ckpt",
+            )
+        return prefix
+
+    # A common mistake, as the shell completes the names of files.
+    for ending in (".index", ".meta", ".data-00000-of-00001"):
+        if path.endswith(ending):
+            raise UserError(
+                f"is one file of a checkpoint ({ending})",
+                path=path,
+                fix=f"pass {path.removesuffix(ending)}",
+            )
+
+    if not storage.exists(f"{path}.index"):
+        raise UserError(
+            "no such checkpoint",
+            path=path,
+            expected=f"the file {path}.index, or a folder of checkpoints",
+            fix="keras.saving.load_model loads it"
+            if path.endswith(".keras")
+            else None,
+        )
+    return path
+
+
 def prefix_of(path: str) -> str:
     """The prefix of the newest checkpoint of a folder, by its step."""
     return _prefixes_of(path)[0]

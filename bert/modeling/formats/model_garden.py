@@ -9,16 +9,14 @@ model with this encoder. Variables are read by full name.
     bert/encoder/layer_0/attention/self/query/kernel           [H, H]
 """
 
-import contextlib
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from bert.common import storage, tensor_files
+from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
@@ -102,7 +100,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
     Raises:
         UserError: the checkpoint is damaged.
     """
-    with _reported(path):
+    with checkpoints.reported(path):
         reader = tensor_files.open_reader(path)
         named = _names_of(reader)
         arrays = {key: reader.get_tensor(key) for key in named}
@@ -148,29 +146,12 @@ def shapes_of(path: str) -> dict[str, list[int]]:
     Raises:
         UserError: the checkpoint is damaged.
     """
-    with _reported(path):
+    with checkpoints.reported(path):
         reader = tensor_files.open_reader(path)
         shapes = reader.get_variable_to_shape_map()
         named = _names_of(reader)
     originals = {key: _original_name(name, key) for key, name in named.items()}
     return {name: shapes[key] for key, name in originals.items() if name}
-
-
-@contextlib.contextmanager
-def _reported(path: str) -> Iterator[None]:
-    """Context whose errors say that the checkpoint cannot be read."""
-    try:
-        yield
-    except OSError as error:
-        raise storage.as_user_error(error) or error from None
-    except (
-        *(tf.errors.OpError, ValueError, IndexError, RuntimeError, TypeError),
-    ) as error:
-        raise UserError(
-            f"cannot be read: {error}",
-            path=path,
-            fix="the checkpoint is damaged: copy it again",
-        ) from None
 
 
 def _names_of(reader) -> dict[str, str]:

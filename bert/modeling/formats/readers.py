@@ -62,22 +62,23 @@ def format_of(path: str) -> str:
     return "google"
 
 
-def _checkpoints():
+def _google_weights(path: str, with_optimizer: bool) -> Weights:
     from bert.modeling import checkpoints  # imports TensorFlow
 
-    return checkpoints
+    prefix = checkpoint_files.resolve(path)
+    return checkpoints.read(prefix, with_optimizer), []
+
+
+def _model_garden_weights(path: str, with_optimizer: bool) -> Weights:
+    from bert.modeling.formats import model_garden  # imports TensorFlow
+
+    return model_garden.read(checkpoint_files.resolve(path))
 
 
 def _saved_models():
     from bert.modeling.formats import saved_models  # imports TensorFlow
 
     return saved_models
-
-
-def _model_garden_weights(path: str, with_optimizer: bool) -> Weights:
-    from bert.modeling.formats import model_garden  # imports TensorFlow
-
-    return model_garden.read(_checkpoints().resolve(path))
 
 
 _GOOGLE = Reader(
@@ -87,8 +88,8 @@ _GOOGLE = Reader(
         None, checkpoint_files.recorded_casing(path)
     ),
     labels=checkpoint_files.task_of,
-    resolve=lambda path: _checkpoints().resolve(path),
-    weights=lambda path, slots: (_checkpoints().read(path, slots), []),
+    resolve=checkpoint_files.resolve,
+    weights=_google_weights,
 )
 READERS = {
     "google": _GOOGLE,

@@ -52,25 +52,6 @@ def test_safetensors_that_claim_more_than_they_hold_are_rejected(tmp_path):
         huggingface.read(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "named", ["{outside}/other.ckpt", "../outside/other.ckpt"]
-)
-def test_the_file_checkpoint_names_no_path(tmp_path, named):
-    """Only the base name counts, in the folder of the file."""
-    outside, folder = tmp_path / "outside", tmp_path / "model"
-    for parent, names in ((outside, ["other"]), (folder, ["other", "newer"])):
-        parent.mkdir()
-        for name in names:
-            prefix = str(parent / f"{name}.ckpt")
-            tensor_files.write(prefix, {"a": np.ones(3, "f4")})
-    named = named.format(outside=outside)
-    (folder / "checkpoint").write_text(f'model_checkpoint_path: "{named}"\n')
-    assert checkpoints.resolve(str(folder)) == f"{folder}/other.ckpt"
-    for path in folder.glob("other.ckpt*"):
-        path.unlink()
-    assert checkpoints.resolve(str(folder)) == f"{folder}/newer.ckpt"
-
-
 class Exploit:
     """Touches a file when it is unpickled."""
 
