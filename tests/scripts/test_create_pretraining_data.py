@@ -234,6 +234,16 @@ def test_shards_of_another_number_under_a_name(create, folder):
     create("out", output_file=",".join(names))
 
 
+def test_a_shard_that_another_manifest_lists(create, folder):
+    """That manifest would describe the new records."""
+    create("out", output_file=f"{folder}/out/a,{folder}/out/b")
+    _, _, err = create("out", code=2, output_file=f"{folder}/out/b")
+    assert (
+        f"{folder}/out/_a.manifest.json: lists b; expected one manifest for "
+        "each shard; remove it, or choose another --output_file" in err
+    )
+
+
 @pytest.mark.parametrize(
     ("output", "message"),
     [

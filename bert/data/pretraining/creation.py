@@ -109,43 +109,27 @@ class Settings:
         """Checks that the run may write its manifest."""
         names = [os.path.basename(x) for x in self.output_files]
         manifest_path = os.path.join(folder, manifest.name_for(names[0]))
-        listed = [
-            (earlier.path, name)
-            for earlier in manifest.read_folder(folder)
-            for name in earlier.shards
-        ]
-        for path, name in listed:
-            named = os.path.join(folder, manifest.name_for(name))
-            # A manifest that is named after a shard would describe it.
-            if name in names and path == named != manifest_path:
-                raise UserError(
-                    f"lists {name}",
-                    path=path,
-                    expected="no manifest of this name",
-                    fix="remove it, or choose another --output_file",
-                )
-            if (
-                name not in names
-                and manifest_path in (path, named)
-                and storage.exists(os.path.join(folder, name))
-            ):
-                raise UserError(
-                    f"lists {name}, which --output_file does not",
-                    path=path,
-                    expected="one set of shards of a name",
-                    fix="remove the earlier shards, or choose another name",
-                )
-
-        if (
-            storage.exists(manifest_path)
-            and manifest.read(manifest_path) is None
-        ):
-            raise UserError(
-                "not a manifest of records",
-                path=manifest_path,
-                expected="no file of this name, or an earlier manifest",
-                fix="choose another --output_file",
-            )
+        for earlier in manifest.read_folder(folder):
+            for name in earlier.shards:
+                # It would describe a shard that this run replaces.
+                if name in names and earlier.path != manifest_path:
+                    raise UserError(
+                        f"lists {name}",
+                        path=earlier.path,
+                        expected="one manifest for each shard",
+                        fix="remove it, or choose another --output_file",
+                    )
+                if (
+                    name not in names
+                    and earlier.path == manifest_path
+                    and storage.exists(os.path.join(folder, name))
+                ):
+                    raise UserError(
+                        f"lists {name}, which --output_file does not",
+                        path=manifest_path,
+                        expected="one set of shards of a name",
+                        fix="remove the earlier shards, or choose another name",
+                    )
 
 
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:

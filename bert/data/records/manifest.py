@@ -9,7 +9,7 @@ folder/
 A manifest is named after the first shard, so that no `wiki*` or `*.tfrecord*`
 matches it. Any other name that ends in `.manifest.json` is read too, but files
 of other programs are ignored. If several manifests list a shard, the one of its
-name counts, or else the one with its size.
+name counts.
 """
 
 import glob
@@ -105,36 +105,14 @@ def run_name(shard: str) -> str:
 
 
 def read_folder(folder: str) -> list[Manifest]:
-    """Reads the manifests of a folder; each shard is in one of them.
+    """Reads the manifests of a folder.
 
     Raises:
         UserError: a manifest is damaged.
     """
     inside = folder if storage.is_remote(folder) else glob.escape(folder)
     paths = storage.glob(os.path.join(inside, f"*{_SUFFIX}"))
-    manifests = list(filter(None, map(read, paths)))
-
-    # A run that wrote a shard again leaves the earlier manifest, which may
-    # list other shards too.
-    claims: dict[str, list[Manifest]] = {}
-    for manifest in manifests:
-        for name in manifest.shards:
-            claims.setdefault(name, []).append(manifest)
-    writers = {
-        name: _writer(os.path.join(folder, name), several)
-        for name, several in claims.items()
-    }
-
-    pruned = []
-    for manifest in manifests:
-        shards = {
-            name: entry
-            for name, entry in manifest.shards.items()
-            if writers[name] is manifest
-        }
-        if shards:
-            pruned.append(msgspec.structs.replace(manifest, shards=shards))
-    return pruned
+    return list(filter(None, map(read, paths)))
 
 
 def read(path: str) -> Manifest | None:
@@ -152,16 +130,3 @@ def read(path: str) -> Manifest | None:
 
     vocab_file = os.path.join(os.path.dirname(path), manifest.vocab_file)
     return msgspec.structs.replace(manifest, path=path, vocab_file=vocab_file)
-
-
-def _writer(path: str, manifests: list[Manifest]) -> Manifest:
-    """The manifest of the run that wrote a shard, of all that list it."""
-    if len(manifests) == 1:  # the usual case asks for no size
-        return manifests[0]
-    name = os.path.basename(path)
-    for manifest in manifests:
-        if os.path.basename(manifest.path) == name_for(name):
-            return manifest
-    size = storage.size(path) if storage.exists(path) else None
-    matching = [x for x in manifests if x.shards[name].bytes == size]
-    return (matching or manifests)[0]

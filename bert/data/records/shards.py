@@ -12,7 +12,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import manifest, shard_check
-from bert.data.records.manifest import Manifest
+from bert.data.records.manifest import Manifest, name_for
 from bert.data.records.shard_check import ShardEntry
 
 _LENGTHS = ("max_seq_length", "max_predictions_per_seq")
@@ -179,12 +179,15 @@ def find_shards(paths: list[str]) -> list[Shard]:
     """
     # Absolute, as two paths may name one folder: it is read once.
     keys = [os.path.split(storage.absolute(path)) for path in paths]
-    listed = {
-        (folder, name): run
+    runs = [
+        (folder, name, run)
         for folder in dict.fromkeys(folder for folder, _ in keys)
         for run in manifest.read_folder(folder)
         for name in run.shards
-    }
+    ]
+    # Of several manifests that list a shard, the one of its name comes last.
+    runs.sort(key=lambda x: os.path.split(x[2].path)[1] == name_for(x[1]))
+    listed = {(folder, name): run for folder, name, run in runs}
     return [Shard(path, listed.get(key)) for path, key in zip(paths, keys)]
 
 

@@ -159,17 +159,9 @@ def test_the_manifest_of_its_name_counts(folder):
     write(folder, {"a.tfrecord": b"xyz", "b.tfrecord": b"uv"}, random_seed=3)
     write(folder, {"b.tfrecord": b"12"}, random_seed=5)
     assert of(folder, "a.tfrecord").random_seed == 3
-    assert list(of(folder, "a.tfrecord").shards) == ["a.tfrecord"]
     assert of(folder, "b.tfrecord").random_seed == 5
     write(folder, {"a.tfrecord": b"xyz"}, random_seed=7)
     assert of(folder, "a.tfrecord").random_seed == 7
-
-
-@pytest.mark.parametrize("last", ["c.tfrecord", "0.tfrecord"])
-def test_or_else_the_one_with_its_size(folder, last):
-    write(folder, {"a.tfrecord": b"xyz", "b.tfrecord": b"uv"}, random_seed=3)
-    write(folder, {last: b"xyz", "b.tfrecord": b"123"}, random_seed=5)
-    assert of(folder, "b.tfrecord").random_seed == 5
 
 
 def test_files_that_no_manifest_lists_have_none(folder):
