@@ -30,7 +30,6 @@ _FILES = (  # no pickle
     "vocab.txt",
     "tokenizer.json",
     "tokenizer_config.json",
-    "special_tokens_map.json",
     "added_tokens.json",
     "sentence_bert_config.json",
 )

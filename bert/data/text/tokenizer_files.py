@@ -10,7 +10,8 @@ name: the model would receive other tokens than in training.
 import dataclasses
 import json
 import os
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -22,26 +23,11 @@ from bert.data.text import vocabulary
 from bert.data.text.casing import Casing
 
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
-_ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
+_ADDED = "added_tokens.json"
 _MODEL = "config.json"  # may name the tokenizer's class
 _SENTENCE = "sentence_bert_config.json"  # of sentence-transformers
 _SIZES = (_MODEL, "bert_config.json")
-
-# The pipeline alone defines the behaviour of the generic classes.
-_CLASSES = (None, "BertTokenizer", "BertTokenizerFast")
-_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
-_NAMES = {
-    "pad_token": vocabulary.PAD,
-    "unk_token": vocabulary.UNK,
-    "cls_token": vocabulary.CLS,
-    "sep_token": vocabulary.SEP,
-    "mask_token": vocabulary.MASK,
-}
-_LISTS = (
-    "additional_special_tokens",
-    "extra_special_tokens",
-    "added_tokens_decoder",
-)
+_UNSUPPORTED = "this tokenizer is not supported"
 
 
 class _Lengths(msgspec.Struct):
@@ -54,25 +40,25 @@ class _Added(msgspec.Struct):
     content: str
 
 
-_Token = str | _Added | None
-
-
-class _Config(TypedDict, total=False):
-    pad_token: _Token
-    unk_token: _Token
-    cls_token: _Token
-    sep_token: _Token
-    mask_token: _Token
-    additional_special_tokens: list[_Token] | None
-    extra_special_tokens: list[_Token] | dict[str, _Token] | None
-    added_tokens_decoder: dict[str, _Token] | None
-    tokenizer_class: str | None
-    do_basic_tokenize: bool
-    tokenize_chinese_chars: bool
-    never_split: list | None
-    truncation_side: str
-    do_lower_case: bool
-    strip_accents: bool | None
+class _Config(msgspec.Struct):
+    # Of the last two classes, the pipeline alone defines the behaviour.
+    tokenizer_class: (
+        Literal[
+            "BertTokenizer",
+            "BertTokenizerFast",
+            "PreTrainedTokenizerFast",
+            "TokenizersBackend",
+        ]
+        | None
+    ) = None
+    do_basic_tokenize: bool = True
+    tokenize_chinese_chars: bool = True
+    never_split: Annotated[list, msgspec.Meta(max_length=0)] | None = None
+    truncation_side: Literal["right"] = "right"
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None
+    additional_special_tokens: list[str | _Added] | None = None
+    added_tokens_decoder: dict[str, _Added] | None = None
 
 
 class _Normalizer(msgspec.Struct):
@@ -148,38 +134,39 @@ def read(folder: str) -> Recorded:
         UserError: a file is damaged, the two contradict each other, or a
             setting is not supported.
     """
+    # The types say what is supported.
     tokens, casing = _read_pipeline(os.path.join(folder, PIPELINE))
-
-    # Other tools do not split added tokens; here they would be split.
-    _check_special(os.path.join(folder, _SPECIAL))
-    path = os.path.join(folder, _ADDED)
-    for token in _read_json(path, dict):
-        _check_added(path, token)
+    config = _read(folder, CONFIG, _Config, _UNSUPPORTED)
+    _read(folder, _MODEL, _Config, _UNSUPPORTED)
 
     path = os.path.join(folder, CONFIG)
-    config = _read_config(path, has_pipeline=tokens is not None)
+    _check_true(path, config, "do_basic_tokenize", "tokenize_chinese_chars")
+    _check_added(path, config.additional_special_tokens or [])
+    _check_added(path, (config.added_tokens_decoder or {}).values())
+    _check_added(os.path.join(folder, _ADDED), _read(folder, _ADDED, dict))
+
+    recorded = Casing(config.do_lower_case, config.strip_accents)
     if tokens is None:
-        names = ("do_lower_case", "strip_accents")
-        return Recorded(None, Casing(*map(config.get, names)))
+        return Recorded(None, recorded)
 
     # Both files have a casing; a None means as do_lower_case.
-    for name, expected in dataclasses.asdict(casing).items():
-        value = config.get(name, expected)
-        as_lower = (None, casing.do_lower_case)
-        if value != expected and (value, expected) != as_lower:
-            raise UserError(
-                f"{name} is {value}",
-                path=path,
-                expected=f"{expected}, as in {PIPELINE}",
-                fix="correct one of the two files",
-            )
+    both = recorded.or_else(casing)
+    if (both.do_lower_case, both.strips_accents) != (
+        casing.do_lower_case,
+        casing.strips_accents,
+    ):
+        raise UserError(
+            f"{both}",
+            path=path,
+            expected=f"{casing}, as in {PIPELINE}",
+            fix="correct one of the two files",
+        )
     return Recorded(tokens, casing)
 
 
 def read_casing(folder: str) -> Casing:
     """Reads the casing of a `tokenizer_config.json`."""
-    path = os.path.join(folder, CONFIG)
-    return json_files.read(path, Casing) if storage.exists(path) else Casing()
+    return _read(folder, CONFIG, Casing)
 
 
 def read_length(folder: str) -> int | None:
@@ -194,16 +181,11 @@ def read_length(folder: str) -> int | None:
     Raises:
         UserError: a file is damaged.
     """
-
-    def lengths(name: str) -> _Lengths:
-        path = os.path.join(folder, name)
-        if not storage.exists(path):
-            return _Lengths()
-        return json_files.read(path, _Lengths)
-
-    sentence, config = lengths(_SENTENCE), lengths(CONFIG)
+    sentence, config, *sizes = (
+        _read(folder, name, _Lengths) for name in (_SENTENCE, CONFIG, *_SIZES)
+    )
     recorded = sentence.max_seq_length or config.model_max_length
-    positions = [lengths(name).max_position_embeddings for name in _SIZES]
+    positions = [size.max_position_embeddings for size in sizes]
     limits = [length for length in (recorded, *positions) if length]
     return int(min(limits)) if limits else None
 
@@ -242,7 +224,7 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
         "normalized": False,
         "special": True,
     }
-    special = sorted({ids[x] for x in _NAMES.values() if x in ids})
+    special = sorted({ids[x] for x in vocabulary.SPECIAL_TOKENS if x in ids})
     ends = {"sep": vocabulary.SEP, "cls": vocabulary.CLS}
 
     pipeline = {
@@ -283,14 +265,15 @@ def _read_pipeline(path: str) -> Recorded:
     if not storage.exists(path):
         return Recorded(None, Casing())
 
-    fix = "this tokenizer is not supported"
-    pipeline = json_files.read(path, _Pipeline, "a tokenizer of BERT", fix)
+    pipeline = json_files.read(
+        path, _Pipeline, "a tokenizer of BERT", _UNSUPPORTED
+    )
 
     # What the types above cannot say.
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
-    for name in ("clean_text", "handle_chinese_chars"):
-        _check(path, name, getattr(normalizer, name), [True])
+    _check_true(path, normalizer, "clean_text", "handle_chinese_chars")
     _check_template(path, pipeline.post_processor)
+    _check_added(path, pipeline.added_tokens or [])
 
     # The id of a token is its line in vocab.txt: none may be missing.
     tokens = sorted(ids, key=ids.get)
@@ -303,52 +286,11 @@ def _read_pipeline(path: str) -> Recorded:
                 f"the token {token!r}",
                 path=path,
                 expected="no line break in it, and no white space at its ends",
-                fix=fix,
+                fix=_UNSUPPORTED,
             )
-
-    for token in pipeline.added_tokens or []:
-        _check_added(path, token.content)
 
     casing = Casing(normalizer.lowercase, normalizer.strip_accents)
     return Recorded(tokens, casing)
-
-
-def _read_config(path: str, has_pipeline: bool) -> dict:
-    """Reads and checks the arguments of a `tokenizer_config.json`."""
-    config = _check_special(path)
-    classes = (*_CLASSES, *_GENERIC) if has_pipeline else _CLASSES
-
-    model = os.path.join(os.path.dirname(path), _MODEL)
-    named = _read_json(model, dict).get("tokenizer_class")
-    _check(model, "tokenizer_class", named, classes)
-
-    # Any other value would change the ids of some texts.
-    for name, expected in (
-        ("tokenizer_class", classes),
-        ("do_basic_tokenize", [True]),
-        ("tokenize_chinese_chars", [True]),
-        ("never_split", [None, []]),
-        ("truncation_side", ["right"]),
-    ):
-        if name in config:
-            _check(path, name, config[name], expected)
-    return config
-
-
-def _check_special(path: str) -> dict:
-    """Reads a JSON file and checks the special tokens that it names."""
-    values = _read_json(path, _Config)
-    for name, token in _NAMES.items():
-        if values.get(name) is not None:
-            _check(path, name, _content(values[name]), [token])
-
-    # Tokens are listed, or are the values of an object.
-    for name in _LISTS:
-        added = values.get(name) or []
-        for token in added.values() if isinstance(added, dict) else added:
-            _check_added(path, _content(token))
-
-    return values
 
 
 def _check_template(path: str, processor: _Ends | _Template) -> None:
@@ -366,34 +308,43 @@ def _check_template(path: str, processor: _Ends | _Template) -> None:
             for part in getattr(processor, name)
             for piece in part.values()
         ]
-        _check(path, f"post_processor.{name}", " ".join(pieces), [template])
+        given = " ".join(pieces)
+        if given != template:
+            raise UserError(
+                f"post_processor.{name} is {given!r}",
+                path=path,
+                expected=template,
+                fix=_UNSUPPORTED,
+            )
 
 
-def _check(path: str, name: str, value, expected) -> None:
-    if value not in expected:
-        raise UserError(
-            f"{name} is {value!r}",
-            path=path,
-            expected=" or ".join(repr(x) for x in expected if x is not None),
-            fix="this tokenizer is not supported",
-        )
+def _check_true(path: str, settings: msgspec.Struct, *names: str) -> None:
+    for name in names:
+        if not getattr(settings, name):
+            raise UserError(
+                f"{name} is False",
+                path=path,
+                expected="True",
+                fix=_UNSUPPORTED,
+            )
 
 
-def _check_added(path: str, token: str | None) -> None:
-    if token not in vocabulary.SPECIAL_TOKENS:
-        raise UserError(
-            f"the added token {token!r}",
-            path=path,
-            expected=f"none but {', '.join(vocabulary.SPECIAL_TOKENS)}",
-            fix="this tokenizer is not supported",
-        )
+def _check_added(path: str, tokens: Iterable[str | _Added]) -> None:
+    # Other tools do not split added tokens; here they would be split.
+    for token in tokens:
+        content = token.content if isinstance(token, _Added) else token
+        if content not in vocabulary.SPECIAL_TOKENS:
+            raise UserError(
+                f"the added token {content!r}",
+                path=path,
+                expected=f"none but {', '.join(vocabulary.SPECIAL_TOKENS)}",
+                fix=_UNSUPPORTED,
+            )
 
 
-def _content(token: _Token) -> str | None:
-    """Returns the text of a token, which some files wrap in an object."""
-    return token.content if isinstance(token, _Added) else token
-
-
-def _read_json(path: str, kind: Any) -> dict:
-    """Reads a JSON object; returns {} if there is no file."""
-    return json_files.read(path, kind) if storage.exists(path) else {}
+def _read(folder: str, name: str, kind: Any, fix: str | None = None) -> Any:
+    """Reads a JSON file; an empty value if there is none."""
+    path = os.path.join(folder, name)
+    if not storage.exists(path):
+        return kind()
+    return json_files.read(path, kind, fix=fix)
