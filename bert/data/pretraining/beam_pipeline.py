@@ -197,13 +197,13 @@ class _MakeParts(beam.DoFn):
         counts: list[dict[str, int]] = []
         error = None
         try:
-            for index, section in enumerate(sections):
-                counts.append(section.counts)
+            for index, (portions, of_section) in enumerate(sections):
+                counts.append(of_section)
                 # Of this attempt: Beam may make a part several times.
                 path = f"{self._job.folder}/part-{uuid.uuid4().hex}"
                 with _open(path, "wb") as file:
-                    shuffle.write_portions(file, section.portions)
-                for shard in range(len(section.portions)):
+                    shuffle.write_portions(file, portions)
+                for shard in range(len(portions)):
                     yield shard, (number, index, path)
         except UserError as rejection:
             error = str(rejection)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.data.pretraining import draws, masking
+from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import pipelines
 
 _REPLACED = (
@@ -22,7 +23,7 @@ _REPLACED = (
 
 def remask_batches(
     batches: tf.data.Dataset,
-    settings: masking.MaskSettings,
+    settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     step: int,
     share: tuple[int, int] = (0, 1),
@@ -75,7 +76,7 @@ def remask_batches(
 
 def remask_records(
     arrays: tuple[np.ndarray, ...],
-    settings: masking.MaskSettings,
+    settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     first: int,
 ) -> list[np.ndarray]:

@@ -10,24 +10,13 @@ from collections.abc import Callable
 import numpy as np
 
 from bert.data import features
+from bert.data.pretraining.settings import InstanceSettings
 
 # A key: number of the instance, 32 random bits, position.
 _POSITION_BITS = 16
 _POSITIONS = np.uint64((1 << _POSITION_BITS) - 1)
 _NOWHERE = np.uint64(2**64 - 1)  # key of a position that cannot be chosen
 _MASKED, _KEPT = (np.uint32(x * 2**32) for x in (0.8, 0.9))
-
-
-@dataclasses.dataclass(frozen=True)
-class MaskSettings:
-    """Settings of masking; flags of these names are in `settings`."""
-
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    do_whole_word_mask: bool = False
-    word_boundaries: bool = False
-    max_ngram: int = 1
-    random_seed: int = 12345
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +67,7 @@ class _Words:
     sizes: np.ndarray
 
 
-def count_masks(lengths: np.ndarray, settings: MaskSettings) -> np.ndarray:
+def count_masks(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
     """Maximum number of masked positions of instances of some lengths."""
     share = np.rint(lengths * settings.masked_lm_prob).astype(np.int64)
     return np.clip(share, 1, settings.max_predictions_per_seq)
@@ -87,7 +76,7 @@ def count_masks(lengths: np.ndarray, settings: MaskSettings) -> np.ndarray:
 def mask_rows(
     ids: np.ndarray,
     numbers: np.ndarray,
-    settings: MaskSettings,
+    settings: InstanceSettings,
     vocabulary: Vocabulary,
     draw: Callable[[int], np.ndarray],
 ) -> dict[str, np.ndarray]:
@@ -133,7 +122,7 @@ def mask_rows(
     return _replace(ids, chosen, rest, vocabulary)
 
 
-def _wanted(numbers: np.ndarray, settings: MaskSettings) -> np.ndarray:
+def _wanted(numbers: np.ndarray, settings: InstanceSettings) -> np.ndarray:
     """Masks of each instance of each row, at most P in a row: int64 [N, K]."""
     instances = max(1, int(numbers.max(initial=0)))
     lengths = np.stack(
@@ -199,7 +188,7 @@ def _words(
     ids: np.ndarray,
     numbers: np.ndarray,
     candidates: np.ndarray,
-    settings: MaskSettings,
+    settings: InstanceSettings,
     vocabulary: Vocabulary,
 ) -> _Words:
     """Splits the candidates of all rows into words, or into tokens."""
@@ -228,7 +217,7 @@ def _words(
 
 
 def _span_lengths(
-    draws: np.ndarray, words: _Words, settings: MaskSettings
+    draws: np.ndarray, words: _Words, settings: InstanceSettings
 ) -> np.ndarray:
     """Draws the length of the span of each word: int64 [W].
 

@@ -53,7 +53,7 @@ def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
     """
     most = settings.max_predictions_per_seq
     masks = masking.count_masks(
-        np.arange(settings.max_seq_length + 1), settings.masks
+        np.arange(settings.max_seq_length + 1), settings
     )
     # The longest instance whose masks still fit, for each number of masks left.
     longest = np.searchsorted(masks, np.arange(most + 1), side="right") - 1

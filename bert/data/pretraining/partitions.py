@@ -45,23 +45,11 @@ class Partition(NamedTuple):
     passes: float
 
 
-class Section(NamedTuple):
-    """Records of a partition, as many as are held in memory at once.
-
-    portions: of each shard, see `shuffle.distribute`.
-    counts: with the names of `Job.count_documents` and `rows.make_records`,
-        and `records`.
-    """
-
-    portions: list[bytes]
-    counts: dict[str, int]
-
-
 class JobResult(NamedTuple):
     """What a runner tells of the shards that it has made.
 
     partitions: of the corpus.
-    counts: of the sections of each partition, see `Section`.
+    counts: of the sections of each partition, see `Job.make_sections`.
     entries: of each shard, in the manifest.
     """
 
@@ -147,11 +135,11 @@ class Job:
         text_path = f"{self.texts}/{number}"
         texts = corpus_lib.read_partition(text_path)
         counts = []
-        for section in self.make_sections(texts, partition):
+        for portions, of_section in self.make_sections(texts, partition):
             path = self.section_path(number, len(counts))
             with _whole_file(path) as file:
-                shuffle.write_portions(file, section.portions)
-            counts.append(section.counts)
+                shuffle.write_portions(file, portions)
+            counts.append(of_section)
 
         # Written last: the part is whole when this file is there.
         with _whole_file(self.part_path(number)) as file:
@@ -160,12 +148,17 @@ class Job:
 
     def make_sections(
         self, texts: list[list[str]], partition: Partition
-    ) -> Iterator[Section]:
+    ) -> Iterator[tuple[list[bytes], dict[str, int]]]:
         """Makes the records of a partition, in sections of bounded size.
 
         Args:
             texts: the documents, each as its lines.
             partition: the partition.
+
+        Yields:
+            the portion of each shard, see `shuffle.distribute`; and counts
+            with the names of `count_documents` and `rows.make_records`, and
+            `records`.
         """
         number, passes = partition.number, partition.passes
         documents = self.tokenize(texts)
@@ -191,7 +184,7 @@ class Job:
             key = f"{self.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, len(self.outputs), key)
             held.clear()  # the portions hold copies
-            yield Section(portions, counts)
+            yield portions, counts
             counts = Counter()
             sections += 1
 

@@ -100,7 +100,7 @@ def make_rows(
         masked = masking.mask_rows(
             rows[features.INPUT_IDS],
             numbers,
-            settings.masks,
+            settings,
             vocabulary,
             functools.partial(draws.rows, (*key, "masks"), first, len(block)),
         )

@@ -3,7 +3,6 @@
 import dataclasses
 
 from bert.common.flags import flag
-from bert.data.pretraining.masking import MaskSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,12 +13,12 @@ class InstanceSettings:
         128, "Tokens of a sequence, [CLS] and [SEP] included.", at_least=5
     )
     max_predictions_per_seq: int = flag(
-        MaskSettings.max_predictions_per_seq,
+        20,
         "Maximum number of masked tokens of a sequence.",
         at_least=1,
     )
     masked_lm_prob: float = flag(
-        MaskSettings.masked_lm_prob,
+        0.15,
         "Share of the tokens that are masked.",
         at_least=0.0,
         at_most=1.0,
@@ -33,16 +32,14 @@ class InstanceSettings:
     dupe_factor: int = flag(
         10, "Number of passes over the corpus, with other masks.", at_least=1
     )
-    do_whole_word_mask: bool = flag(
-        MaskSettings.do_whole_word_mask, "Mask all tokens of a word or none."
-    )
+    do_whole_word_mask: bool = flag(False, "Mask all tokens of a word or none.")
     word_boundaries: bool = flag(
-        MaskSettings.word_boundaries,
+        False,
         "The corpus is split into words by white space, Chinese too; "
         "--do_whole_word_mask masks these words.",
     )
     max_ngram: int = flag(
-        MaskSettings.max_ngram,
+        1,
         "Mask spans of up to this number of words or tokens.",
         at_least=1,
     )
@@ -56,10 +53,4 @@ class InstanceSettings:
     pack_sequences: bool = flag(
         False, "Pack several instances into a row, with less padding."
     )
-    random_seed: int = flag(MaskSettings.random_seed, "Random seed.")
-
-    @property
-    def masks(self) -> MaskSettings:
-        """The settings of masking among them."""
-        names = [field.name for field in dataclasses.fields(MaskSettings)]
-        return MaskSettings(**{name: getattr(self, name) for name in names})
+    random_seed: int = flag(12345, "Random seed.")

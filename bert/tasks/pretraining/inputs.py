@@ -6,7 +6,7 @@ from typing import Self
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data.pretraining.masking import MaskSettings
+from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records.manifest import Manifest
 from bert.data.records.shards import Records, check_alike
 from bert.data.text import vocabulary
@@ -15,6 +15,15 @@ from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks import run_folder
 from bert.tasks.pretraining.settings import Settings
+
+# Settings of the records that dynamic masking takes over.
+_MASKING = (
+    "do_whole_word_mask",
+    "masked_lm_prob",
+    "max_ngram",
+    "max_predictions_per_seq",
+    "word_boundaries",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +39,7 @@ class PhaseInputs:
     """
 
     records: Records
-    masks: MaskSettings | None
+    masks: InstanceSettings | None
     batch_size: int
     first: int
     last: int
@@ -146,7 +155,7 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
     return phases
 
 
-def read_masks(records: Records, random_seed: int) -> MaskSettings:
+def read_masks(records: Records, random_seed: int) -> InstanceSettings:
     """Settings of dynamic masking, from the manifests of the records.
 
     Raises:
@@ -167,16 +176,14 @@ def read_masks(records: Records, random_seed: int) -> MaskSettings:
                 fix="raise --dupe_factor of the records instead",
             )
 
-    names = {field.name for field in dataclasses.fields(MaskSettings)}
-    names.remove("random_seed")  # of the run: its masks are its own
     check_alike(
         [(shard.path, shard.settings) for shard in records.shards],
-        sorted(names),
+        _MASKING,
         "--dynamic_masking masks all records alike",
     )
     known = records.shards[0].settings
-    return MaskSettings(
-        **{name: known[name] for name in names & known.keys()},
+    return InstanceSettings(
+        **{name: known[name] for name in _MASKING if name in known},
         random_seed=random_seed,
     )
 

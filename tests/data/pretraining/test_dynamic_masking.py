@@ -62,7 +62,7 @@ def remask(arrays, first=0, options=OPTIONS, known=KNOWN):
         names[-1] = features.SEQUENCE_IDS
     found = dynamic_masking.remask_records(
         tuple(arrays[name] for name in names),
-        options.masks,
+        options,
         known,
         first,
     )
@@ -153,7 +153,7 @@ def test_a_data_set_resumes_with_the_same_masks(plain):
 
     def take(step, count):
         remasked = dynamic_masking.remask_batches(
-            batches.skip(step), OPTIONS.masks, KNOWN, step
+            batches.skip(step), OPTIONS, KNOWN, step
         )
         assert remasked.element_spec == batches.element_spec
         return list(remasked.take(count).as_numpy_iterator())
@@ -177,7 +177,7 @@ def test_workers_mask_their_parts_of_each_batch(plain):
     def take(part, share):
         parts = batches.map(lambda x: {k: v[part] for k, v in x.items()})
         remasked = dynamic_masking.remask_batches(
-            parts, OPTIONS.masks, KNOWN, 3, share
+            parts, OPTIONS, KNOWN, 3, share
         )
         return list(remasked.take(2).as_numpy_iterator())
 

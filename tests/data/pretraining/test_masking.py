@@ -23,7 +23,7 @@ def mask_all(rows, options, known, seed=1):
     masked = masking.mask_rows(
         sequences.pad_rows(rows, length, np.int32),
         sequences.pad_rows([[1] * len(row) for row in rows], length, np.int64),
-        options.masks,
+        options,
         known,
         lambda columns: draws.rows((seed,), 0, len(rows), columns),
     )

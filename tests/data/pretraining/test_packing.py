@@ -46,7 +46,7 @@ def test_the_first_row_with_enough_space_is_used(length, most, longest, share):
         masked_lm_prob=share,
     )
     lengths = some(401, 5, longest)
-    masks = masking.count_masks(lengths, options.masks)
+    masks = masking.count_masks(lengths, options)
     rows = pack(lengths, options)
     order = draws.generator(1).permutation(401).tolist()
     expected = []
@@ -112,6 +112,4 @@ def test_packed_rows_hold_whole_instances_with_their_masks():
         assert len(rows["input_ids"]) < 0.7 * len(found)
         for x in found:
             count = len(x.masked_lm_positions)
-            assert count == masking.count_masks(
-                np.array(len(x.ids)), options.masks
-            )
+            assert count == masking.count_masks(np.array(len(x.ids)), options)

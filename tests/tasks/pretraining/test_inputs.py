@@ -8,7 +8,7 @@ import pytest
 import create_pretraining_data
 import run_pretraining
 from bert.common import flags
-from bert.data.pretraining.masking import MaskSettings
+from bert.data.pretraining.settings import InstanceSettings
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
 from tests.helpers import small, text
@@ -134,7 +134,9 @@ def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
         random_seed=7,
     )
     (phase,) = Inputs.open(settings).phases
-    expected = MaskSettings(P, max_ngram=2, random_seed=7)
+    expected = InstanceSettings(
+        max_predictions_per_seq=P, max_ngram=2, random_seed=7
+    )
     assert phase.masks == expected
 
 
