@@ -100,8 +100,7 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
     counter = Counter(max(limit, len(vocab or ())), vocab)
 
     # The error of one shard does not end the reading of the others.
-    sizes = map(storage.size, whole)
-    for path, on_read in documents.follow("examined", whole, sizes):
+    for path, on_read in documents.follow("examined", whole):
         add = functools.partial(_add, counter, path, on_read)
         try:
             content_check.check_records(path, records.schema, limit, add)

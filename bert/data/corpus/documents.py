@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -27,7 +27,7 @@ MAX_DOCUMENT_MB = 64
 _FLUSH_BYTES = 128_000_000  # text that is buffered in memory
 _BLOCK = 1 << 20  # bytes that are read at once
 _SAMPLED_FILES = 10
-_SAMPLED_BYTES = 50_000  # of each of them
+_SAMPLED_LINES = 500  # of each of them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +143,7 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
         UserError: as for `documents`, or the whole corpus has no document.
     """
     counts, sizes = [], []
-    for path, on_read in follow("reading", files, map(file_size, files)):
+    for path, on_read in follow("reading", files):
         counts.append(0)
         sizes.append(0)
         for text in documents(path, on_read, max_document_mb):
@@ -155,19 +155,27 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
 
 
 def follow(
-    what: str, files: list[str], sizes: Iterable[int]
+    what: str, files: list[str]
 ) -> Iterator[tuple[str, Callable[[int], None]]]:
     """Yields files, and shows the progress of reading them.
 
     Args:
         what: name of the work.
         files: the files.
-        sizes: their sizes in bytes.
 
     Yields:
         a file, and a function to call with the bytes read of it so far.
+
+    Raises:
+        UserError: a file cannot be read.
     """
-    sizes, done = list(sizes), 0
+    sizes, done = [], 0
+    for path in files:
+        try:
+            sizes.append(storage.size(path))
+        except OSError as error:
+            raise text_lines.unreadable(path, error) from None
+
     progress = Progress(what, sum(sizes) / 1e6, "MB")
     for path, size in zip(files, sizes, strict=True):
 
@@ -230,21 +238,15 @@ def sample_lines(files: list[str]) -> list[str]:
             take the lines away.
 
     Raises:
-        UserError: a file cannot be read.
+        UserError: a file cannot be read, or is not UTF-8.
     """
     lines: list[str] = []
 
     # Files from the whole list, as the first ones may be alike.
     regular = list(filter(storage.is_file, files))
     for path in regular[:: len(regular) // _SAMPLED_FILES + 1]:
-        try:
-            with storage.open_file(path, "rb") as file:
-                is_packed = path.endswith(".gz")
-                text = gzip.GzipFile(fileobj=file) if is_packed else file
-                raw = text.read(_SAMPLED_BYTES)
-        except (OSError, EOFError, zlib.error) as error:
-            raise text_lines.unreadable(path, error) from None
-        lines += filter(None, raw.decode(errors="ignore").split("\n"))
+        numbered = itertools.islice(text_lines.lines(path), _SAMPLED_LINES)
+        lines += filter(None, (line.strip() for _, line in numbered))
     return lines
 
 
@@ -385,18 +387,6 @@ def split_partition(content: bytes) -> list[list[str]]:
 def number_of(files: list[str]) -> str:
     """Formats the number of files for a message: `1 file`, `1,200 files`."""
     return "1 file" if len(files) == 1 else f"{len(files):,} files"
-
-
-def file_size(path: str) -> int:
-    """Returns the size of a file in bytes.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
-    try:
-        return storage.size(path)
-    except OSError as error:
-        raise text_lines.unreadable(path, error) from None
 
 
 def _append(held: dict[int, list[bytes]], paths: list[str]) -> None:

@@ -23,7 +23,7 @@ import sentencex
 from bert.common import processes, storage, text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
-from bert.data.corpus import documents
+from bert.data.corpus import chunks, documents
 
 # Languages with rules in sentencex; it splits all others as English.
 LANGUAGES = (
@@ -120,8 +120,7 @@ def read_paragraphs(
             not JSON or lacks the text.
     """
     first = 0
-    sizes = map(storage.size, files)
-    for path, on_read in documents.follow("corpus", files, sizes):
+    for path, on_read in documents.follow("corpus", files):
         lines = text_lines.lines(path, on_read, on_bad)
         if parquet_files.is_parquet(path):
             texts = _column_texts(path, text_field, on_bad)
@@ -183,8 +182,9 @@ def split_all(
     """
     # Results come in the order of the chunks, as from one process.
     worker = functools.partial(_splitter, language)
-    chunks = _chunks(paragraphs)
-    for sentences in processes.map_in_order(worker, chunks, num_processes):
+    # Empty paragraphs count too.
+    divided = chunks.divide(paragraphs, _CHUNK, lambda x: len(x[1]) + 1)
+    for sentences in processes.map_in_order(worker, divided, num_processes):
         yield from sentences
 
 
@@ -200,22 +200,11 @@ def _plain_paragraphs(
     for has_text, run in itertools.groupby(stripped, bool):
         if not has_text:
             continue
-        for part in _parts(run):
-            yield document, part
+        # A long paragraph is yielded in parts, each of whole lines.
+        for part in chunks.divide(run, _PART, len):
+            yield document, " ".join(part)
         if document_boundary == "blank_line":
             document += 1
-
-
-def _parts(lines: Iterable[str]) -> Iterator[str]:
-    """Joins lines; starts a new part after a line when a part is long."""
-    held, size = [], 0
-    for line in lines:
-        held.append(line)
-        size += len(line)
-        if size >= _PART:
-            yield " ".join(held)
-            held, size = [], 0
-    yield " ".join(held)
 
 
 def _paragraphs_of(texts: Iterable[str]) -> Iterator[Paragraph]:
@@ -270,17 +259,6 @@ def _checked(text, name: str, path: str, line: int, fix: str) -> str:
         expected="the text of a document",
         fix=fix,
     )
-
-
-def _chunks(paragraphs: Iterable[Paragraph]) -> Iterator[list[Paragraph]]:
-    chunk, size = [], 0
-    for document, paragraph in paragraphs:
-        chunk.append((document, paragraph))
-        size += len(paragraph) + 1  # empty ones count too
-        if size >= _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    yield chunk
 
 
 def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from bert.common import processes, storage, text_lines
+from bert.common import processes, text_lines
 from bert.common.errors import UserError
-from bert.data.corpus import documents
+from bert.data.corpus import chunks, documents
 from bert.data.text import fast_tokenization, normalization
 from bert.data.text.casing import Casing
 
@@ -176,13 +176,18 @@ def count_corpus(
         UserError: a file cannot be read or is not UTF-8, or no line has text.
     """
     held_out, table = HeldOutLines(), WordTable(TABLE_SIZE)
-    chunks = _chunks(held_out.filter(_lines(files)))
+    lines = chunks.divide(
+        held_out.filter(_lines(files)), CHUNK_SIZE, lambda x: len(x) + 1
+    )
+
+    # Joined by spaces, across which the tokenizer never looks.
+    texts = map(" ".join, lines)
 
     # A small corpus needs few processes.
-    first = list(itertools.islice(chunks, num_processes))
-    chunks = itertools.chain(first, chunks)
+    first = list(itertools.islice(texts, num_processes))
+    texts = itertools.chain(first, texts)
     for counts in processes.map_in_order(
-        functools.partial(counter, casing), chunks, max(1, len(first))
+        functools.partial(counter, casing), texts, max(1, len(first))
     ):
         table.add(counts)
 
@@ -201,23 +206,9 @@ def count_corpus(
 
 
 def _lines(files: list[str]) -> Iterator[str]:
-    sizes = map(storage.size, files)
-    for path, on_read in documents.follow("counting words", files, sizes):
+    for path, on_read in documents.follow("counting words", files):
         for _, line in text_lines.lines(path, on_read):
             yield line.strip()
-
-
-def _chunks(lines: Iterable[str]) -> Iterator[str]:
-    """Joins lines by spaces, across which the tokenizer never looks."""
-    held, size = [], 0
-    for line in lines:
-        held.append(line)
-        size += len(line) + 1
-        if size >= CHUNK_SIZE:
-            yield " ".join(held)
-            held, size = [], 0
-    if held:
-        yield " ".join(held)
 
 
 def _size(word: str) -> int:
