@@ -93,11 +93,6 @@ def is_folder(path: str) -> bool:
     return _either(path, os.path.isdir, "isdir")
 
 
-def is_link(path: str) -> bool:
-    """Returns whether a path is a symbolic link."""
-    return os.path.islink(path)
-
-
 def size(path: str) -> int:
     """Returns the size of a file in bytes."""
     return version(path)[0]

@@ -291,7 +291,10 @@ def test_a_damaged_file_is_no_bad_line(prepare, tmp_path):
     ("flags", "message"),
     [
         ({"input_file": "{folder}/good.txt,"}, "--input_file='' matches no"),
-        ({"input_file": "{folder}/empty"}, "empty: no file in this folder"),
+        (
+            {"input_file": "{folder}/empty"},
+            "empty: no text file in this folder",
+        ),
         ({"language": "xx"}, "--language='xx' is unknown; expected one of am,"),
         ({"output_file": "{folder}"}, "expected the name of a file"),
         ({"output_file": "/none/corpus.txt"}, "create the folder first"),

@@ -136,9 +136,16 @@ def list_inputs(settings: Settings) -> list[str]:
 
 
 def _texts_below(folder: str) -> list[str]:
-    """Lists the files of a folder that are not binary; notes the others."""
+    """Lists the text files in a folder and its folders, but hidden ones."""
+    files = [
+        path
+        for path in storage.files_below(folder)
+        if "/." not in f"/{os.path.relpath(path, folder)}"
+        # No pipe, and no link to nothing.
+        and (storage.is_remote(path) or storage.is_file(path))
+    ]
+
     # A folder may have images or archives beside its texts.
-    files = files_below(folder)
     binary = [path for path in files if raw_text.is_binary(path)]
     if binary:
         say(f"note: skipped binary files: {name_of(binary)}")
@@ -147,40 +154,6 @@ def _texts_below(folder: str) -> list[str]:
     if not texts:
         raise UserError("no text file in this folder", path=folder)
     return texts
-
-
-def files_below(folder: str) -> list[str]:
-    """Lists the files of a folder recursively, sorted, without hidden ones.
-
-    Args:
-        folder: the folder.
-
-    Returns:
-        paths of the files.
-
-    Raises:
-        UserError: the folder has no file.
-    """
-    files, links = [], []
-    for path, folders, names in storage.walk(folder):
-        # In place: `walk` does not enter what is removed here.
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        inside = (os.path.join(path, name) for name in folders)
-        links += filter(storage.is_link, inside)
-        files += [
-            os.path.join(path, name)
-            for name in names
-            if not name.startswith(".")
-        ]
-
-    if not storage.is_remote(folder):
-        files = filter(storage.is_file, files)  # no pipe, no broken link
-    if links:
-        say(f"note: skipped links to folders: {name_of(links)}")
-    files = sorted(files)
-    if not files:
-        raise UserError("no file in this folder", path=folder)
-    return files
 
 
 def prepare(
