@@ -32,27 +32,20 @@ def mismatches(
     Returns:
         what does not seem to match.
     """
-    warnings, path, size = [], tokenizer.path, len(tokenizer.vocab)
+    warnings, size = [], len(tokenizer.vocab)
 
     # Compared by `is`: None is unknown, and contradicts nothing.
-    cased = is_cased(tokenizer.vocab)
-    if tokenizer.do_lower_case is True and cased is True:
+    cased, lower = is_cased(tokenizer.vocab), tokenizer.do_lower_case
+    if cased is not None and cased is lower:
+        kind, fix = "no", "pass --do_lower_case, or words become [UNK]"
+        if cased:
+            kind, fix = "some", "pass --nodo_lower_case"
         warnings.append(
             UserError(
-                "has tokens with capital letters, do_lower_case is True",
-                path=path,
-                expected="an uncased vocabulary, or do_lower_case False",
-                fix="pass --nodo_lower_case",
-            )
-        )
-
-    if tokenizer.do_lower_case is False and cased is False:
-        warnings.append(
-            UserError(
-                "has no token with a capital letter, do_lower_case is False",
-                path=path,
-                expected="a cased vocabulary, or do_lower_case True",
-                fix="words with capital letters become [UNK]",
+                f"has {kind} tokens with capital letters, do_lower_case is "
+                f"{lower}",
+                path=tokenizer.path,
+                fix=fix,
             )
         )
 
@@ -81,25 +74,6 @@ def wrong_size(
     )
 
 
-def unknown_words(tokenizer: Tokenizer, texts: list[str]) -> list[UserError]:
-    """Checks the share of [UNK] in some texts."""
-    first = [tokenizer.exact.tokenize(text) for text in texts]
-    total = sum(map(len, first))
-    unknown = sum(tokens.count(vocabulary.UNK) for tokens in first)
-
-    if unknown <= _MOST_UNKNOWN * total:
-        return []
-    return [
-        UserError(
-            f"{unknown / total:.1%} of the tokens of the first {len(first):,} "
-            "texts are [UNK]",
-            path=tokenizer.path,
-            expected=f"at most {_MOST_UNKNOWN:.0%}",
-            fix="check that the vocabulary has this language and casing",
-        )
-    ]
-
-
 def warn(
     tokenizer: Tokenizer,
     vocab_size: int | None = None,
@@ -114,9 +88,22 @@ def warn(
     """
     texts = list(itertools.islice(texts, _TEXTS))
     warnings = mismatches(tokenizer, vocab_size, config_file)
-    for warning in [*warnings, *unknown_words(tokenizer, texts)]:
-        say(f"warning: {warning}")
 
+    tokens = [x for text in texts for x in tokenizer.exact.tokenize(text)]
+    unknown = tokens.count(vocabulary.UNK)
+    if unknown > _MOST_UNKNOWN * len(tokens):
+        warnings.append(
+            UserError(
+                f"{unknown / len(tokens):.1%} of the tokens of the first "
+                f"{len(texts):,} texts are [UNK]",
+                path=tokenizer.path,
+                expected=f"at most {_MOST_UNKNOWN:.0%}",
+                fix="check that the vocabulary has this language and casing",
+            )
+        )
+
+    for warning in warnings:
+        say(f"warning: {warning}")
     warn_of_accents(tokenizer.strips_accents, tokenizer.path, texts)
 
 

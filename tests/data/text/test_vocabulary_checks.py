@@ -24,8 +24,8 @@ def test_casing_and_vocabulary_go_together():
         (CASELESS, True, None),
         (CASELESS, False, None),
         (CASED, None, None),
-        (CASED, True, "v: has tokens with capital letters, "),
-        (LOWER, False, "v: has no token with a capital letter, "),
+        (CASED, True, "v: has some tokens with capital letters, "),
+        (LOWER, False, "v: has no tokens with capital letters, "),
     ):
         tokenizer = Tokenizer("v", lower, tokens=tokens)
         found = vocabulary_checks.mismatches(tokenizer)
