@@ -159,10 +159,6 @@ def first_few(lines: list[int]) -> str:
     return ", ".join(shown)
 
 
-def _empty(path: str) -> UserError:
-    return UserError("is empty", path=path, expected="a row per line")
-
-
 def _count(fields: int) -> str:
     return "1 column" if fields == 1 else f"{fields} columns"
 
@@ -213,7 +209,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
 
     # No line at all, or none but blank ones.
     if count == number:
-        raise _empty(path)
+        raise UserError("is empty", path=path, expected="a row per line")
 
 
 def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -269,7 +265,10 @@ def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
 def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
     # The keys of the first object choose; all others must have them.
     columns = None
-    for line, value in _json_objects(path):
+    for line, text in _lines(path):
+        with json_files.reported(path, "an object per line", line=line):
+            value = json_files.decode(text, dict)
+
         columns = columns or choose(list(value))
         for column in columns:
             if column not in value:
@@ -280,10 +279,3 @@ def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
                     expected=f"one of {', '.join(list(value)[:20])}",
                 )
         yield TableRow(line, [value[column] for column in columns])
-
-
-def _json_objects(path: str) -> Iterator[tuple[int, dict]]:
-    for line, text in _lines(path):
-        with json_files.reported(path, "an object per line", line=line):
-            value = json_files.decode(text, dict)
-        yield line, value

@@ -174,9 +174,5 @@ def _example_header(size: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    content = bytearray()
-    while value > 127:
-        content.append(value & 127 | 128)
-        value >>= 7
-    content.append(value)
-    return bytes(content)
+    encoded, there = _compute_varints(np.array(value), 10)
+    return encoded[there].tobytes()
