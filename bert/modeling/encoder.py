@@ -1,12 +1,10 @@
 """The encoder as a Keras functional model."""
 
-import os
 import zlib
 
 import keras
 from keras import ops
 
-from bert.common.errors import UserError
 from bert.data import features
 from bert.modeling import layers
 from bert.modeling.config import BertConfig
@@ -130,23 +128,6 @@ class Encoder(keras.Model):
                 key = zlib.crc32(f"{seed}/{layer.path}/lora".encode())
                 first = keras.initializers.HeUniform(key)
                 layer.enable_lora(rank, lora_alpha, first)
-
-    def load_weights(self, filepath, *args, **kwargs):
-        """Loads weights that Keras has saved.
-
-        Raises:
-            UserError: it is a checkpoint or a folder in another format.
-        """
-        path = os.fspath(filepath)
-        if not path.endswith((".keras", ".h5")):
-            raise UserError(
-                "not weights that Keras has saved",
-                path=path,
-                expected="a file .weights.h5 or .keras",
-                fix="for checkpoints of the original and folders of other "
-                "formats, call bert.load_encoder",
-            )
-        super().load_weights(path, *args, **kwargs)
 
 
 def build_encoder(

@@ -99,23 +99,6 @@ def test_a_pickle_cannot_be_loaded(tmp_path):
         bert.load_encoder(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["model", "model/bert_model.ckpt", "theirs"])
-def test_load_weights_explains_what_to_call(name, folder, values):
-    encoder = bert.new_encoder(library_files.config())
-    with pytest.raises(UserError, match=r"call bert\.load_encoder"):
-        encoder.load_weights(folder / name)
-
-
-def test_load_weights_loads_what_keras_saved(tmp_path):
-    first, second = (
-        bert.new_encoder(library_files.config(), seed) for seed in (1, 2)
-    )
-    first.save_weights(tmp_path / "a.weights.h5")
-    second.load_weights(tmp_path / "a.weights.h5")
-    named = checkpoints.encoder_variables(first)
-    same(second, {name: x.numpy() for name, x in named.items()})
-
-
 def test_a_published_size_or_a_path_or_a_config(folder, values):
     names = {path.stem for path in encoders._CONFIGS.glob("*.json")}
     assert "bert_tiny" in names
