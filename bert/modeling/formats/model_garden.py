@@ -275,17 +275,15 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
         model["classification_heads"] = _node({"0": parts})
 
     # Their task models are Keras models of an encoder and a head.
-    if "output_bias" in variables:
-        model["layer_with_weights-0"] = encoder
-        model["layer_with_weights-1"] = _node({"out_proj": head("")})
-    if "cls/ner/output_bias" in variables:
-        model["layer_with_weights-0"] = encoder
-        model["layer_with_weights-1"] = head("cls/ner/")
-    if "cls/squad/output_bias" in variables:
-        model["layer_with_weights-0"] = encoder
-        model["layer_with_weights-1"] = _node(
-            {"layer_with_weights-0": head("cls/squad/")}
-        )
+    for scope, node in (
+        ("", _node({"out_proj": head("")})),
+        ("cls/ner/", head("cls/ner/")),
+        ("cls/squad/", _node({"layer_with_weights-0": head("cls/squad/")})),
+    ):
+        if f"{scope}output_bias" in variables:
+            model["layer_with_weights-0"] = encoder
+            model["layer_with_weights-1"] = node
+
     return _node({**root, "model": _node(model)})
 
 
