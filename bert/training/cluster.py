@@ -73,11 +73,6 @@ class Cluster:
         """Whether this process writes the files."""
         return self.index == 0
 
-    @property
-    def port(self) -> int:
-        """Port of this process."""
-        return _split(self.addresses[self.index])[1]
-
     def describe(self, index: int) -> str:
         """`worker 1 (10.0.0.2:2222)`."""
         return f"{self.tasks[index]} ({self.addresses[index]})"
@@ -179,11 +174,12 @@ def meet(cluster: Cluster, timeout: float) -> None:
         UserError: the port of this process is in use.
         WorkerLostError: some did not start in time; the message names them.
     """
+    _, port = _split(cluster.addresses[cluster.index])
     try:
-        server = socket.create_server(("", cluster.port))
+        server = socket.create_server(("", port))
     except OSError as error:
         raise UserError(
-            f"port {cluster.port} of {cluster.tasks[cluster.index]}: "
+            f"port {port} of {cluster.tasks[cluster.index]}: "
             f"{os.strerror(error.errno)}",
             expected="a port that no process uses",
             fix=f"end the process that uses it, or change {VARIABLE}",

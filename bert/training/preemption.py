@@ -45,15 +45,15 @@ class Preemption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def is_requested(self) -> bool:
-        """Whether the run has to save and end after the current step."""
-        is_late = self._end is not None and time.monotonic() >= self._end
-        return is_late or self._signal is not None
-
     @property
     def request(self) -> int:
-        """0: continue; 1: the time is up; else the number of the signal."""
-        return int(self._signal or self.is_requested())
+        """What the run has to do after the current step.
+
+        0: continue; else save and end, as 1: the time is up, or by the signal
+        of this number.
+        """
+        is_late = self._end is not None and time.monotonic() >= self._end
+        return int(self._signal or is_late)
 
     def adopt(self, request: int) -> None:
         """Adopts the request of another process of the run."""
@@ -86,7 +86,7 @@ class Preemption:
         """
         if self._signal is not None:
             cause, code = self._signal.name, _EXIT_CODES[self._signal]
-        elif self.is_requested() and step < last_step:
+        elif self.request and step < last_step:
             cause, code = "the time of --train_for is up", 0
         else:
             return

@@ -121,7 +121,7 @@ class Run:
         with (
             self._saver,
             self._log,
-            Preemption(settings.seconds, not workers.is_joined()) as preemption,
+            Preemption(settings.seconds, workers.share()[1] == 1) as preemption,
             _naming_the_step(self.steps),
         ):
             # An evaluation that a signal interrupted.

@@ -18,6 +18,7 @@ from bert.training.preemption import RUN_AGAIN
 _SECONDS_TO_LOOK_AROUND = 1.5
 _SECONDS_TO_LEAVE = 10.0
 _END = "end"
+_UNREACHABLE = (1, 4, 10, 14)  # cancelled, too late, aborted, unavailable
 _DAY_IN_MS = 24 * 60 * 60 * 1000
 
 _joined: Cluster | None = None
@@ -42,11 +43,6 @@ def join(processes: Cluster, timeout: float) -> None:
 def is_chief() -> bool:
     """Whether this process writes the files of the run."""
     return _joined is None or _joined.is_chief
-
-
-def is_joined() -> bool:
-    """Whether this process is one of several."""
-    return _joined is not None
 
 
 def share() -> tuple[int, int]:
@@ -117,9 +113,8 @@ def _end_together() -> int:
 
 def _lost(error: Exception) -> str | None:
     """Names of the lost workers; None: the error has another cause."""
-    from tensorflow import errors
-
-    if not isinstance(error, errors.OpError):
+    code = getattr(error, "error_code", None)  # TensorFlow's errors have one
+    if code is None:
         return None
 
     names = _joined.unreachable() or _joined.named_in(str(error))
@@ -129,10 +124,4 @@ def _lost(error: Exception) -> str | None:
     if names:
         return ", ".join(names)
 
-    unreachable = (
-        errors.UnavailableError,
-        errors.AbortedError,
-        errors.CancelledError,
-        errors.DeadlineExceededError,
-    )
-    return "another worker" if isinstance(error, unreachable) else None
+    return "another worker" if code in _UNREACHABLE else None
