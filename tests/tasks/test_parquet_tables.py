@@ -58,14 +58,13 @@ def test_an_empty_table(tmp_path):
 
 
 def test_a_classifiers_examples(tmp_path):
-    write(tmp_path / "train.parquet", MAILS)
-    settings = settings_of(
-        "--do_train", data_dir=tmp_path, label_column="grade"
-    )
+    path = tmp_path / "train.parquet"
+    write(path, MAILS)
+    settings = settings_of("--do_train", train_file=path, label_column="grade")
     data = inputs.read(settings)
     (part,) = data.of(TRAIN)
     assert data.labels.names == ("0", "1")
-    assert part.path == str(tmp_path / "train.parquet")
+    assert part.path == str(path)
     assert [x[:4] for x in part.examples] == [
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),

@@ -27,7 +27,6 @@ from bert.tasks.classification.tasks import (
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
-_ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -234,29 +233,7 @@ def _own_path(settings: Settings, split: str) -> str:
     # --eval_share divides the file of training, so both are one.
     if split == DEV and settings.own.eval_share:
         split = TRAIN
-    given = getattr(settings, _SPLIT_FLAGS[split])
-    if given:
-        return given
-
-    # Else it is found by its name, which begins with that of the split.
-    folder = settings.data_dir
-    paths = [
-        path
-        for ending in _ENDINGS
-        for path in (f"{folder}/{split}{ending}{x}" for x in ("", ".gz"))
-        if folder and storage.exists(path)
-    ]
-    if len(paths) != 1:
-        fix = f"pass --{_SPLIT_FLAGS[split]}"
-        if split == DEV:
-            fix += ", or --eval_share=0.1"
-        raise UserError(
-            f"{len(paths) or 'no'} files {split}{{{','.join(_ENDINGS)}}}[.gz]",
-            path=folder,
-            expected="one",
-            fix=fix,
-        )
-    return paths[0]
+    return getattr(settings, _SPLIT_FLAGS[split])
 
 
 def _splits(settings: Settings) -> list[str]:

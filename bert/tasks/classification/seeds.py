@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import statistics
-import time
 
 from bert.common import flags
 from bert.common.progress import say
@@ -32,7 +31,6 @@ def work(
         data: the input files.
     """
     shared, results, steps = settings.finetuning, [], []
-    start, seconds = time.monotonic(), shared.training.seconds
 
     # The examples are encoded once, for all seeds, and checked before any file
     # is written.
@@ -65,11 +63,6 @@ def work(
     # Train and evaluate with each seed.
     all_settings = settings_of_seeds(settings)
     for seed_settings in all_settings:
-        if seconds:  # the time of all seeds together
-            left = max(1.0, seconds - (time.monotonic() - start))
-            seed_settings = flags.replace(
-                seed_settings, train_for=f"{left:.1f}s"
-            )
         run, scores = finetuning.work(
             flags.replace(seed_settings, do_predict=False, export_dir=None),
             model,
@@ -85,7 +78,8 @@ def work(
 
     # Predict and export with the best seed.
     if shared.do_predict or shared.export_dir:
-        best = best_of(results, data.metrics[0])
+        metric = f"eval_{data.metrics[0]}"
+        best = max(range(len(results)), key=lambda i: results[i][metric])
         best_settings = all_settings[best]
         say(
             "predictions and export use "
@@ -113,11 +107,6 @@ def settings_of_seeds(settings: Settings) -> list[Settings]:
         )
         for seed in range(first, first + settings.num_seeds)
     ]
-
-
-def best_of(results: list[dict[str, float]], metric: str) -> int:
-    """The index of the result with the highest metric."""
-    return max(range(len(results)), key=lambda i: results[i][f"eval_{metric}"])
 
 
 def summarize(results: list[dict[str, float]]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from bert.common.flags import (
 )
 from bert.data import tables
 from bert.tasks.classification.tasks import TASKS
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.finetuning_settings import FineTuning, unnamed
 
 OWN = "tsv"  # --task_name for the user's own tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # the same
@@ -182,6 +182,11 @@ class Settings:
         yield from shared.mistakes(bool(reads))
         if self.task == OWN:
             yield from self.own.mistakes(bool({*reads} - {"predict_file"}))
+
+            # --eval_share divides the file of training.
+            if self.own.eval_share:
+                reads = ["train_file" if x == "eval_file" else x for x in reads]
+            yield from unnamed({name: getattr(self, name) for name in reads})
         else:
             yield from self._mistakes_of_task()
 
@@ -204,6 +209,10 @@ class Settings:
             yield UserError(
                 f"--num_seeds={self.num_seeds}",
                 expected="--do_train --do_eval too",
+            )
+        if self.num_seeds > 1 and shared.training.train_for:
+            yield UserError(
+                "--num_seeds and --train_for", expected="one of them"
             )
         if self.glue_dir and not shared.do_predict:
             yield UserError(

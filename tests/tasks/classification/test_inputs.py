@@ -154,11 +154,10 @@ def own_file(folder, name):
 
 @pytest.mark.parametrize("name", ["train.tsv", "train.csv", "train.jsonl.gz"])
 def test_own_files_need_only_columns(tmp_path, name):
-    own_file(tmp_path, name)
     data = read(
         "--do_train",
         task_name="tsv",
-        data_dir=tmp_path,
+        train_file=own_file(tmp_path, name),
         text_column="t",
         text_b_column="u",
         label_column="l",
@@ -278,7 +277,13 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
         (
             ["--task_name=tsv", "--text_column=0", "--label_column=1"]
             + ["--data_dir=x"],
-            "x: no files train{.tsv,.csv,.jsonl,.parquet}[.gz]; expected one; ",
+            "no --train_file; name the file",
+        ),
+        (
+            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
+            + ["--train_file=x", "--do_eval", "--eval_share=0.1"]
+            + ["--num_seeds=2", "--train_for=1m"],
+            "--num_seeds and --train_for; expected one of them",
         ),
         (
             ["--task_name=tsv", "--text_column=0", "--train_file=x"],
