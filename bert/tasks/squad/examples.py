@@ -22,7 +22,6 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
@@ -34,9 +33,16 @@ SPANS = "spans"  # and starts of answers, for training
 _LARGEST = 1 << 30  # bytes, decompressed: SQuAD has 42 MB
 
 
-class _Answer(msgspec.Struct):
+class Answer(msgspec.Struct, frozen=True):
+    """A labelled answer.
+
+    Attributes:
+        text: the answer.
+        start: its first character in the context; None: unknown.
+    """
+
     text: str
-    answer_start: int | None = None
+    start: int | None = msgspec.field(default=None, name="answer_start")
 
 
 class _Lists(msgspec.Struct):
@@ -47,7 +53,7 @@ class _Lists(msgspec.Struct):
 class _Question(msgspec.Struct):
     id: str | int
     question: str
-    answers: list[_Answer] | _Lists | None = None
+    answers: list[Answer] | _Lists | None = None
     is_impossible: bool | None = None
 
 
@@ -55,7 +61,7 @@ class _Record(msgspec.Struct):
     context: str
     id: str | int
     question: str
-    answers: list[_Answer] | _Lists | None = None
+    answers: list[Answer] | _Lists | None = None
     is_impossible: bool | None = None
 
 
@@ -86,19 +92,6 @@ _EXPECTED = (
 )
 
 WHITE_SPACE = " \t\r\n\u202f"  # between words, as in the original
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """A labelled answer.
-
-    Attributes:
-        text: the answer.
-        start: its first character in the context; -1 if it was not read.
-    """
-
-    text: str
-    start: int = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,35 +263,33 @@ def _example(
         )
 
     # A metric compares texts only: where they start does not matter.
-    if needed == TEXTS:
-        labels = [Answer(answer.text) for answer in answers]
-    else:
-        labels = [_span(answer, context) for answer in answers]
+    if needed == SPANS:
+        for answer in answers:
+            _check_span(answer, context)
     return SquadExample(
-        str(qa.id), qa.question, context, tuple(labels), impossible
+        str(qa.id), qa.question, context, tuple(answers), impossible
     )
 
 
-def _pairs(lists: _Lists) -> list[_Answer]:
+def _pairs(lists: _Lists) -> list[Answer]:
     """Converts lists of texts and starts to a list of answers."""
     if len(lists.text) != len(lists.answer_start):
         raise ValueError(
             f"answer_start has {len(lists.answer_start)} entries; expected "
             f"{len(lists.text)}, as text"
         )
-    return list(map(_Answer, lists.text, lists.answer_start))
+    return list(map(Answer, lists.text, lists.answer_start))
 
 
-def _span(answer: _Answer, context: str) -> Answer:
-    text, start = answer.text, answer.answer_start
-    if not text.strip():
+def _check_span(answer: Answer, context: str) -> None:
+    start = answer.start
+    if not answer.text.strip():
         raise ValueError("answer.text is empty")
     if start is None or not 0 <= start < len(context):
         raise ValueError(
             f"answer.answer_start {start} is outside of the context; expected "
             f"at least 0 and less than {len(context)}"
         )
-    return Answer(text, start)
 
 
 def read_files(settings) -> dict[str, Dataset]:
@@ -316,8 +307,6 @@ def read_files(settings) -> dict[str, Dataset]:
     version_2, datasets = settings.version_2_with_negative, {}
     for flag, kind in settings.needed.items():
         path = getattr(settings, flag)
-        if len(storage.list_files(path, flag)) != 1:
-            raise UserError(f"--{flag}={path!r}", expected="one file")
         dataset = datasets[flag] = read(path, kind)
         if kind != NOTHING:
             check_version(dataset, version_2)
