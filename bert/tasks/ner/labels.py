@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from bert.common import storage
 from bert.common.errors import UserError
 from bert.modeling.formats import checkpoint_files
 from bert.tasks import run_folder
@@ -23,7 +22,6 @@ def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:
     """
     sentences = {}
     for name, path in files_of(settings).items():
-        storage.list_files(path, name)
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from scipy import special
 
 from bert.common.progress import say
 from bert.data import features
@@ -45,7 +46,15 @@ def make_task(
             holds a run with other training data.
     """
     shared, is_entities = settings.finetuning, kind == ENTITIES
-    featurizer = _featurizer(settings, model, labels)
+    tokenizer = model.tokenizer.exact
+    featurizer = windows.Featurizer(
+        lambda word: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word)),
+        tokenizer.vocab,
+        {label: i for i, label in enumerate(labels)},
+        shared.max_seq_length,
+        settings.doc_stride,
+        settings.document_context,
+    )
 
     # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
@@ -167,20 +176,6 @@ def report(
     }
 
 
-def _featurizer(
-    settings: Settings, model: ModelFolder, labels: list[str]
-) -> windows.Featurizer:
-    tokenizer = model.tokenizer.exact
-    return windows.Featurizer(
-        lambda word: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word)),
-        tokenizer.vocab,
-        {label: i for i, label in enumerate(labels)},
-        settings.finetuning.max_seq_length,
-        settings.doc_stride,
-        settings.document_context,
-    )
-
-
 def _answers(
     run: Run, rows: list[dict], labels: list[str], batch_size: int, what: str
 ) -> Iterator[Answer]:
@@ -197,14 +192,10 @@ def _answers(
         # A word is answered in one of its windows only, at its first token.
         positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
         logits = output["logits"][positions].astype(np.float64)
-        logits -= logits.max(-1, keepdims=True)
-        powers = np.exp(logits)
-
-        # Cross entropy: the log of the sum of powers minus the true logit.
+        logs = special.log_softmax(logits, -1)
         gold = np.array(row[features.LABEL_IDS])[positions]
-        losses = np.log(powers.sum(-1))
-        losses -= np.take_along_axis(logits, gold[:, None], -1)[:, 0]
-        best = powers.max(-1) / powers.sum(-1)
+        losses = -np.take_along_axis(logs, gold[:, None], -1)[:, 0]
+        best = np.exp(logs.max(-1))
         for i, loss, probability in zip(logits.argmax(-1), losses, best):
             yield labels[i], float(loss), float(probability)
 

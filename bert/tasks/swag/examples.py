@@ -16,6 +16,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import features, sequences, tables
 from bert.data.records.encoding import Feature, Schema
+from bert.data.text import vocabulary
 from bert.tasks.finetuning_settings import files_of
 from bert.tasks.swag.settings import Settings
 
@@ -107,7 +108,7 @@ class Featurizer:
 
     Args:
         ids_of: text -> token ids.
-        cls_id, sep_id, unk_id: ids of `[CLS]`, `[SEP]` and `[UNK]`.
+        vocab: token -> id.
         max_seq_length: maximum S; longer pairs are truncated as in the
             original.
         choices: C; examples with fewer choices are padded.
@@ -119,14 +120,14 @@ class Featurizer:
     def __init__(
         self,
         ids_of: Callable[[str], list[int]],
-        cls_id: int,
-        sep_id: int,
-        unk_id: int,
+        vocab: dict[str, int],
         max_seq_length: int,
         choices: int,
     ):
         self._ids_of = ids_of
-        self._cls, self._sep, self._unk = cls_id, sep_id, unk_id
+        self._cls, self._sep, self._unk = (
+            vocab[x] for x in (vocabulary.CLS, vocabulary.SEP, vocabulary.UNK)
+        )
         self._space = max_seq_length - 3
         self._choices = choices
         self.truncated = 0

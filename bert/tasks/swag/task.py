@@ -1,13 +1,13 @@
 """The task of run_swag.py: which of several texts continues another one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+from scipy import special
 
 from bert.common.atomic import write_whole
 from bert.common.progress import say
 from bert.data.records.examples import Examples
-from bert.data.text import vocabulary
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import graphs
@@ -44,7 +44,13 @@ def make_task(
     choices = max(
         (len(x.choices) for file in examples.values() for x in file), default=2
     )
-    featurizer = _featurizer(model, shared.max_seq_length, choices)
+    tokenizer = model.tokenizer.exact
+    featurizer = Featurizer(
+        lambda text: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)),
+        tokenizer.vocab,
+        shared.max_seq_length,
+        choices,
+    )
 
     encoded, records = None, ""
     if "train_file" in examples:
@@ -69,7 +75,8 @@ def make_task(
             rows, batch_size, what, len(examples[flag]), choices
         )
         for example, output in zip(examples[flag], outputs, strict=True):
-            yield example, _softmax(output["logits"][: len(example.choices)])
+            logits = output["logits"][: len(example.choices)]
+            yield example, special.softmax(logits.astype(np.float64))
 
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
         size = shared.training.eval_batch_size
@@ -82,7 +89,7 @@ def make_task(
         path = folder.file("predictions.tsv")
         size = shared.predict_batch_size
         answered = answers(run, "predict_file", size, "predicted")
-        write_predictions(path, (x.tolist() for _, x in answered))
+        write_predictions(path, (x for _, x in answered))
         return [path]
 
     def save(run: Run, path: str) -> None:
@@ -156,36 +163,16 @@ def score(
     }
 
 
-def write_predictions(path: str, answers: Iterator[list[float]]) -> None:
+def write_predictions(path: str, answers: Iterable[np.ndarray]) -> None:
     """Writes the index of the best choice and the probabilities of all.
 
     Args:
         path: file to write, one line per example, with tabs between fields.
-        answers: the probabilities of each example.
+        answers: float64 [choices], the probabilities of each example.
     """
     lines = []
     for probabilities in answers:
-        best = max(range(len(probabilities)), key=probabilities.__getitem__)
-        fields = [str(best), *(f"{x:.6f}" for x in probabilities)]
+        fields = [str(probabilities.argmax())]
+        fields += [f"{x:.6f}" for x in probabilities]
         lines.append("\t".join(fields) + "\n")
     write_whole(path, "".join(lines))
-
-
-def _featurizer(
-    model: ModelFolder, max_seq_length: int, choices: int
-) -> Featurizer:
-    tokenizer = model.tokenizer.exact
-    return Featurizer(
-        lambda text: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)),
-        tokenizer.vocab[vocabulary.CLS],
-        tokenizer.vocab[vocabulary.SEP],
-        tokenizer.vocab[vocabulary.UNK],
-        max_seq_length,
-        choices,
-    )
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    """float64 [choices], the probabilities of logits."""
-    powers = np.exp((logits - logits.max()).astype(np.float64))
-    return powers / powers.sum()

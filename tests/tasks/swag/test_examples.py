@@ -157,6 +157,7 @@ def test_files_that_are_something_else(write):
 
 
 CLS, SEP, UNK = 2, 3, 4
+VOCAB = {"[CLS]": CLS, "[SEP]": SEP, "[UNK]": UNK}
 
 
 def ids_of(text):
@@ -164,7 +165,7 @@ def ids_of(text):
 
 
 def test_examples_are_padded_with_choices_of_weight_0():
-    featurizer = examples.Featurizer(ids_of, CLS, SEP, UNK, 7, choices=3)
+    featurizer = examples.Featurizer(ids_of, VOCAB, 7, choices=3)
     row = featurizer.featurize(ChoiceExample("a bb", ["ccc d", "e"], 1, 1))
     assert row == {
         "input_ids": [
@@ -191,7 +192,7 @@ def test_a_choice_of_dropped_characters_is_unknown():
     def ids_of(text):
         return [] if text == "\x7f" else [5]
 
-    featurizer = examples.Featurizer(ids_of, CLS, SEP, UNK, 7, choices=2)
+    featurizer = examples.Featurizer(ids_of, VOCAB, 7, choices=2)
     row = featurizer.featurize(ChoiceExample("a", ["\x7f", "b"], 0, 5))
     assert row["input_ids"] == [
         [CLS, 5, SEP, UNK, SEP],
