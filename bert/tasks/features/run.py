@@ -38,23 +38,21 @@ class Reader:
         self._max_seq_length = settings.max_seq_length
         self._tokenizer = extraction.model.tokenizer
         self.truncated = 0
-        self._position = 0
         self._is_first = True
 
     def read(self) -> Iterator[batching.EncodedExample]:
         """Yields ids and segment ids of each line, including blank lines."""
-        megabytes = [storage.size(path) / 1e6 for path in self._files]
-        progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0
-        for path, size in zip(self._files, megabytes, strict=True):
-            self._position = 0
-            lines = text_lines.lines(path, self._set_position)
+        sizes = [storage.size(path) for path in self._files]
+        progress, done = Progress("vectors", sum(sizes) / 1e6, "MB"), 0
+
+        def advance(position: int) -> None:
+            progress.update((done + position) / 1e6)
+
+        for path, size in zip(self._files, sizes, strict=True):
+            lines = text_lines.lines(path, advance)
             while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
                 yield from self._tokenize([line.strip() for _, line in chunk])
-                progress.update(done + self._position / 1e6)
             done += size
-
-    def _set_position(self, position: int) -> None:
-        self._position = position
 
     def _tokenize(self, lines: list[str]) -> Iterator[batching.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]

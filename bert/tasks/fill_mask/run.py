@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable
 
 import numpy as np
+from scipy import special
 
 from bert.common import text_lines
 from bert.common.errors import UserError
@@ -94,8 +95,6 @@ def fill(
     Returns:
         for each mask, (word, probability), best first.
     """
-    import tensorflow as tf
-
     vocab = tokenizer.vocab
     ids, segments = sequences.join_pair(
         tokenizer.convert_tokens_to_ids(tokens),
@@ -106,13 +105,13 @@ def fill(
     masks = [i for i, token in enumerate(ids) if token == vocab["[MASK]"]]
     logits = model(
         {
-            features.INPUT_IDS: tf.constant([ids]),
-            features.INPUT_MASK: tf.ones([1, len(ids)], tf.int32),
-            features.SEGMENT_IDS: tf.constant([segments]),
-            features.MASKED_LM_POSITIONS: tf.constant([masks]),
+            features.INPUT_IDS: np.array([ids], np.int32),
+            features.INPUT_MASK: np.ones([1, len(ids)], np.int32),
+            features.SEGMENT_IDS: np.array([segments], np.int32),
+            features.MASKED_LM_POSITIONS: np.array([masks], np.int32),
         }
-    )["masked_lm_logits"][0]  # [masks, V]
-    found = tf.nn.softmax(logits).numpy()
+    )["masked_lm_logits"][0]
+    found = special.softmax(np.asarray(logits), -1)  # [masks, V]
 
     # The whole vocabulary, or the words that the user asks about.
     candidates, most = np.arange(found.shape[1]), min(top_k, len(vocab))
