@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import pathlib
 import shlex
 import sys
 import tempfile
@@ -198,21 +197,15 @@ def claim(folder: str) -> Iterator[None]:
         yield
         return
     _check_is_folder(folder)
-    path = pathlib.Path(folder).absolute()
-    with contextlib.ExitStack() as held:
-        new = [x for x in (path, *path.parents) if not x.exists()]
-        for each in reversed(new):  # the last one is removed first
-            held.callback(_remove_empty, each)
-        path.mkdir(parents=True, exist_ok=True)
-
-        # Last in, first out: the lock is removed before its folder.
-        held.enter_context(locks.hold(str(path / ".lock"), folder))
-        yield
-
-
-def _remove_empty(folder: pathlib.Path) -> None:
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+    is_new = not storage.exists(folder)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        with locks.hold(os.path.join(folder, ".lock"), folder):
+            yield
+    finally:
+        # A run that wrote nothing leaves nothing.
+        if is_new and not os.listdir(folder):
+            os.rmdir(folder)
 
 
 def _check_is_folder(folder: str) -> None:
