@@ -48,13 +48,13 @@ class Sentence:
     Attributes:
         words: at least one word.
         labels: one label per word; empty if the file has no labels.
-        line: line number of the first word, from 1.
+        lines: the line number of each word, from 1.
         document: index of the sentence's document, from 0.
     """
 
     words: list[str]
     labels: list[str]
-    line: int
+    lines: list[int]
     document: int
 
 
@@ -85,9 +85,10 @@ def read(path: str, columns: Columns) -> list[Sentence]:
 
         # A sentence begins with its first word: blank lines may repeat.
         if not inside:
-            sentences.append(Sentence([], [], number, document))
+            sentences.append(Sentence([], [], [], document))
             inside = True
         sentences[-1].words.append(fields[columns.word])
+        sentences[-1].lines.append(number)
         if columns.label is not None:
             sentences[-1].labels.append(fields[columns.label])
     if not sentences:
@@ -114,7 +115,7 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
     """
     lines: dict[str, int] = {}  # label -> its first line
     for sentence in sentences:
-        for line, label in enumerate(sentence.labels, sentence.line):
+        for line, label in zip(sentence.lines, sentence.labels):
             lines.setdefault(label, line)
     if not any(x.startswith(("B-", "I-")) for x in lines):
         return all(map(entities.is_entity_label, lines))
@@ -133,33 +134,30 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
 
 
 def write_predictions(
-    source: str, path: str, columns: Columns, labels: Iterable[str]
+    source: str,
+    path: str,
+    sentences: Iterable[Sentence],
+    labels: Iterable[list[str]],
 ) -> None:
     """Copies a file with a column of predictions, as `conlleval` reads it.
 
     Args:
         source: the file with the words.
         path: the file to write, atomically.
-        columns: columns of `source`.
-        labels: the predicted label of each word of `source`.
+        sentences: those of `source`.
+        labels: the predicted labels of each sentence.
     """
-    labels, lines = iter(labels), []
-    texts = _stripped_lines(source)
-    is_numbered = _numbers_words(texts)
-    for text in texts:
-        if not text or is_numbered and _NO_WORD.match(text):
-            lines.append(text)
-            continue
+    label_of: dict[int, str] = {}  # number of a line -> label of its word
+    for sentence, predicted in zip(sentences, labels, strict=True):
+        label_of |= zip(sentence.lines, predicted, strict=True)
 
-        # The columns of the line are kept, and one is added.
+    # Marks of documents get a label too: all lines have as many columns.
+    lines = []
+    for number, text in enumerate(_stripped_lines(source), 1):
+        is_mark = DOCUMENT in text.split()
+        label = label_of.get(number, entities.OUTSIDE if is_mark else "")
         separator = "\t" if "\t" in text else " "
-        fields = _split(text, separator)
-
-        # Marks of documents get a label too: all lines have as many columns.
-        is_word = not _begins_document(fields, columns)
-        label = next(labels) if is_word else entities.OUTSIDE
-        lines.append(separator.join([*fields, label]))
-    assert next(labels, None) is None, "more labels than words"
+        lines.append(f"{text}{separator}{label}" if label else text)
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 

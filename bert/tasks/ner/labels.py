@@ -64,7 +64,7 @@ def find(
             raise UserError(
                 f"labels such as {some[0].labels[0]!r}",
                 path=path,
-                line=some[0].line,
+                line=some[0].lines[0],
                 expected="O, or B- or I- and a type",
                 fix="see --label_kind and --label_column",
             )

@@ -97,8 +97,8 @@ def make_task(
         conll.write_predictions(
             settings.predict_file,
             path,
-            conll.Columns(settings.word_column, None),
-            itertools.chain.from_iterable(guesses),
+            file,
+            guesses,
         )
         return [path]
 

@@ -32,7 +32,7 @@ def labels_of_words(examples, choices):
 
 
 def sentence(words, document=0, labels=""):
-    return Sentence(words.split(), labels.split(), 1, document)
+    return Sentence(words.split(), labels.split(), [1], document)
 
 
 def test_only_first_tokens_have_labels():
