@@ -55,18 +55,11 @@ class _Question(msgspec.Struct):
     question: str
     answers: list[Answer] | _Lists | None = None
     is_impossible: bool | None = None
-
-
-class _Record(msgspec.Struct):
-    context: str
-    id: str | int
-    question: str
-    answers: list[Answer] | _Lists | None = None
-    is_impossible: bool | None = None
+    context: str | None = None  # of a record
 
 
 class _Records(msgspec.Struct):
-    data: list[_Record]
+    data: list[_Question]
 
 
 class _Line(msgspec.Struct):
@@ -204,8 +197,8 @@ def word_numbers(context: str) -> np.ndarray:
 
 
 def _questions(
-    file: _File | list[_Record],
-) -> Iterator[tuple[str, _Question | _Record]]:
+    file: _File | list[_Question],
+) -> Iterator[tuple[str | None, _Question]]:
     """Yields the context and each question of a file of either format."""
     if isinstance(file, _File):
         for article in file.data:
@@ -217,7 +210,7 @@ def _questions(
             yield record.context, record
 
 
-def _decode(path: str, content: bytes) -> _File | list[_Record]:
+def _decode(path: str, content: bytes) -> _File | list[_Question]:
     """Parses a file; its first line tells JSON lines from one value."""
     try:
         json_files.decode(content.strip().partition(b"\n")[0], _Line)
@@ -226,21 +219,21 @@ def _decode(path: str, content: bytes) -> _File | list[_Record]:
             return json_files.decode(content, _Records).data
         except ValueError:  # of the other form
             with json_files.reported(path, _EXPECTED):
-                return json_files.decode(content, _File | list[_Record])
+                return json_files.decode(content, _File | list[_Question])
 
     # The first line is a whole value, so each line is one.
     records = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
             with json_files.reported(path, line=number):
-                records.append(json_files.decode(line, _Record))
+                records.append(json_files.decode(line, _Question))
     return records
 
 
-def _example(
-    context: str, qa: _Question | _Record, needed: str
-) -> SquadExample:
+def _example(context: str, qa: _Question, needed: str) -> SquadExample:
     """Converts a question; its labels are read and checked as needed."""
+    if context is None:
+        raise ValueError("context is missing")
     impossible = bool(qa.is_impossible)
     if needed == NOTHING:
         return SquadExample(str(qa.id), qa.question, context, (), impossible)

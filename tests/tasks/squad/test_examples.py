@@ -159,7 +159,7 @@ BROKEN = {
     "no record": ([], "train.json: no question"),
     "a record without context": (
         [record(), question("q2")],
-        "train.json: Object missing required field `context` - at `$[1]`",
+        "train.json: qa q2: context is missing",
     ),
     "second line no JSON": (
         json.dumps(record()).encode() + b'\n\n{"id": }\n',
