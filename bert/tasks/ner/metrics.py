@@ -10,7 +10,7 @@ from bert.tasks.ner import entities
 
 
 def score_entities(
-    gold: Iterable[list[str]], predicted: Iterable[list[str]]
+    gold: list[list[str]], predicted: list[list[str]]
 ) -> dict[str, float]:
     """Scores predicted entities.
 
@@ -24,15 +24,12 @@ def score_entities(
         From 0 to 1; 0 where the denominator is 0.
     """
     right, actual, found = (collections.Counter() for _ in range(3))
-    words = hits = 0
     for labels, guesses in zip(gold, predicted, strict=True):
-        words += len(labels)
-        hits += sum(a == b for a, b in zip(labels, guesses, strict=True))
         true, guessed = entities.find(labels), entities.find(guesses)
         actual.update(kind for *_, kind in true)
         found.update(kind for *_, kind in guessed)
         right.update(kind for *_, kind in set(true) & set(guessed))
-    scores = {"accuracy": hits / words if words else 0.0}
+    scores = score_labels(gold, predicted)
     scores |= _scores(right.total(), found.total(), actual.total())
 
     # A type that is only predicted counts too: its precision is 0.
