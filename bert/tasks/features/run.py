@@ -53,6 +53,7 @@ class Reader:
             while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
                 yield from self._tokenize([line.strip() for _, line in chunk])
             done += size
+            advance(0)
 
     def _tokenize(self, lines: list[str]) -> Iterator[batching.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
