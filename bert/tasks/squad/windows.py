@@ -11,7 +11,7 @@ windows. The tokenizer returns the characters of each token.
 import collections
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -200,7 +200,7 @@ class WindowMaker:
                 yield from self._labelled(*parts, ids, number)
 
     def prediction_records(
-        self, examples: Iterable[SquadExample]
+        self, examples: list[SquadExample]
     ) -> Iterator[dict]:
         """Yields the windows of questions, in order, with character offsets.
 
@@ -332,7 +332,6 @@ def _improve_answer_span(tokens: Tokens, words: Span, start: int, ids) -> Span:
     return best or words
 
 
-def _chunks(examples: Iterable[SquadExample]) -> Iterator[list[SquadExample]]:
-    examples = iter(examples)
-    while some := list(itertools.islice(examples, _AT_ONCE)):
-        yield some
+def _chunks(examples: list[SquadExample]) -> Iterator[list[SquadExample]]:
+    for start in range(0, len(examples), _AT_ONCE):
+        yield examples[start : start + _AT_ONCE]
