@@ -8,7 +8,6 @@ from scipy import special
 
 from bert.common import text_lines
 from bert.common.errors import UserError
-from bert.common.progress import say
 from bert.data import features, sequences
 from bert.data.text import tokenization, vocabulary, vocabulary_checks
 from bert.modeling.config import BertConfig
@@ -130,13 +129,7 @@ def fill(
 def load_model(model: ModelFolder):
     """Builds the model with the weights of a checkpoint."""
     from bert.modeling import checkpoints, models
-    from bert.training import distribution
 
-    say(
-        distribution.describe(
-            distribution.make_strategy("one_device"), "float32"
-        )
-    )
     network = models.build_pretraining_model(model.config)
     checkpoints.assign(
         checkpoints.model_variables(network),
