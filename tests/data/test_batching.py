@@ -15,8 +15,8 @@ def test_lengths_are_few_and_end_with_the_longest():
     assert batching.bucket_lengths(7) == [7]
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 61])
-@pytest.mark.parametrize("window", [1, 7, 18, 1000])
+@pytest.mark.parametrize("count", [0, 1, 61])
+@pytest.mark.parametrize("window", [1, 18, 1000])
 def test_results_are_in_the_order_of_the_examples(count, window):
     rng = random.Random(count)
     examples = [

@@ -46,26 +46,27 @@ def test_tabs_separate_and_quotes_are_characters(tmp_path):
     assert header(path) == ["Quality", "#1 ID", "#1 String"]
 
 
-def test_columns_have_numbers_from_both_ends_too(tmp_path):
-    path = write(tmp_path, "x.txt", "a\tb\tc\nd\te\tf")
-    assert read(path, [-1, 0], header=False) == [
-        (1, ["c", "a"]),
-        (2, ["f", "d"]),
-    ]
-
-
-def test_a_blank_line_between_rows_is_an_empty_text(tmp_path):
-    path = write(tmp_path, "x.tsv", "one\n\ntwo\n\n\n")
-    assert read(path, [0], header=False) == [
-        (1, ["one"]),
-        (2, [""]),
-        (3, ["two"]),
-    ]
-
-
-def test_only_newlines_end_lines(tmp_path):
-    path = write(tmp_path, "x.tsv", "a\u2028b\x0bc\x85\td\n")
-    assert read(path, [0], header=False) == [(1, ["a\u2028b\x0bc\x85"])]
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "rows"),
+    [
+        # Columns have numbers from both ends.
+        ("x.txt", "a\tb\tc\nd\te\tf", [-1, 0], [["c", "a"], ["f", "d"]]),
+        # A blank line between rows is an empty text.
+        ("x.tsv", "one\n\ntwo\n\n\n", [0], [["one"], [""], ["two"]]),
+        # Only newlines end lines.
+        ("x.tsv", "a\u2028b\x0bc\x85\td\n", [0], [["a\u2028b\x0bc\x85"]]),
+        # JSON keeps its types.
+        (
+            "x.jsonl",
+            '{"a": "t\\tu", "b": 3}\n{"b": ["x"], "a": ""}\n',
+            ["a", "b"],
+            [["t\tu", 3], ["", ["x"]]],
+        ),
+    ],
+)
+def test_rows_without_a_header(tmp_path, name, content, columns, rows):
+    path = write(tmp_path, name, content)
+    assert read(path, columns, header=False) == list(enumerate(rows, 1))
 
 
 def test_csv_fields_span_lines_and_keep_their_quotes(tmp_path):
@@ -137,16 +138,6 @@ def test_long_fields_are_read(tmp_path, name, content):
     (_, first), (line, last) = read(path, ["a"])
     assert (first, last) == (["1"], [LONG])
     assert line == (2 if name == "x.jsonl" else 3)
-
-
-def test_json_lines_keep_their_types(tmp_path):
-    path = write(
-        tmp_path, "x.jsonl", '{"a": "t\\tu", "b": 3}\n{"b": ["x"], "a": ""}\n'
-    )
-    assert read(path, ["a", "b"], header=False) == [
-        (1, ["t\tu", 3]),
-        (2, ["", ["x"]]),
-    ]
 
 
 def test_broken_rows_can_be_skipped_and_are_reported(tmp_path):

@@ -30,17 +30,6 @@ def test_a_process_alone_agrees_with_itself():
     collectives.check_settings(strategy, {"--learning_rate": 5e-5})
 
 
-def test_workers_at_different_steps_are_told_to_share_a_folder(gathered):
-    steps = [zlib.crc32(x) for x in (b"0", b"10")]
-    gathered([steps[0]], [steps[1]])
-    with pytest.raises(UserError) as caught:
-        collectives.check_settings(None, {"the step to resume": 0}, "share it")
-    assert str(caught.value) == (
-        "workers differ in the step to resume; expected the same command and "
-        "files on all workers; share it"
-    )
-
-
 def test_workers_with_other_settings_are_rejected(gathered):
     settings = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
     hashes = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
@@ -48,8 +37,8 @@ def test_workers_with_other_settings_are_rejected(gathered):
     collectives.check_settings(None, settings)
     gathered(hashes, [hashes[0] + 1, hashes[1] - 1, hashes[2]])
     with pytest.raises(UserError) as caught:
-        collectives.check_settings(None, settings)
+        collectives.check_settings(None, settings, "share it")
     assert str(caught.value) == (
         "workers differ in --learning_rate, records; expected the same "
-        "command and files on all workers"
+        "command and files on all workers; share it"
     )

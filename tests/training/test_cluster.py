@@ -170,15 +170,6 @@ def test_the_dead_are_known_by_their_closed_ports(ports):
         ]
 
 
-def test_workers_are_found_in_messages_of_tensorflow():
-    message = (
-        "tasks are unhealthy (stopped sending heartbeats): "
-        "/job:worker/replica:0/task:1 seen by /job:worker/task:0"
-    )
-    found = cluster.read(config())
-    assert found.named_in(message) == ["worker 1 (10.0.0.2:2223)"]
-
-
 def test_who_has_only_passed_a_message_on_is_not_lost():
     passed_on = (
         "Additional GRPC error information from remote target "

@@ -8,18 +8,6 @@ from bert.common.errors import UserError
 from bert.training import distribution
 
 
-def test_auto_without_gpus_is_one_device():
-    strategy = distribution.make_strategy()
-    assert isinstance(strategy, tf.distribute.OneDeviceStrategy)
-    assert strategy.num_replicas_in_sync == 1
-
-
-def test_mirrored_takes_all_logical_cpus():
-    strategy = distribution.make_strategy("mirrored")
-    assert isinstance(strategy, tf.distribute.MirroredStrategy)
-    assert strategy.num_replicas_in_sync == 4
-
-
 def test_mirrored_without_gpus_is_rejected(monkeypatch):
     one = tf.config.list_logical_devices("CPU")[:1]
     monkeypatch.setattr(
@@ -124,15 +112,20 @@ def test_one_device_is_deterministic_by_default(kind, wanted, found):
     assert config.is_op_determinism_enabled() == found
 
 
-@pytest.mark.parametrize(("batch", "fits"), [(8, True), (6, False)])
-def test_a_batch_must_divide_over_the_devices(batch, fits):
+@pytest.mark.parametrize(
+    ("batch", "parts", "fits"),
+    [(8, 1, True), (6, 1, False), (24, 3, True), (20, 3, False)],
+)
+def test_a_batch_must_divide_over_the_devices(batch, parts, fits):
     strategy = distribution.make_strategy("mirrored")
+    arguments = (strategy, batch, "train_batch_size", parts)
     if fits:
-        distribution.check_batch_size(strategy, batch, "train_batch_size")
+        distribution.check_batch_size(*arguments)
         return
-    message = "--train_batch_size=6; expected a multiple of 4"
+
+    message = f"--train_batch_size={batch}; expected a multiple of 4"
     with pytest.raises(UserError, match=message):
-        distribution.check_batch_size(strategy, batch, "train_batch_size")
+        distribution.check_batch_size(*arguments)
 
 
 @pytest.mark.parametrize("flags", [{"distribution": "tpu"}, {"use_tpu": True}])

@@ -1,7 +1,6 @@
 """Log lines of training and evaluation."""
 
 import numpy as np
-import tensorflow as tf
 
 from bert.training import logs
 from tests.helpers import tiny
@@ -18,15 +17,3 @@ def test_an_objective_without_answers_has_no_accuracy(capsys):
     held_out, trained = capsys.readouterr().err.splitlines()
     assert held_out == "step 7 held out | loss 1.6000 = error 1.6000"
     assert trained.startswith("step 7/11 | loss 1.6000 = error 1.6000 | lr 0.5")
-
-
-def test_steps_ask_for_the_sums_of_their_measures():
-    made = tiny.make_steps()
-    assert made.sum_names == ("error_loss", "error_weight", "tokens")
-    batch = tiny.batch(3)
-    sums = tiny.squared_error(batch, made.model({"x": batch["x"]}))
-    batch = {name: tf.constant(x) for name, x in batch.items()}
-    found = made.evaluate(batch).numpy()[:2]
-    np.testing.assert_allclose(
-        found, [sums["error_loss"], sums["error_weight"]], rtol=1e-5
-    )

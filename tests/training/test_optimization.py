@@ -28,12 +28,6 @@ def test_the_schedule_is_warmup_then_the_line_from_step_zero(warmup):
     np.testing.assert_allclose(rates, expected, atol=1e-7)
 
 
-def test_the_schedule_starts_at_zero_and_drops_where_warmup_ends():
-    schedule = WarmupLinearDecay(1.0, 10, 2)
-    rates = [round(float(schedule(step)), 4) for step in (0, 1, 2, 3, 10)]
-    assert rates == [0.0, 0.5, 0.8, 0.7, 0.0]
-
-
 def gradient_at(step, name, shape, scale):
     seed = [step, *name.encode()]
     return np.random.default_rng(seed).normal(0, scale, shape)
@@ -45,7 +39,7 @@ def gradient_at(step, name, shape, scale):
 )
 def test_six_steps_equal_numpy(rule, scale):
     """With small gradients nothing is clipped, with large ones all are."""
-    model = build_pretraining_model(small.config())
+    model = build_pretraining_model(small.config(num_hidden_layers=1))
     named = checkpoints.model_variables(model)
     start = {n: v.numpy().astype("f8") for n, v in named.items()}
     reference = NumpyAdam(start, rule)
@@ -77,19 +71,6 @@ def test_six_steps_equal_numpy(rule, scale):
         np.testing.assert_allclose(slot.numpy(), expected, atol=atol)
 
 
-def test_corrected_adamw_is_that_of_keras():
-    variable, optimizer = one_variable("corrected_adamw", [3.0, -4.0])
-    other = keras.Variable([3.0, -4.0])
-    optimizer.epsilon = 1e-12  # theirs is divided by a root of the second bias
-    theirs = keras.optimizers.AdamW(0.1, weight_decay=0.01, epsilon=1e-12)
-    theirs.build([other])
-    for gradient in ([0.1, -0.7], [0.3, 0.2], [-0.5, 0.0]):
-        optimizer.update([tf.constant(gradient)], [variable], 0.1)
-        optimizer.iterations.assign_add(1)
-        theirs.apply([tf.constant(gradient)])
-    np.testing.assert_allclose(variable.numpy(), other.numpy(), rtol=1e-5)
-
-
 def test_layer_norm_and_bias_are_not_decayed():
     model = build_pretraining_model(small.config())
     named = checkpoints.model_variables(model)
@@ -119,29 +100,11 @@ def test_layer_norm_and_bias_are_not_decayed():
     }
 
 
-def one_variable(rule, value, name="kernel"):
-    variable = keras.Variable(np.array(value, "f4"), name=name)
+def one_variable(rule, value):
+    variable = keras.Variable(np.array(value, "f4"), name="kernel")
     optimizer = AdamWeightDecay(1.0, rule=rule)
     optimizer.build([variable])
     return variable, optimizer
-
-
-def test_lambs_update_is_as_long_as_the_variable():
-    variable, optimizer = one_variable("lamb", [3.0, 4.0])
-    optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
-    # Both moments are corrected: the first update is the gradient's sign.
-    update = np.array([1.0, -1.0]) + 0.01 * np.array([3.0, 4.0])
-    update *= 5.0 / np.linalg.norm(update)
-    np.testing.assert_allclose(
-        variable.numpy(), [3.0, 4.0] - 0.1 * update, rtol=1e-5
-    )
-
-
-@pytest.mark.parametrize("name", ["LayerNorm_gamma", "bias"])
-def test_lamb_neither_decays_nor_adapts_excluded_variables(name):
-    variable, optimizer = one_variable("lamb", [3.0, 4.0], name)
-    optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
-    np.testing.assert_allclose(variable.numpy(), [2.9, 4.1], rtol=1e-4)
 
 
 def test_lambs_ratio_is_one_where_a_length_is_zero():
@@ -163,29 +126,6 @@ def test_without_learning_no_bit_changes(rule):
     assert [x.numpy().tobytes() for x in held] == before
     optimizer.update([poison], [variable], 0.1, tf.constant(True))
     assert np.isnan(variable.numpy()).any()
-
-
-def test_each_variable_may_have_a_rate_of_its_own():
-    values = [keras.Variable([2.0], name=f"bias_{i}") for i in range(3)]
-    optimizer = AdamWeightDecay(1.0)
-    optimizer.build(values)
-    optimizer.rate_factors = (1.0, 0.5, 0.0)
-    optimizer.update([tf.ones(1)] * 3, values, 0.1)
-    moved = [2.0 - float(value.numpy()[0]) for value in values]
-    assert moved[0] > 0.1
-    assert moved == pytest.approx([moved[0], moved[0] / 2, 0.0])
-
-
-def test_slots_are_named_after_their_variables():
-    model = build_pretraining_model(small.config())
-    named = checkpoints.model_variables(model)
-    optimizer = AdamWeightDecay()
-    optimizer.build(model.trainable_variables)
-    slots = optimizer.named_slots(named)
-    assert len(slots) == 2 * len(named)
-    for name, variable in named.items():
-        assert slots[f"{name}/adam_m"].shape == variable.shape
-        assert slots[f"{name}/adam_v"].shape == variable.shape
 
 
 def test_sparse_gradients_are_made_dense():
@@ -215,16 +155,6 @@ def test_the_factor_is_that_of_tensorflows_clipping(size):
     np.testing.assert_array_equal(same, gradient)
     np.testing.assert_array_equal(same * factor, expected)
     np.testing.assert_array_equal(norm, expected_norm)
-
-
-def test_it_trains_under_fit():
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(64, 3)).astype("f4")
-    y = x @ np.array([[1.0], [-2.0], [3.0]], "f4")
-    model = keras.Sequential([keras.layers.Dense(1)])
-    model.compile(AdamWeightDecay(0.05, decay=0.0), "mse")
-    losses = model.fit(x, y, epochs=30, verbose=0).history["loss"]
-    assert losses[-1] < losses[0] / 10
 
 
 def test_fit_takes_the_step_that_update_takes():
@@ -282,23 +212,19 @@ def test_the_config_makes_the_optimizer_again():
 def test_a_second_weight_decay_is_rejected():
     with pytest.raises(UserError, match="weight_decay; pass decay"):
         optimization.AdamWeightDecay(0.1, weight_decay=0.01)
-    made = optimization.AdamWeightDecay(0.1, decay=0.02)
-    again = optimization.AdamWeightDecay.from_config(made.get_config())
-    assert (again.decay, again.weight_decay) == (0.02, None)
 
 
-@pytest.mark.parametrize("policy", ["bfloat16", "float16"])
-def test_variables_of_a_lower_policy_are_trained(policy):
+def test_variables_of_a_lower_policy_are_trained():
     """Their moments are float32: in float16 small squares would be 0."""
     keras.utils.set_random_seed(1)
     layers = [keras.layers.Dense(7), keras.layers.LayerNormalization()]
     for layer in layers:
-        layer.dtype_policy = policy
+        layer.dtype_policy = "float16"
     last = keras.layers.Dense(1, dtype="float32")
     model = keras.Sequential([keras.Input((5,)), *layers, last])
-    model.compile(AdamWeightDecay(0.01), "mse", jit_compile=False)
+    model.compile(AdamWeightDecay(0.03), "mse", jit_compile=False)
     x = np.random.default_rng(1).normal(size=(11, 5))
-    history = model.fit(x, x[:, :1], 11, epochs=97, verbose=0).history
+    history = model.fit(x, x[:, :1], 11, epochs=43, verbose=0).history
     assert history["loss"][-1] < 0.3 * history["loss"][0]
-    assert {x.dtype for x in model.weights} == {policy, "float32"}
+    assert {x.dtype for x in model.weights} == {"float16", "float32"}
     assert {x.dtype for x in model.optimizer.adam_v} == {"float32"}

@@ -63,11 +63,6 @@ def assert_equal(ours, theirs, off):
         np.testing.assert_allclose(one, other, atol=off)
 
 
-@pytest.mark.long
-def test_remat_on_replicas_in_parts_equals_a_plain_step():
-    assert_equal(take("float16", True, 2, 2), take("float16", False), 2e-3)
-
-
 @pytest.mark.parametrize(
     "replicas", [1, pytest.param(2, marks=pytest.mark.long)]
 )

@@ -1,6 +1,7 @@
 """Runs that go back to an earlier checkpoint."""
 
 import dataclasses
+import functools
 import json
 
 import pytest
@@ -16,13 +17,30 @@ from tests.helpers import tiny
 from tests.helpers.training_loop import make_run, phase
 
 
+@functools.cache
+def compiled_steps():
+    """Steps of the tiny network, and the values of its variables at first."""
+    made = tiny.make_steps()
+    state = [*made.model.variables, *made.optimizer.variables]
+    return made, [(variable, variable.numpy()) for variable in state]
+
+
+def fresh_steps():
+    """The same steps as at first: they are compiled once."""
+    made, state = compiled_steps()
+    for variable, value in state:
+        variable.assign(value)
+    made.bad_steps = 0
+    return made
+
+
 class Trial:
     """A run of the tiny network, with given scores as evaluations."""
 
     def __init__(self, folder, last, scores, patience=0, do_train=True):
         self.folder, self._last = str(folder), last
         self.run = make_run(
-            tiny.make_steps(),
+            fresh_steps(),
             folder,
             {"validate": lambda run: {"score": scores[run.step]}},
             do_train=do_train,
@@ -63,31 +81,31 @@ def curve(folder, tag):
 SCORES = {2: 0.3, 4: 0.5, 6: 0.6, 7: 0.9}
 
 
-def test_the_best_of_an_abandoned_branch_does_not_win(tmp_path):
-    assert Trial(tmp_path, 7, SCORES).train()["value"] == (0.9).hex()
+@pytest.mark.parametrize(
+    ("first", "second", "patience", "best", "waited", "end"),
+    [
+        # The best of an abandoned branch does not win.
+        ((0.3, 0.5, 0.6, 0.9), (0.2, 0.4, 0.1), 0, 6, 1, 7),
+        # That of the branch which the run is still on is kept.
+        ((0.8, 0.5, 0.6, 0.1), (0.7, 0.7, 0.7), 0, 2, 3, 7),
+        # The patience starts anew without best weights.
+        ((0.3, 0.5, 0.6, 0.9), (0.2, 0.1, 0.1), 1, 4, 1, 6),
+    ],
+)
+def test_the_best_is_that_of_the_branch(
+    tmp_path, first, second, patience, best, waited, end
+):
+    before = dict(zip((2, 4, 6, 7), first))
+    Trial(tmp_path, 7, before).train()
     go_back(tmp_path, 3)
-    other = Trial(tmp_path, 7, {4: 0.2, 6: 0.4, 7: 0.1})
-    found = other.train()
-    assert found == {"value": (0.4).hex(), "waited": 1}
-    assert other.best.steps() == [6]
-    assert other.best.restore_latest().settings == {"score": 0.4}
 
-
-def test_the_best_weights_of_before_are_kept(tmp_path):
-    """They are those of the branch that the run is still on."""
-    Trial(tmp_path, 7, {2: 0.8, 4: 0.5, 6: 0.6, 7: 0.1}).train()
-    go_back(tmp_path, 3)
-    other = Trial(tmp_path, 7, {4: 0.7, 6: 0.7, 7: 0.7})
-    assert other.train() == {"value": (0.8).hex(), "waited": 3}
-    assert other.best.steps() == [2]
-
-
-def test_patience_starts_anew_without_best_weights(tmp_path):
-    Trial(tmp_path, 7, SCORES).train()
-    go_back(tmp_path, 3)
-    other = Trial(tmp_path, 7, {4: 0.2, 6: 0.1, 7: 0.1}, patience=1)
-    assert other.train() == {"value": (0.2).hex(), "waited": 1}
-    assert other.run.step == 6
+    after = dict(zip((4, 6, 7), second))
+    other = Trial(tmp_path, 7, after, patience)
+    value = {**before, **after}[best]
+    assert other.train() == {"value": value.hex(), "waited": waited}
+    assert other.run.step == end
+    assert other.best.steps() == [best]
+    assert other.best.restore_latest().settings == {"score": value}
 
 
 @pytest.mark.parametrize("back", [0, 3])

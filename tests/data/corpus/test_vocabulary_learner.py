@@ -61,10 +61,6 @@ def test_borders_of_tables_are_no_tokens():
     assert found == {"a─", "a──", "กู", "กู้"}
 
 
-def test_the_smallest_size_has_only_the_characters():
-    assert learn({"ab": 7}, size=8) == ["a", "b", "##b"]
-
-
 def test_rare_characters_are_dropped_in_code_point_order():
     # a and c are equally rare: the smaller code point is kept.
     words = {"b": 5, "c": 3, "a": 3}

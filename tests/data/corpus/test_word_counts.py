@@ -13,19 +13,6 @@ from bert.data.corpus import word_counts
 from bert.data.text import tokenization
 from bert.data.text.casing import Casing
 
-
-def test_words_are_counted_as_the_tokenizer_splits_them():
-    text = "Ab, ab  推推 ΟΔΟΣ ab\u2028x  a\xadb Ab,c\x00d"
-    assert word_counts.counter(Casing(True))(text) == {
-        "ab": 5,
-        ",": 2,
-        "推": 2,
-        "οδος": 1,
-        "x": 1,
-        "cd": 1,
-    }
-
-
 TEXTS = st.text(max_size=23) | st.text(st.characters(max_codepoint=127))
 
 

@@ -1,8 +1,6 @@
 """Masking: chosen positions and their new tokens."""
 
 import dataclasses
-import itertools
-import math
 import random
 from collections import Counter
 
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 from bert.data import features, sequences
 from bert.data.pretraining import draws, masking
 from bert.data.pretraining.settings import InstanceSettings
-from tests.helpers.pretraining_rows import CLS, FIRST, MASK, SEP, vocabulary
+from tests.helpers.pretraining_rows import CLS, FIRST, SEP, vocabulary
 
 
 def mask_all(rows, options, known, seed=1):
@@ -56,11 +54,6 @@ def mask_one(row, options, known, seed=1):
     return mask_all([row], options, known, seed)[0]
 
 
-def near(count, n, p):
-    """Within five standard deviations of a binomial count."""
-    return abs(count - n * p) < 5 * math.sqrt(n * p * (1 - p))
-
-
 def wanted(length, options):
     share = int(round(length * options.masked_lm_prob))
     return min(options.max_predictions_per_seq, max(1, share))
@@ -74,51 +67,6 @@ def test_vocabulary_knows_special_tokens_and_continuations():
         *(8, 5, 2, 1),
     )
     assert np.flatnonzero(found.continues).tolist() == [4, 7]
-
-
-def test_80_percent_become_mask_and_10_percent_random():
-    rng, kinds = random.Random(12345), Counter()
-    size = 1009
-    options = InstanceSettings()
-    rows = [
-        [CLS, *(rng.randrange(FIRST, size) for _ in range(125)), SEP]
-        for _ in range(1103)
-    ]
-    made = mask_all(rows, options, vocabulary(size))
-    for row, (ids, positions, labels) in zip(rows, made, strict=True):
-        assert [row[position] for position in positions] == labels
-        untouched = set(range(len(row))) - set(positions)
-        assert all(ids[position] == row[position] for position in untouched)
-        for position in positions:
-            kinds[
-                "mask"
-                if ids[position] == MASK
-                else "kept"
-                if ids[position] == row[position]
-                else "random"
-            ] += 1
-    n = kinds.total()
-    assert n > 20_000
-    # A random token is the old one, or [MASK], once in V times each.
-    assert near(kinds["mask"], n, 0.8 + 0.1 / size)
-    assert near(kinds["kept"], n, 0.1 + 0.1 / size)
-    assert near(kinds["random"], n, 0.1 - 0.2 / size)
-
-
-def test_every_position_is_masked_as_often():
-    counts, pairs, rows = Counter(), Counter(), 20_011
-    row = [CLS, *range(FIRST, FIRST + 18), SEP]
-    for _, positions, _ in mask_all(
-        [row] * rows, InstanceSettings(), vocabulary(97)
-    ):
-        assert len(positions) == 3  # 15 % of 20
-        counts.update(positions)
-        pairs.update(itertools.combinations(positions, 2))
-    assert set(counts) == set(range(1, 19))
-    assert all(near(counts[position], rows, 3 / 18) for position in counts)
-    # All sets of positions are as likely, neighbours too.
-    assert len(pairs) == 18 * 17 // 2
-    assert all(near(pairs[pair], rows, 3 / 18 * 2 / 17) for pair in pairs)
 
 
 def test_random_tokens_come_from_the_whole_vocabulary():
@@ -201,34 +149,6 @@ def test_tokens_are_masked_one_by_one_without_whole_words():
     whole = dataclasses.replace(options, do_whole_word_mask=True)
     _, positions, _ = mask_one(row, whole, vocabulary(97, [7]))
     assert positions == []  # five tokens do not fit one mask
-
-
-LONG_ROW = [CLS, *[FIRST] * 499, SEP, *[FIRST] * 499, SEP]
-
-
-def spans_of(positions):
-    """Lengths of runs of neighbours."""
-    runs = []
-    for before, position in zip([-2, *positions], positions):
-        if position == before + 1:
-            runs[-1] += 1
-        else:
-            runs.append(1)
-    return runs
-
-
-def test_spans_are_chosen_with_a_chance_of_one_by_their_length():
-    # Few spans in a long row, so that they hardly meet.
-    options = InstanceSettings(max_ngram=3, max_predictions_per_seq=8)
-    counts = Counter()
-    for _, positions, _ in mask_all([LONG_ROW] * 3000, options, vocabulary(97)):
-        assert len(positions) == 8
-        counts.update(spans_of(positions))
-    n = counts.total()
-    # The last span of a row is cut to what is left; two spans may touch.
-    for length, share in ((1, 6 / 11), (2, 3 / 11), (3, 2 / 11)):
-        assert counts[length] / n == pytest.approx(share, abs=0.08)
-    assert sum(counts[length] for length in counts if length > 3) / n < 0.03
 
 
 @settings(deadline=None, max_examples=200, derandomize=True)

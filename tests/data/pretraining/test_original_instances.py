@@ -16,7 +16,6 @@ from tests.helpers.pretraining_rows import (
     unmasked,
     vocabulary,
 )
-from tests.helpers.text import Segment
 
 
 def test_instances_equal_those_of_the_original_release():
@@ -99,45 +98,3 @@ def test_truncation_equals_dropping_one_at_a_time(a, b, most, seed):
         one_at_a_time(a, b, most, slow)
     )
     assert fast.getstate() == slow.getstate()  # the same numbers drawn
-
-
-@settings(deadline=None, max_examples=500, derandomize=True)
-@given(LENGTH, LENGTH, st.integers(0, 101), st.integers(0, 2**32))
-def test_truncation_fits_and_shortens_the_longer(a, b, most, seed):
-    before = list(range(a)), list(range(100, 100 + b))
-    after = original_instances.truncate_pair_randomly(
-        *before, most, random.Random(seed)
-    )
-    lengths = [len(segment) for segment in after]
-    assert sum(lengths) == min(a + b, most)
-    for whole, part in zip(before, after, strict=True):
-        first = whole.index(part[0]) if part else 0
-        assert part == whole[first : first + len(part)]
-    if lengths[0] < a:
-        assert lengths[0] >= lengths[1] - 1
-    if lengths[1] < b:
-        assert lengths[1] >= lengths[0] - 1
-
-
-def test_both_ends_are_truncated_about_as_often():
-    rng = random.Random(5)
-    fronts = 0
-    for _ in range(1000):
-        a, _ = original_instances.truncate_pair_randomly([0, 1], [], 1, rng)
-        fronts += a == [1]
-    # Binomial(1000, 1/2): 500 +- 16; five deviations.
-    assert 420 <= fronts <= 580
-
-
-def test_of_a_very_long_segment_only_what_is_kept_is_copied():
-    """Deleting ids one at a time would move the rest each time."""
-    length = 400_003
-    long, short = Segment(range(length)), Segment([7, 8])
-    a, b = original_instances.truncate_pair_randomly(
-        long, short, 125, random.Random(3)
-    )
-    assert (long.copied, short.copied) == (123, 2)
-    assert list(b) == [7, 8]
-    assert list(a) == list(range(a[0], a[0] + 123))
-    # Binomial(n, 1/2) is dropped at the front: six deviations of 316.
-    assert abs(a[0] - length // 2) < 2000

@@ -68,13 +68,6 @@ def test_the_first_row_with_enough_space_is_used(length, most, longest, share):
     assert rows != pack(lengths, options, seed=2)
 
 
-def test_short_instances_fill_the_rows():
-    options = InstanceSettings(max_seq_length=512, max_predictions_per_seq=77)
-    lengths = some(401, 7, 200)
-    rows = pack(lengths, options)
-    assert lengths.sum() / (len(rows) * 512) > 0.95
-
-
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_instances_are_packed(count):
     options = InstanceSettings(max_seq_length=128)

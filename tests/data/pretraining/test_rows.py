@@ -102,41 +102,6 @@ def counted(rows):
     return counts
 
 
-def test_the_originals_input_function_reads_the_records(documents, tmp_path):
-    """The steps of run_pretraining.py's `input_fn` of the original."""
-    settings = SETTINGS["plain"]
-    rows = make_rows(documents, settings, KNOWN, number=3, partition=2)
-    encoded, _ = make(documents, settings)
-    path = str(tmp_path / "a.tfrecord")
-    with tf.io.TFRecordWriter(path) as writer:
-        for record in encoded:
-            writer.write(record)
-    s, p = settings.max_seq_length, settings.max_predictions_per_seq
-    shapes = {
-        "input_ids": ([s], tf.int64),
-        "input_mask": ([s], tf.int64),
-        "segment_ids": ([s], tf.int64),
-        "masked_lm_positions": ([p], tf.int64),
-        "masked_lm_ids": ([p], tf.int64),
-        "masked_lm_weights": ([p], tf.float32),
-        "next_sentence_labels": ([1], tf.int64),
-    }
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        fixed = {
-            name: tf.compat.v1.FixedLenFeature(*shape)
-            for name, shape in shapes.items()
-        }
-        dataset = tf.compat.v1.data.TFRecordDataset(path)
-        dataset = dataset.map(
-            lambda x: tf.compat.v1.parse_single_example(x, fixed)
-        )
-        dataset = dataset.batch(len(rows["input_ids"]))
-        following = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
-        found = session.run(following)
-    for name in shapes:
-        np.testing.assert_array_equal(found[name], rows[name], name)
-
-
 @pytest.mark.parametrize("name", SETTINGS)
 def test_records_do_not_depend_on_the_size_of_a_block(
     documents, name, monkeypatch

@@ -91,34 +91,30 @@ def test_other_lengths_name_feature_and_flags(tmp_path):
     )
 
 
-@pytest.mark.parametrize("row", [0, 5, 1029])
-def test_a_missing_feature_is_found(tmp_path, row):
-    good = encoding.encode_examples(valid(7))
-    few = valid(1)
-    del few["segment_ids"]
-    serialized = good * 148
-    serialized[row] = encoding.encode_examples(few)[0]
-    message = message_of(write(tmp_path / "a.tfrecord", serialized))
-    assert message.startswith(
-        f"record {row}: no segment_ids; expected records of "
-    )
-
-
-def test_a_feature_of_another_kind_is_found(tmp_path):
-    wrong = valid(2)
-    wrong["input_mask"] = wrong["input_mask"].astype(np.float32)
-    path = write(tmp_path / "a.tfrecord", encoding.encode_examples(wrong))
-    assert message_of(path).startswith(
-        "record 0: no input_mask; expected records of "
-    )
+def example_of(**changed):
+    """A record with changed features; None leaves one out."""
+    arrays = {**valid(1), **changed}
+    kept = {name: x for name, x in arrays.items() if x is not None}
+    return encoding.encode_examples(kept)[0]
 
 
 @pytest.mark.parametrize("row", [0, 5, 1029])
-def test_what_is_not_an_example_is_named(tmp_path, row):
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (lambda: example_of(segment_ids=None), "no segment_ids; expected "),
+        (
+            lambda: example_of(input_mask=np.ones([1, S], np.float32)),
+            "no input_mask; expected records of ",
+        ),
+        (lambda: b"\xff no protobuf", "not a tf.train.Example: "),
+    ],
+)
+def test_records_of_another_kind_are_named(tmp_path, row, record, message):
     serialized = encoding.encode_examples(valid(7)) * 148
-    serialized[row] = b"\xff no protobuf"
-    message = message_of(write(tmp_path / "a.tfrecord", serialized))
-    assert message.startswith(f"record {row}: not a tf.train.Example: ")
+    serialized[row] = record()
+    path = write(tmp_path / "a.tfrecord", serialized)
+    assert message_of(path).startswith(f"record {row}: {message}")
 
 
 @pytest.mark.parametrize("good", [0, 22, 1029])

@@ -21,27 +21,6 @@ def parsed(serialized):
     }
 
 
-def test_examples_hold_what_was_encoded():
-    arrays = {
-        "input_ids": np.array([[5, 7, 0], [-1, 2**40, 3]], np.int64),
-        "weights": np.array([[0.5, -1.0], [0.0, 3.25]], np.float32),
-        "label": np.array([[1], [0]], np.int64),
-    }
-    encoded = encoding.encode_examples(arrays)
-    assert [parsed(record) for record in encoded] == [
-        {
-            "input_ids": ("int64_list", [5, 7, 0]),
-            "weights": ("float_list", [0.5, -1.0]),
-            "label": ("int64_list", [1]),
-        },
-        {
-            "input_ids": ("int64_list", [-1, 2**40, 3]),
-            "weights": ("float_list", [0.0, 3.25]),
-            "label": ("int64_list", [0]),
-        },
-    ]
-
-
 @pytest.mark.parametrize("length", [1, 2, 131])
 @pytest.mark.parametrize(
     "dtype, kind, field",

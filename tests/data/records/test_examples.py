@@ -35,18 +35,6 @@ def make_examples(count=N, choices=1, seed=3):
     return examples
 
 
-def test_a_batch_is_padded_to_its_length():
-    examples = Examples(make_examples(), SCHEMA)
-    chosen = np.array([5, 2])
-    batch = examples.batch(chosen, S)
-    assert batch["label_ids"].tolist() == [5, 2]
-    assert batch["score"].tolist() == [[2.5, -1.0], [1.0, -1.0]]
-    assert (batch["input_mask"] == (batch["input_ids"] > 0)).all()
-    assert (batch["input_mask"].sum(1) == examples.lengths[chosen]).all()
-    assert (batch["tags"] == batch["input_ids"] % 5).all()
-    assert {x.dtype.name for x in batch.values()} == {"int32", "float32"}
-
-
 def padded(values, length, kind):
     return np.array([[*x, *[0] * (length - len(x))] for x in values], kind)
 
@@ -75,6 +63,9 @@ def test_blocks_of_examples_are_joined(monkeypatch):
     for name in ("input_ids", "segment_ids", "tags"):
         expected = padded([x[name] for x in some], S, np.int32)
         assert batch[name].tobytes() == expected.tobytes(), name
+    lengths = [len(x["input_ids"]) for x in some]
+    expected = padded([[1] * n for n in lengths], S, np.int32)
+    assert batch["input_mask"].tobytes() == expected.tobytes()
     assert batch["label_ids"].tolist() == [-i for i in chosen]
     scores = np.array([x["score"] for x in some], np.float32)
     assert batch["score"].tobytes() == scores.tobytes()
@@ -159,11 +150,3 @@ def test_batches_have_similar_lengths():
     assert widths != sorted(widths)
     computed = sum(batch["input_mask"].size for batch in batches)
     assert computed < 0.8 * S * 8 * 64
-
-
-def test_one_length_is_static():
-    examples = Examples(make_examples(), SCHEMA)
-    batches = batching.training_batches(examples, [S], 4, 1, 0)
-    shapes = {k: tuple(v.shape) for k, v in batches.element_spec.items()}
-    assert shapes["input_ids"] == shapes["input_mask"] == (4, S)
-    assert shapes["label_ids"] == (4,) and shapes["score"] == (4, 2)

@@ -149,10 +149,3 @@ def test_shards_get_the_rest_at_random():
         assert sorted(sizes) == [1, 1, 2]
         counts[sizes.index(2)] += 1
     assert all(abs(n - 300) < 5 * 200**0.5 for n in counts.values())
-
-
-def test_random_bits_are_a_function_of_the_key():
-    assert shuffle.random_bits("a", 5).tolist() == [
-        int(x) for x in shuffle.random_bits("a", 7)[:5]
-    ]
-    assert shuffle.random_bits("a", 5)[0] != shuffle.random_bits("b", 5)[0]

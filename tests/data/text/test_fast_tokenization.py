@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from bert.data.text import fast_tokenization, tokenization
 from bert.data.text.tokenizer import Tokenizer
-from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES
 
 ALPHABETS = (
@@ -68,24 +67,16 @@ def test_a_token_with_a_space_is_never_found(tmp_path):
 def test_random_lines(both):
     rng = random.Random(1)
     lines = []
-    for _ in range(3_000):
+    for _ in range(1_500):
         letters = "".join(rng.choices(ALPHABETS, k=rng.randint(1, 3))) + "   "
         lines.append("".join(rng.choices(letters, k=rng.randint(0, 23))))
     assert_equal(both, lines)
 
 
-@hypothesis.settings(max_examples=300, deadline=None)
+@hypothesis.settings(max_examples=100, deadline=None)
 @hypothesis.given(st.lists(st.text(), max_size=7))
 def test_any_lines(both, lines):
     assert_equal(both, lines)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_random_texts_of_hard_characters(mode, tmp_path):
-    lower, strip = mode
-    rng = random.Random(2)
-    texts = [hard_texts.random_text(rng) for _ in range(1000)]
-    assert not hard_texts.fast_differences(texts, lower, tmp_path, strip)
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "α", "ế", "東", "."])
@@ -95,17 +86,17 @@ def test_words_of_any_length(both, letter):
     assert_equal(both, [f"the{letter * n}." for n in lengths])
 
 
-def test_special_tokens_in_the_text_are_split(both):
-    assert_equal(both, ["[MASK] the [UNK] [unused1]", "[CLS]", "##ing ## #"])
-
-
-def test_noncharacters_and_punctuation_of_later_versions_of_unicode(both):
-    for character in "\ufffe\uffff\u1b4e\u1b7f\U00011b00\U0001e5ff":
-        assert_equal(both, [character, f"the{character}tree {character} the"])
-
-
-def test_surrogates_and_newlines_in_lines(both):
-    assert_equal(both, ["the\n\ntree", "\n", "tree\udc80 the", "\ud800é"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["[MASK] the [UNK] [unused1]", "[CLS]", "##ing ## #"],
+        # Noncharacters, and punctuation of later versions of Unicode.
+        list("\ufffe\uffff\u1b4e\u1b7f\U00011b00\U0001e5ff"),
+        ["the\n\ntree", "\n", "tree\udc80 the", "\ud800é"],
+    ],
+)
+def test_hard_lines(both, lines):
+    assert_equal(both, lines)
 
 
 def test_no_lines_and_empty_lines(both):
@@ -173,7 +164,7 @@ def test_words_of_few_letters_and_random_tokens():
         }
         words = [
             "".join(rng.choices("abé😀x", [9, 9, 9, 9, 1], k=rng.randint(0, 9)))
-            for _ in range(2000)
+            for _ in range(500)
         ]
         words_of(sorted(tokens))(words)
 
@@ -186,11 +177,6 @@ def test_the_search_goes_back_to_the_longest_token():
 @pytest.mark.parametrize("length", [199, 200, 201, 5000])
 def test_longest_words(length):
     words_of(["a", "##a", "##" + 150 * "a"])(["a", length * "a", "", "aa"])
-
-
-def test_no_words():
-    words_of(["a"])([])
-    words_of(["a"])(["", ""])
 
 
 def test_many_children_of_one_node():

@@ -69,14 +69,14 @@ def test_a_sample_of_all_scalar_values(lower, strip, tmp_path):
 @pytest.mark.parametrize("lower, strip", MODES)
 def test_random_strings_of_mixed_scripts(lower, strip, tmp_path):
     rng = random.Random(lower)
-    texts = [random_text(rng) for _ in range(3000)]
+    texts = [random_text(rng) for _ in range(1000)]
     assert differences(texts, lower, tmp_path, strip) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_random_bytes_that_are_no_utf8(lower, tmp_path):
     rng = random.Random(lower)
-    texts = [random_bytes(rng) for _ in range(3000)]
+    texts = [random_bytes(rng) for _ in range(1000)]
     texts += [
         b"a\xff",
         b"\xc3",
@@ -101,16 +101,11 @@ def test_ids_are_those_of_the_vocabulary(tokenizer):
     assert [*ids, tokenizer.sep_id, tokenizer.mask_id] == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("letter", ["a", "\u0430", "推", "\U00010428"])
+@pytest.mark.parametrize("letter", ["a", "\u0430", "推", "é", "e\u0301"])
 def test_a_word_may_have_200_letters(letter, tmp_path):
+    """Accents do not count."""
     texts = [letter * 200, letter * 201, f"a {letter * 900} b{letter * 200}"]
     assert differences(texts, True, tmp_path) == []
-
-
-def test_accents_do_not_count_as_letters(tmp_path):
-    texts = ["e\u0301" * 200, "é" * 200, "e\u0301" * 201]
-    assert differences(texts, True, tmp_path) == []
-    assert differences(texts, False, tmp_path) == []
 
 
 @pytest.mark.parametrize("lower, strip", MODES)
@@ -171,8 +166,8 @@ def plain_spans(raw, lower, strip):
 @pytest.mark.parametrize("lower, strip", MODES)
 def test_offsets_are_those_of_the_letters(lower, strip, tmp_path):
     rng = random.Random(lower)
-    texts = [random_text(rng).encode() for _ in range(1000)]
-    texts += [random_bytes(rng) for _ in range(1000)]
+    texts = [random_text(rng).encode() for _ in range(500)]
+    texts += [random_bytes(rng) for _ in range(500)]
     graph, _ = pair(texts, lower, tmp_path, strip)
     ids, starts, limits = graph.tokenize_with_offsets(tf.constant(texts))
     plain = graph.tokenize(tf.constant(texts))
@@ -232,7 +227,7 @@ def plain_pack(a, b, seq_length):
 NAMES = (features.INPUT_IDS, features.INPUT_MASK, features.SEGMENT_IDS)
 
 
-@pytest.mark.parametrize("seq_length", [3, 4, 5, 7, 8, 11, 17])
+@pytest.mark.parametrize("seq_length", [3, 4, 8, 17])
 def test_packing_of_all_lengths(seq_length):
     lengths = [(i, j) for i in range(8) for j in range(8)]
     firsts = [list(range(10, 10 + i)) for i, _ in lengths]

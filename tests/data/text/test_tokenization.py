@@ -78,11 +78,6 @@ def test_words_are_those_of_the_original(text, lowered, cased):
     assert words(text, lower=False) == cased
 
 
-def test_every_ascii_symbol_is_a_separate_word():
-    signs = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-    assert words(f"a{signs}b") == ["a", *signs, "b"]
-
-
 @pytest.mark.parametrize(
     "raw, expected",
     [
@@ -147,16 +142,12 @@ def test_full_tokenizer_splits_and_numbers(vocab_file):
     ids = tokenizer.convert_tokens_to_ids(tokens)
     assert ids == [5, 6, 7, 12, 9, 10, 1]
     assert tokenizer.convert_ids_to_tokens(ids) == tokens
-    cased = tokenization.FullTokenizer(vocab_file, do_lower_case=False)
-    assert cased.tokenize("the THE ab") == ["the", "[UNK]", "a", "##b"]
-
-
-def test_unknown_tokens_and_ids_are_key_errors(vocab_file):
-    tokenizer = tokenization.FullTokenizer(vocab_file)
     with pytest.raises(KeyError):
         tokenizer.convert_tokens_to_ids(["a", "zzz"])
     with pytest.raises(KeyError):
         tokenizer.convert_ids_to_tokens([9, 97])
+    cased = tokenization.FullTokenizer(vocab_file, do_lower_case=False)
+    assert cased.tokenize("the THE ab") == ["the", "[UNK]", "a", "##b"]
 
 
 def test_module_functions_look_up():
@@ -167,12 +158,6 @@ def test_module_functions_look_up():
     assert tokenization.whitespace_tokenize(" a \u2003b\n") == ["a", "b"]
     with pytest.raises(KeyError):
         tokenization.convert_by_vocab(vocab, ["c"])
-
-
-def test_load_vocab_reads_ids_from_lines(vocab_file):
-    vocab = tokenization.load_vocab(vocab_file)
-    assert list(vocab) == LINES
-    assert list(vocab.values()) == list(range(15))
 
 
 @pytest.mark.parametrize(
@@ -210,19 +195,12 @@ def test_casing_of_other_checkpoints_is_free(path, lower):
 
 
 @pytest.mark.parametrize("lower, strip", MODES)
-def test_every_code_point_of_the_basic_plane(lower, strip):
+def test_code_points_of_planes_0_to_3(lower, strip):
+    """All of the first plane, and every fifth of the others."""
     tokenizer = tokenization.BasicTokenizer(lower, strip)
-    for start in range(0, 0x10000, 0x400):
-        block = map(chr, range(start, start + 0x400))
-        text = known(" ".join(f"a{c}B" for c in block))
-        assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
-
-
-@pytest.mark.parametrize("lower, strip", MODES)
-def test_every_fifth_code_point_of_planes_1_to_3(lower, strip):
-    tokenizer = tokenization.BasicTokenizer(lower, strip)
-    for start in range(0x10000, 0x40000, 0x1000):
-        block = map(chr, range(start + start // 0x1000 % 5, start + 0x1000, 5))
+    for start in range(0, 0x40000, 0x400):
+        step = 5 if start >= 0x10000 else 1
+        block = map(chr, range(start, start + 0x400, step))
         text = known(" ".join(f"a{c}B" for c in block))
         assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
 
@@ -281,10 +259,8 @@ def test_characters_of_a_newer_unicode_are_letters(lower, strip):
     "lower, strip, expected",
     [
         (True, None, "elan uber ha noi straße \u1112\u1161\u11ab i"),
-        (True, True, "elan uber ha noi straße \u1112\u1161\u11ab i"),
         (True, False, "élan über hà nội straße 한 i\u0307"),
         (False, None, "Élan Über Hà Nội Straße 한 İ"),
-        (False, False, "Élan Über Hà Nội Straße 한 İ"),
         (False, True, "Elan Uber Ha Noi Straße \u1112\u1161\u11ab I"),
     ],
 )

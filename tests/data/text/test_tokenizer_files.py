@@ -40,6 +40,8 @@ def write_pipeline(folder, lower=True, strip=None, **changed):
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     pipeline = json.loads(tokenizer.to_str())
+    vocab = pipeline["model"]["vocab"]
+    pipeline["model"]["vocab"] = dict(reversed(vocab.items()))
     for name, part in changed.items():
         merge = isinstance(part, dict) and isinstance(pipeline[name], dict)
         pipeline[name] = {**pipeline[name], **part} if merge else part
@@ -96,13 +98,6 @@ def test_none_agrees_with_what_it_means(tmp_path):
     write_pipeline(tmp_path, True, True)
     write_config(tmp_path, strip_accents=None)
     assert tokenizer_files.read(str(tmp_path)) == (TOKENS, Casing(True, True))
-
-
-def test_tokens_are_in_the_order_of_their_ids(tmp_path):
-    ids = {token: i for i, token in enumerate(TOKENS)}
-    reverse = dict(reversed(ids.items()))
-    write_pipeline(tmp_path, model={"vocab": reverse})
-    assert tokenizer_files.read(str(tmp_path)).tokens == TOKENS
 
 
 @pytest.mark.parametrize(

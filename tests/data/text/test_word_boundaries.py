@@ -14,10 +14,16 @@ V = len(TOKENS.split())
 
 
 @pytest.fixture
-def vocab_file(tmp_path):
+def make(tmp_path):
+    """Makes the tokenizer of whole words, and the one that it marks."""
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{t}\n" for t in TOKENS.split()), "utf-8")
-    return str(path)
+
+    def make():
+        exact = tokenization.FullTokenizer(str(path))
+        return word_boundaries.SegmentedTokenizer(exact), exact
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -33,10 +39,8 @@ def vocab_file(tmp_path):
         ("", ""),
     ],
 )
-def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
-    tokenizer = word_boundaries.SegmentedTokenizer(
-        tokenization.FullTokenizer(vocab_file)
-    )
+def test_tokens_that_continue_a_word_are_marked(make, line, tokens):
+    tokenizer, _ = make()
     expected = [
         tokenizer.vocab[token.removeprefix("+")] + V * token.startswith("+")
         for token in tokens.split()
@@ -47,11 +51,8 @@ def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
     assert (ids.dtype, ends.dtype) == (np.int32, np.int64)
 
 
-def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
-    tokenizer = word_boundaries.SegmentedTokenizer(
-        tokenization.FullTokenizer(vocab_file)
-    )
-    exact = tokenization.FullTokenizer(vocab_file)
+def test_unmarked_ids_are_those_of_the_tokenizer(make):
+    tokenizer, exact = make()
     rng = random.Random(7)
     alphabet = "我们使a un,。 \x1c\x0b\x85\u2028\u3000\xad\u0301\tΣ"
     for _ in range(2000):
@@ -61,11 +62,9 @@ def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
         assert [token % V for token in ids] == plain, line
 
 
-def test_the_memo_is_bounded(vocab_file, monkeypatch):
+def test_the_memo_is_bounded(make, monkeypatch):
     monkeypatch.setattr(tokenization, "MEMO_BYTES", 2000)
-    tokenizer = word_boundaries.SegmentedTokenizer(
-        tokenization.FullTokenizer(vocab_file)
-    )
+    tokenizer, _ = make()
     for number in range(100):
         assert len(tokenizer.ids_and_ends([f"un{number}"])[0]) == 1
         assert 0 < len(tokenizer._memo) <= 2000 // 200

@@ -65,11 +65,6 @@ def test_words_that_are_split_already_are_kept():
     ]
 
 
-def test_no_text():
-    assert split(SPLITTER, []) == []
-    assert split(SPLITTER, ["", " "]) == [[], []]
-
-
 def in_python(text):
     """Splits by regular expressions."""
     kinds = tables.entries(False, False) & tables.KIND
@@ -100,7 +95,7 @@ def test_random_texts_are_split_as_in_python():
         "ab\u00e9\u0301\u200b\U0001f600\u5317\u4eac.,!?'-()\"  \u00a0\t\n\u3000"
     )
     texts = [
-        "".join(rng.choices(letters, k=rng.randrange(31))) for _ in range(997)
+        "".join(rng.choices(letters, k=rng.randrange(31))) for _ in range(499)
     ]
     assert split(SPLITTER, texts) == [in_python(text) for text in texts]
 
@@ -113,7 +108,7 @@ def test_invalid_bytes_are_dropped():
 
 def test_windows_are_those_of_python():
     rng = random.Random(11)
-    for _ in range(61):
+    for _ in range(31):
         size = rng.randint(1, 29)
         stride = rng.randint(1, max(1, size // 2))
         longest = windows.longest_word(size, stride)

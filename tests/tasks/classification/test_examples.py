@@ -37,6 +37,41 @@ def test_examples_have_ids_texts_and_labels(tmp_path):
     ]
 
 
+ABC = Labels(classification.MULTI_LABEL, ("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "labels", "expected"),
+    [
+        (
+            "x.tsv",
+            "one\tjawohl\n",
+            dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),)),
+            [1],
+        ),
+        ("x.tsv", "one\tc, a\ntwo\t\n", ABC, [[1, 0, 1], [0, 0, 0]]),
+        ("x.jsonl", '{"t": "one", "l": ["b"]}\n', ABC, [[0, 1, 0]]),
+        ("x.tsv", "one\t3.25\ntwo\t-4\n", Labels(REGRESSION), [3.25, -4.0]),
+    ],
+)
+def test_labels_of_each_kind(tmp_path, name, rows, labels, expected):
+    header = "t\tl\n" if name == "x.tsv" else ""
+    path = write(tmp_path, header + rows, name)
+    found = read(File(path, "t", label="l"), labels)
+    assert [example[3] for example in found] == expected
+
+
+def test_only_rows_of_the_language_are_kept(tmp_path):
+    path = write(tmp_path, "l\tt\nzh\tone\nde\ttwo\nzh\tthree\n")
+    source = File(path, 1, keep=(0, "zh"))
+    assert [x[:2] for x in read(source, YES_NO)] == [
+        ("0", "one"),
+        ("1", "three"),
+    ]
+    with pytest.raises(UserError, match="no example with 'xx'"):
+        read(dataclasses.replace(source, keep=(0, "xx")), YES_NO)
+
+
 def discover(file, labels):
     return classification.discover(classification.read(file), labels)
 
@@ -87,43 +122,6 @@ def test_numbers_are_divided_as_one(tmp_path):
     assert (len(train), len(held_out)) == (26, 3)
 
 
-def test_only_rows_of_the_language_are_kept_and_counted(tmp_path):
-    path = write(tmp_path, "l\tt\nzh\tone\nde\ttwo\nzh\tthree\n")
-    source = File(path, 1, keep=(0, "zh"))
-    assert read(source, YES_NO) == [
-        ("0", "one", "", None),
-        ("1", "three", "", None),
-    ]
-    with pytest.raises(UserError, match="no example with 'xx'"):
-        read(dataclasses.replace(source, keep=(0, "xx")), YES_NO)
-
-
-def test_other_spellings_of_labels_are_known(tmp_path):
-    path = write(tmp_path, "t\tl\none\tjawohl\n")
-    labels = dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),))
-    assert read(File(path, 0, label=1), labels) == [("0", "one", "", 1)]
-
-
-def test_several_labels_of_a_row(tmp_path):
-    labels = Labels(classification.MULTI_LABEL, ("a", "b", "c"))
-    path = write(tmp_path, "t\tl\none\tc, a\ntwo\t\n")
-    assert [e[3] for e in read(File(path, 0, label=1), labels)] == [
-        [1, 0, 1],
-        [0, 0, 0],
-    ]
-    path = write(tmp_path, '{"t": "one", "l": ["b"]}\n', "x.jsonl")
-    assert [e[3] for e in read(File(path, "t", label="l"), labels)] == [
-        [0, 1, 0]
-    ]
-
-
-def test_numbers_for_labels(tmp_path):
-    labels = Labels(classification.REGRESSION)
-    path = write(tmp_path, "t\tl\none\t3.25\ntwo\t-4\n")
-    assert [e[3] for e in read(File(path, 0, label=1), labels)] == [3.25, -4.0]
-    assert labels.size == 1
-
-
 @pytest.mark.parametrize(
     "labels",
     [
@@ -165,12 +163,6 @@ def test_null_is_no_text(tmp_path):
         assert f"x.jsonl:1: the {name} is null; expected" in str(error.value)
 
 
-def test_a_number_of_hundreds_of_digits_is_reported(tmp_path):
-    path = write(tmp_path, f'{{"t": "one", "l": {"9" * 400}}}\n', "x.jsonl")
-    with pytest.raises(UserError, match="x.jsonl:1: label '999.*a number"):
-        read(File(path, "t", label="l"), Labels(REGRESSION))
-
-
 @pytest.mark.parametrize("absent", ["-1", "-1.0"])
 def test_minus_one_is_no_label_of_a_file_to_predict(tmp_path, absent):
     """As in the test files of Hugging Face's GLUE."""
@@ -201,25 +193,23 @@ def test_skipped_rows_are_logged(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind", "names"),
+    ("name", "rows", "kind", "names"),
     [
-        ("b\na\nb\na\n", "classes", ("a", "b")),
-        ("10\n9\n10\n9\n", "classes", ("9", "10")),
-        ("b,a\n\nc\n", "multi_label", ("a", "b", "c")),
+        ("x.tsv", "l\nb\na\nb\na\n", "classes", ("a", "b")),
+        ("x.tsv", "l\n10\n9\n10\n9\n", "classes", ("9", "10")),
+        ("x.tsv", "l\nb,a\n\nc\n", "multi_label", ("a", "b", "c")),
+        (
+            "x.jsonl",
+            '{"l": true, "t": 1}\n{"l": false, "t": 2}\n',
+            "classes",
+            ("false", "true"),
+        ),
     ],
 )
-def test_labels_are_found_in_a_file(tmp_path, rows, kind, names):
-    path = write(tmp_path, "l\n" + rows)
-    source = File(path, 0, label=0)
+def test_labels_are_found_in_a_file(tmp_path, name, rows, kind, names):
+    path = write(tmp_path, rows, name)
+    source = File(path, "l", label="l")
     assert discover(source, Labels(kind)) == names
-
-
-def test_booleans_of_json_are_labels(tmp_path):
-    path = write(
-        tmp_path, '{"l": true, "t": 1}\n{"l": false, "t": 2}\n', "x.jsonl"
-    )
-    found = discover(File(path, "t", label="l"), Labels())
-    assert found == ("false", "true")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +230,12 @@ def test_booleans_of_json_are_labels(tmp_path):
             {},
             Labels(classification.REGRESSION),
             "x.tsv:2: label '1e39'; expected a number",
+        ),
+        (
+            f"t\tl\none\t{'9' * 400}\n",
+            {},
+            Labels(classification.REGRESSION),
+            "x.tsv:2: label '999",
         ),
         (
             "t\tl\none\t['no', 'yes']\n",
@@ -268,15 +264,6 @@ def test_a_header_without_rows_is_reported(tmp_path, kind, name):
     assert str(error.value) == (
         f"{path}: no example; expected one per line after the header"
     )
-
-
-def test_rows_without_any_label_are_reported(tmp_path):
-    path = write(tmp_path, "one\t\ntwo\t\n")
-    source = File(path, 0, label=1, header=False)
-    with pytest.raises(
-        UserError, match="no label; expected at least two different"
-    ):
-        discover(source, Labels("multi_label"))
 
 
 @pytest.mark.parametrize(
