@@ -1,4 +1,4 @@
-"""A corpus and a vocabulary that tests write, and a segment of ids."""
+"""A corpus and a vocabulary that tests write."""
 
 import pathlib
 import random
@@ -28,21 +28,3 @@ def write_vocabulary(
 ) -> None:
     """Writes tokens, one a line."""
     path.write_text("".join(f"{token}\n" for token in tokens))
-
-
-class Segment:
-    """Ids that have a length and can be sliced, and nothing else."""
-
-    def __init__(self, ids):
-        self.ids, self.copied = ids, 0
-
-    def __len__(self):
-        return len(self.ids)
-
-    def __getitem__(self, some):
-        assert isinstance(some, slice)
-        found = self.ids[some]
-        self.copied += len(found)
-        return found
-
-    __iter__ = None

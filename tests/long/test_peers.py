@@ -130,12 +130,6 @@ def written(tmp_path):
             {"next_sentence_logits": "seq_relationship_logits"},
         ),
         (
-            "BertForSequenceClassification",
-            task_models.build_classifier,
-            (5,),
-            {"logits": "logits"},
-        ),
-        (
             "BertForQuestionAnswering",
             task_models.build_span_model,
             (),

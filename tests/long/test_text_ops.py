@@ -1,6 +1,5 @@
 """Every character, cased and uncased; only in `make test-long`."""
 
-import random
 import sys
 
 import pytest
@@ -29,21 +28,6 @@ def test_every_scalar_value(lower, strip, plane, tmp_path):
     ]
     texts = [f"a{c}b Σ{c} a{c}Σ aΣ{c} aΣ{c}a {c}" for c in characters]
     assert hard_texts.differences(texts, lower, tmp_path, strip) == []
-
-
-@pytest.mark.parametrize("seed", range(9))
-@pytest.mark.parametrize("lower", [True, False])
-def test_a_million_random_strings(lower, seed, tmp_path):
-    rng = random.Random(2 * seed + lower)
-    texts = [hard_texts.random_text(rng) for _ in range(60000)]
-    assert hard_texts.differences(texts, lower, tmp_path) == []
-
-
-@pytest.mark.parametrize("lower", [True, False])
-def test_20000_random_byte_strings(lower, tmp_path):
-    rng = random.Random(lower)
-    texts = [hard_texts.random_bytes(rng) for _ in range(20000)]
-    assert hard_texts.differences(texts, lower, tmp_path) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])

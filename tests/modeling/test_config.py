@@ -93,11 +93,6 @@ def test_a_damaged_file_is_named(tmp_path, text, message):
     assert message in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match="No such file"):
-        BertConfig.from_json_file(str(tmp_path / "nothing.json"))
-
-
 def test_a_written_config_is_read_again(tmp_path):
     config = BertConfig(**SIZES, hidden_act="relu", hidden_dropout_prob=0.3)
     path = tmp_path / "bert_config.json"

@@ -42,14 +42,6 @@ def test_share_and_scale(rate):
     assert dropped.mean() == pytest.approx(1.0, abs=0.02)
 
 
-def test_neighbours_are_independent():
-    """Their indices differ by one bit."""
-    zero = drop(0.5, 3, [1, 2], tf.ones([200_000])) == 0
-    pairs = zero.reshape(-1, 2)
-    both = (pairs[:, 0] & pairs[:, 1]).mean()
-    assert both == pytest.approx(0.25, abs=0.01)
-
-
 def test_nothing_is_dropped_outside_training():
     layer = Dropout(0.5, 3)
     assert (layer(ONES, training=False).numpy() == 1).all()

@@ -192,15 +192,6 @@ def test_another_process_continues_the_training(tmp_path):
     assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
-def test_predict_takes_int64():
-    model = built("own_head")
-    inputs = batch_of(model)
-    wide = {name: x.astype(np.int64) for name, x in inputs.items()}
-    found = keras.tree.flatten(model.predict(wide, verbose=0))
-    for x, y in zip(keras.tree.flatten(model(inputs)), found, strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
 def test_an_exported_model_gives_the_same_outputs(tmp_path):
     model = built("encoder")
     model.export(str(tmp_path / "export"), verbose=False)

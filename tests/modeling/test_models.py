@@ -7,7 +7,7 @@ from bert.modeling import checkpoints, layers
 from bert.modeling.encoder import build_encoder
 from bert.modeling.models import build_pretraining_model
 from tests.helpers import numpy_bert, small
-from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S, V
+from tests.helpers.small import A, B, H, L, P, S, V
 
 
 @pytest.fixture(scope="module")
@@ -176,14 +176,3 @@ def test_masked_lm_shares_the_word_embeddings(model):
     count = sum(int(np.prod(v.shape)) for v in named.values())
     assert model.count_params() == count
     assert len(model.trainable_variables) == len(named)
-
-
-def test_sizes_of_the_variables(model):
-    named = checkpoints.model_variables(model)
-    shapes = {name: tuple(v.shape) for name, v in named.items()}
-    scope = "bert/encoder/layer_1"
-    assert shapes["bert/embeddings/position_embeddings"] == (POSITIONS, H)
-    assert shapes[f"{scope}/intermediate/dense/kernel"] == (H, INTERMEDIATE)
-    assert shapes[f"{scope}/output/dense/kernel"] == (INTERMEDIATE, H)
-    assert shapes["cls/predictions/output_bias"] == (V,)
-    assert shapes["cls/seq_relationship/output_weights"] == (2, H)

@@ -1,6 +1,5 @@
 """Packed rows: each sequence has the outputs it has in a row of its own."""
 
-import dataclasses
 import random
 
 import numpy as np
@@ -8,11 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert.data.pretraining.settings import InstanceSettings
-from bert.modeling import dropout, losses
+from bert.modeling import losses
 from bert.modeling.models import build_pretraining_model
-from bert.training import steps
-from bert.training.optimization import AdamWeightDecay
-from tests.helpers import small, tiny
+from tests.helpers import small
 from tests.helpers.pretraining_rows import (
     FIRST,
     make_rows,
@@ -83,48 +80,6 @@ def test_packed_losses_and_gradients_equal_unpacked_ones(rows):
     for path, ours, theirs in zip(paths, gradients, others, strict=True):
         ours, theirs = (tf.convert_to_tensor(g).numpy() for g in (ours, theirs))
         np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=path)
-
-
-@pytest.mark.long
-def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
-    """Rows hold different numbers of sequences and of masks."""
-    half = len(rows[1]["input_ids"]) // 2
-    batch = {n: values[: 2 * half].numpy() for n, values in rows[1].items()}
-    batch["next_sentence_weights"][-1, 1:] = 0
-    data = tf.data.Dataset.from_tensors(batch)
-    found = []
-    for replicas in (1, 2):
-        strategy = tiny.strategy_of(replicas)
-        with strategy.scope():
-            config = dataclasses.replace(CONFIG, num_hidden_layers=1)
-            model = build_pretraining_model(config, seed=7, packed=True)
-            optimizer = AdamWeightDecay(0.001)
-            optimizer.build(model.trainable_variables)
-        task = tiny.task_of(
-            losses.OBJECTIVES,
-            losses.pretraining_weights,
-            losses.pretraining_sums,
-        )
-        made = steps.Steps(
-            model,
-            task,
-            optimizer,
-            strategy,
-            3,
-            dropout.dropout_seed,
-            losses.batch_tokens,
-        )
-        taken = made.train(iter(data), tf.constant(1)).numpy()[0]
-        found.append((dict(zip(made.sum_names, taken)), tiny.tensors(made)))
-    (one, weights), (two, others) = found
-    for name in ("next_sentence", "masked_lm"):
-        weights_of_rows = batch[f"{name}_weights"]
-        assert weights_of_rows[:half].sum() != weights_of_rows[half:].sum()
-        assert two[f"{name}_weight"] == weights_of_rows.sum()
-    for name, value in one.items():
-        np.testing.assert_allclose(two[name], value, rtol=1e-5)
-    for ours, theirs in zip(others, weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_a_sequence_does_not_see_its_neighbours(rows):

@@ -59,15 +59,3 @@ def test_weights_are_the_divisors_of_the_losses(batch):
     masked = batch["masked_lm_weights"].numpy().sum()
     assert float(weights["masked_lm"]) == pytest.approx(masked + 1e-5)
     assert float(weights["next_sentence"]) == ROWS - 1
-
-
-def test_a_batch_without_masks_has_loss_zero(batch, outputs):
-    batch["masked_lm_weights"] = tf.zeros([ROWS, P])
-    loss = losses.pretraining_sums(batch, outputs)["masked_lm_loss"]
-    weight = losses.pretraining_weights(batch)["masked_lm"]
-    assert float(loss / weight) == 0.0
-
-
-def test_objectives_have_their_logits(outputs):
-    names = {f"{name}_logits" for name in losses.OBJECTIVES}
-    assert names == set(outputs)

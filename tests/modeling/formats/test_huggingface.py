@@ -90,10 +90,6 @@ def test_names_and_transposes_are_those_of_transformers(folder, values):
         np.testing.assert_array_equal(tensors[theirs], expected, theirs)
 
 
-def test_a_round_trip_keeps_every_bit(folder, values):
-    assert_read(folder, values)
-
-
 def test_weights_on_shared_storage_are_read_from_a_copy(
     folder, values, tmp_path, monkeypatch
 ):

@@ -193,23 +193,31 @@ def test_skipped_rows_are_logged(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "kind", "names"),
+    ("rows", "kind", "names"),
     [
-        ("x.tsv", "l\nb\na\nb\na\n", "classes", ("a", "b")),
-        ("x.tsv", "l\n10\n9\n10\n9\n", "classes", ("9", "10")),
-        ("x.tsv", "l\nb,a\n\nc\n", "multi_label", ("a", "b", "c")),
-        (
-            "x.jsonl",
-            '{"l": true, "t": 1}\n{"l": false, "t": 2}\n',
-            "classes",
-            ("false", "true"),
-        ),
+        ("b\na\nb\na\n", "classes", ("a", "b")),
+        ("10\n9\n10\n9\n", "classes", ("9", "10")),
+        ("b,a\n\nc\n", "multi_label", ("a", "b", "c")),
     ],
 )
-def test_labels_are_found_in_a_file(tmp_path, name, rows, kind, names):
-    path = write(tmp_path, rows, name)
-    source = File(path, "l", label="l")
+def test_labels_are_found_in_a_file(tmp_path, rows, kind, names):
+    path = write(tmp_path, "l\n" + rows)
+    source = File(path, 0, label=0)
     assert discover(source, Labels(kind)) == names
+
+
+def test_booleans_of_json_are_labels(tmp_path):
+    rows = '{"l": true, "t": 1}\n{"l": false, "t": 2}\n'
+    path = write(tmp_path, rows, "x.jsonl")
+    found = discover(File(path, "t", label="l"), Labels())
+    assert found == ("false", "true")
+
+
+def test_rows_without_any_label_are_reported(tmp_path):
+    path = write(tmp_path, "one\t\ntwo\t\n")
+    source = File(path, 0, label=1, header=False)
+    with pytest.raises(UserError, match="no label; expected at least two"):
+        discover(source, Labels("multi_label"))
 
 
 @pytest.mark.parametrize(
