@@ -8,7 +8,6 @@ import tensorflow as tf
 import export_hub
 from bert.common import atomic, storage
 from bert.common.errors import UserError
-from bert.data.records.shards import check_alike
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
@@ -65,12 +64,6 @@ def test_a_run_has_the_accents_of_its_checkpoint(
         return
     with pytest.raises(UserError, match=refused):
         folder.check_casing(tokenizer)
-
-
-def test_records_of_other_accents_do_not_go_together():
-    runs = [("a", {"strip_accents": True}), ("b", {"strip_accents": False})]
-    with pytest.raises(UserError, match="b: strip_accents is False; .*True"):
-        check_alike(runs, ["strip_accents"], "make them alike")
 
 
 @pytest.mark.parametrize(

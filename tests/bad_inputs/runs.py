@@ -6,7 +6,6 @@ import convert_checkpoint
 import create_pretraining_data
 import create_vocab
 import doctor
-import export_hub
 import extract_features
 import fill_mask
 import prepare_corpus
@@ -70,21 +69,6 @@ RUNS = {  # name -> script and flags
         },
     ),
     "doctor_checkpoint": (doctor, {"init_checkpoint": CHECKPOINT}),
-    "doctor_config": (doctor, {"bert_config_file": CONFIG}),
-    "doctor_bare": (doctor, {"input_file": "{folder}/bare/good.tfrecord"}),
-    "doctor_records": (
-        doctor,
-        {"input_file": "{folder}/records/good.tfrecord"},
-    ),
-    "export_hub": (
-        export_hub,
-        {
-            "model_checkpoint_path": CHECKPOINT,
-            "bert_config_file": CONFIG,
-            "vocab_file": VOCABULARY,
-            "export_path": "{folder}/out",
-        },
-    ),
     "extract_features": (
         extract_features,
         {

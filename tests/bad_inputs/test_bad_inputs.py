@@ -43,21 +43,12 @@ def rejected(good, tmp_path, run_script, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize(
-    ("case", "name"),
-    [
-        # The others meet it through the same reader.
-        pytest.param(x, name, marks=[pytest.mark.long] * (name != x.runs[0]))
-        for x in CASES
-        for name in x.runs
-    ],
-    ids=lambda x: x if isinstance(x, str) else x.kind,
-)
-def test_a_bad_file_is_one_line(rejected, case, name):
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
+def test_a_bad_file_is_one_line(rejected, case):
     changed = {}
     if case.path.startswith("other/"):
         changed["input"] = "{folder}/other"
-    line = rejected(name, case.write, **changed)
+    line = rejected(case.run, case.write, **changed)
     assert (case.message or pathlib.Path(case.path).name) in line
 
 

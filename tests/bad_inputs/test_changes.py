@@ -5,14 +5,12 @@ import shutil
 
 import pytest
 import safetensors.numpy
-import tensorflow as tf
 
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import parquet_files
 from bert.data.corpus import documents
 from bert.data.pretraining import runners
-from bert.data.records import frames
 from bert.tasks.features import run as features_run
 from bert.training import logs, saver
 from tests.bad_inputs import runs
@@ -93,48 +91,6 @@ def test_runs(rejects, module, function, message):
 def test_vectors(rejects):
     line = rejects("extract_features", features_run, "extract")
     assert "a.jsonl: cannot be written: No such file or directory" in line
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "path", "message"),
-    [
-        (
-            "run_pretraining",
-            "records/good.tfrecord",
-            "not the records that were written (sha256 differs); ",
-        ),
-        (
-            "run_pretraining_bare",
-            "bare/good.tfrecord",
-            "record 0: no input_ids; ",
-        ),
-    ],
-)
-def test_records_that_are_replaced(
-    monkeypatch, run_script, good, tmp_path, name, path, message
-):
-    folder = tmp_path / "files"
-    shutil.copytree(good, folder)
-    path = folder / path
-    other = tf.train.Example()
-    other.features.feature["other"].int64_list.value.append(1)
-    count = sum(1 for _ in tf.data.TFRecordDataset(str(path)))
-    log = logs.log_training
-
-    def replace(*arguments):
-        log(*arguments)
-        empty = other.SerializeToString()
-        path.write_bytes(frames.join([empty] * count))
-
-    monkeypatch.setattr(logs, "log_training", replace)
-    script, flags, _ = runs.command(name, folder)
-    del flags["do_train"]
-    flags |= {"num_train_steps": 999, "log_steps": 2, "train_batch_size": 31}
-    code, _, err = run_script(script, "--do_train", **flags)
-    assert code == 2, err
-    last = err.splitlines()[-1]
-    assert last.startswith(f"error: {path}: ") and message in last
 
 
 def forbid(*_, **__):

@@ -6,7 +6,6 @@ import pytest
 from absl import flags as absl_flags
 
 import run_classifier
-import run_pretraining
 import run_squad
 from bert.common import flags
 from bert.common.errors import UserError
@@ -232,54 +231,6 @@ def test_flags_that_are_named_as_files_are_paths(name):
     endings = ("_file", "_dir", "_path", "checkpoint", "_vocab", "_handle")
     for x in flags.flags_of(script.Settings):
         assert x.path or not x.name.endswith(endings), x.name
-
-
-TPU = "--use_tpu=True --tpu_name=some_tpu"
-VOCABULARY = "--vocab_file=gs://bert_large/vocab.txt "
-MODEL = (
-    "--bert_config_file=gs://bert_large/bert_config.json "
-    "--init_checkpoint=gs://bert_large/bert_model.ckpt"
-)
-
-
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        (
-            run_classifier,
-            f"{VOCABULARY}--task_name=MRPC --do_train=true --do_eval=true "
-            "--data_dir=gs://glue/MRPC --max_seq_length=128 "
-            "--train_batch_size=32 --learning_rate=2e-5 "
-            "--num_train_epochs=3.0 --output_dir=gs://some_bucket/mrpc/",
-        ),
-        (
-            run_squad,
-            f"{VOCABULARY}--do_train=True "
-            "--train_file=gs://squad/train-v2.0.json "
-            "--do_predict=True --predict_file=gs://squad/dev-v2.0.json "
-            "--train_batch_size=24 --learning_rate=3e-5 "
-            "--num_train_epochs=2.0 --max_seq_length=384 --doc_stride=128 "
-            "--output_dir=gs://some_bucket/squad_large/ "
-            "--version_2_with_negative=True",
-        ),
-        (
-            run_pretraining,
-            "--input_file=gs://some_bucket/tf_examples.tfrecord* "
-            "--do_train=True --do_eval=True --train_batch_size=32 "
-            "--max_seq_length=128 --max_predictions_per_seq=20 "
-            "--num_train_steps=20 --num_warmup_steps=10 --learning_rate=2e-5 "
-            "--output_dir=gs://some_bucket/pretraining_output",
-        ),
-    ],
-)
-def test_command_lines_of_the_original_for_a_tpu(script, words):
-    argv = ["script", *MODEL.split(), *words.split(), *TPU.split()]
-    values = flags.as_dict(flags.parse(argv, script.Settings, ""))
-    given = dict(word[2:].split("=", 1) for word in argv[1:])
-    paths = {k: x for k, x in given.items() if x.startswith("gs://")}
-    assert len(paths) >= 4
-    assert {name: values[name] for name in paths} == paths
-    assert values["use_tpu"] is True
 
 
 def test_replace_finds_nested_fields_and_rejects_others():

@@ -72,14 +72,13 @@ def fail_or_send(_, item):
     return bytes(1 << 26)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_an_error_ends_while_others_send_large_results(seed):
+def test_an_error_ends_while_others_send_large_results():
     """A half result would be waited for, for ever."""
     with (
         pytest.raises(UserError, match="found 12"),
         processes.Pool(make_nothing, 3) as pool,
     ):
-        list(pool.map(fail_or_send, range(12 - seed, 40)))
+        list(pool.map(fail_or_send, range(11, 40)))
 
 
 def fail_on_one_or_wait(_, item):

@@ -59,17 +59,6 @@ def test_json_lines_are_the_originals(tmp_path):
         assert line == json.dumps(expected)
 
 
-def test_json_lines_of_whole_texts(tmp_path):
-    rows = texts(pooled=True, mixed=True)
-    write(tmp_path / "out", "jsonl", rows, True, True)
-    lines = (tmp_path / "out").read_text().splitlines()
-    for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
-        found = json.loads(line)
-        assert list(found) == ["linex_index", "values"]
-        assert found["linex_index"] == number
-        np.testing.assert_allclose(found["values"], row.values, atol=6e-7)
-
-
 @pytest.mark.parametrize("mixed", [False, True])
 def test_npz_of_tokens(tmp_path, mixed):
     rows = texts(pooled=False, mixed=mixed)

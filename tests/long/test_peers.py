@@ -9,7 +9,9 @@ import pytest
 
 import convert_checkpoint
 from bert.common import tensor_files
-from bert.data.text import tokenization
+from bert.data.text import tokenization, tokenizer_files
+from bert.data.text.casing import Casing
+from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, models, task_models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
@@ -249,3 +251,80 @@ def test_model_garden_and_we_read_each_other(run_script, written, action):
     for name in ("masked_lm", "next_sentence"):
         difference = abs(outputs[f"{name}_logits"] - theirs[f"out_{name}"])
         assert np.max(difference) < 1e-4, name
+
+
+TEXTS = ["the cat", "a dog sat the cat", "the"]
+
+
+def google_folder(folder, build, act="gelu"):
+    """A Google folder with random weights, and its model."""
+    folder.mkdir()
+    model = build(model_files.write_sizes(folder, hidden_act=act))
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0, 0.2, variable.shape))
+    values = model_files.values_of(model)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+    tokenizer_files.write_config(str(folder), Casing(True, None))
+    return model
+
+
+def classifier(config):
+    return task_models.build_classifier(config, 2)
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_erf"])
+def test_transformers_loads_a_classifier_and_its_labels(
+    act, run_script, tmp_path
+):
+    model = google_folder(tmp_path / "google", classifier, act)
+    task = {"kind": "classes", "labels": ["negative", "positive"]}
+    checkpoint_files.write_task(str(tmp_path / "google"), task)
+    convert(run_script, tmp_path / "google", "huggingface", tmp_path / "hf")
+    (tmp_path / "hf" / "vocab.txt").unlink()  # tokenizer.json is enough
+    found = transformers(
+        "AutoModelForSequenceClassification",
+        tmp_path / "hf",
+        "\n".join(TEXTS) + "\n",
+        tmp_path / "o.npz",
+    )
+    for kind in ("missing", "unexpected", "mismatched"):
+        assert found[kind].tolist() == [], kind
+    tokenizer = Tokenizer(str(tmp_path / "google" / "vocab.txt"))
+    inputs = tokenizer(TEXTS)
+    np.testing.assert_array_equal(found["in_input_ids"], inputs["input_ids"])
+    logits = np.array(model(inputs)["logits"])
+    np.testing.assert_allclose(found["out_logits"], logits, atol=1e-5)
+    assert str(found["labels"]) == "{0: 'negative', 1: 'positive'}"
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_erf"])
+def test_onnx_runtime_gives_the_same_outputs(act, tmp_path):
+    """Converted in one environment, and run in one without TensorFlow."""
+    model = google_folder(tmp_path / "google", classifier, act)
+    subprocess.run(
+        [
+            PEERS / "onnx" / "bin" / "python",
+            ROOT / "convert_checkpoint.py",
+            f"--input={tmp_path / 'google'}",
+            *("--to=onnx", f"--output={tmp_path / 'onnx'}"),
+        ],
+        check=True,
+    )
+    tokenizer = Tokenizer(str(tmp_path / "google" / "vocab.txt"))
+    inputs = tokenizer(TEXTS)
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    paths = [tmp_path / x for x in ("inputs.npz", "out.npz")]
+    subprocess.run(
+        [
+            PEERS / "huggingface" / "bin" / "python",
+            SCRIPTS / "onnx_outputs.py",
+            *(tmp_path / "onnx" / "model.onnx", *paths),
+        ],
+        check=True,
+    )
+    found = np.load(tmp_path / "out.npz")["logits"]
+    logits = np.array(model(inputs)["logits"])
+    np.testing.assert_allclose(found, logits, atol=1e-5)
+    config = json.loads((tmp_path / "onnx" / "bert_config.json").read_text())
+    assert config["hidden_act"] == act

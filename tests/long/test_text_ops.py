@@ -30,6 +30,19 @@ def test_every_scalar_value(lower, strip, plane, tmp_path):
     assert hard_texts.differences(texts, lower, tmp_path, strip) == []
 
 
+@pytest.mark.parametrize("plane", range(17))
+@pytest.mark.parametrize("lower", [True, False])
+def test_every_scalar_value_of_the_fast_tokenizer(lower, plane, tmp_path):
+    characters = [
+        chr(code)
+        for code in range(plane * PLANE, (plane + 1) * PLANE)
+        if not 0xD800 <= code < 0xE000
+    ]
+    texts = [f"a{c}b {c} A{c} {c}{c}x, Σ{c}" for c in characters]
+    texts += [f"a{c}b {c} A{c}" for c in characters]
+    assert hard_texts.fast_differences(texts, lower, tmp_path) == []
+
+
 @pytest.mark.parametrize("lower", [True, False])
 def test_every_scalar_value_is_tokenized_as_restated(lower):
     tokenizer = tokenization.BasicTokenizer(lower)

@@ -1,11 +1,9 @@
 """The Keras 3 layer around a SavedModel of TF-Hub."""
 
-import json
 import pathlib
 import shutil
 import subprocess
 import sys
-import zipfile
 
 import keras
 import numpy as np
@@ -15,9 +13,8 @@ from bert.common.errors import UserError
 from bert.modeling import hub
 from tests.helpers import hub_exports
 from tests.helpers.hub_exports import HEAD
-from tests.helpers.small import B, L, P, S
+from tests.helpers.small import B, L, P
 
-ROWS = 8
 ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
@@ -28,19 +25,10 @@ def exports(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def rows(exports):
-    """Inputs of 8 examples, and labels that follow from the outputs."""
+def rows():
+    """Inputs of an encoder."""
     batch = hub_exports.rows()
-    rng = np.random.default_rng(11)
-    inputs = {
-        name: np.tile(batch[name], (ROWS // B, 1))
-        for name in hub_exports.ENCODER
-    }
-    inputs["input_ids"] = rng.integers(5, 31, (ROWS, S), np.int32)
-    positions = np.zeros([ROWS, P], np.int32)
-    more = {**inputs, "masked_lm_positions": positions}
-    scores = exports.expected(more)["pooled_output"][:, 0]
-    return inputs, np.int32(scores > np.median(scores))
+    return {name: batch[name] for name in hub_exports.ENCODER}
 
 
 def classifier(path, **named):
@@ -52,12 +40,7 @@ def classifier(path, **named):
     layer = hub.HubEncoder(path, trust_model=True, name="bert", **named)
     x = layer(inputs)["pooled_output"]
     head = keras.layers.Dense(2, kernel_initializer="zeros", name="head")
-    model = keras.Model(inputs, head(x))
-    model.compile(
-        keras.optimizers.Adam(0.005),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
-    return model
+    return keras.Model(inputs, head(x))
 
 
 def test_nothing_is_loaded_without_trust(exports):
@@ -108,46 +91,6 @@ def test_the_masked_lm_part_has_the_heads_weights_too(exports):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.long
-def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
-    model = classifier(exports.encoder)
-    layer = model.get_layer("bert")
-    assert len(model.trainable_variables) == len(layer.variables) + 2
-    before = [v.numpy() for v in layer.trainable_variables]
-    inputs, labels = rows
-    loss = model.evaluate(inputs, labels, verbose=0)  # without dropout
-    # Dropout has no seed here, so runs differ: 16 to 33 steps in 40 of them.
-    for _ in range(200):
-        model.fit(inputs, labels, ROWS, verbose=0)
-        found = model.evaluate(inputs, labels, verbose=0)
-        if found < 0.8 * loss:
-            break
-    assert found < 0.8 * loss
-    moved = [
-        np.abs(v.numpy() - old).max() > 0
-        for v, old in zip(layer.trainable_variables, before)
-    ]
-    # What is added to all keys alike changes no attention.
-    unmoved = [v.path for v, m in zip(layer.variables, moved) if not m]
-    assert all(path.endswith("key_bias") for path in unmoved), unmoved
-    path = str(tmp_path / "model.keras")
-    model.save(path)
-    with zipfile.ZipFile(path) as archive:
-        assert "trust" not in json.dumps(archive.read("config.json").decode())
-    with pytest.raises(Exception, match="trust_model"):
-        keras.saving.load_model(path)
-    for trusted in (None, path):
-        with hub.trust_models(trusted):
-            again = keras.saving.load_model(path)
-        np.testing.assert_allclose(
-            again.predict(inputs, verbose=0),
-            model.predict(inputs, verbose=0),
-            atol=1e-6,
-        )
-    with pytest.raises(UserError, match="not loaded"):  # again, outside
-        hub.HubEncoder.from_config(layer.get_config())
-
-
 ELSEWHERE = """
 import sys
 import keras, numpy as np
@@ -168,12 +111,12 @@ def test_a_saved_model_can_be_moved_without_its_source(exports, rows, tmp_path):
     model = classifier(str(source))
     for variable in model.trainable_variables:
         variable.assign_add(variable * 0.1 + 0.01)
-    expected = model(rows[0]).numpy()
+    expected = model(rows).numpy()
     moved = tmp_path / "moved"
     moved.mkdir()
     model.save(moved / "model.keras")
     shutil.rmtree(source)
-    np.savez(moved / "inputs.npz", **rows[0])
+    np.savez(moved / "inputs.npz", **rows)
     subprocess.run(
         [sys.executable, "-c", ELSEWHERE],
         cwd=moved,

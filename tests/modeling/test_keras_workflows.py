@@ -1,8 +1,6 @@
 """Save, load, clone, fit, resume and export as Keras' own guides do."""
 
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -155,41 +153,6 @@ def dataset(model):
     return tf.data.Dataset.from_tensor_slices((batch_of(model), labels)).batch(
         3
     )
-
-
-STRANGER = """
-import bert
-config = bert.BertConfig  # needs no Keras
-import keras
-import sys
-import numpy as np
-model = keras.saving.load_model(sys.argv[1])
-inputs = dict(np.load(sys.argv[2]))
-labels = inputs.pop("labels")
-loss = model.train_on_batch(inputs, labels)
-print(float(loss), int(model.optimizer.iterations.numpy()))
-"""
-
-
-@pytest.mark.long
-def test_another_process_continues_the_training(tmp_path):
-    model = compiled(built("own_head"))
-    model.fit(dataset(model), verbose=0)
-    model.save(tmp_path / "model.keras")
-    inputs, labels = batch_of(model), np.arange(ROWS) % C
-    np.savez(tmp_path / "inputs.npz", **inputs, labels=labels)
-    done = subprocess.run(
-        [sys.executable, "-c", STRANGER, "model.keras", "inputs.npz"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    loss, step = done.stdout.split()[-2:]
-    expected = float(model.train_on_batch(inputs, labels))
-    assert int(step) == 2 + 1
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
 def test_an_exported_model_gives_the_same_outputs(tmp_path):

@@ -134,15 +134,3 @@ def test_a_corpus_from_a_column(tmp_path, run_script):
     expected.append("Five here.\nSix here.")
     assert sorted(x.strip() for x in documents) == sorted(expected)
     assert "3 documents" in out
-
-
-def test_a_corpus_without_its_text(tmp_path, run_script):
-    write(tmp_path / "a.parquet", {"text": ["a", None]})
-    code, _, error = run_script(
-        prepare_corpus,
-        input_file=tmp_path / "a.parquet",
-        output_file=tmp_path / "corpus.txt",
-    )
-    assert code == 2
-    assert ":2: 'text' is not a string: None" in error.splitlines()[-1]
-    assert not (tmp_path / "corpus.txt").exists()

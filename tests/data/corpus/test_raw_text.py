@@ -37,7 +37,7 @@ def without_space(text):
     st.sampled_from(raw_text.LANGUAGES),
     st.sampled_from([7, raw_text._PART]),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_only_white_space_is_lost(text, language, part):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raw_text, "_PART", part)

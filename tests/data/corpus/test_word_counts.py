@@ -16,7 +16,7 @@ from bert.data.text.casing import Casing
 TEXTS = st.text(max_size=23) | st.text(st.characters(max_codepoint=127))
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.lists(TEXTS, max_size=5), st.booleans())
 def test_counting_equals_splitting_whole_lines(texts, lower):
     split = tokenization.BasicTokenizer(do_lower_case=lower).tokenize
@@ -116,11 +116,11 @@ def corpus(tmp_path, monkeypatch):
 
 
 def test_counts_are_the_same_for_any_number_of_processes(corpus):
-    one, two, three = (
+    one, two = (
         word_counts.count_corpus(corpus, Casing(True), number)
-        for number in (1, 2, 3)
+        for number in (1, 2)
     )
-    assert one == two == three
+    assert one == two
     assert one.is_held_out
     assert one.held_out.total() == 7 * 22  # 2,264 lines
     assert one.dropped_below > 0

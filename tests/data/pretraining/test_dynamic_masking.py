@@ -128,20 +128,6 @@ def test_masks_depend_on_seed_epoch_and_record_alone(plain):
         assert differ.any(axis=1).mean() > 0.9
 
 
-def test_words_are_masked_whole(plain):
-    continuation = frozenset(range(FIRST, V, 2))
-    known = pretraining_rows.vocabulary(V, continuation)
-    options = InstanceSettings(**{**vars(OPTIONS), "do_whole_word_mask": True})
-    after = remask(plain, options=options, known=known)
-    for ids, positions, weights in zip(
-        texts(after), after["masked_lm_positions"], after["masked_lm_weights"]
-    ):
-        chosen = set(positions[weights > 0].tolist())
-        for position in range(2, len(ids)):
-            if ids[position] in continuation and ids[position - 1] >= FIRST:
-                assert (position in chosen) == (position - 1 in chosen)
-
-
 def test_a_data_set_resumes_with_the_same_masks(plain):
     size = 7
     rows = len(plain["input_ids"])

@@ -49,7 +49,7 @@ SETTINGS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(deadline=None, max_examples=60, derandomize=True)
 @given(LENGTHS, SETTINGS)
 def test_rows_are_slices_of_documents(lengths, options):
     documents = numbered(lengths)
@@ -72,7 +72,7 @@ def test_rows_are_slices_of_documents(lengths, options):
             assert b[0] > a[-1]
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(deadline=None, max_examples=60, derandomize=True)
 @given(LENGTHS, SETTINGS)
 def test_masks_are_counted_and_never_on_special_tokens(lengths, options):
     for instance in instances_of(numbered(lengths), options):
@@ -82,7 +82,7 @@ def test_masks_are_counted_and_never_on_special_tokens(lengths, options):
         assert min(instance.masked_lm_ids) >= FIRST
 
 
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(deadline=None, max_examples=50, derandomize=True)
 @given(LENGTHS, SETTINGS, st.integers(1, 3), st.booleans())
 def test_rows_hold_contiguous_text(lengths, options, ngram, whole):
     """Packed or not."""
@@ -104,7 +104,7 @@ def test_rows_hold_contiguous_text(lengths, options, ngram, whole):
         assert b == list(range(b[0], b[-1] + 1))
 
 
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(deadline=None, max_examples=50, derandomize=True)
 @given(
     st.lists(st.integers(1, 61), min_size=2, max_size=7),
     st.integers(0, 1 << 31),

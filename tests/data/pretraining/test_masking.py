@@ -108,7 +108,7 @@ def test_masks_of_a_row_do_not_depend_on_its_neighbours():
             assert found[changed] == whole[changed]
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=100, derandomize=True)
 @given(
     st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
     st.sampled_from([1, 2, 5, 11]),
@@ -151,7 +151,7 @@ def test_tokens_are_masked_one_by_one_without_whole_words():
     assert positions == []  # five tokens do not fit one mask
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(deadline=None, max_examples=100, derandomize=True)
 @given(
     st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
     st.integers(2, 5),

@@ -62,7 +62,7 @@ def train(files, count, batch_size=5, seed=3, step=0):
 def test_the_records_of_a_step_are_reported(tmp_path):
     files = shards(tmp_path, [11, 7, 5])
     first = [0, 11, 18]  # of each file, numbered over all files
-    for step, batch in enumerate(take(train(files, 23), 11), 1):
+    for step, batch in enumerate(take(train(files, 23), 7), 1):
         report = reader.report_records(files, 23, 5, 3, step)
         named = []
         for part in report.split("; "):

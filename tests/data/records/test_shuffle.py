@@ -111,7 +111,7 @@ def test_parts_and_shards_may_be_empty(tmp_path):
 def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
     """In one bucket and in several, whose sizes are random too."""
     monkeypatch.setattr(shuffle, "BUCKET_BYTES", bucket)
-    counts, trials = Counter(), 1200
+    counts, trials = Counter(), 600
     for trial in range(trials):
         key = f"{trial}"
         portions = shuffle.distribute([b"a", b"b", b"c", b"d"], 1, key)

@@ -73,7 +73,7 @@ def test_random_lines(both):
     assert_equal(both, lines)
 
 
-@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.settings(max_examples=50, deadline=None)
 @hypothesis.given(st.lists(st.text(), max_size=7))
 def test_any_lines(both, lines):
     assert_equal(both, lines)

@@ -62,13 +62,10 @@ def test_any_column(write):
     assert [x.labels for x in found] == [["NNP", "VBZ"], ["NNP"] * 2, ["NNP"]]
     found = read(write("1 EU x\n2 is y\n"), Columns(word=1))
     assert found == [Sentence(["EU", "is"], ["x", "y"], [1, 2], 0)]
-    found = read(write("EU\nis\n"), Columns(label=None))
-    assert found == [Sentence(["EU", "is"], [], [1, 2], 0)]
-
-
-def test_words_of_tab_files_may_hold_spaces(write):
     found = read(write("New York\tB-LOC\nis\tO\n"), Columns())
     assert found == [Sentence(["New York", "is"], ["B-LOC", "O"], [1, 2], 0)]
+    found = read(write("EU\nis\n"), Columns(label=None))
+    assert found == [Sentence(["EU", "is"], [], [1, 2], 0)]
 
 
 @pytest.mark.parametrize(

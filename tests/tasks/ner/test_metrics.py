@@ -112,10 +112,3 @@ def test_other_labels_have_an_accuracy():
     gold, guess = [["NN", "VB"], ["DT"]], [["NN", "NN"], ["DT"]]
     assert metrics.score_labels(gold, guess) == {"accuracy": 2 / 3}
     assert metrics.score_labels([], []) == {"accuracy": 0.0}
-
-
-def test_a_missing_prediction_is_an_error():
-    with pytest.raises(ValueError):
-        metrics.score_entities([["O", "O"]], [["O"]])
-    with pytest.raises(ValueError):
-        metrics.score_labels([["NN"], ["NN"]], [["NN"]])

@@ -170,22 +170,6 @@ def test_answers_equal_those_of_the_script(vocab_file, network, threshold):
     assert 5 < kept < len(examples) - 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"doc_stride": 1},
-        {"max_seq_length": 9, "doc_stride": 2},
-        {"n_best_size": 1},
-        {"doc_stride": 37, "n_best_size": 29, "max_answer_length": 31},
-    ],
-    ids=str,
-)
-def test_answers_equal_with_other_windows(vocab_file, network, changed):
-    examples = random_examples(7, seed=11, longest=60)
-    compare(settings(vocab_file, 2.0, **changed), network, examples)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_most_context_equals_that_of_the_windows(seed):
     rng = np.random.default_rng(seed)
