@@ -1,5 +1,6 @@
 """Every character, cased and uncased; only in `make test-long`."""
 
+import random
 import sys
 
 import pytest
@@ -40,6 +41,22 @@ def test_every_scalar_value_of_the_fast_tokenizer(lower, plane, tmp_path):
     ]
     texts = [f"a{c}b {c} A{c} {c}{c}x, Σ{c}" for c in characters]
     texts += [f"a{c}b {c} A{c}" for c in characters]
+    assert hard_texts.fast_differences(texts, lower, tmp_path) == []
+
+
+LATIN = [chr(c) for c in [*range(0x20, 0x7F), *range(0xA0, 0x250)]]
+
+
+@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_million_random_strings(lower, seed, tmp_path):
+    """In the graph, with strings of bytes, and offline."""
+    rng = random.Random(2 * seed + lower)
+    texts = [hard_texts.random_text(rng) for _ in range(60000)]
+    raw = [hard_texts.random_bytes(rng) for _ in range(3000)]
+    assert hard_texts.differences(texts + raw, lower, tmp_path) == []
+
+    texts += ["".join(rng.choices(LATIN, k=rng.randrange(30))) for _ in texts]
     assert hard_texts.fast_differences(texts, lower, tmp_path) == []
 
 

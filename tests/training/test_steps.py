@@ -27,7 +27,7 @@ def whole():
 def test_micro_batches_give_the_update_of_the_whole_batch(
     whole, replicas, accumulation_steps, use_xla, poison
 ):
-    """And a step that is not finite changes no bit."""
+    """And a step or weight that is not finite changes no bit."""
     made = tiny.make_steps(replicas, accumulation_steps, use_xla)
     rows = tiny.take(made, None, None, None)
     np.testing.assert_allclose(rows, whole[0], rtol=1e-5, atol=1e-5)
@@ -41,6 +41,12 @@ def test_micro_batches_give_the_update_of_the_whole_batch(
 
     assert np.isfinite(tiny.take(made, None)).all()
     assert tiny.bits(made) != before
+
+    weight = made.model.trainable_variables[0]
+    weight.assign(np.full(weight.shape, np.nan, "f4"))
+    before = tiny.bits(made)
+    tiny.take(made, None)
+    assert tiny.bits(made) == before
 
 
 def test_parts_of_a_batch_drop_different_positions():

@@ -138,11 +138,14 @@ def test_other_kinds_of_files_are_reported(check, whole):
         assert check(line.encode()) == f"{at}this is text, not TFRecords"
 
 
-def test_random_faults_are_located(check, whole):
+@pytest.mark.parametrize(
+    "count", [50, pytest.param(1000, marks=pytest.mark.long)]
+)
+def test_random_faults_are_located(check, whole, count):
     """Where 1 to 512 bytes are overwritten."""
     content = whole[0]
     rng = random.Random(7)
-    for _ in range(101):
+    for _ in range(count):
         size = rng.randint(1, 512)
         offset = rng.randrange(len(content) - size)
         noise = rng.randbytes(size)
@@ -156,8 +159,11 @@ def test_random_faults_are_located(check, whole):
         assert message.startswith(f"record {index} at byte {STARTS[index]}: ")
 
 
-def test_clean_sets_raise_no_alarm(tmp_path):
-    for number in (0, 1, 2, 23):
+@pytest.mark.parametrize(
+    "count", [5, pytest.param(100, marks=pytest.mark.long)]
+)
+def test_clean_sets_raise_no_alarm(tmp_path, count):
+    for number in range(count):
         rng = random.Random(number)
         rows = [rng.randbytes(rng.randint(0, 97)) for _ in range(number)]
         path = str(tmp_path / f"{number}.tfrecord")
