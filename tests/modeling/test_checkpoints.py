@@ -119,21 +119,21 @@ def test_fewer_layers_than_the_checkpoint_are_the_first_ones(written):
 @pytest.mark.parametrize(
     ("changed", "left_out", "needed", "message"),
     [
-        ({}, "bert/pooler/dense/bias", (), "lacks bert/pooler/dense/bias"),
-        ({}, "cls/", ("cls/",), "cls/.* was not trained for this"),
+        ({}, "bert/pooler/dense/bias", [], "lacks bert/pooler/dense/bias"),
+        ({}, "cls/", [("cls/",)], "cls/.* was not trained for this"),
         (
             {"num_hidden_layers": 3},
             "none",
-            (),
+            [],
             "num_hidden_layers is 3 in the config, 2 in the checkpoint",
         ),
         (
             {"vocab_size": 89},
             "none",
-            (),
+            [],
             "vocab_size is 89 in the config, 97 in the checkpoint; pass",
         ),
-        ({"max_position_embeddings": 17}, "none", (), "--extend_positions"),
+        ({"max_position_embeddings": 17}, "none", [], "--extend_positions"),
     ],
 )
 def test_weights_that_do_not_fit_change_nothing(
@@ -144,7 +144,7 @@ def test_weights_that_do_not_fit_change_nothing(
     before = {name: v.numpy() for name, v in named.items()}
     given = {n: v for n, v in values.items() if not n.startswith(left_out)}
     with pytest.raises(UserError, match=message):
-        checkpoints.assign(named, given, prefix, needed)
+        checkpoints.assign(named, given, prefix, *needed)
     for name, variable in named.items():
         np.testing.assert_array_equal(variable.numpy(), before[name])
 
