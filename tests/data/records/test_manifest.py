@@ -164,8 +164,6 @@ def test_the_manifest_of_its_name_counts(folder):
     assert of(folder, "a.tfrecord").random_seed == 7
 
 
-
-
 def test_text_that_no_manifest_lists_is_rejected(folder):
     write(folder, {"a.tfrecord": b"xyz"})
     for content in (b"", b"\x1f\x8b\x08 a gzip file"):
