@@ -87,6 +87,7 @@ def test_all_mistakes_are_told_at_once(run_script):
         run_classifier,
         "--do_train",
         "--task_name=csv",
+        "--train_file=train.csv",
         "--train_for=soon",
         "--eval_share=0.7",
         "--text_column=text",
