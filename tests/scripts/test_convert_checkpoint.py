@@ -107,32 +107,34 @@ def test_each_format_has_its_files(good):
     }
 
 
-def test_a_token_classifier_survives_with_the_names_of_its_labels(
-    convert, tmp_path
-):
+@pytest.fixture
+def no_comparison(monkeypatch):
+    """Models are converted, but not run."""
+    nothing = {"none": np.zeros(1)}
+    monkeypatch.setattr(conversion, "outputs_of", lambda bert: nothing)
+
+
+def test_labels_of_tokens_survive(convert, tmp_path, no_comparison):
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_token_classifier(config, 3))
     google = write_google(tmp_path / "google", values)
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
-    out = convert(google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, token classifier" in out
-    convert(tmp_path / "hf", "google", tmp_path / "new")
-    assert bytes_of(tmp_path / "new") == bytes_of(google)
-    convert(google, "model_garden", tmp_path / "mg")
-    convert(tmp_path / "mg", "google", tmp_path / "again")
-    assert bytes_of(tmp_path / "again") == bytes_of(google)
+    for target in ("huggingface", "model_garden"):
+        out = convert(google, target, tmp_path / target)
+        assert "encoder, pooler, token classifier" in out
+        convert(tmp_path / target, "google", tmp_path / f"{target}_new")
+        assert bytes_of(tmp_path / f"{target}_new") == bytes_of(google)
 
 
 def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
-    convert, tmp_path
+    convert, tmp_path, no_comparison
 ):
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_choice_model(config))
     google = write_google(tmp_path / "google", values)
-    out = convert(google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, multiple choice" in out
+    convert(google, "huggingface", tmp_path / "hf")
     convert(tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
     err = convert(google, "model_garden", tmp_path / "mg", code=2)
@@ -162,7 +164,7 @@ def export_for_hub(folder, google, values):
 
 
 def test_a_hub_model_is_read_without_its_graph(
-    convert, tmp_path, google, values
+    convert, tmp_path, google, values, no_comparison
 ):
     named = export_for_hub(tmp_path / "hub", google, values)
     convert(tmp_path / "hub", "google", tmp_path / "new")
@@ -186,7 +188,7 @@ def test_a_hub_model_is_read_without_its_graph(
 
 
 def test_words_are_added_to_unused_slots_and_then_at_the_end(
-    convert, tmp_path, google, values, capsys
+    convert, tmp_path, google, values, no_comparison
 ):
     tokens = list(text.VOCABULARY)
     tokens[8] = "[unused1]"

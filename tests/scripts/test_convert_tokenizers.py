@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from bert.data.text import tokenizer_files
@@ -17,6 +18,13 @@ from tests.helpers import model_files, small, text
 def values():
     config = small.config(vocab_size=len(text.VOCABULARY))
     return model_files.values_of(models.build_pretraining_model(config))
+
+
+@pytest.fixture(autouse=True)
+def no_comparison(monkeypatch):
+    """Models are converted, but not run."""
+    nothing = {"none": np.zeros(1)}
+    monkeypatch.setattr(conversion, "outputs_of", lambda bert: nothing)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -64,26 +63,6 @@ def extract(made, run_script, tmp_path):
         return tmp_path / "out", out, err
 
     return run
-
-
-def test_config_and_vocabulary_are_found_beside_the_checkpoint(
-    extract, made, run_script, tmp_path
-):
-    expected, _, _ = extract()
-    folder = tmp_path / "model"
-    shutil.copytree(made[0], folder)
-    (folder / "config.json").rename(folder / "bert_config.json")
-    flags = {"max_seq_length": S, "batch_size": 3, "layers": "-1"}
-    for checkpoint in (folder, folder / "bert_model.ckpt"):
-        code, _, err = run_script(
-            extract_features,
-            input_file=folder / "lines.txt",
-            output_file=tmp_path / "found",
-            init_checkpoint=checkpoint,
-            **flags,
-        )
-        assert code == 0, err
-        assert (tmp_path / "found").read_bytes() == expected.read_bytes()
 
 
 def rows_of(folder):
