@@ -5,13 +5,12 @@ import json
 import pytest
 import tensorflow as tf
 
-import export_hub
 from bert.common import atomic, storage
 from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats import checkpoint_files, saved_models
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.serving import graphs, hub
 
@@ -81,19 +80,6 @@ def test_a_preprocessor_keeps_accents(lower, strip, ids):
     assert preprocessor.do_lower_case.numpy() == lower
     strips = Casing(lower, strip).strips_accents
     assert preprocessor.strip_accents.numpy() == strips
-
-
-@pytest.mark.long
-def test_an_exported_preprocessor_says_how_it_treats_accents(tmp_path):
-    text = tmp_path / "vocab.txt"
-    vocabulary.write_vocabulary(str(text), TOKENS)
-    folder = tmp_path / "preprocessor"
-    words = ["--export_type=preprocessing", f"--vocab_file={text}"]
-    words += ["--do_lower_case", "--nostrip_accents"]
-    export_hub.main(["export_hub", f"--export_path={folder}", *words])
-    loaded = tf.saved_model.load(str(folder))
-    assert loaded.tokenize([TEXT]).flat_values.numpy().tolist() == [6, 6, 5, 5]
-    assert saved_models.read_casing(str(folder)) == Casing(True, False)
 
 
 def test_all_tasks_save_the_casing():

@@ -107,13 +107,6 @@ def test_each_format_has_its_files(good):
     }
 
 
-@pytest.fixture
-def no_comparison(monkeypatch):
-    """Models are converted, but not run."""
-    nothing = {"none": np.zeros(1)}
-    monkeypatch.setattr(conversion, "outputs_of", lambda bert: nothing)
-
-
 def test_labels_of_tokens_survive(convert, tmp_path, no_comparison):
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_token_classifier(config, 3))

@@ -56,7 +56,7 @@ def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
     assert ("pooled_output" in outputs) == pooler
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_litert_gives_the_same_outputs(convert, tmp_path):
     google = classifier_folder(tmp_path / "google", 3)
     out = convert(google, "litert", tmp_path / "lite")

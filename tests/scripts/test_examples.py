@@ -29,17 +29,12 @@ def test_prose_is_split_into_sentences_and_code_is_dropped():
     ]
 
 
-def test_duplicate_sentences_are_dropped(tmp_path):
-    path = tmp_path / "module.py"
+def test_duplicate_sentences_and_invalid_python_are_skipped(tmp_path):
+    path, seen = tmp_path / "module.py", set()
     path.write_text('"""One sentence of five words."""\n')
-    seen = set()
     first = corpus["sentences"](str(path), seen)
     assert first == ["One sentence of five words."]
     assert corpus["sentences"](str(path), seen) == []
-
-
-def test_invalid_python_is_skipped(tmp_path):
-    path = tmp_path / "module.py"
     path.write_text("def :")
     assert corpus["sentences"](str(path), set()) == []
 

@@ -5,15 +5,16 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import extract_features
 from bert.common import tensor_files
 from bert.data.text import tokenization
 from bert.modeling.encoder import build_encoder
+from bert.tasks.features import run as features
 from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H
-LONG = pytest.mark.long
 LINES = [
     "the cat sees a dog .",
     "a bird ||| the fish likes the tree .",
@@ -128,51 +129,42 @@ def test_lines_are_the_originals(extract, expected):
 
 
 @pytest.mark.parametrize(
-    "pooling",
-    [
-        "mean",
-        pytest.param("cls", marks=LONG),
-        pytest.param("max", marks=LONG),
-    ],
+    ("pooling", "expected"),
+    [("cls", [5, 1]), ("mean", [4, 2]), ("max", [5, 3])],
 )
-def test_pooling(extract, expected, pooling):
-    path, out, _ = extract(pooling=pooling, layers="-2", output_format="npz")
+def test_pooling(pooling, expected):
+    x = tf.constant([[[5.0, 1.0], [3.0, 3.0], [9.0, 9.0]]])
+    found = features.pool(x, tf.constant([[1, 1, 0]]), pooling)
+    assert found.numpy().tolist() == [expected]
+
+
+def test_texts_have_one_vector(extract, expected):
+    named = {"pooling": "mean", "layers": "-2", "output_format": "npz"}
+    path, out, _ = extract(**named)
     assert out == f"wrote the vectors of 9 lines to {path}\n"
     with np.load(path) as found:
         values = found["values"]
     assert values.shape == (len(LINES), 1, H)
-    made = {
-        "cls": lambda x: x[0],
-        "mean": lambda x: x.mean(0),
-        "max": lambda x: x.max(0),
-    }
     for row, (_, vectors) in zip(values, expected, strict=True):
-        np.testing.assert_allclose(
-            row[0], made[pooling](vectors[:, L - 2]), atol=1e-5
-        )
+        mean = vectors[:, L - 2].mean(0)
+        np.testing.assert_allclose(row[0], mean, atol=1e-5)
 
 
 @pytest.mark.parametrize(
-    "mix",
+    ("mix_layers", "mix"),
     [
-        "concat",
-        pytest.param("sum", marks=LONG),
-        pytest.param("mean", marks=LONG),
+        pytest.param("sum", np.add, marks=pytest.mark.long),
+        pytest.param("mean", lambda *x: sum(x) / 2, marks=pytest.mark.long),
+        ("concat", lambda *x: np.concatenate(x, -1)),
     ],
 )
-def test_layers_are_mixed(extract, expected, mix):
-    path, _, _ = extract(
-        "--normalize", mix_layers=mix, layers="-1,-2", output_format="npz"
-    )
+def test_layers_are_mixed(extract, expected, mix_layers, mix):
+    named = {"layers": "-1,-2", "output_format": "npz"}
+    path, _, _ = extract("--normalize", mix_layers=mix_layers, **named)
     with np.load(path) as found:
         values, splits = found["values"], found["row_splits"]
     for number, (tokens, vectors) in enumerate(expected):
-        last, before = vectors[:, -1], vectors[:, -2]
-        mixed = {
-            "sum": last + before,
-            "mean": (last + before) / 2,
-            "concat": np.concatenate([last, before], -1),
-        }[mix]
+        mixed = mix(vectors[:, -1], vectors[:, -2])
         mixed /= np.linalg.norm(mixed, axis=-1, keepdims=True)
         rows = values[splits[number] : splits[number + 1]]
         assert rows.shape == (len(tokens), mixed.shape[-1])

@@ -1,16 +1,11 @@
 """fill_mask on checkpoints of ours and of the original."""
 
 import re
-import shutil
 
 import pytest
 
-import create_pretraining_data
 import fill_mask
-import run_pretraining
 from bert.common import tensor_files
-from bert.data.text.casing import Casing
-from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.models import build_pretraining_model
 from bert.tasks.fill_mask import run
@@ -52,7 +47,7 @@ def fill(run_script, tmp_path):
 
 def test_each_sentence_and_its_words(fill, original):
     lines = fill(
-        original / "bert_model.ckpt",
+        original,
         "the cat sees the [MASK] .\n\nThe [MASK] likes a [MASK]\n",
         top_k=2,
     )
@@ -79,38 +74,6 @@ def test_chosen_words_have_their_probabilities(fill, original):
 def test_five_words_by_default(fill, original):
     line = fill(original / "bert_model.ckpt", "a [MASK] .\n")[1]
     assert re.fullmatch(r"    (\S+ [01]\.\d{3}(, )?){5}", line)
-
-
-@pytest.mark.slow
-def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
-    text.write_corpus(tmp_path / "corpus.txt", 5)
-    model_files.write_sizes(tmp_path, "config.json")
-    lengths = {"max_seq_length": 13, "max_predictions_per_seq": 2}
-    code, _, err = run_script(
-        create_pretraining_data,
-        "--nodo_lower_case",
-        input_file=tmp_path / "corpus.txt",
-        vocab_file=tmp_path / "vocab.txt",
-        output_file=tmp_path / "records" / "a.tfrecord",
-        **lengths,
-    )
-    assert code == 0, err
-    code, _, err = run_script(
-        run_pretraining,
-        "--do_train",
-        input_file=tmp_path / "records" / "a.tfrecord",
-        bert_config_file=tmp_path / "config.json",
-        output_dir=tmp_path / "run",
-        num_train_steps=2,
-    )
-    assert code == 0, err
-    shutil.rmtree(tmp_path / "records")
-    lines = fill(tmp_path / "run", "the [MASK] .\n")
-    assert lines[0] == "the [MASK] ."
-    assert len(lines[1].split(", ")) == 5
-    # The run says that its text was cased.
-    recorded = checkpoint_files.recorded_casing(f"{tmp_path}/run/model.ckpt-2")
-    assert recorded == Casing(False, False)
 
 
 def test_masks_are_kept_intact():

@@ -1,6 +1,5 @@
 """run_classifier end to end on a small network."""
 
-import functools
 import io
 import json
 import os
@@ -17,11 +16,7 @@ from bert.common import tensor_files
 from bert.data.text import tokenization
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import (
-    checkpoint_files,
-    huggingface,
-    model_garden,
-)
+from bert.modeling.formats import checkpoint_files, huggingface
 from bert.training.run import Run
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
@@ -160,26 +155,22 @@ def test_the_report_has_references_classes_and_errors(made):
     report = json.loads((made / "run" / "eval_report.json").read_text())
     table = rows_of(made / "dev.tsv")[1:]
     labels = [row[0] for row in table]
-    assert report["task"] == "mrpc" and report["labels"] == ["0", "1"]
     result = run_folders.results(made / "run")
     assert report["step"] == result.pop("global_step")
+    assert (report["task"], report["metrics"]) == ("mrpc", result)
     assert report["records"] == f"{made}/dev.tsv"
-    assert report["metrics"] == result
     majority = max(labels.count("0"), labels.count("1")) / DEV
     assert report["references"]["eval_accuracy/majority"] == majority
     matrix = report["confusion_matrix"]
     assert [sum(row) for row in matrix] == [labels.count(x) for x in "01"]
     right = matrix[0][0] + matrix[1][1]
     assert result["eval_accuracy"] == right / DEV
-    assert report["per_class"]["1"]["support"] == labels.count("1")
     assert len(report["worst_errors"]) == DEV - right
     texts = [row[3:] for row in table]
     for error in report["worst_errors"]:
         row = texts.index(error["text"])
-        assert labels[row] == error["label"]
+        assert labels[row] == error["label"] != error["predicted"]
         assert (error["id"], error["line"]) == (str(row), row + 2)
-        assert error["predicted"] != error["label"]
-        assert 0.5 <= error["probability"] <= 1
 
 
 def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
@@ -376,39 +367,6 @@ def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
     assert "holds a run with the labels 0, 1; expected a, b, c" in err
 
 
-@pytest.mark.slow
-def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
-    made, classify, monkeypatch, tmp_path
-):
-    descriptions = []
-    monkeypatch.setattr(
-        Run, "fit", lambda run, _: descriptions.append(run.description)
-    )
-    module = tf.train.Checkpoint()
-    config = BertConfig.from_json_file(f"{made}/bert_config.json")
-    values = tensor_files.read(str(made / "bert_model.ckpt"))
-    named = model_garden.named_variables(config, values)
-    module.variables = list(named.values())
-    shutil.copy(made / "vocab.txt", tmp_path / "words.txt")
-    module.vocab_file = tf.saved_model.Asset(str(tmp_path / "words.txt"))
-    module.do_lower_case = tf.Variable(False, trainable=False)
-    gelu = functools.partial(tf.nn.gelu, approximate=True)
-    call = tf.function(gelu, [tf.TensorSpec([None])])
-    module.call = call
-    tf.saved_model.save(module, str(tmp_path / "hub"), {"d": call})
-    out, err = classify(
-        "--do_train",
-        bert_hub_module_handle=tmp_path / "hub",
-        vocab_file=None,
-        init_checkpoint=None,
-    )
-    assert f"starting from {tmp_path / 'hub'}" in err
-    assert descriptions[0]["do_lower_case"] is False
-    assert (tmp_path / "run" / "vocab.txt").read_bytes() == (
-        made / "vocab.txt"
-    ).read_bytes()
-
-
 def test_a_folder_of_transformers_needs_no_conversion(
     made, classify, no_steps, tmp_path
 ):
@@ -458,15 +416,12 @@ def test_several_labels_and_numbers_from_training_to_predictions(
         id_column="i",
         num_train_epochs=2,
         export_dir=tmp_path / "export",
-        export_lite="float32",
     )
     run = tmp_path / "run"
     table = rows_of(run / "predictions.tsv")
     assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
     result = run_folders.results(run)
     _, answers, _ = ask(tmp_path / "export", b"the cat", batch_size=1)
-    extra = (tmp_path / "export/assets.extra/metrics.json").read_text()
-    assert ("lite_changed_labels" in extra) == (kind == "multi_label")
     curves = (run / "metrics.jsonl").read_text()
     assert ("accuracy" in curves) == (kind == "multi_label")
     if kind == "multi_label":

@@ -19,8 +19,6 @@ from tests.helpers.pretraining_files import (
     write_records,
 )
 
-pytestmark = pytest.mark.slow
-
 # Runs the script; keeps the weights that this worker ends with, and the sizes
 # of its parts of the batches.
 PROGRAM = """
@@ -115,7 +113,8 @@ def ends(processes):
     ]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [2, 3])
 def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
     """Two of them on records without a manifest, which TensorFlow reads.
 

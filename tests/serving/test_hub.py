@@ -14,9 +14,7 @@ import tensorflow_hub
 
 from bert.data import sequences
 from bert.data.text import tokenization
-from bert.data.text.tokenizer import Tokenizer
-from bert.serving import hub
-from tests.helpers import hard_texts, hub_exports, text
+from tests.helpers import hub_exports, text
 from tests.helpers.hub_exports import HEAD, V
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S
 
@@ -292,21 +290,3 @@ def test_a_preprocessor_works_inside_tf_data(preprocessor):
     assert {name: spec.shape for name, spec in fixed.element_spec.items()} == (
         dict.fromkeys(INPUTS, (2, WIDTH))
     )
-
-
-@pytest.mark.long
-def test_2000_mixed_strings_become_the_originals_ids(tmp_path):
-    rng = random.Random(7)
-    strings = [hard_texts.random_text(rng) for _ in range(1900)]
-    strings += [hard_texts.random_bytes(rng) for _ in range(100)]
-    path = hard_texts.write_letters(strings, True, tmp_path)
-    tokenizer = Tokenizer(path)
-    reference = tokenizer.exact
-    folder = str(tmp_path / "preprocessor")
-    hub.save(hub.Preprocessor(tokenizer, WIDTH, False), folder)
-    loaded = tensorflow_hub.load(folder)
-    assert not hasattr(loaded, "tokenize_with_offsets")
-    ids = loaded.tokenize([hard_texts.as_bytes(s) for s in strings])
-    assert ids.merge_dims(1, 2).to_list() == [
-        hard_texts.reference_ids(reference, string) for string in strings
-    ]
