@@ -254,81 +254,63 @@ def _split(
     path: str, file, on_read: Callable[[int], None] | None, limit: int
 ) -> Iterator[str]:
     """Yields the documents, each as stripped lines with newlines."""
-    # The document so far: the lines of each earlier block, joined because many
-    # short strings need ten times the memory, and the lines of this block.
-    earlier: list[str] = []
     document: list[str] = []
-    start, size = 1, 0  # of the document: its first line, bytes so far
-
-    def check_size(line: int, more: int = 0) -> None:
-        if size + more > limit * 1_000_000:
-            raise UserError(
-                f"a document of more than {limit} MB begins here",
-                path=path,
-                line=start if earlier else line,
-                expected="blank lines between documents",
-                fix="add them, or pass a larger --max_document_mb",
-            )
-
-    for first, raw in _blocks(path, file, on_read, check_size):
+    start = 1  # line where it begins
+    for first, raw in _blocks(path, file, on_read):
         lines = text_lines.decode_block(raw, path, first)
-        continued = True  # the document began before this block
         for number, line in enumerate(lines, first):
             line = line.strip()
             if line:
-                if not document and not earlier:
+                if not document:
                     start = number
                 document.append(line)
-            elif document or earlier:
-                yield "\n".join([*earlier, *document]) + "\n"
-                earlier, document, continued = [], [], False
+            elif document:
+                yield "\n".join([*document, ""])
+                document = []
 
-        # If the document began in this block, only its own lines count.
-        size += len(raw)
-        if not continued:
-            size = sum(map(len, document)) + len(document)
-
+        # Joined, because many short strings need ten times the memory.
         if document:
-            earlier.append("\n".join(document))
-            document = []
-        check_size(first)
+            document = ["\n".join(document)]
+            if len(document[0]) > limit * 1_000_000:
+                raise UserError(
+                    f"a document of more than {limit} MB begins here",
+                    path=path,
+                    line=start,
+                    expected="blank lines between documents",
+                    fix="add them, or pass a larger --max_document_mb",
+                )
 
-    if earlier:
-        yield "\n".join(earlier) + "\n"
+    if document:
+        yield "\n".join([*document, ""])
 
 
 def _blocks(
-    path: str,
-    file,
-    on_read: Callable[[int], None] | None,
-    check_size: Callable[[int, int], None],
+    path: str, file, on_read: Callable[[int], None] | None
 ) -> Iterator[tuple[int, bytes]]:
     """Yields whole lines: the number of the first of them, their bytes."""
-    packed = file if path.endswith(".gz") else None
-    text = gzip.GzipFile(fileobj=file) if packed else file
-    held: list[bytes] = []
-    first, size = 1, 0
+    is_packed = path.endswith(".gz")
+    text = gzip.GzipFile(fileobj=file) if is_packed else file
+    held, first, size = b"", 1, 0
     while block := text.read(_BLOCK):
         size += len(block)
-        if packed:
-            text_lines.check_ratio(size, packed, path, first)
+        if is_packed:
+            text_lines.check_ratio(size, file, path, first)
 
         # A line that is longer than a block is held until it ends.
-        end = block.rfind(b"\n") + 1
+        held += block
+        end = held.rfind(b"\n") + 1
         if not end:
-            held.append(block)
-            check_size(first, sum(map(len, held)))
+            text_lines.check(held, path, first)
             continue
-        raw = b"".join([*held, block[:end]])
-        held = [block[end:]]
-        yield first, raw
+        yield first, held[:end]
 
-        first += raw.count(b"\n")
+        first += held.count(b"\n")
+        held = held[end:]
         if on_read:
             on_read(file.tell())
 
-    if any(held):
-        yield first, b"".join(held)
+    if held:
+        yield first, held
 
 
 def write_partitions(
