@@ -233,22 +233,18 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     texts = (text for _, text in _lines(path))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
     first = 1
-    while True:
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(
-                f"this row cannot be parsed: {error}",
-                path=path,
-                line=first,
-                fix='is a quote missing? Within quotes, write ""',
-            ) from None
-
-        if fields:  # the line is not blank
-            yield first, fields
-        first = reader.line_num + 1
+    try:
+        for fields in reader:
+            if fields:  # the line is not blank
+                yield first, fields
+            first = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(
+            f"this row cannot be parsed: {error}",
+            path=path,
+            line=first,
+            fix='is a quote missing? Within quotes, write ""',
+        ) from None
 
 
 def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
