@@ -98,7 +98,7 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
     )
     counts = _read_counts(counts_path)
     entries = [
-        ShardEntry(**_read_json(f"{job.shard_path(number)}.json"))
+        ShardEntry(**partitions.read_json(f"{job.shard_path(number)}.json"))
         for number in range(len(job.outputs))
     ]
     return JobResult(plan, counts, entries)
@@ -283,7 +283,7 @@ def _counts(rows: Iterable[tuple[int, Any, str | None]]) -> str:
 
 
 def _read_counts(path: str) -> list:
-    result = _read_json(path)
+    result = partitions.read_json(path)
     if result["error"]:
         raise UserError(result["error"])
     return result["counts"]
@@ -326,8 +326,3 @@ def _write(path: str, content: str) -> None:
     with _open(attempt, "wb") as file:
         file.write(content.encode())
     _rename(attempt, path)
-
-
-def _read_json(path: str):
-    with storage.open_file(path, "rb") as file:
-        return json.loads(file.read())

@@ -341,10 +341,7 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
             f"{share['random_next']:.0%} of the pairs are random (usual: 50 %)"
         )
 
-    is_empty = share["fill"] < 0.5
-    if is_empty and layout:
-        layout.append(f"the records are {share['fill']:.0%} full")
-    elif is_empty:
+    if share["fill"] < 0.5 and not layout:
         better = "--pack_sequences"
         if settings.pack_sequences:
             better = "a larger --max_predictions_per_seq"
@@ -365,6 +362,12 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
             f"{settings.masked_lm_prob:.0%}: raise --max_predictions_per_seq"
         )
     return lines
+
+
+def read_json(path: str):
+    """Reads a file of counts that a run has written."""
+    with storage.open_file(path, "rb") as file:
+        return json.load(file)
 
 
 @contextlib.contextmanager

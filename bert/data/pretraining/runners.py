@@ -9,7 +9,12 @@ from bert.common import atomic, extras, processes, storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data.corpus import documents as corpus_lib
-from bert.data.pretraining.partitions import Job, JobResult, Partition
+from bert.data.pretraining.partitions import (
+    Job,
+    JobResult,
+    Partition,
+    read_json,
+)
 
 _PLAN = "plan.json"  # the partitions, beside their texts
 
@@ -39,7 +44,7 @@ def run_local(job: Job, num_processes: int) -> JobResult:
     num_processes = min(num_processes, max(len(plan), len(job.outputs)))
     with processes.Pool(open_job, num_processes) as pool:
         _map(pool, Job.make_part, missing, "records", "partitions")
-        counts = [_read_json(job.part_path(x.number)) for x in plan]
+        counts = [read_json(job.part_path(x.number)) for x in plan]
 
         # Every shard has records of every section.
         sections = list(map(len, counts))
@@ -73,7 +78,7 @@ def deal(job: Job) -> list[Partition]:
                 )
             with storage.open_file(f"{folder}/{_PLAN}", "wb") as file:
                 file.write(json.dumps(plan).encode())
-    return [Partition(*x) for x in _read_json(f"{job.texts}/{_PLAN}")]
+    return [Partition(*x) for x in read_json(f"{job.texts}/{_PLAN}")]
 
 
 def check_beam(runner: str) -> None:
@@ -104,8 +109,3 @@ def _map(
         results.append(result)
         progress.update(len(results))
     return results
-
-
-def _read_json(path: str):
-    with storage.open_file(path, "rb") as file:
-        return json.load(file)

@@ -129,7 +129,7 @@ def test_a_good_corpus_has_no_warning():
         ({"continued_lines": 26}, "26% of the lines continue the one before: "),
         (
             {"continued_lines": 26, "row_tokens": 770, "predictions": 110},
-            "26% of the lines continue the one before, the records are 50%",
+            "26% of the lines continue the one before: ",
         ),
         ({"row_tokens": 770, "predictions": 110}, "the records are 50% full"),
         ({"predictions": 160}, "11.4% of the tokens are predicted"),
