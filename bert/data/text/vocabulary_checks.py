@@ -151,15 +151,9 @@ def check_exportable(tokenizer: Tokenizer) -> None:
         UserError: a token is too long or has a null character.
     """
     for token, i in tokenizer.vocab.items():
-        mistake, size = None, len(token.removeprefix("##").encode())
-        if size > _LONGEST_TOKEN:
-            mistake = f"token {token[:9]!r}... has {size} bytes"
-        elif "\0" in token:
-            mistake = f"token {token[:9]!r} contains a null character"
-
-        if mistake:
+        if is_too_long(token) or "\0" in token:
             raise UserError(
-                mistake,
+                f"token {token[:9]!r}, {len(token.encode())} bytes",
                 path=tokenizer.path,
                 line=i + 1,
                 expected=f"at most {_LONGEST_TOKEN} bytes, none of them null: "
