@@ -175,7 +175,7 @@ def test_documents_without_tokens_are_left_out(create, folder):
     ("content", "message"),
     [
         ("cat .\n\n\u200b\n", "1 document with text; expected at least 2"),
-        ("", "no document; expected one sentence per line"),
+        ("", "0 documents with text; expected at least 2: a random next"),
     ],
 )
 def test_too_few_documents_are_an_error(create, folder, content, message):

@@ -140,7 +140,7 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
         the corpus.
 
     Raises:
-        UserError: as for `documents`, or the whole corpus has no document.
+        UserError: as for `documents`.
     """
     counts, sizes = [], []
     for path, on_read in follow("reading", files):
@@ -150,7 +150,6 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
             counts[-1] += 1
             sizes[-1] += len(text)
 
-    check_any(sum(counts), files)
     return Corpus(files, np.array(counts), np.array(sizes))
 
 
@@ -185,20 +184,6 @@ def follow(
         yield path, on_read
         done += size
         progress.update(done / 1e6)
-
-
-def check_any(count: int, files: list[str]) -> None:
-    """Checks that a corpus has a document.
-
-    Raises:
-        UserError: it has none.
-    """
-    if not count:
-        raise UserError(
-            "no document",
-            path=",".join(files),
-            expected="one sentence per line, blank lines between documents",
-        )
 
 
 def documents(

@@ -77,7 +77,7 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
     launch(
         list(enumerate(files)),
         _CountDocuments(job.max_document_mb),
-        _WriteCounts(counts_path),
+        _WriteShards(job, counts_path),
     )
     counted = _read_counts(counts_path)
     corpora, placed = {}, []
@@ -85,7 +85,6 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
         rows = [counted[i] for i, x in enumerate(files) if x.group == name]
         documents, sizes = np.array(rows, np.int64).T
         corpora[name] = corpus_lib.Corpus(paths, documents, sizes)
-        corpus_lib.check_any(corpora[name].num_documents, paths)
         firsts = (np.cumsum(documents) - documents).tolist()
         placed += [_File(x, name, first) for x, first in zip(paths, firsts)]
 
@@ -105,7 +104,7 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
 
 
 class _CountDocuments(beam.DoFn):
-    """number, [file] -> 0, (number, documents and bytes, error)."""
+    """number, [file] -> counts: (number, documents and bytes, error)."""
 
     def __init__(self, max_document_mb: int):
         self._max_document_mb = max_document_mb
@@ -122,18 +121,7 @@ class _CountDocuments(beam.DoFn):
                 size += len(text)
         except UserError as rejection:
             error = str(rejection)
-        yield 0, (number, (count, size), error)
-
-
-class _WriteCounts(beam.DoFn):
-    """Any key, [(number, counts, error)] -> one file."""
-
-    def __init__(self, path: str):
-        self._path = path
-
-    def process(self, element):
-        _, rows = element
-        _write(self._path, _counts(rows))
+        yield _COUNTS, (number, (count, size), error)
 
 
 class _ReadDocuments(beam.DoFn):

@@ -113,6 +113,9 @@ class Job:
         Raises:
             UserError: a group has fewer than two documents.
         """
+        for corpus in corpora.values():
+            check_documents(corpus.num_documents, corpus.files)
+
         passes = groups.passes(
             {name: corpus.num_bytes for name, corpus in corpora.items()},
             self.settings.dupe_factor,
@@ -120,7 +123,6 @@ class Job:
         )
         names: list[str] = []
         for name, corpus in corpora.items():
-            check_documents(corpus.num_documents, corpus.files)
             names += [name] * corpus.num_partitions
         return [Partition(i, x, passes[x]) for i, x in enumerate(names)]
 

@@ -63,19 +63,6 @@ def test_scan_counts_documents_and_bytes(tmp_path):
     assert found.num_partitions == 1
 
 
-def test_a_corpus_without_documents_is_rejected(tmp_path):
-    files = [
-        write(tmp_path / "a.txt", ""),
-        write(tmp_path / "b.txt", "\n\n \n"),
-    ]
-    with pytest.raises(UserError) as error:
-        corpus.scan(files)
-    assert str(error.value) == (
-        f"{files[0]},{files[1]}: no document; expected one sentence per line, "
-        "blank lines between documents"
-    )
-
-
 def test_globs_are_sorted_and_commas_keep_their_order(tmp_path):
     b, a, z = (write(tmp_path / f"{name}.txt", "x") for name in "baz")
     pattern = f"{tmp_path}/[ab].txt"
