@@ -291,9 +291,8 @@ class Tokenizer:
         else:
             tokens = map(self.exact.tokenize, lines)
             ids = list(map(self.exact.convert_tokens_to_ids, tokens))
-        return [
-            self._join(a, b, max_length) for a, b in zip(ids, ids[len(texts) :])
-        ]
+        cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
+        return _join(ids, max_length, cls, sep)
 
     def decode(self, ids) -> str | list[str]:
         """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.
@@ -333,13 +332,6 @@ class Tokenizer:
                 f"max_length={max_length}",
                 expected=f"3 to {self.max_length}, the tokenizer's",
             )
-
-    def _join(self, a: list, b: list, max_length: int):
-        # Room for [CLS], and for [SEP] after each text.
-        a, b = sequences.truncate_pair(a, b, max_length - (3 if b else 2))
-        return sequences.join_pair(
-            a, b, self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
-        )
 
     def with_offsets(self, texts: list[str]) -> list[Tokens]:
         """Splits texts into tokens with character offsets.
@@ -390,19 +382,31 @@ class Tokenizer:
             )
             ids.append(tokens.ids.tolist())
 
-        rows, joined = [], []
-        for index in range(len(texts)):
-            a, b = index, index + len(texts)
-            rows.append(self._join(ids[a], ids[b], max_length))
+        # Spans are truncated as ids are, so that their positions agree.
+        cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
+        none = (0, 0)  # of a special token
+        joined = [row for row, _ in _join(spans, max_length, none, none)]
+        return _join(ids, max_length, cls, sep), joined
 
-            # Spans are truncated as ids are, so that their positions agree.
-            space = max_length - (3 if ids[b] else 2)
-            one, two = sequences.truncate_pair(spans[a], spans[b], space)
-            none = [(0, 0)]  # of a special token
-            joined.append(none + one + none)
-            if two:
-                joined[-1] += two + none
-        return rows, joined
+
+def _join(parts: list[list], max_length: int, cls, sep) -> list[tuple]:
+    """Truncates and joins what the tokens of N texts and of N pairs have.
+
+    Args:
+        parts: of each text, then of the pair of each.
+        max_length: of a row.
+        cls, sep: what `[CLS]` and `[SEP]` have.
+
+    Returns:
+        each row, and its segment ids.
+    """
+    count = len(parts) // 2
+    rows = []
+    for a, b in zip(parts[:count], parts[count:]):
+        # Room for [CLS], and for [SEP] after each text.
+        a, b = sequences.truncate_pair(a, b, max_length - (3 if b else 2))
+        rows.append(sequences.join_pair(a, b, cls, sep))
+    return rows
 
 
 def _fill(inside: np.ndarray, rows: list[list[int]]) -> np.ndarray:

@@ -48,21 +48,16 @@ def add_words(
     Returns:
         the new tokens, and the id of each added word.
     """
-    # A copy: the caller's list does not change.
-    tokens = list(tokens)
-    free = unused_slots(tokens)
-
     # Slots first: their embeddings exist already.
-    ids = []
-    for word in words:
-        if free:
-            ids.append(free.pop(0))
-            tokens[ids[-1]] = word
-        else:
-            ids.append(len(tokens))
-            tokens.append(word)
+    free = unused_slots(tokens)
+    more = range(len(tokens), len(tokens) + len(words) - len(free))
+    ids = [*free, *more][: len(words)]
 
-    return tokens, ids
+    # A copy: the caller's list does not change.
+    extended = [*tokens, *words[len(free) :]]
+    for i, word in zip(ids, words):
+        extended[i] = word
+    return extended, ids
 
 
 def unused_slots(tokens: list[str]) -> list[int]:
