@@ -1,4 +1,4 @@
-"""Several runs of run_classifier.py, which differ in their seed."""
+"""The run of run_classifier.py, or several that differ in their seed."""
 
 import dataclasses
 import os
@@ -21,8 +21,8 @@ def work(
 ) -> None:
     """Trains and evaluates with each seed of --num_seeds.
 
-    Each run has its own folder in --output_dir. The results are means, and
-    the best run is used for prediction and export.
+    Each of several runs has its own folder in --output_dir. The results are
+    means, and the best run is used for prediction and export.
 
     Args:
         settings: the settings of the script.
@@ -32,9 +32,12 @@ def work(
     """
     shared, results, steps = settings.finetuning, [], []
 
-    # The examples are encoded once, for all seeds, and checked before any file
-    # is written.
+    # Encoded once, for all seeds, and checked before any file is written.
     task = make_task(settings, model, folder, data)
+    if settings.num_seeds == 1:
+        finetuning.work(settings, model, folder, task)
+        return
+
     folder.write_inputs()
     checkpoint_files.write_task(
         folder.path,
