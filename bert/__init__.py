@@ -74,10 +74,9 @@ def _register() -> None:
     from bert.modeling import dropout, models, task_models  # noqa: F401
 
     if dropout.ON_TENSORFLOW:
-        from bert.training import optimization  # noqa: F401
-
-        if not loading:
-            from bert import library  # noqa: F401
+        importlib.import_module(
+            "bert.training.optimization" if loading else "bert.library"
+        )
 
 
 # Else TensorFlow's notes on missing devices would bury our messages.

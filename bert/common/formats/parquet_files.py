@@ -54,8 +54,7 @@ def rows(
 def _opened(path: str) -> Iterator:
     """Context of a `ParquetFile`; errors of pyarrow become a UserError."""
     try:
-        import pyarrow
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
     except ImportError:
         raise extras.error("parquet", "pyarrow", path=path) from None
     if not storage.exists(path):
@@ -64,7 +63,7 @@ def _opened(path: str) -> Iterator:
         with storage.open_file(path, "rb") as file:
             yield parquet.ParquetFile(file)
     except (
-        pyarrow.ArrowException,
+        ArrowException,
         MemoryError,
         OSError,
         UnicodeDecodeError,
