@@ -261,6 +261,9 @@ def test_what_does_not_belong_to_a_run_changes_nothing(
     named = {"data_dir": tmp_path, "eval_steps": 22, **named}
     if "eval" in words:
         named |= {"init_checkpoint": None, "bert_config_file": None}
+    if named.get("task_name") == "tsv":
+        named |= {"data_dir": None, "eval_file": tmp_path / "dev.tsv"}
+        named["train_file"] = tmp_path / "train.tsv"
     words = f"--do_{words}".replace(" ", " --").split()
     _, err = classify(*words, code=2, output_dir=run, **named)
     assert message in err.splitlines()[-1]
