@@ -1,11 +1,11 @@
-"""Serves a page to ask a model, on this machine only.
+"""Serves pages to ask a model, on this machine only.
 
     python demo.py --model=quickstart/run
     python demo.py --model=quickstart/packages_export
 
 An export of run_classifier.py, run_squad.py, run_ner.py or run_swag.py
 answers its task. The folder of a run fills in masks, if it has the head,
-compares two texts, and shows the attention of a layer and head.
+ranks the neighbours of a text, and shows the attention of a layer and head.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class Settings:
 
         Raises:
             UserError: it is no model, a SavedModel of unknown source, or a
-                library of the page is missing.
+                library of the pages is missing.
         """
         is_export = storage.is_file(os.path.join(self.model, "saved_model.pb"))
         is_run = storage.find(self.model, "*.index")
@@ -65,7 +65,7 @@ class Settings:
                 "checkpoint",
             )
 
-        extras.check("demo", "flask", "matplotlib")
+        extras.check("demo", "gradio")
         return is_export
 
 
@@ -73,21 +73,24 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     is_export = settings.check()
-    from bert.reports import demo_forms, demo_page
+
+    # Before gradio is imported: it tells its makers nothing.
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    from bert.reports import demo_pages
 
     # Before the model is loaded: the port may be taken.
-    opened = demo_page.listen(settings.port)
+    opened = demo_pages.listen(settings.port)
     if is_export:
-        forms = demo_forms.forms_of_export(settings.of_predict())
+        pages = demo_pages.pages_of_export(settings.of_predict())
     else:
-        forms = demo_forms.forms_of_run(settings.model, settings.top_k)
+        pages = demo_pages.pages_of_run(settings.model, settings.top_k)
 
-    app = demo_page.make_app(settings.model, *forms)
+    app = demo_pages.make_app(settings.model, pages)
     say(
-        f"serving {settings.model} on http://{demo_page.HOST}:"
+        f"serving {settings.model} on http://{demo_pages.HOST}:"
         f"{opened.getsockname()[1]}; Ctrl-C ends"
     )
-    demo_page.serve(app, opened)
+    demo_pages.serve(app, opened)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "tasks": {"common", "data", "modeling", "training", "serving"},
     "checks": {"common", "data", "modeling", "training", "serving", "tasks"},
     "reports": {"common"},
-    "reports.demo_forms": {"common", "modeling", "serving", "tasks", "reports"},
+    "reports.demo_pages": {"common", "modeling", "serving", "tasks", "reports"},
     "": {"common", "data", "modeling", "training", "serving", "tasks"},
 }
 # Only scripts import them.

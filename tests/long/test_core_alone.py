@@ -12,7 +12,14 @@ from tests.helpers import classifier_files
 ROOT = pathlib.Path(__file__).parents[2]
 # What requirements/ adds to requirements.txt for users.
 ADDED = (
-    *("matplotlib", "jinja2", "flask", "waitress", "prometheus_client"),
+    *(
+        "matplotlib",
+        "jinja2",
+        "gradio",
+        "flask",
+        "waitress",
+        "prometheus_client",
+    ),
     *("apache_beam", "pyarrow", "tf2onnx", "onnx", "onnxruntime"),
 )
 HIDE = f"""

@@ -1,123 +1,94 @@
 """demo.py on a checkpoint and on exports, asked without a browser."""
 
-import dataclasses
 import math
+import os
 import re
+import signal
+import socket
+import subprocess
+import sys
 
-import numpy as np
+import gradio as gr
+import gradio_client
 import pytest
+from fastapi import testclient
 
 import demo
 from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.modeling.encoder import build_encoder
-from bert.modeling.models import build_pretraining_model
-from bert.reports import demo_forms, demo_page
-from bert.serving import asking, export_folder
-from tests.helpers import model_files
-from tests.helpers.html_page import Page
+from bert.reports import demo_pages
+from bert.serving import export_folder
+from tests.helpers import model_files, served_models
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     """A folder whose masked LM always answers river, then stone."""
     folder = tmp_path_factory.mktemp("run")
-    config = model_files.write_sizes(folder)
-    model = build_pretraining_model(config)
-    values = model_files.biased_values(model, river=100, stone=99)
-    tensor_files.write(str(folder / "model.ckpt-5"), values)
+    served_models.write_checkpoint(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def client(checkpoint):
-    return client_of_run(checkpoint)
+def pages(checkpoint):
+    return demo_pages.pages_of_run(str(checkpoint), 5)
 
 
-def client_of_run(folder):
-    forms = demo_forms.forms_of_run(str(folder), 5)
-    return demo_page.make_app("m", *forms).test_client()
+def ask(page, *values):
+    """Values of the components that a page of an export answers with."""
+    drawn = page.fn(*values)
+    drawn = drawn if isinstance(drawn, list) else [drawn]
+    return [component.value for component in drawn]
 
 
-def client_of_export(folder):
-    settings = demo.Settings(model=str(folder)).of_predict()
-    forms = demo_forms.forms_of_export(settings)
-    return demo_page.make_app("m", *forms).test_client()
+def bars(**rows):
+    ranked = [{"label": x, "confidence": p} for x, p in rows.items()]
+    return {"label": ranked[0]["label"], "confidences": ranked}
 
 
-def texts(response):
-    return " ".join(Page(response.text).texts)
+def marked(*parts):
+    return [{"token": x, "class_or_confidence": kind} for x, kind in parts]
 
 
-def test_masks_are_filled_with_probabilities(client):
-    response = client.post(
-        "/fill_mask", data={"sentence": "the [MASK]\nsees a [MASK] ."}
-    )
-    found = texts(response)
-    assert "Answer the river sees a river ." in found
-    words = r"Mask \d river 0\.\d{3} stone 0\.\d{3} (?:\S+ 0\.000 ?){3}"
-    assert len(re.findall(words, found)) == 2
-
-
-def test_the_same_text_has_a_similarity_of_one(client):
-    data = {"first": "the cat sees", "second": "the cat sees"}
-    assert "1.000 cosine" in texts(client.post("/similarity", data=data))
-    data["second"] = "a tree ."
-    found = texts(client.post("/similarity", data=data))
-    assert "cosine" in found and "1.000" not in found
-
-
-def test_attention_has_a_row_and_a_column_for_each_token(client):
-    data = {"text": "the cat", "text_b": "a dog .", "layer": "2", "head": "5"}
-    page = Page(client.post("/attention", data=data).text)
-    titles = [
-        a["title"] for tag, a in page.tags if tag == "td" and "title" in a
-    ]
-    assert len(titles) == 8**2  # with [CLS] and twice [SEP]
-    assert titles[1].startswith("[CLS] → the: 0.")
-    row = [float(title.rpartition(" ")[2]) for title in titles[8:16]]
-    assert sum(row) == pytest.approx(1, abs=0.01)
-    other = Page(client.post("/attention", data={**data, "head": "1"}).text)
-    assert [a.get("title") for _, a in other.tags] != [
-        a.get("title") for _, a in page.tags
-    ]
+PASSAGE = marked(("a ", None), ("née", "answer"), (" b", None))
+ENTITIES = marked(
+    ("", None), ("Anna", "PER"), (" in ", None), ("Rome", "LOC"), (".", None)
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "message"),
+    ("task", "texts", "shown"),
     [
-        ("fill_mask", {"sentence": "the cat"}, "no mask; expected [MASK]"),
-        (
-            "fill_mask",
-            {"sentence": "cat " * 12 + "[MASK]"},
-            "a sentence has 15 tokens; expected at most 13",
-        ),
-        ("attention", {"layer": "3", "head": "1"}, "layer '3'; expected 1 to"),
-        ("attention", {"layer": "1", "head": "x"}, "head 'x'; expected 1 to 5"),
+        ("classes", ["x"], [bars(mail=0.75, bill=0.25)]),
+        ("several", ["x"], ["no label", bars(mail=0.25, bill=0.125)]),
+        ("value", ["x", "y"], []),
+        ("choices", ["x", "no\n\nyes"], [bars(yes=0.75, no=0.25)]),
+        ("span", ["?", "a née b"], [bars(née=0.5), PASSAGE]),
+        ("entities", ["Anna in Rome."], [ENTITIES]),
     ],
 )
-def test_a_text_that_cannot_be_answered_is_an_error(
-    client, name, data, message
-):
-    response = client.post(f"/{name}", data=data)
-    assert response.status_code == 400 and message in texts(response)
+def test_an_export_answers_by_components_of_its_task(task, texts, shown):
+    page = served_models.page_of(task)
+    values = ask(page, *texts)
+    assert values[: len(shown)] == shown
+    assert len(values) == len(page.output_components)
+    opened = [component.value for component in page.output_components]
+    assert opened[0] == ask(page, *page.examples[0])[0]
 
 
-def test_a_checkpoint_without_the_head_fills_no_masks(tmp_path):
-    config = model_files.write_sizes(tmp_path)
-    values = model_files.values_of(build_encoder(config))
-    tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
-    found = client_of_run(tmp_path)
-    assert found.get("/fill_mask").status_code == 404
-    page = texts(found.get("/", follow_redirects=True))
-    assert "without a masked-LM head" in page
+def test_no_answer_and_the_whole_answer_are_shown():
+    best, passage, whole = ask(served_models.page_of("no span"), "?", "a b")
+    assert best["label"] == "no answer" and whole["null_odds"] == 3.0
+    assert "".join(part["token"] for part in passage) == "a b"
 
 
-def test_the_scores_of_an_export_and_its_example_are_told(
-    monkeypatch, tmp_path
-):
-    served = asking.ServedModel(lambda _: {}, ["text", "text_b"])
-    monkeypatch.setattr(asking, "load", lambda settings: served)
+def test_a_text_that_is_cut_is_told():
+    *_, lengths = ask(served_models.page_of("classes"), "word " * 300)
+    assert lengths == "302 tokens; the model reads at most 64"
+
+
+def test_the_scores_of_an_export_and_its_example_are_told(tmp_path):
     for name, values in (
         (export_folder.EXAMPLE, {"text": "A <cat>.", "text_b": ""}),
         (
@@ -126,39 +97,94 @@ def test_the_scores_of_an_export_and_its_example_are_told(
         ),
     ):
         export_folder.write_extra(str(tmp_path), name, values)
-    page = texts(client_of_export(tmp_path).get("/ask"))
-    assert "· accuracy 0.9127 Text A <cat>. Second text Ask" in page
+    page = served_models.page_of("value", tmp_path)
+    assert page.description == "accuracy 0.9127"
+    assert page.examples == [["A <cat>.", ""]]
     with open(tmp_path / export_folder.METRICS, "w") as file:
         file.write("[")
     with pytest.raises(UserError, match="metrics.json: "):
-        client_of_export(tmp_path)
+        served_models.page_of("value", tmp_path)
 
 
-def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
-    def call(strings):
-        return {
-            "label": np.array([b"mail"]),
-            "label_names": np.array([[b"mail", b"bill"]]),
-            "probabilities": np.array([[0.75, 0.25]], "f4"),
-        }
+def test_masks_are_filled_with_probabilities(pages):
+    filled, rows = pages["Fill masks"].fn("the [MASK]\nsees a [MASK] .")
+    assert "".join(part for part, _ in filled) == "the river sees a river ."
+    assert [kind for _, kind in filled] == [None, "1", None, "2", None]
+    numbers, words, _ = zip(*rows)
+    assert numbers == (1,) * 5 + (2,) * 5
+    assert words[5:7] == ("river", "stone")
+    assert 0.99 < float(rows[0][2]) + float(rows[1][2]) <= 1
 
-    def count(strings):
-        return 64, np.array([2 + len(x.split()) for x in strings["text"]])
 
-    served = asking.ServedModel(call, ["text"], count_tokens=count)
-    monkeypatch.setattr(asking, "load", lambda settings: served)
-    found = client_of_export("export")
-    assert "at most 64 tokens; labels: bill, mail" in texts(found.get("/ask"))
-    for words, is_cut in ((62, False), (300, True)):
-        answer = texts(found.post("/ask", data={"text": "word " * words}))
-        assert ("302 tokens, cut to the model's 64" in answer) == is_cut
-        assert "mail 0.750" in answer
-    regression = dataclasses.replace(
-        served, call=lambda _: {"value": np.array([0.5], "f4")}
+def test_neighbours_are_ranked_by_their_cosine(pages):
+    others = "a tree .\n\nthe cat sees"
+    (same, one), (_, other) = pages["Neighbours"].fn("the cat sees", others)
+    assert (same, one) == ("the cat sees", "1.000") and float(other) < 1
+
+
+def test_attention_has_a_row_and_a_column_for_each_token(pages):
+    attend = pages["Attention"].fn
+    table = attend("the cat", "a dog .", 1, 4)
+    assert table["headers"][:3] == ["", "[CLS]", "the"]
+    rows = table["data"]
+    assert [row[0] for row in rows] == table["headers"][1:]
+    for row in rows:
+        assert sum(map(float, row[1:])) == pytest.approx(1, abs=0.05)
+    shades = table["metadata"]["styling"]
+    assert [len(x) for x in shades] == [9] * 8  # [CLS] and twice [SEP]
+    assert attend("the cat", "a dog .", 1, 0) != table
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("Fill masks", ["the cat"], "no mask; expected [MASK]"),
+        (
+            "Fill masks",
+            ["cat " * 12 + "[MASK]"],
+            "a sentence has 15 tokens; expected at most 13",
+        ),
+        ("Neighbours", ["x", " \n"], "no other texts; expected one per line"),
+    ],
+)
+def test_a_text_that_cannot_be_answered_is_an_error(
+    pages, name, values, message
+):
+    with pytest.raises(gr.Error, match=re.escape(message)):
+        pages[name].fn(*values)
+
+
+def test_a_checkpoint_without_the_head_fills_no_masks(tmp_path):
+    config = model_files.write_sizes(tmp_path)
+    values = model_files.values_of(build_encoder(config))
+    tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
+    pages = demo_pages.pages_of_run(str(tmp_path), 5)
+    assert list(pages) == ["Neighbours", "Attention"]
+
+
+def test_requests_are_limited(tmp_path):
+    (tmp_path / "secret.txt").write_text("secret")
+    pages = {"Ask": served_models.page_of("value")}
+    app = demo_pages.make_app("models/<m>", pages)
+    client = testclient.TestClient(app, base_url="http://127.0.0.1")
+    page = client.get("/")
+    assert page.headers["Content-Security-Policy"].startswith(
+        "default-src 'self'"
     )
-    monkeypatch.setattr(asking, "load", lambda settings: regression)
-    found = client_of_export("export")
-    assert "at most 64 tokens Text" in texts(found.get("/ask"))
+    config = client.get("/config").json()
+    assert config["analytics_enabled"] is False
+    assert config["title"] == "models/&lt;m&gt;"
+
+    call = "/gradio_api/call/ask"
+    for size, code in ((1 << 19, 200), (1 << 20, 413)):
+        answer = client.post(call, json={"data": ["x" * size, "y"]})
+        assert answer.status_code == code
+    assert "too large; expected at most 1048576 bytes" in answer.text
+    assert client.post(call, content=iter([b"{}"])).status_code == 413
+    other = client.get("/", headers={"Host": "evil.example"})
+    assert other.status_code == 400
+    file = client.get(f"/gradio_api/file={tmp_path}/secret.txt")
+    assert file.status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -181,3 +207,53 @@ def test_a_model_of_others_needs_trust(run_script, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     code, _, err = run_script(demo, model=tmp_path, port=0)
     assert code == 2 and "--trust_model" in err
+
+
+def test_missing_packages_and_a_port_in_use_are_told(
+    run_script, hide_package, checkpoint
+):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = run_script(demo, model=checkpoint, port=port)
+    assert code == 2 and f"--port={port}: Address already in use" in err
+    hide_package("gradio")
+    code, _, err = run_script(demo, model=checkpoint)
+    assert code == 2 and err == (
+        "error: missing packages: gradio; "
+        "in the checkout: pip install -r requirements/demo.txt\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_program_asks_a_server_that_asks_nobody(checkpoint, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+        url = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        names = [y for x in names for y in (x, x.lower())]
+        environment = {**os.environ, **dict.fromkeys(names, url)}
+        command = [sys.executable, demo.__file__, f"--model={checkpoint}"]
+        with subprocess.Popen(
+            [*command, "--port=0", "--top_k=2"],
+            cwd=tmp_path,
+            env={**environment, "NO_PROXY": "", "no_proxy": ""},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            lines = iter(process.stderr.readline, "")
+            line = next(x for x in lines if "Ctrl-C ends" in x)
+            client = gradio_client.Client(
+                re.search(r"http://127\.0\.0\.1:\d+", line)[0],
+                verbose=False,
+                analytics_enabled=False,
+            )
+            filled, words = client.predict("a [MASK]", api_name="/fill_mask")
+            process.send_signal(signal.SIGINT)
+            rest = process.stderr.read()
+
+        assert [row[1] for row in words["data"]] == ["river", "stone"]
+        assert filled[1]["token"] == "river"
+        assert (process.returncode, rest) == (130, "")
+        assert os.listdir(tmp_path) == []
+        proxy.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            proxy.accept()

@@ -28,15 +28,15 @@ class Inspector:
         named = checkpoints.encoder_variables(self._model)
         checkpoints.assign(named, model.weights()[0], model.path)
 
-    def similarity(self, first: str, second: str) -> float:
-        """Cosine of the mean vectors of the last layer of two texts."""
+    def similarities(self, text: str, others: list[str]) -> list[float]:
+        """Cosines of the mean vectors of the last layer of text and others."""
         vectors = []
-        for text in (first, second):
-            _, inputs = self._inputs(text, "", self._length)
+        for line in (text, *others):
+            _, inputs = self._inputs(line, "", self._length)
             x = self._model(inputs)["sequence_output"]
             (mean,) = np.asarray(pool(x, inputs[features.INPUT_MASK], "mean"))
             vectors.append(mean / np.linalg.norm(mean))
-        return float(vectors[0] @ vectors[1])
+        return [float(vectors[0] @ vector) for vector in vectors[1:]]
 
     def attention(
         self, first: str, second: str, layer: int, head: int

@@ -1,0 +1,356 @@
+"""Pages of demo.py, a tab for each thing that a model can be asked.
+
+    pages_of_export or pages_of_run -> make_app -> serve
+
+gradio draws them, and escapes the texts.
+"""
+
+import html
+import math
+import os
+import socket
+from collections.abc import Callable
+
+import fastapi
+import gradio as gr
+import uvicorn
+from fastapi.middleware import trustedhost
+
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.modeling import checkpoints
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import answer_lines, asking, export_folder
+from bert.serving.predict_settings import Settings
+from bert.tasks.features import inspection
+from bert.tasks.fill_mask import run as masks
+
+HOST = "127.0.0.1"
+MAX_BYTES = 1 << 20  # of a request
+LABELS = {  # of the inputs of exports: label, example
+    "text": ("Text", "The letter arrived on Monday."),
+    "text_b": ("Second text", "A letter has come."),
+    "question": ("Question", "Who wrote the letter?"),
+    "context": ("Passage", "Anna wrote the letter. Tom read it."),
+    "choices": ("Choices, one per line", "She sent it.\nShe ate it."),
+}
+SCORES = (  # of the evaluation, to tell
+    "accuracy exact_match exact f1 macro_f1 micro_f1 matthews pearson"
+).split()
+
+# gradio has scripts and styles of its own; nothing comes from elsewhere.
+_POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data:; "
+    "frame-ancestors 'none'"
+)
+
+
+def pages_of_export(settings: Settings) -> dict[str, gr.Interface]:
+    """The page of an exported model, by its name.
+
+    Args:
+        settings: of predict.py, which loads the model.
+    """
+    served = asking.load(settings)
+
+    def answer(*texts):
+        example = list(texts)
+        if served.has_choices:
+            example[-1] = _lines(texts[-1], "choices")
+        (values,) = asking.answer(served, [example], 1)
+        answer_lines.to_json(values, 1)  # rejects numbers that are not finite
+
+        # A text that was cut has an answer, too, so the page must say so.
+        drawn = _drawn(values, example)
+        if served.count_tokens:
+            columns = asking.columns_of(served, [example])
+            limit, (count,) = served.count_tokens(columns)
+            lengths = f"{count} tokens; the model reads at most {limit}"
+            drawn.append(gr.Markdown(lengths))
+        return drawn if len(drawn) > 1 else drawn[0]
+
+    own = export_folder.read_extra(
+        settings.model, export_folder.EXAMPLE, dict[str, str]
+    )
+    inputs = []
+    for name in served.inputs:
+        label, text = LABELS.get(name, (name, "A text."))
+        inputs.append(gr.Textbox(own.get(name, text), label=label, lines=3))
+
+    metrics = export_folder.read_extra(
+        settings.model, export_folder.METRICS, dict[str, float | None]
+    )
+    scores = {key.removeprefix("eval_"): x for key, x in metrics.items()}
+    note = "; ".join(
+        f"{name} {value:.4g}"
+        for name, value in scores.items()
+        if name in SCORES and value is not None
+    )
+
+    # The page opens with the answer to its example.
+    outputs = answer(*(box.value for box in inputs))
+    return {"Ask the model": _page("ask", answer, inputs, outputs, note)}
+
+
+def _lines(text: str, name: str) -> list[str]:
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines:
+        raise UserError(f"no {name}", expected="one per line")
+    return lines
+
+
+def _drawn(answer: dict, example: list) -> list:
+    """Components that show an answer of an exported model.
+
+    Args:
+        answer: as `predict.py` prints it.
+        example: the texts that were asked about, and the list of choices.
+    """
+    label, probabilities = answer.get("label"), answer.get("probabilities")
+    drawn = []
+    if {"answer", "start", "end", "probability"} <= answer.keys():
+        best = {answer["answer"] or "no answer": answer["probability"]}
+        passage = _marked(example[-1], [answer | {"entity": "answer"}])
+        drawn = [gr.Label(best, label="Answer"), passage]
+
+    elif "entities" in answer:
+        entities = [x | {"entity": x["type"]} for x in answer["entities"]]
+        drawn = [_marked(example[0], entities)]
+
+    elif isinstance(label, list):  # several
+        drawn = [
+            gr.Textbox(", ".join(label) or "no label", label="Labels"),
+            gr.Label(probabilities, label="Probabilities", show_heading=False),
+        ]
+
+    elif isinstance(probabilities, dict):
+        drawn = [gr.Label(probabilities, label="Label")]
+
+    elif isinstance(example[-1], list) and isinstance(probabilities, list):
+        choices = dict(zip(example[-1], probabilities))
+        drawn = [gr.Label(choices, label="Choice")]
+
+    return [*drawn, gr.JSON(answer, label="As predict.py prints it")]
+
+
+def _marked(text: str, entities: list[dict]) -> gr.HighlightedText:
+    value = {"text": text, "entities": entities}
+    return gr.HighlightedText(value, label="Text")
+
+
+def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
+    """The pages of a checkpoint by name: masks, neighbours and attention.
+
+    Args:
+        path: folder or prefix of the checkpoint.
+        top_k: number of words for each mask.
+    """
+    model = ModelFolder.open(path)
+    model.check()
+    path = model.resolve()
+    say(f"loading {path} ...")
+    inspector = inspection.Inspector(model)
+    pages = {
+        "Neighbours": _neighbours_page(inspector),
+        "Attention": _attention_page(inspector, model.config),
+    }
+
+    # Of fine-tuned checkpoints, the masked-LM head is gone.
+    if "cls/predictions/output_bias" not in checkpoints.read(path):
+        say("no masked-LM head: no page that fills masks")
+        return pages
+    return {"Fill masks": _masks_page(model, top_k), **pages}
+
+
+def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
+    network, tokenizer = masks.load_model(model), model.tokenizer.exact
+
+    def fill(sentence):
+        sentence = " ".join(sentence.split())
+        first, *parts = sentence.split(masks.vocabulary.MASK)
+        if not parts:
+            raise UserError("no mask", expected="[MASK] for a word")
+
+        tokens = masks.tokenize(sentence, tokenizer)
+        masks.check_length(tokens, model.config)
+        words = masks.fill(network, tokenizer, tokens, top_k)
+
+        # The number of a mask links the sentence and the table.
+        filled, rows = [(first, None)], []
+        for number, (ranked, part) in enumerate(zip(words, parts), start=1):
+            filled += [(ranked[0][0], f"{number}"), (part, None)]
+            rows += [[number, word, f"{p:.3f}"] for word, p in ranked]
+        return filled, rows
+
+    text = "The shape of the input [MASK] must be known."
+    headers = ["mask", "word", "probability"]
+    return _page(
+        "fill_mask",
+        fill,
+        [gr.Textbox(text, label="Sentence with [MASK]", lines=3)],
+        [
+            gr.HighlightedText(label="Filled"),
+            gr.Dataframe(headers=headers, label="Words"),
+        ],
+    )
+
+
+def _neighbours_page(inspector: inspection.Inspector) -> gr.Interface:
+    def rank(text, others):
+        lines = _lines(others, "other texts")
+        pairs = zip(lines, inspector.similarities(text, lines))
+        ordered = sorted(pairs, key=lambda pair: -pair[1])
+        return [[line, f"{cosine:.3f}"] for line, cosine in ordered]
+
+    others = "The size of an array.\nA cat sleeps.\nThe shape of a matrix."
+    headers = ["text", "cosine"]
+    return _page(
+        "neighbours",
+        rank,
+        [
+            gr.Textbox("The shape of a tensor.", label="Text"),
+            gr.Textbox(others, label="Other texts, one per line", lines=5),
+        ],
+        [gr.Dataframe(headers=headers, label="Nearest first", wrap=True)],
+        "Cosines of the mean vectors of the last layer. Of a network that was "
+        "not trained for it, all are close to 1: compare them.",
+    )
+
+
+def _attention_page(inspector: inspection.Inspector, config) -> gr.Interface:
+    def shade(p):  # by the square root, since most are small
+        return f"background: rgb(11 98 196 / {50 * math.sqrt(p):.0f}%)"
+
+    def attend(text, text_b, layer, head):
+        tokens, weights = inspector.attention(text, text_b, layer, head)
+        rows = list(zip(tokens, weights))
+        return {
+            "headers": ["", *tokens],
+            "data": [[x, *(f"{p:.2f}" for p in row)] for x, row in rows],
+            "metadata": {"styling": [["", *map(shade, x)] for x in weights]},
+        }
+
+    def numbers(count, label):
+        choices = list(range(1, count + 1))
+        return gr.Dropdown(choices, value=1, type="index", label=label)
+
+    return _page(
+        "attention",
+        attend,
+        [
+            gr.Textbox("The shape of the array is known.", label="Text"),
+            gr.Textbox("It has two axes.", label="Second text, or nothing"),
+            numbers(config.num_hidden_layers, "Layer"),
+            numbers(config.num_attention_heads, "Head"),
+        ],
+        [gr.Dataframe(label="Probabilities")],
+        "A row for each token that attends, a column for each token it "
+        "attends to; a row's probabilities sum to 1.",
+    )
+
+
+def _page(
+    name: str, answer: Callable, inputs: list, outputs: list, note: str = ""
+) -> gr.Interface:
+    """A page whose example is what its inputs hold.
+
+    Args:
+        name: of its function, for programs that ask.
+        answer: values of `inputs` to those of `outputs`; raises UserError
+            for what cannot be answered.
+        inputs, outputs: components.
+        note: a line above them.
+    """
+
+    def ask(*values):
+        try:
+            return answer(*values)
+        except UserError as error:
+            # The browser takes the message as HTML.
+            raise gr.Error(
+                html.escape(str(error)), duration=None, print_exception=False
+            ) from None
+
+    return gr.Interface(
+        ask,
+        inputs,
+        outputs,
+        examples=[[component.value for component in inputs]],
+        cache_examples=False,
+        preload_example=False,
+        description=note,
+        submit_btn="Ask",
+        clear_btn=None,
+        flagging_mode="never",
+        deep_link=False,
+        api_name=name,
+        analytics_enabled=False,
+    )
+
+
+def make_app(model: str, pages: dict[str, gr.Interface]) -> fastapi.FastAPI:
+    """Makes the server's application, for this machine only.
+
+    Args:
+        model: name of the model, a heading.
+        pages: name -> page.
+    """
+    app = fastapi.FastAPI(openapi_url=None)
+
+    @app.middleware("http")
+    async def guard(request, call_next):
+        size = int(request.headers.get("content-length", 0))
+        if size > MAX_BYTES or "transfer-encoding" in request.headers:
+            message = (
+                f"the request is too large; expected at most {MAX_BYTES} bytes"
+            )
+            return fastapi.responses.JSONResponse({"error": message}, 413)
+
+        response = await call_next(request)
+        response.headers["Content-Security-Policy"] = _POLICY
+        return response
+
+    # Pages of others may not ask through a name of their own.
+    app.add_middleware(
+        trustedhost.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]
+    )
+    tabs = gr.TabbedInterface(
+        [*pages.values()],
+        [*pages],
+        title=html.escape(model),
+        analytics_enabled=False,
+    )
+    return gr.mount_gradio_app(
+        app,
+        tabs,
+        "/",
+        footer_links=[],
+        run_history=False,
+        enable_monitoring=False,
+        ssr_mode=False,
+    )
+
+
+def listen(port: int) -> socket.socket:
+    """Opens the port on this machine.
+
+    Args:
+        port: 0 for any free one.
+
+    Raises:
+        UserError: it is in use.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise UserError(
+            f"--port={port}: {os.strerror(error.errno)}",
+            expected="a free port",
+            fix="pass another, or 0 for any",
+        ) from None
+
+
+def serve(app: fastapi.FastAPI, opened: socket.socket) -> None:
+    """Answers requests until Ctrl-C."""
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=[opened])
