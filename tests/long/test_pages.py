@@ -1,15 +1,16 @@
 """Report and demo in headless Chromium, in four forms.
 
+The demo is asked in two of them: its colours are gradio's.
+
 Screenshots are kept in the folder of the test: `--basetemp=shots` names it.
 """
 
+import threading
+
 import pytest
 
-from bert.reports import page, run_files
-from tests.helpers import (
-    browser,
-    report_files,
-)
+from bert.reports import demo_pages, page, run_files
+from tests.helpers import browser, report_files, served_models
 
 pytestmark = pytest.mark.long
 
@@ -59,12 +60,17 @@ def chromium():
         yield started
 
 
-def check_looks(opened, path):
-    """A page that nothing spoils; keeps a screenshot."""
+def check_width(opened, path):
+    """A page that is as wide as its window; keeps a screenshot."""
     opened.screenshot(path=path, full_page=True)
-    assert opened.messages == []  # of the console, or of failed requests
     needed, there = opened.evaluate(WIDTHS)
     assert needed <= there
+
+
+def check_looks(opened, path):
+    """A page that nothing spoils."""
+    check_width(opened, path)
+    assert opened.messages == []  # of the console, or of failed requests
     ratio, words = opened.evaluate(CONTRAST)
     assert ratio >= 4.5, (ratio, words)
 
@@ -95,4 +101,69 @@ def test_a_report_is_readable(chromium, reports, name, scheme, size):
     first, second = opened.locator("figure").all()[:2]
     is_beside = first.bounding_box()["y"] == second.bounding_box()["y"]
     assert is_beside == (size == "wide")
+    opened.context.close()
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory):
+    """Name of a task, or run -> address of its demo, and a folder."""
+    folder = tmp_path_factory.mktemp("demos")
+    served_models.write_checkpoint(folder)
+    pages = {"run": demo_pages.pages_of_run(str(folder), 5)}
+    for task in served_models.MODELS:
+        pages[task] = {"Ask": served_models.page_of(task)}
+    addresses = {}
+    for name, tabs in pages.items():
+        app, opened = demo_pages.make_app(name, tabs), demo_pages.listen(0)
+        threading.Thread(
+            target=demo_pages.serve, args=(app, opened), daemon=True
+        ).start()
+        addresses[name] = f"http://127.0.0.1:{opened.getsockname()[1]}"
+    return addresses, folder
+
+
+EVIL = "[MASK] <img src=nix>"
+
+
+@pytest.mark.parametrize(("scheme", "size"), browser.FORMS[1:3])
+@pytest.mark.parametrize(
+    ("name", "tab", "label", "answers"),
+    [
+        ("classes", "Ask", "Text", ["75%", "5 tokens; the model reads at most 64"]),
+        ("several", "Ask", "Text", ["25%"]),
+        ("value", "Ask", "Text", ["0.5"]),
+        ("choices", "Ask", "Choices, one per line", [EVIL, "25%"]),
+        ("span", "Ask", "Passage", ["née", "50%"]),
+        ("no span", "Ask", "Passage", ["no answer"]),
+        ("entities", "Ask", "Text", ["[MAS", "PER"]),
+        ("run", "Fill masks", "Sentence with [MASK]", ["river", "stone"]),
+        ("run", "Neighbours", "Text", ["A cat sleeps.", "0."]),
+        ("run", "Attention", "Text", ["[CLS]", "[SEP]"]),
+    ],
+)
+def test_the_demo_answers_a_text_as_text(
+    chromium, demos, name, tab, label, answers, scheme, size
+):
+    addresses, folder = demos
+    opened = browser.open_page(chromium, addresses[name], scheme, size)
+    opened.get_by_role("tab", name=tab).click()
+    opened.get_by_label(label, exact=True).fill(EVIL)
+    opened.get_by_role("button", name="Ask", exact=True).click()
+    output = opened.get_by_role("tabpanel")
+    for answer in answers:
+        output.get_by_text(answer).first.wait_for()
+    check_width(opened, folder / f"{name}-{tab}-{scheme}-{size}.png")
+    assert opened.locator("img[src=nix]").count() == 0
+
+    # A stream of answers is cut when the last one has come.
+    assert [x for x in opened.messages if "/queue/data?" not in x] == []
+    opened.context.close()
+
+
+def test_the_demo_says_what_is_too_large_in_a_sentence(chromium, demos):
+    opened = browser.open_page(chromium, demos[0]["value"], "light", "wide")
+    text = "x" * demo_pages.MAX_BYTES
+    opened.get_by_label("Text", exact=True).fill(text)
+    opened.get_by_role("button", name="Ask", exact=True).click()
+    opened.get_by_text("the request is too large; expected").wait_for()
     opened.context.close()
