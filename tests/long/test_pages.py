@@ -129,7 +129,12 @@ EVIL = "[MASK] <img src=nix>"
 @pytest.mark.parametrize(
     ("name", "tab", "label", "answers"),
     [
-        ("classes", "Ask", "Text", ["75%", "5 tokens; the model reads at most 64"]),
+        (
+            "classes",
+            "Ask",
+            "Text",
+            ["75%", "5 tokens; the model reads at most 64"],
+        ),
         ("several", "Ask", "Text", ["25%"]),
         ("value", "Ask", "Text", ["0.5"]),
         ("choices", "Ask", "Choices, one per line", [EVIL, "25%"]),
@@ -148,10 +153,13 @@ def test_the_demo_answers_a_text_as_text(
     opened = browser.open_page(chromium, addresses[name], scheme, size)
     opened.get_by_role("tab", name=tab).click()
     opened.get_by_label(label, exact=True).fill(EVIL)
-    opened.get_by_role("button", name="Ask", exact=True).click()
+    with opened.expect_response("**/queue/join*"):
+        opened.get_by_role("button", name="Ask", exact=True).click()
+    opened.wait_for_function("!document.querySelector('.progress-text')")
     output = opened.get_by_role("tabpanel")
     for answer in answers:
-        output.get_by_text(answer).first.wait_for()
+        shown = output.get_by_text(answer).locator("visible=true")
+        shown.first.wait_for()
     check_width(opened, folder / f"{name}-{tab}-{scheme}-{size}.png")
     assert opened.locator("img[src=nix]").count() == 0
 
