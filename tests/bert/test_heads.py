@@ -1,11 +1,10 @@
-import keras
 import numpy as np
 import pytest
 
 import bert
 from bert.data import features
 from bert.modeling import checkpoints, models
-from tests.helpers import library_files, pretraining_files, small
+from tests.helpers import library_files, small
 
 INPUTS = {
     name: np.int32(small.batch()[name])
@@ -114,21 +113,3 @@ def test_a_frozen_encoder_stays_frozen():
         model = bert.classifier(encoder, 2)
         trained = [variable.name for variable in model.trainable_variables]
         assert trained == ["output_weights", "output_bias"]
-
-
-@pytest.mark.long
-def test_records_of_pretraining_train_both_heads(tmp_path):
-    pretraining_files.write_records(tmp_path / "r" / "a.tfrecord", 7)
-    model = bert.masked_lm(bert.new_encoder(small.config()), True)
-    loss = keras.losses.SparseCategoricalCrossentropy(
-        from_logits=True, reduction="mean_with_sample_weight"
-    )
-    losses = dict.fromkeys(model.output, loss)
-    model.compile(bert.AdamWeightDecay(1e-2), losses, jit_compile=False)
-    batches = bert.pretraining_dataset(
-        str(tmp_path / "r" / "*.tfrecord"), 7, next_sentence=True
-    )
-    done = model.fit(batches, steps_per_epoch=1, epochs=17, verbose=0)
-    for name in ("masked_lm_logits_loss", "next_sentence_logits_loss"):
-        first, *_, last = done.history[name]
-        assert last < 0.9 * first

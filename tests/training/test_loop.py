@@ -117,18 +117,6 @@ def test_grouping_changes_no_bit(tmp_path):
     assert ends[0] == ends[1] == ends[2]
 
 
-@pytest.mark.long
-def test_the_seed_of_dropout_decides(tmp_path):
-    runs = []
-    for i, seed in enumerate((1, 1, 2)):
-        folder = tmp_path / str(i)
-        folder.mkdir()
-        made = make_steps(seed=seed, hidden_dropout_prob=0.3)
-        runs.append([line["loss"] for line in train(made, folder)])
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-
-
 def test_saving_and_evaluating_come_when_they_should(tmp_path, one_device):
     made, evaluated = one_device[0], []
     made.optimizer.iterations.assign(0)

@@ -232,9 +232,7 @@ def assert_static(text):
 @pytest.mark.parametrize(
     ("name", "policy"),
     [
-        pytest.param("padded", "float32", marks=pytest.mark.long),
         pytest.param("padded", "mixed_bfloat16", marks=pytest.mark.long),
-        pytest.param("packed", "float32", marks=pytest.mark.long),
         ("packed", "mixed_bfloat16"),
         pytest.param("remat", "float32", marks=pytest.mark.long),
         pytest.param("classes", "float32", marks=pytest.mark.long),

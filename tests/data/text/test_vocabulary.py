@@ -3,7 +3,6 @@
 import hashlib
 import os
 import pickle
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 
-ROOT = Path(__file__).parents[3]
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
 
