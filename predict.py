@@ -16,8 +16,9 @@ Tabs separate the texts of a line, including each choice:
 The output for an invalid line is {"error": "...", "line": 3}; with --strict,
 the script exits with code 2 instead.
 
-A model that you did not export yourself needs --trust_model: loading it runs
-it as a program.
+A SavedModel that you did not export yourself needs --trust_model: loading it
+runs it as a program. The folder openvino of an export is answered without
+TensorFlow, in a fraction of the time and memory.
 
 The model is loaded once, and each line is answered as soon as it is read, so
 another program can keep this one open and send it one line at a time.
@@ -28,7 +29,27 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import say
+from bert.modeling import openvino_network
+from bert.serving import answer_lines, asking
 from bert.serving.predict_settings import Settings
+
+
+def _load(settings: Settings) -> asking.ServedModel:
+    message = f"loading {settings.model} ..."
+    if openvino_network.is_network(settings.model):
+        from bert.serving import openvino_model
+
+        say(message)
+        return openvino_model.load(settings)
+
+    # TensorFlow loads here: wrong flags are told before.
+    from bert.serving import saved_model
+    from bert.training import distribution
+
+    say(message)
+    model = saved_model.load(settings)
+    say(distribution.describe(distribution.make_strategy("one_device")))
+    return model
 
 
 def main(argv: list[str]) -> None:
@@ -36,12 +57,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
 
-    # TensorFlow loads here: wrong flags are told before.
-    from bert.serving import answer_lines, asking
-    from bert.training import distribution
-
-    model = asking.load(settings)
-    say(distribution.describe(distribution.make_strategy("one_device")))
+    model = _load(settings)
     source = settings.input_file or answer_lines.STDIN
     printer = answer_lines.AnswerPrinter(
         model, settings.batch_size, settings.strict, source

@@ -12,12 +12,22 @@ one ends it at once.
 """
 
 import sys
+from collections.abc import Callable
 
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.progress import say
+from bert.modeling import openvino_network
 from bert.serving.http.settings import Settings
+
+
+def _load(folder: str, settings: Settings, on_batch: Callable):
+    if openvino_network.is_network(folder):
+        from bert.serving.http import openvino_servable as servables
+    else:
+        from bert.serving.http import servable as servables  # TensorFlow
+    return servables.Servable(folder, settings, on_batch)
 
 
 def main(argv: list[str]) -> None:
@@ -26,7 +36,7 @@ def main(argv: list[str]) -> None:
     versions = settings.find()
     folder, version = next(versions)
     with settings.listen() as opened:
-        from bert.serving.http import servable, server
+        from bert.serving.http import server
 
         # A version that is damaged is known as such only when it is loaded.
         metrics, model = server.Metrics(), None
@@ -34,7 +44,7 @@ def main(argv: list[str]) -> None:
             say(f"loading {folder} ...")
             try:
                 observe = metrics.batches.observe
-                model = servable.Servable(folder, settings, observe)
+                model = _load(folder, settings, observe)
             except UserError as error:
                 folder, version = next(versions, ("", 0))
                 if not folder:

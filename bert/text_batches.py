@@ -88,6 +88,14 @@ class TextBatches:
             self._batches(last, batch_size),
         )
 
+    def rows(self, x) -> list[tuple[list[int], list[int]]]:
+        """The ids and segment ids of texts, without padding.
+
+        Raises:
+            UserError: a text is invalid.
+        """
+        return self._columns(x)[0]
+
     def unlabeled(self, x, batch_size: int):
         """Batches of the encoder's inputs, of texts of similar lengths.
 

@@ -15,9 +15,9 @@ from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.text.columns import finite
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import task_models
+from bert.modeling import openvino_network, task_models
 from bert.modeling.task_models import Classifier
-from bert.serving import export_folder, graphs
+from bert.serving import export_folder, graphs, openvino_export
 from bert.tasks.classification import export
 from bert.tasks.classification.settings import Settings
 from bert.text_batches import TextBatches
@@ -277,35 +277,53 @@ class TextClassifier(keras.Model):
             export.PROBABILITIES: label_kinds.probabilities(logits, kind),
         }
 
-    def export(self, filepath: str, pairs: bool = False) -> None:
+    def export(
+        self,
+        filepath: str,
+        pairs: bool = False,
+        openvino: str | None = None,
+        texts=(),
+    ) -> None:
         """Writes the SavedModel that run_classifier.py writes.
 
         Args:
             filepath: a new or empty folder.
             pairs: whether it takes pairs of texts.
+            openvino: precision of a network in `filepath/openvino`, which is
+                asked without TensorFlow: float32, bfloat16 or int8.
+            texts: for int8, a few hundred texts of training, as for `fit`.
 
         Raises:
-            UserError: the folder is not empty or cannot be written, or the
-                weights are quantized.
+            UserError: the folder is not empty or cannot be written, the
+                weights are quantized, or a package is missing.
         """
         filepath = os.fspath(filepath)
+        openvino_network.check(openvino, "openvino", len(texts))
         outputs.check_new_folder(filepath, "pass another folder")
         settings = flags.replace(Settings(), max_seq_length=self.max_length)
         given = self.tokenizer
+        rows = self._texts.rows(texts) if openvino == "int8" else ()
         with tempfile.TemporaryDirectory() as scratch:
             # The asset of a SavedModel keeps the name of its file.
             path = os.path.join(scratch, "vocab.txt")
             atomic.write_whole(path, given.content)
+            tokenizer = Tokenizer.of(path, given.casing)
             source = encoders.weights_of(
-                self.network, Tokenizer.of(path, given.casing), filepath
+                self.network,
+                tokenizer.with_max_length(self.max_length),
+                filepath,
             )
+            source.task = source.task | {"pairs": pairs}
             classifier = export.Classifier(
                 source, settings, self.labels, pairs, source.values
             )
-            export_folder.write(
-                filepath,
-                lambda x: graphs.save(classifier, x, "tokens", "examples"),
-            )
+
+            def save(folder):
+                graphs.save(classifier, folder, "tokens", "examples")
+                if openvino:
+                    openvino_export.write(folder, source, openvino, rows)
+
+            export_folder.write(filepath, save)
 
     def get_config(self) -> dict:
         """The arguments, with `network` and `vocabulary` for `model`."""

@@ -13,7 +13,6 @@ import os
 from bert.common import storage
 
 _FOLDERS = ("assets", "variables")
-LITE = "assets.extra/model.tflite"  # read by TensorFlow too
 
 
 def remember(folder: str, path: str = "") -> None:
@@ -63,9 +62,6 @@ def hash_of(folder: str) -> str:
         for root in _FOLDERS
         for path in storage.files_below(os.path.join(folder, root))
     ]
-    lite = os.path.join(folder, LITE)
-    if storage.exists(lite):
-        paths.append(lite)
 
     # In a fixed order, and with names: a renamed file is a change.
     digest = hashlib.sha256()

@@ -7,6 +7,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import RARE, flag
 from bert.data import tables
+from bert.modeling import openvino_network
 from bert.serving import known_exports
 
 
@@ -15,7 +16,10 @@ class Settings:
     """Settings of predict.py."""
 
     model: str | None = flag(
-        None, "Folder of the SavedModel.", required=True, path=True
+        None,
+        "Folder of the SavedModel, or of its network for OpenVINO.",
+        required=True,
+        path=True,
     )
     trust_model: bool = flag(
         False,
@@ -70,20 +74,25 @@ class Settings:
         """Checks the folder of the model, and the input file.
 
         Raises:
-            UserError: if it contains no SavedModel, or one of unknown source;
-                or there is no such file.
+            UserError: if it contains no model, or a SavedModel of unknown
+                source; or there is no such file.
         """
-        if not storage.is_file(os.path.join(self.model, "saved_model.pb")):
+        is_network = openvino_network.is_network(self.model)
+        graph = os.path.join(self.model, "saved_model.pb")
+        if not (is_network or storage.is_file(graph)):
             raise UserError(
-                "no saved_model.pb",
+                f"no saved_model.pb, and no {openvino_network.FILE}",
                 path=self.model,
                 expected="a folder that was written by --export_dir"
                 if storage.is_folder(self.model)
                 else "an existing folder",
             )
 
-        # Loading runs the graph, so this must come first.
-        if not self.trust_model and not known_exports.is_known(self.model):
+        # Loading runs the graph, so this must come first. A network of
+        # OpenVINO is no program.
+        if not (
+            is_network or self.trust_model or known_exports.is_known(self.model)
+        ):
             raise UserError(
                 "not among the exports of this user",
                 path=self.model,

@@ -8,7 +8,8 @@ from bert.common import flags, tensor_files
 from bert.data.label_kinds import CLASSES, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_models
-from bert.serving import graphs
+from bert.modeling.formats import conversion
+from bert.serving import graphs, openvino_export
 from bert.tasks.classification import export
 from bert.tasks.classification.settings import Settings
 from tests.helpers import model_files, once, small
@@ -72,8 +73,16 @@ def write_export(
     kind: str = CLASSES,
     names: tuple[str, ...] = ("no", "yes", "maybe"),
     pairs: bool = False,
+    openvino: str | None = None,
 ) -> str:
-    """Exports a classifier with random weights; returns its folder."""
+    """Exports a classifier with random weights; returns its folder.
+
+    Args:
+        folder: to write `export`, config and vocabulary to.
+        kind, names: of the labels.
+        pairs: whether it takes two texts.
+        openvino: precision of `export/openvino`; None: there is none.
+    """
     config = model_files.write_sizes(folder)
     labels = Labels(kind, names)
     model = task_models.build_classifier(config, labels.size)
@@ -82,8 +91,15 @@ def write_export(
     tokenizer = Tokenizer(str(folder / "vocab.txt"))
     source = types.SimpleNamespace(config=config, tokenizer=tokenizer)
     classifier = export.Classifier(source, run, labels, pairs, weights)
-    graphs.save(classifier, str(folder / "export"), "tokens", "examples")
-    return str(folder / "export")
+    exported = str(folder / "export")
+    graphs.save(classifier, exported, "tokens", "examples")
+
+    if openvino:
+        tokenizer = tokenizer.with_max_length(13)
+        task = {"kind": kind, "labels": list(names), "pairs": pairs}
+        bert = conversion.Bert("", config, weights, [], tokenizer, task)
+        openvino_export.write(exported, bert, openvino)
+    return exported
 
 
 def shared_export(factory) -> str:

@@ -31,6 +31,7 @@ class _Task(TypedDict):
     kind: str
     labels: list[str]
     max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
+    pairs: NotRequired[bool]  # whether an example has two texts
 
 
 class _Description(msgspec.Struct):

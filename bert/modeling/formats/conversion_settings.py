@@ -10,7 +10,11 @@ from bert.modeling.formats.model_folder import ModelFiles
 
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 # Formats of the network alone, and the packages that they need.
-NETWORKS = {"onnx": ("tf2onnx", "onnx", "onnxruntime"), "litert": ()}
+NETWORKS = {
+    "onnx": ("tf2onnx", "onnx", "onnxruntime"),
+    "litert": (),
+    "openvino": ("openvino",),
+}
 
 
 @dataclasses.dataclass(frozen=True)

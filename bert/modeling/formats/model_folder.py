@@ -5,6 +5,7 @@
     huggingface   model.safetensors, config.json, vocab.txt, tokenizer.json
     model_garden  as google, with other names of variables
     hub           saved_model.pb, variables/, assets/vocab.txt
+    openvino      as google, with openvino_model.xml and .bin for the weights
 
 The best checkpoint of a run is in a folder of its own, below the others.
 """

@@ -1,18 +1,25 @@
-"""ONNX and LiteRT: the network alone, from token ids to outputs.
+"""ONNX, LiteRT, OpenVINO: the network alone, from token ids to outputs.
 
-Keras' own `export` writes both. ONNX needs `requirements/onnx.txt`.
+Keras' own `export` writes the first two. ONNX and OpenVINO need
+`requirements/onnx.txt` and `requirements/openvino.txt`.
 """
 
 import os
+from collections.abc import Iterable
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from bert.data import features
-from bert.modeling import checkpoints, encoder, task_models
+from bert.modeling import checkpoints, encoder, openvino_network, task_models
 from bert.modeling.config import BertConfig
 
-FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
+FILES = {
+    "onnx": "model.onnx",
+    "litert": "model.tflite",
+    "openvino": openvino_network.FILE,
+}
 
 
 def build(config: BertConfig, values: dict, path: str):
@@ -77,10 +84,65 @@ def write(model, target: str, folder: str, inputs: dict) -> tuple[dict, dict]:
         inputs = {name: x[:, None] for name, x in inputs.items()}
 
     expected = {name: np.array(x) for name, x in model(inputs).items()}
-    if target == "onnx":
-        _teach_erfc()
-    model.export(path, format=target, verbose=False)
+    if target == "openvino":
+        write_openvino(model, folder)
+    else:
+        if target == "onnx":
+            _teach_erfc()
+        model.export(path, format=target, verbose=False)
     return expected, _RUNNERS[target](path, inputs)
+
+
+def write_openvino(
+    model: keras.Model,
+    folder: str,
+    precision: str = "float32",
+    texts: Iterable[dict] = (),
+) -> None:
+    """Writes `openvino_model.xml` and `openvino_model.bin`.
+
+    Args:
+        model: from `build`.
+        folder: holds no such files; it is local.
+        precision: of the computation: float32, bfloat16 or int8.
+        texts: for int8, the encoder's inputs of a few hundred texts, int32
+            [1, S]: the ranges of the activations are theirs.
+    """
+    openvino = openvino_network.package()
+    specs = {
+        name: tf.TensorSpec(x.shape, tf.int32, name)
+        for name, x in model.input.items()
+    }
+
+    # Keyword arguments keep the names of the inputs.
+    function = tf.function(
+        lambda **inputs: model(inputs, training=False), autograph=False
+    )
+    network = openvino.convert_model(function.get_concrete_function(**specs))
+    for name, port in zip(sorted(model.output), network.outputs, strict=True):
+        port.get_tensor().set_names({name})
+
+    if precision == "int8":
+        network = _quantize(network, texts)
+    network.set_rt_info(precision, openvino_network.PRECISION)
+    openvino.save_model(
+        network,
+        os.path.join(folder, openvino_network.FILE),
+        compress_to_fp16=precision == "bfloat16",
+    )
+
+
+def _quantize(network, texts: Iterable[dict]):
+    import nncf
+
+    texts = [*texts]
+    return nncf.quantize(
+        network,
+        nncf.Dataset(texts),
+        subset_size=len(texts),
+        # Else labels change: activations of attention need their own scales.
+        model_type=nncf.ModelType.TRANSFORMER,
+    )
 
 
 def _teach_erfc() -> None:
@@ -119,9 +181,15 @@ def _run_onnx(path: str, inputs: dict) -> dict:
 
 
 def _run_litert(path: str, inputs: dict) -> dict:
-    import tensorflow as tf
-
     return tf.lite.Interpreter(path).get_signature_runner()(**inputs)
 
 
-_RUNNERS = {"onnx": _run_onnx, "litert": _run_litert}
+def _run_openvino(path: str, inputs: dict) -> dict:
+    return openvino_network.Network(os.path.dirname(path))(inputs)
+
+
+_RUNNERS = {
+    "onnx": _run_onnx,
+    "litert": _run_litert,
+    "openvino": _run_openvino,
+}

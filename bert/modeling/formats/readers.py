@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bert.common import storage
+from bert.common.errors import UserError
 from bert.data.text import tokenizer_files
 from bert.data.text.tokenizer_files import Recorded
+from bert.modeling import openvino_network
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, huggingface
 
@@ -43,6 +45,8 @@ class Reader(NamedTuple):
 def format_of(path: str) -> str:
     """The format of a model's folder or checkpoint, a key of `READERS`."""
     folder = checkpoint_files.folder_of(path)
+    if openvino_network.is_network(folder):
+        return "openvino"
     if storage.is_file(os.path.join(folder, _PROTO)):
         return "hub"
 
@@ -81,6 +85,15 @@ def _saved_models():
     return saved_models
 
 
+def _openvino_weights(path: str, with_optimizer: bool) -> Weights:
+    raise UserError(
+        "a network of OpenVINO",
+        path=path,
+        expected="weights by name",
+        fix="pass the checkpoint that it was made of",
+    )
+
+
 _GOOGLE = Reader(
     sizes="bert_config.json",
     config=BertConfig.from_json_file,
@@ -102,6 +115,7 @@ READERS = {
         weights=lambda path, slots: huggingface.read(path),
     ),
     "model_garden": _GOOGLE._replace(weights=_model_garden_weights),
+    "openvino": _GOOGLE._replace(resolve=str, weights=_openvino_weights),
     "hub": Reader(
         sizes=_PROTO,
         config=lambda file: _saved_models().read_config(os.path.dirname(file)),

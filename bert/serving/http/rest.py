@@ -1,4 +1,4 @@
-"""Bodies of TF Serving's REST API: JSON <-> tensors of a signature.
+"""Bodies of TF Serving's REST API: JSON <-> arrays of a signature.
 
     {"instances": [{"text": "a"}, {"text": "b"}]}  by row; the name of the only
     {"instances": ["a", "b"]}                      input may be omitted
@@ -10,19 +10,44 @@ Strings are text, or bytes as {"b64": "..."}. "signature_name" is optional.
 import base64
 import dataclasses
 import json
+from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.modeling.formats import saved_models
 from bert.serving import asking
 
 DEFAULT = "serving_default"
 _ANSWERS = {"instances": "predictions", "inputs": "outputs"}  # form -> key
 _BYTES = {"b64"}
-_DIMENSIONS = 254  # TensorFlow ends the process at more
+_TYPES = {"O": bytes, "b": bool, "i": int, "u": int}  # kind of a dtype -> ours
+
+
+class Busy(Exception):
+    """The queue of the model is full."""
+
+
+class Spec(NamedTuple):
+    """What an input takes.
+
+    dtype: its dtype; object for strings.
+    shape: its sizes, None for any; None: any rank.
+    """
+
+    dtype: np.dtype
+    shape: tuple[int | None, ...] | None
+
+    def fits(self, array: np.ndarray) -> bool:
+        """Returns whether it takes an array."""
+        if self.shape is not None and (
+            array.ndim != len(self.shape)
+            or any(n not in (None, m) for n, m in zip(self.shape, array.shape))
+        ):
+            return False
+
+        # Lists of different lengths stay lists in an array of objects.
+        return self.dtype != object or list not in map(type, array.ravel())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,43 +56,18 @@ class Request:
 
     Attributes:
         signature: the signature to call.
-        tensors: name -> tensor [b, ...] of each input.
+        arrays: name -> array [b, ...] of each input.
         form: "instances" or "inputs".
         size: b.
     """
 
     signature: str
-    tensors: dict[str, tf.Tensor]
+    arrays: dict[str, np.ndarray]
     form: str
     size: int
 
 
-def read_signatures(folder: str) -> dict[str, dict[str, tf.TensorSpec]]:
-    """Reads the signatures of a SavedModel, without loading its graph.
-
-    Args:
-        folder: folder of the SavedModel.
-
-    Returns:
-        name -> specs of the inputs by name.
-    """
-    (meta,) = saved_models.read_proto(folder).meta_graphs
-    return signatures_of(meta)
-
-
-def signatures_of(meta) -> dict[str, dict[str, tf.TensorSpec]]:
-    """The signatures of a MetaGraphDef, as for `read_signatures`."""
-    return {
-        name: {
-            key: tf.TensorSpec(tf.TensorShape(x.tensor_shape), x.dtype)
-            for key, x in signature.inputs.items()
-        }
-        for name, signature in meta.signature_def.items()
-        if signature.inputs
-    }
-
-
-def parse(body: bytes, signatures: dict[str, dict]) -> Request:
+def parse(body: bytes, signatures: dict[str, dict[str, Spec]]) -> Request:
     """Parses the body of a request.
 
     Args:
@@ -100,14 +100,14 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
         columns = {key: [row[key] for row in rows] for key in specs}
     columns = _named(columns, specs)
 
-    tensors = {k: _tensor(columns[k], spec, k) for k, spec in specs.items()}
-    sizes = {len(x) for x in tensors.values() if x.shape.rank}
+    arrays = {k: _array(columns[k], spec, k) for k, spec in specs.items()}
+    sizes = {len(x) for x in arrays.values() if x.ndim}
     if len(sizes) != 1 or 0 in sizes:
         raise UserError(
             f"{' and '.join(map(str, sorted(sizes)))} examples",
             expected="at least one, and the same number in each input",
         )
-    return Request(name, tensors, forms[0], *sizes)
+    return Request(name, arrays, forms[0], *sizes)
 
 
 def _named(value, specs: dict) -> dict:
@@ -121,37 +121,30 @@ def _named(value, specs: dict) -> dict:
     return value
 
 
-def _depth(value) -> int:
-    depth = 0
-    while isinstance(value, list):
-        depth, value = depth + 1, value[0] if value else None
-    return depth
-
-
-def _tensor(value, spec: tf.TensorSpec, name: str) -> tf.Tensor:
+def _array(value, spec: Spec, name: str) -> np.ndarray:
     try:
-        if _depth(value) > _DIMENSIONS:
-            raise ValueError
-        tensor = tf.constant(_decoded(value, spec.dtype), spec.dtype)
-        if spec.shape.is_compatible_with(tensor.shape):
-            return tensor
+        array = np.array(_decoded(value, spec.dtype.kind), spec.dtype)
+        if spec.fits(array):
+            return array
     except (TypeError, ValueError, OverflowError, RecursionError):
         pass  # another type, or lists of different lengths
 
-    expected = f"{spec.dtype.name} of shape {spec.shape}"
+    kind = "string" if spec.dtype == object else spec.dtype.name
+    expected = f"{kind} of shape {spec.shape}"
     raise UserError(f"{name} is {value!r:.60}", expected=expected)
 
 
-def _decoded(value, dtype: tf.DType):
+def _decoded(value, kind: str):
     if isinstance(value, list):
-        return [_decoded(x, dtype) for x in value]
+        return [_decoded(x, kind) for x in value]
     if isinstance(value, dict) and value.keys() == _BYTES:
-        return base64.b64decode(value["b64"], validate=True)
+        value = base64.b64decode(value["b64"], validate=True)
+    elif isinstance(value, str):
+        value = value.encode()
 
-    # TensorFlow takes true for 1, and large integers modulo 2^32.
-    if isinstance(value, bool) != dtype.is_bool or (
-        dtype.is_integer and not dtype.min <= value <= dtype.max
-    ):
+    # NumPy would take true for 1, and read numbers in strings.
+    types = _TYPES.get(kind, (int, float))
+    if not isinstance(value, types) or isinstance(value, bool) != (kind == "b"):
         raise ValueError
     return value
 

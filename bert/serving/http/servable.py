@@ -10,11 +10,21 @@ import tensorflow as tf
 from google.protobuf import json_format
 
 from bert.common import tensorflow_log
+from bert.common.errors import UserError
 from bert.modeling import hub
 from bert.modeling.formats import saved_models
-from bert.serving import lite
 from bert.serving.http import rest
 from bert.serving.http.settings import Settings
+
+# Starts of the lines of a graph's error that do not name its cause.
+_FRAMES = (
+    "Graph execution",
+    "Detected at node",
+    "<stack",
+    "[[",
+    "File",
+    "Hint",
+)
 
 
 class Servable:
@@ -45,13 +55,8 @@ class Servable:
     ):
         self._loaded = hub.load(folder, trust_model=True)  # variables
         self._functions = dict(self._loaded.signatures)
-        if rest.DEFAULT in self._functions:
-            self._functions[rest.DEFAULT] = lite.serving_default(
-                folder, self._loaded
-            )
-
         (meta,) = saved_models.read_proto(folder).meta_graphs
-        self.signatures = rest.signatures_of(meta)
+        self.signatures = _signatures_of(meta)
         self.metadata = {
             name: json_format.MessageToDict(
                 meta.signature_def[name], preserving_proto_field_name=True
@@ -88,38 +93,74 @@ class Servable:
             contextlib.suppress(tf.errors.OpError, ValueError),
         ):
             zeros = {
-                name: tf.zeros([n or 1 for n in spec.shape], spec.dtype)
+                name: tf.zeros([n or 1 for n in spec.shape], _dtype_of(spec))
                 for name, spec in specs.items()
             }
             self._functions[rest.DEFAULT](**zeros)
 
     def call(
-        self, signature: str, tensors: dict[str, tf.Tensor]
+        self, signature: str, arrays: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Calls a signature with a request, in a batch with others.
 
         Args:
             signature: its name.
-            tensors: name -> tensor [b, ...], with b <= max_batch_size.
+            arrays: name -> array [b, ...], with b <= max_batch_size.
 
         Returns:
             name -> array [b, ...]; lists are padded to the longest of the
             batch.
 
         Raises:
-            tf.errors.UnavailableError: the queue is full.
-            tf.errors.OpError: the request cannot be computed.
+            rest.Busy: the queue is full.
+            UserError: the model rejects the request.
         """
+        specs = self.signatures[signature]
+        tensors = {
+            name: tf.constant(array, _dtype_of(specs[name]))
+            for name, array in arrays.items()
+        }
         try:
             outputs = self._batched[signature](**tensors)
         except tf.errors.UnavailableError:
-            # The queue is full: to compute it alone would add to the load.
-            raise
+            # To compute it alone would add to the load.
+            raise rest.Busy from None
         except tf.errors.OpError:
-            with self._one_at_a_time:
-                outputs = self._functions[signature](**tensors)
+            outputs = self._alone(signature, tensors)
 
         return {name: value.numpy() for name, value in outputs.items()}
+
+    def _alone(self, signature: str, tensors: dict) -> dict:
+        """Computes a request whose batch has failed."""
+        try:
+            with self._one_at_a_time:
+                return self._functions[signature](**tensors)
+        except tf.errors.InvalidArgumentError as error:
+            # Of the graph's error, the line that names the cause.
+            lines = (line.strip() for line in error.message.split("\n"))
+            causes = (x for x in lines if x and not x.startswith(_FRAMES))
+            raise UserError(next(causes, "the model rejects it")) from None
+
+
+def _signatures_of(meta) -> dict[str, dict[str, rest.Spec]]:
+    """The signatures of a MetaGraphDef: name -> specs of the inputs."""
+    return {
+        name: {
+            key: _spec_of(tf.TensorShape(x.tensor_shape), x.dtype)
+            for key, x in signature.inputs.items()
+        }
+        for name, signature in meta.signature_def.items()
+        if signature.inputs
+    }
+
+
+def _spec_of(shape: tf.TensorShape, dtype: int) -> rest.Spec:
+    sizes = None if shape.rank is None else tuple(shape)
+    return rest.Spec(np.dtype(tf.as_dtype(dtype).as_numpy_dtype), sizes)
+
+
+def _dtype_of(spec: rest.Spec) -> tf.DType:
+    return tf.string if spec.dtype == object else tf.as_dtype(spec.dtype)
 
 
 def _batched(
@@ -152,6 +193,9 @@ def _batched(
             outputs = of_batch(*(tensors[name] for name in specs))
         return dict(zip(names, outputs, strict=True))
 
-    named = {k: tf.TensorSpec(x.shape, x.dtype, k) for k, x in specs.items()}
+    named = {
+        name: tf.TensorSpec(spec.shape, _dtype_of(spec), name)
+        for name, spec in specs.items()
+    }
     traced = tf.function(call, autograph=False)
     return traced.get_concrete_function(**named)

@@ -11,7 +11,6 @@ import zlib
 
 import flask
 import prometheus_client as prometheus
-import tensorflow as tf
 import waitress
 from waitress import channel, task, wasyncore
 from werkzeug import exceptions
@@ -19,19 +18,9 @@ from werkzeug import exceptions
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.serving.http import rest
-from bert.serving.http.servable import Servable
 from bert.serving.http.settings import Settings
 
 _DEADLINE = 30  # seconds for a request to come, and between two
-# Starts of the lines of a graph's error that do not name its cause.
-_FRAMES = (
-    "Graph execution",
-    "Detected at node",
-    "<stack",
-    "[[",
-    "File",
-    "Hint",
-)
 
 
 class Metrics:
@@ -55,12 +44,12 @@ class Metrics:
 
 
 def make_app(
-    model: Servable, version: int, settings: Settings, metrics: Metrics
+    model, version: int, settings: Settings, metrics: Metrics
 ) -> flask.Flask:
     """Makes the application.
 
     Args:
-        model: answers requests.
+        model: answers requests, as `servable.Servable` does.
         version: its number.
         settings: the name and the limits.
         metrics: the numbers to show.
@@ -76,7 +65,7 @@ def make_app(
         if request.size > most:
             raise UserError(f"{request.size} examples", expected=f"1 to {most}")
 
-        outputs = model.call(request.signature, request.tensors)
+        outputs = model.call(request.signature, request.arrays)
         return flask.Response(
             rest.to_json(outputs, request.form), mimetype="application/json"
         )
@@ -155,12 +144,7 @@ def _describe(error: Exception) -> tuple[int, str]:
     if isinstance(error, exceptions.HTTPException):
         return error.code, error.description
 
-    # Of the graph's error, the line that names the cause.
-    if isinstance(error, tf.errors.InvalidArgumentError):
-        lines = (line.strip() for line in error.message.split("\n"))
-        causes = (x for x in lines if x and not x.startswith(_FRAMES))
-        return 400, next(causes, "the model rejects it")
-    if isinstance(error, tf.errors.UnavailableError):
+    if isinstance(error, rest.Busy):
         return 503, "the queue is full"
 
     say(f"warning: a request failed: {error!r}")

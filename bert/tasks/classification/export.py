@@ -37,8 +37,6 @@ class Classifier(tf.train.Checkpoint):
         count_tokens: text, and text_b -> `graphs.lengths_before_packing`.
         tokens: the encoder's inputs, int32 [B, S] -> outputs.
         examples: serialized records, string [B] -> outputs.
-        answer_logits: with --export_lite, the part of `serve` after the
-            network.
         vocab_file: the vocabulary, as an asset.
         do_lower_case, strip_accents: the casing of the vocabulary.
 
@@ -95,13 +93,6 @@ class Classifier(tf.train.Checkpoint):
             {"examples": tf.TensorSpec([None], tf.string)},
         )
 
-        # A LiteRT file ends at the logits; this makes answers of them.
-        if settings.export_lite:
-            self.answer_logits = graphs.signature(
-                self._answer_logits,
-                {"logits": tf.TensorSpec([None, labels.size], tf.float32)},
-            )
-
     def _segments(self, strings: list[tf.Tensor]) -> list[tf.RaggedTensor]:
         return [self._tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
@@ -145,12 +136,8 @@ class Classifier(tf.train.Checkpoint):
         return self._model.value(inputs, training=False)["logits"]
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return self._answer_logits(
-            shared_rows.logits(self._logits, inputs, self._labels.size)
-        )
-
-    def _answer_logits(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         labels = self._labels
+        logits = shared_rows.logits(self._logits, inputs, labels.size)
         names = tf.constant(labels.names, tf.string)
         if labels.kind == CLASSES:
             probabilities = tf.nn.softmax(logits)

@@ -99,7 +99,8 @@ class Data:
 
     def describe(self) -> dict:
         """Kind and names of the labels, as in `task.json`."""
-        return {"kind": self.labels.kind, "labels": list(self.labels.names)}
+        task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
+        return task | ({"pairs": True} if self.has_pairs else {})
 
 
 def read(settings: Settings) -> Data:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from bert.common import flags
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import (
     MODEL,
     OUTPUT,
@@ -15,6 +15,8 @@ from bert.common.flags import (
     group,
 )
 from bert.data import tables
+from bert.modeling import openvino_network
+from bert.modeling.openvino_network import PRECISIONS
 from bert.tasks.classification.tasks import TASKS
 from bert.tasks.finetuning_settings import FineTuning, unnamed
 
@@ -154,11 +156,11 @@ class Settings:
         choices=("float32", "bfloat16"),
         topic=OUTPUT,
     )
-    export_lite: str | None = flag(
+    export_openvino: str | None = flag(
         None,
-        "Precision of a LiteRT file in the export, from which predict.py and "
-        "serve.py answer one or two texts.",
-        choices=("float32", "int8"),
+        "Precision of a network in the folder openvino of the export, for "
+        "predict.py and serve.py without TensorFlow.",
+        choices=PRECISIONS,
         topic=OUTPUT,
     )
     num_seeds: int = flag(
@@ -218,11 +220,18 @@ class Settings:
             yield UserError(
                 "--glue_dir without --do_predict", fix="pass --do_predict too"
             )
-        if self.export_lite and not shared.export_dir:
+
+        what = "--export_openvino"
+        if self.export_openvino and not shared.export_dir:
             yield UserError(
-                "--export_lite without --export_dir",
-                fix="pass --export_dir too",
+                f"{what} without --export_dir", fix="pass --export_dir too"
             )
+        yield from raised_by(
+            openvino_network.check,
+            self.export_openvino,
+            what,
+            shared.training.do_train or shared.do_eval,
+        )
 
     def _mistakes_of_task(self) -> Iterator[UserError]:
         """Yields an unknown task, and flags that are for own tables only."""

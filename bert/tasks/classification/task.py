@@ -1,7 +1,7 @@
 """The task of run_classifier.py: labels or numbers of texts."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
 from bert.modeling import task_losses, task_models
-from bert.modeling.formats import portable
+from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import export_folder, graphs, lite
+from bert.modeling.openvino_network import Network
+from bert.serving import export_folder, graphs, openvino_export
 from bert.tasks import finetuning, training_data
 from bert.tasks.classification import (
     answers,
@@ -33,6 +34,7 @@ _BATCH_SUMS = {
     REGRESSION: task_losses.number_sums,
 }
 _SHORT = 100  # characters of the example of an export
+_CALIBRATION = 300  # texts for int8
 
 
 def make_task(
@@ -91,21 +93,17 @@ def make_task(
     def save(run: Run, path: str) -> dict[str, float]:
         weights = run.weights()
         _save(path, weights, settings, model, data)
-        if not settings.export_lite:
+        if not settings.export_openvino:
             return {}
-        network = lite.write(
-            portable.build(model.config, weights, path),
-            path,
-            settings.export_lite,
-        )
+        network = _save_openvino(path, weights, settings, model, data)
         if not shared.do_eval:
             return {}
 
-        # A LiteRT file may answer differently, so it is scored too.
+        # Another precision may answer differently, so it is scored too.
         part = data.of(DEV)[0]
         rows = held_out(part)
         logits = _logits(run, eval_size, part, rows)
-        return _score_lite(network, settings, data, part, rows, logits)
+        return _score_openvino(network, settings, data, part, rows, logits)
 
     return Task(
         settings.task,
@@ -258,28 +256,56 @@ def _write_predictions(
     return wrote
 
 
-def _score_lite(
-    network: Callable[..., np.ndarray],
+def _save_openvino(
+    path: str,
+    weights: dict[str, np.ndarray],
+    settings: Settings,
+    model: ModelFolder,
+    data: Data,
+) -> Network:
+    """Writes the network for OpenVINO, calibrated with texts of the data."""
+    limit = settings.finetuning.max_seq_length
+    bert = conversion.Bert(
+        path,
+        model.config,
+        weights,
+        [],
+        model.tokenizer.with_max_length(limit),
+        data.describe() | {"max_seq_length": limit},
+    )
+
+    # Texts from all parts of a file, as it may be sorted.
+    rows = []
+    if settings.export_openvino == "int8":
+        part = (data.of(TRAIN) or data.of(DEV))[0]
+        texts = part.examples[:: -(-len(part.examples) // _CALIBRATION)]
+        rows = model.tokenizer.rows(
+            [x.text for x in texts], [x.text_b for x in texts], limit
+        )
+    return openvino_export.write(path, bert, settings.export_openvino, rows)
+
+
+def _score_openvino(
+    network: Network,
     settings: Settings,
     data: Data,
     part: Part,
     rows: list[dict],
     logits: np.ndarray,
 ) -> dict[str, float]:
-    """Scores the LiteRT file of an export beside the logits of the run."""
-    lite_logits = []
-    for row in rows:
-        ids = np.array([row[features.INPUT_IDS]], np.int32)
-        segments = np.array([row[features.SEGMENT_IDS]], np.int32)
-        lite_logits.append(network(ids, np.ones_like(ids), segments))
+    """Scores the network of an export beside the logits of the run."""
+    pairs = [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows]
+    others = np.zeros_like(logits)
+    for group, outputs, _ in network.batches(pairs):
+        others[group] = outputs["logits"]
 
     # The same metrics, and how many of the answers have changed.
     kind = data.labels.kind
-    predicted = label_kinds.answers(np.concatenate(lite_logits), kind)
+    predicted = label_kinds.answers(others, kind)
     result = metrics.scores(data.metrics, part.labels, predicted)
     if kind != REGRESSION:
         before = label_kinds.answers(logits, kind)
         result["changed_labels"] = int((predicted != before).sum())
     shown = " | ".join(f"{name} {x:.4g}" for name, x in result.items())
-    say(f"LiteRT, {settings.export_lite} | {part.path} | {shown}")
-    return {f"lite_{name}": value for name, value in result.items()}
+    say(f"OpenVINO, {settings.export_openvino} | {part.path} | {shown}")
+    return {f"openvino_{name}": value for name, value in result.items()}

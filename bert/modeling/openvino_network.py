@@ -1,0 +1,174 @@
+"""A network that OpenVINO computes, without TensorFlow.
+
+openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert.common import extras, storage
+from bert.common.errors import UserError
+from bert.data import features
+
+FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
+PRECISION = ["bert", "precision"]  # where the file records it
+PRECISIONS = ("float32", "bfloat16", "int8")
+_MAX_GROUPS, _GROUP = 8, (4, 32)  # least and most; measured on two cores
+
+
+def is_network(folder: str) -> bool:
+    """Returns whether a folder has the network's file."""
+    return storage.is_file(os.path.join(folder, FILE))
+
+
+def check(precision: str | None, flag: str, num_texts: int) -> None:
+    """Checks an export before it is written.
+
+    Args:
+        precision: of the network; None: none is written.
+        flag: for messages.
+        num_texts: texts to calibrate int8 with.
+
+    Raises:
+        UserError: a precision that does not exist, int8 without texts, or
+            packages that are missing.
+    """
+    if precision is None:
+        return
+    if precision not in PRECISIONS:
+        raise UserError(
+            f"{flag}={precision}", expected=f"one of {', '.join(PRECISIONS)}"
+        )
+    if precision == "int8" and not num_texts:
+        raise UserError(
+            f"{flag}=int8 without texts", expected="texts of training"
+        )
+    packages = ["openvino", *(["nncf"] if precision == "int8" else [])]
+    extras.check("openvino", *packages, what=flag)
+
+
+def package():
+    """Imports OpenVINO, which would report its use over the network.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    extras.check("openvino", "openvino")
+    sys.modules.setdefault("openvino_telemetry", None)
+
+    import openvino
+
+    return openvino
+
+
+class Network:
+    """A network that many threads may call.
+
+    Args:
+        folder: has the two files.
+
+    Attributes:
+        path: of the network's file.
+        outputs: names of its outputs.
+        description: version, precision and threads.
+
+    Raises:
+        UserError: a file is missing or damaged, or OpenVINO is.
+    """
+
+    def __init__(self, folder: str):
+        openvino = package()
+        self.path = os.path.join(folder, FILE)
+        core = openvino.Core()
+        threads = len(os.sched_getaffinity(0))
+        try:
+            model = core.read_model(*self._contents(folder))
+            precision = model.get_rt_info(PRECISION).value
+            is_half = precision == "bfloat16" and "BF16" in core.get_property(
+                "CPU", "OPTIMIZATION_CAPABILITIES"
+            )
+
+            # Without the hint, float32 would be computed in bfloat16.
+            options = {
+                "INFERENCE_PRECISION_HINT": "bf16" if is_half else "f32",
+                "INFERENCE_NUM_THREADS": threads,
+                "PERFORMANCE_HINT": "LATENCY",
+                "NUM_STREAMS": 1,
+            }
+            self._compiled = core.compile_model(model, "CPU", options)
+        except RuntimeError as error:
+            cause = str(error).strip().splitlines()[-1]
+            raise UserError(
+                f"cannot be loaded: {cause}",
+                path=self.path,
+                fix="export it again",
+            ) from None
+
+        self.outputs = [port.any_name for port in self._compiled.outputs]
+        self.description = (
+            f"OpenVINO {openvino.get_version().partition('-')[0]}, "
+            f"{precision}, {threads} threads"
+        )
+        self._local = threading.local()  # a request of each thread
+
+    def _contents(self, folder: str) -> list:
+        """The two files: local ones are mapped to memory, others are read."""
+        paths = [self.path, os.path.join(folder, WEIGHTS)]
+        for path in paths:
+            if not storage.is_file(path):
+                raise UserError("no such file", path=path, fix="copy it, too")
+
+        if not storage.is_remote(folder):
+            return paths
+        contents = []
+        for path in paths:
+            with storage.open_file(path, "rb") as file:
+                contents.append(file.read())
+        return contents
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Computes the outputs of a batch.
+
+        Args:
+            inputs: the encoder's, int32 [B, S].
+
+        Returns:
+            name -> float32 array [B, ...].
+        """
+        if not hasattr(self._local, "request"):
+            self._local.request = self._compiled.create_infer_request()
+        given = {name: inputs[name] for name in features.ENCODER_INPUTS}
+        arrays = self._local.request.infer(given)
+        return dict(zip(self.outputs, arrays.values(), strict=True))
+
+    def batches(
+        self, rows: list[tuple[list[int], list[int]]]
+    ) -> Iterator[tuple[list[int], dict[str, np.ndarray], np.ndarray]]:
+        """Computes sequences in groups of similar lengths.
+
+        Args:
+            rows: ids and segment ids of each, unpadded.
+
+        Yields:
+            the numbers of the sequences of a group; its outputs; its mask,
+            int32 [B, S], where S is its longest sequence.
+        """
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
+        size = int(np.clip(-(-len(order) // _MAX_GROUPS), *_GROUP))
+        for start in range(0, len(order), size):
+            group = order[start : start + size]
+            shape = len(group), len(rows[group[-1]][0])
+            inputs = {
+                x: np.zeros(shape, np.int32) for x in features.ENCODER_INPUTS
+            }
+
+            for position, number in enumerate(group):
+                ids, segments = rows[number]
+                inputs[features.INPUT_IDS][position, : len(ids)] = ids
+                inputs[features.INPUT_MASK][position, : len(ids)] = 1
+                inputs[features.SEGMENT_IDS][position, : len(ids)] = segments
+            yield group, self(inputs), inputs[features.INPUT_MASK]

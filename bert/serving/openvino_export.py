@@ -1,0 +1,48 @@
+"""The folder `openvino` of an export: a network that needs no TensorFlow."""
+
+import os
+import tempfile
+
+import numpy as np
+
+from bert.common import storage, tensorflow_log
+from bert.data import features
+from bert.modeling.formats import conversion, portable
+from bert.modeling.openvino_network import Network
+
+FOLDER = "openvino"
+
+
+def write(
+    export: str,
+    bert: conversion.Bert,
+    precision: str,
+    rows: list[tuple[list[int], list[int]]] = (),
+) -> Network:
+    """Writes the network, its vocabulary and its labels into an export.
+
+    Args:
+        export: folder of the export.
+        bert: the weights, with tokenizer and labels.
+        precision: of `portable.write_openvino`.
+        rows: ids and segment ids of texts of training, for int8.
+
+    Returns:
+        the network, read again.
+    """
+    folder = os.path.join(export, FOLDER)
+    texts = []
+    for ids, segments in rows:
+        row = np.array([ids, [1] * len(ids), segments], np.int32)
+        texts.append(dict(zip(features.ENCODER_INPUTS, row[:, np.newaxis])))
+
+    # The export may be remote, the converter's files may not.
+    with tempfile.TemporaryDirectory() as scratch, tensorflow_log.held_back():
+        conversion.write(bert, FOLDER, scratch)
+        model = portable.build(bert.config, bert.values, bert.path)
+        portable.write_openvino(model, scratch, precision, texts)
+
+        storage.make_folder(folder)
+        for path in storage.find(scratch, "*"):
+            storage.copy(path, os.path.join(folder, os.path.basename(path)))
+    return Network(folder)

@@ -1,0 +1,96 @@
+"""A classifier's network in OpenVINO, as a model that answers.
+
+texts -> ids -> network -> label, probabilities, label names
+
+Its folder has the files of a checkpoint, with openvino_model.xml and .bin
+for the weights. No TensorFlow is imported.
+"""
+
+import sys
+
+import numpy as np
+
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.openvino_network import Network
+from bert.serving import asking
+from bert.serving.predict_settings import Settings
+
+SIGNATURE = "serving_default"
+_TEXT, _TEXT_B = "text", "text_b"
+
+
+def load(settings: Settings) -> asking.ServedModel:
+    """Loads a model.
+
+    Args:
+        settings: checked.
+
+    Raises:
+        UserError: it is damaged, or it is not a classifier's.
+    """
+    folder = settings.model
+    if settings.signature != SIGNATURE:
+        raise UserError(
+            f"no signature {settings.signature!r}",
+            path=folder,
+            expected=SIGNATURE,
+        )
+
+    network, model = Network(folder), ModelFolder.open(folder)
+    task = model.task
+    if not task or task["kind"] not in (CLASSES, MULTI_LABEL, REGRESSION):
+        raise UserError(
+            "the network is not a classifier's",
+            path=folder,
+            expected="labels, or one number, in task.json",
+            fix="see extract_features.py for vectors",
+        )
+
+    limit = task.get("max_seq_length", model.max_length)
+    model.check()
+    tokenizer = model.tokenizer
+    names = [_TEXT, _TEXT_B] if task.get("pairs") else [_TEXT]
+    say(network.description)
+
+    def rows_of(strings, max_length):
+        texts = strings[_TEXT]
+        pairs = strings.get(_TEXT_B, [""] * len(texts))
+        return tokenizer.rows(texts, pairs, max_length)
+
+    def call(strings):
+        rows = rows_of(strings, limit)
+        size = 1 if task["kind"] == REGRESSION else len(task["labels"])
+        logits = np.zeros((len(rows), size), np.float32)
+        for group, outputs, _ in network.batches(rows):
+            logits[group] = outputs["logits"]
+        return _answer(logits, task["kind"], task["labels"])
+
+    def count_tokens(strings):
+        rows = rows_of(strings, sys.maxsize)
+        return limit, np.array([len(ids) for ids, _ in rows])
+
+    inputs = asking.in_order(settings, names)
+    return asking.ServedModel(call, inputs, count_tokens=count_tokens)
+
+
+def _answer(logits: np.ndarray, kind: str, labels: list[str]) -> dict:
+    """The outputs of a SavedModel of these labels, with str for bytes."""
+    if kind == REGRESSION:
+        return {"value": logits[:, 0]}
+
+    names, answers = np.array(labels, object), label_kinds.answers(logits, kind)
+    if kind == CLASSES:
+        label = names[answers]
+    else:  # padded with "" at the end
+        label = np.full(logits.shape, "", object)
+        for row, chosen in zip(label, answers.astype(bool)):
+            row[: chosen.sum()] = names[chosen]
+    return {
+        "label": label,
+        "probabilities": label_kinds.probabilities(logits, kind),
+        "label_names": np.broadcast_to(names, logits.shape),
+    }

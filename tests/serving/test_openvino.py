@@ -1,0 +1,208 @@
+"""Classifiers in OpenVINO: the answers of the SavedModel, without TensorFlow."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import predict
+from bert.common.errors import UserError
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.serving import (
+    asking,
+    openvino_model,
+    predict_settings,
+    saved_model,
+)
+from bert.serving.http import openvino_servable, rest
+from bert.serving.http.settings import Settings
+from tests.helpers.classifier_files import write_export
+
+ROOT = pathlib.Path(predict.__file__).parent
+TEXTS = [
+    "the cat sees a dog",
+    "",
+    "zzz \u00e9\u4e2d\U0001f600",
+    "tree " * 97,
+    "the old dog finds the small red house near the warm river",
+    *(f"stones {'like ' * n}" for n in range(41)),
+]
+PAIRS = [[a, b] for a, b in zip(TEXTS, [*TEXTS[3:], "", "a", "tree " * 89])]
+NAMES = ("no, never", "yes", "maybe")
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    """A function of the labels, and whether there are pairs -> an export."""
+    folders = {}
+
+    def export(kind=CLASSES, names=NAMES, pairs=False):
+        key = kind, pairs
+        if key not in folders:
+            folder = tmp_path_factory.mktemp("openvino")
+            folders[key] = write_export(
+                folder, *[kind, names], pairs, "float32"
+            )
+        return folders[key]
+
+    return export
+
+
+def settings_of(folder, **changes):
+    changes = {"model": str(folder), "trust_model": True} | changes
+    return predict_settings.Settings(**changes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [(CLASSES, NAMES), (MULTI_LABEL, NAMES), (REGRESSION, ())],
+)
+def test_the_answers_are_those_of_the_saved_model(exports, kind, names, pairs):
+    export = exports(kind, names, pairs)
+    graph = saved_model.load(settings_of(export))
+    network = openvino_model.load(settings_of(f"{export}/openvino"))
+    assert network.inputs == graph.inputs
+    rows = PAIRS if pairs else [[text] for text in TEXTS]
+    found = asking.answer(network, rows, 19)
+    for row, expected in zip(found, asking.answer(graph, rows, 19)):
+        assert row.keys() == expected.keys()
+        assert row.get("label") == expected.get("label")
+        for key in row.keys() - {"label"}:
+            a, b = (
+                list(x[key].values()) if kind != REGRESSION else x[key]
+                for x in (row, expected)
+            )
+            np.testing.assert_allclose(a, b, atol=1e-5)
+    columns = asking.columns_of(graph, rows)
+    limit, tokens = network.count_tokens(columns)
+    expected_limit, expected = graph.count_tokens(columns)
+    assert limit == expected_limit == 13 and (tokens == expected).all()
+
+
+WITHOUT = """
+import sys
+
+class Refusal:
+    def find_spec(self, name, *_):
+        if name in ("tensorflow", "keras", "scipy", "sklearn"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refusal())
+"""
+
+
+def without_tensorflow(code, *words, **options):
+    """Runs Python where TensorFlow cannot be imported."""
+    command = [sys.executable, "-c", WITHOUT + code, *words]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, **options
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_a_line_is_answered_without_tensorflow(exports, tmp_path):
+    """In a folder with a name that would be other things elsewhere."""
+    folder = tmp_path / "-v %s 'é; {x}"
+    shutil.copytree(f"{exports()}/openvino", folder)
+    code = "import predict; sys.exit(predict.main(sys.argv))"
+    done = without_tensorflow(code, f"--model={folder}", input="the cat\na\n")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    model = openvino_model.load(settings_of(folder))
+    assert answers == asking.answer(model, [["the cat"], ["a"]], 2)
+    assert "OpenVINO " in done.stderr and ", float32, " in done.stderr
+
+
+@pytest.mark.slow
+def test_requests_are_answered_without_tensorflow(exports):
+    code = """
+from bert.serving.http import openvino_servable, server, settings
+limits = settings.Settings(model="mails")
+sizes = server.Metrics()
+model = openvino_servable.Servable(
+    sys.argv[1], limits, sizes.batches.observe
+)
+client = server.make_app(model, 7, limits, sizes).test_client()
+body = {"instances": ["the cat", "a"]}
+print(client.get("/v1/models/mails/metadata").text.replace("\\n", ""))
+print(client.post("/v1/models/mails:predict", json=body).text)
+"""
+    folder = f"{exports()}/openvino"
+    described, answer = without_tensorflow(code, folder).stdout.splitlines()
+    assert '"DT_STRING"' in described and '"text"' in described
+    model = openvino_model.load(settings_of(folder))
+    expected = asking.answer(model, [["the cat"], ["a"]], 1)
+    for row, other in zip(json.loads(answer)["predictions"], expected):
+        assert row["label"] == other["label"]
+        pairs = zip(row["label_names"], row["probabilities"], strict=True)
+        assert dict(pairs) == pytest.approx(other["probabilities"], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_threads_share_a_network(exports):
+    sizes = []
+    folder = f"{exports()}/openvino"
+    limits = Settings(model="mails", max_batch_size=1, max_queued_batches=89)
+    servable = openvino_servable.Servable(folder, limits, sizes.append)
+
+    def ask(text):
+        texts = {"text": np.array([text.encode()], object)}
+        return servable.call(rest.DEFAULT, texts)["probabilities"][0]
+
+    expected = [ask(text) for text in TEXTS]
+    with concurrent.futures.ThreadPoolExecutor(7) as pool:
+        for _ in range(5):
+            for one, other in zip(pool.map(ask, TEXTS), expected):
+                np.testing.assert_allclose(one, other, atol=1e-6)
+    assert sizes == [1] * 6 * len(TEXTS)
+
+    busy = Settings(model="mails", max_batch_size=1, max_queued_batches=1)
+    servable = openvino_servable.Servable(folder, busy, sizes.append)
+    servable._places.acquire()
+    with pytest.raises(rest.Busy):
+        ask("the cat")
+
+
+def truncate(folder, name):
+    os.truncate(folder / name, 97)
+
+
+def remove(folder, name):
+    os.remove(folder / name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "name", "message"),
+    [
+        (truncate, "openvino_model.xml", "cannot be loaded: "),
+        (truncate, "openvino_model.bin", "Incorrect weights in bin file!"),
+        (remove, "openvino_model.bin", "no such file; copy it, too"),
+        (remove, "task.json", "the network is not a classifier's"),
+        (remove, "vocab.txt", "no such file; pass --vocab_file"),
+    ],
+)
+def test_a_damaged_folder_is_one_line(exports, tmp_path, change, name, message):
+    folder = tmp_path / "model"
+    shutil.copytree(f"{exports()}/openvino", folder)
+    change(folder, name)
+    with pytest.raises(UserError, match=message) as error:
+        openvino_model.load(settings_of(folder))
+    assert "\n" not in str(error.value) and str(folder) in str(error.value)
+
+
+def test_a_missing_package_is_named(run_script, hide_package, tmp_path):
+    hide_package("openvino")
+    (tmp_path / "openvino_model.xml").touch()
+    code, _, err = run_script(predict, model=tmp_path)
+    line = "missing packages: openvino; in the checkout: pip install -r "
+    assert code == 2 and f"{line}requirements/openvino.txt\n" in err
