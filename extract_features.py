@@ -14,16 +14,13 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
+from bert.tasks.features import run
 from bert.tasks.features.settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     extraction = check(flags.parse(argv, Settings, __doc__))
-
-    # TensorFlow loads here: mistakes in flags and files come before.
-    from bert.tasks.features import run
-
     print(run.write(extraction))
 
 

@@ -30,24 +30,22 @@ from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import say
 from bert.modeling import openvino_network
-from bert.serving import answer_lines, asking
+from bert.serving import answer_lines, asking, openvino_model
 from bert.serving.predict_settings import Settings
 
 
 def _load(settings: Settings) -> asking.ServedModel:
     message = f"loading {settings.model} ..."
     if openvino_network.is_network(settings.model):
-        from bert.serving import openvino_model
-
         say(message)
         return openvino_model.load(settings)
 
     # TensorFlow loads here: wrong flags are told before.
-    from bert.serving import saved_model
+    from bert.serving import graph_model
     from bert.training import distribution
 
     say(message)
-    model = saved_model.load(settings)
+    model = graph_model.load(settings)
     say(distribution.describe(distribution.make_strategy("one_device")))
     return model
 

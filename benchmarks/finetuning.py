@@ -25,7 +25,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from benchmarks import encoded, transformers_trainer
-from bert.data import batching, features
+from bert.data import batching, features, length_batches
 from bert.data.records.encoding import Schema
 from bert.data.records.examples import Examples
 from bert.modeling import (
@@ -193,7 +193,7 @@ def measure(
     training = training_of(name, data, model, max_seq_length)
     rows = list(itertools.islice(training.rows, count))
     examples, task = Examples(rows, training.schema), training.task
-    by_length = batching.bucket_lengths(max_seq_length)
+    by_length = length_batches.bucket_lengths(max_seq_length)
     sides = {
         "by length": OwnTraining(task, examples, model, by_length).seconds,
         "padded": OwnTraining(task, examples, model, [max_seq_length]).seconds,

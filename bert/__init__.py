@@ -6,9 +6,10 @@
     vectors = encoder(tokenizer(["The cat sees the old house."]))
 
 TensorFlow is imported when one of the names of `__all__` is first used, but for
-`BertConfig` and `Tokenizer`, which do without. If `bert` is imported before
-`tensorflow` and `keras`, they load without log messages about missing devices.
-Keras knows the classes of ours, in either order.
+`BertConfig` and `Tokenizer`, which do without, and `embed`, which does without
+for a network of OpenVINO. If `bert` is imported before `tensorflow` and
+`keras`, they load without log messages about missing devices. Keras knows the
+classes of ours, in either order.
 """
 
 import importlib
@@ -39,6 +40,7 @@ __all__ = [
 _MODULES = {  # of the names that need no TensorFlow
     "BertConfig": "bert.modeling.config",
     "Tokenizer": "bert.data.text.tokenizer",
+    "embed": "bert.embeddings",
 }
 
 

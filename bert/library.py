@@ -2,9 +2,10 @@
 
 # ruff: noqa: F401
 
-from bert.answers import embed, fill_mask
+from bert.answers import fill_mask
 from bert.data.text.tokenizer import Tokenizer
 from bert.datasets import pretraining_dataset
+from bert.embeddings import embed
 from bert.encoders import Encoder, load_encoder, new_encoder, save
 from bert.heads import (
     classifier,

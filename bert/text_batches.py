@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert import text_labels
 from bert.common.errors import UserError
-from bert.data import batching, features
+from bert.data import batching, features, length_batches
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.data.text.columns import finite, strings
 from bert.data.text.tokenizer import Tokenizer
@@ -110,7 +110,7 @@ class TextBatches:
                 x = x.map(lambda *element: element[:1])  # labels are not read
             return self._encoded(x), slice(None)
 
-        batching.check_size(batch_size)
+        length_batches.check_size(batch_size)
         columns = self._columns(x)
 
         # By length, as each batch is padded to its longest text.
@@ -126,7 +126,7 @@ class TextBatches:
 
     def _batches(self, columns, batch_size: int, shuffle=False):
         """Batches of columns; the shuffled ones are those of the scripts."""
-        batching.check_size(batch_size)
+        length_batches.check_size(batch_size)
         lengths = np.array([len(ids) for ids, _ in columns[0]])
         count = len(lengths)
         size = min(batch_size, count)
@@ -254,7 +254,7 @@ class TextBatches:
 def _batch(columns: tuple, chosen: np.ndarray) -> tuple:
     """Some rows of the columns; the encoder's inputs for ids of texts."""
     rows = [columns[0][i] for i in chosen]
-    inputs = batching.pad(rows, max(len(ids) for ids, _ in rows))
+    inputs = length_batches.pad(rows, max(len(ids) for ids, _ in rows))
     return inputs, *(column[chosen] for column in columns[1:])
 
 

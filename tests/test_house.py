@@ -254,7 +254,7 @@ def test_our_classes_do_not_subclass_each_other():
 
 def test_the_network_is_made_of_keras_ops_alone():
     """TensorFlow-only: dropout, what makes it fast, formats of files."""
-    formats = {"checkpoints", "hub", "model_garden", "saved_models"}
+    formats = {"checkpoints", "hub", "model_garden", "portable", "saved_models"}
     for path in sources("bert/modeling"):
         if path.stem in formats | {"dropout", "fused_ops"}:
             continue

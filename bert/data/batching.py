@@ -1,117 +1,14 @@
-"""Batches of examples of similar lengths, for prediction and training."""
+"""Shuffled batches of examples of similar lengths, for training."""
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from bert.common.errors import UserError
-from bert.data import features, sequences
 from bert.data.records import pipelines
 from bert.data.records.examples import Examples
 
 _WINDOW = 64  # batches that are sorted together
-
-EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
-AnyExample = TypeVar("AnyExample")
-
-
-def check_size(batch_size: int) -> None:
-    """Rejects a batch size that is no number from 1."""
-    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
-        raise UserError(f"batch_size={batch_size}", expected="1 or more")
-
-
-def bucket_lengths(max_seq_length: int) -> list[int]:
-    """Lengths that sequences are padded to: 8, 16, 24, ..., 128, 160, 192, ...
-
-    Multiples of 8; above 128, four per octave. Each length that occurs is
-    compiled once.
-
-    Args:
-        max_seq_length: S, the last length.
-    """
-    lengths, power = list(range(8, 128, 8)), 128
-    while power < max_seq_length:
-        lengths += range(power, 2 * power, power // 4)
-        power *= 2
-    return [x for x in lengths if x < max_seq_length] + [max_seq_length]
-
-
-def compiled_lengths(lengths: list[int]) -> list[int]:
-    """Those of the lengths that are worth a program: 32, 64, 128, ..., S.
-
-    GPUs and TPUs compile the whole step for each length, which takes a minute
-    or more for large networks.
-
-    Args:
-        lengths: from `bucket_lengths`.
-    """
-    return [
-        x
-        for x in lengths
-        if x == lengths[-1] or (x >= 32 and x.bit_count() == 1)
-    ]
-
-
-def pad(examples: list[EncodedExample], length: int) -> dict[str, np.ndarray]:
-    """Pads examples to the encoder's inputs, int32 [N, length] each."""
-    columns = {
-        features.INPUT_IDS: [ids for ids, _ in examples],
-        features.INPUT_MASK: [[1] * len(ids) for ids, _ in examples],
-        features.SEGMENT_IDS: [segments for _, segments in examples],
-    }
-    return {
-        name: sequences.pad_rows(values, length, np.int32)
-        for name, values in columns.items()
-    }
-
-
-def in_order(
-    examples: Iterable[AnyExample],
-    run: Callable[[dict[str, np.ndarray]], list],
-    lengths: list[int],
-    batch_size: int,
-    window: int,
-    pad: Callable[[list[AnyExample], int], dict[str, np.ndarray]] = pad,
-    length_of: Callable[[AnyExample], int] = lambda example: len(example[0]),
-) -> Iterator:
-    """Runs a function on batches of similar lengths; keeps the order.
-
-    Args:
-        examples: examples of at most `lengths[-1]` tokens; read lazily.
-        run: maps a batch of at most `batch_size` examples to a list with one
-            result per example.
-        lengths: S of the batches, ascending.
-        batch_size: maximum number of examples in a batch.
-        window: number of examples that are sorted by length at a time.
-        pad: maps a list of examples and S to a batch.
-        length_of: maps an example to its number of tokens.
-
-    Yields:
-        The result of each example, in the order of `examples`.
-    """
-    examples = iter(examples)
-    while held := list(itertools.islice(examples, window)):
-        sizes = [length_of(example) for example in held]
-        order = sorted(range(len(held)), key=sizes.__getitem__)
-        results: list = [None] * len(held)
-
-        # Each length takes the examples that fit no shorter one.
-        at = 0
-        for length in lengths:
-            start = at
-            while at < len(order) and sizes[order[at]] <= length:
-                at += 1
-
-            for first in range(start, at, batch_size):
-                chosen = order[first : min(first + batch_size, at)]
-                batch = pad([held[i] for i in chosen], length)
-                for index, result in zip(chosen, run(batch), strict=True):
-                    results[index] = result
-        yield from results
 
 
 def training_batches(

@@ -6,7 +6,6 @@ openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
 import os
 import sys
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from bert.data import features
 FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
 PRECISION = ["bert", "precision"]  # where the file records it
 PRECISIONS = ("float32", "bfloat16", "int8")
-_MAX_GROUPS, _GROUP = 8, (4, 32)  # least and most; measured on two cores
 
 
 def is_network(folder: str) -> bool:
@@ -144,31 +142,3 @@ class Network:
         given = {name: inputs[name] for name in features.ENCODER_INPUTS}
         arrays = self._local.request.infer(given)
         return dict(zip(self.outputs, arrays.values(), strict=True))
-
-    def batches(
-        self, rows: list[tuple[list[int], list[int]]]
-    ) -> Iterator[tuple[list[int], dict[str, np.ndarray], np.ndarray]]:
-        """Computes sequences in groups of similar lengths.
-
-        Args:
-            rows: ids and segment ids of each, unpadded.
-
-        Yields:
-            the numbers of the sequences of a group; its outputs; its mask,
-            int32 [B, S], where S is its longest sequence.
-        """
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
-        size = int(np.clip(-(-len(order) // _MAX_GROUPS), *_GROUP))
-        for start in range(0, len(order), size):
-            group = order[start : start + size]
-            shape = len(group), len(rows[group[-1]][0])
-            inputs = {
-                x: np.zeros(shape, np.int32) for x in features.ENCODER_INPUTS
-            }
-
-            for position, number in enumerate(group):
-                ids, segments = rows[number]
-                inputs[features.INPUT_IDS][position, : len(ids)] = ids
-                inputs[features.INPUT_MASK][position, : len(ids)] = 1
-                inputs[features.SEGMENT_IDS][position, : len(ids)] = segments
-            yield group, self(inputs), inputs[features.INPUT_MASK]

@@ -1,6 +1,6 @@
 """Answers of an exported model to texts; without TensorFlow.
 
-load, of saved_model or openvino_model -> ServedModel -> answer
+load, of graph_model or openvino_model -> ServedModel -> answer
 """
 
 import dataclasses

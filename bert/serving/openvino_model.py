@@ -12,7 +12,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import label_kinds
+from bert.data import label_kinds, length_batches
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
@@ -65,8 +65,8 @@ def load(settings: Settings) -> asking.ServedModel:
         rows = rows_of(strings, limit)
         size = 1 if task["kind"] == REGRESSION else len(task["labels"])
         logits = np.zeros((len(rows), size), np.float32)
-        for group, outputs, _ in network.batches(rows):
-            logits[group] = outputs["logits"]
+        for group, batch in length_batches.groups(rows):
+            logits[group] = network(batch)["logits"]
         return _answer(logits, task["kind"], task["labels"])
 
     def count_tokens(strings):

@@ -11,7 +11,7 @@ import keras
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import batching
+from bert.data import batching, length_batches
 from bert.modeling import checkpoints, layer_decay
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -85,7 +85,7 @@ def open_run(
     shared = settings.finetuning
     lengths = [shared.max_seq_length]
     if shared.length_buckets:
-        lengths = batching.bucket_lengths(shared.max_seq_length)
+        lengths = length_batches.bucket_lengths(shared.max_seq_length)
 
     # Frozen before the optimizer is built, which then has no moments of them.
     def build() -> keras.Model:
@@ -167,7 +167,7 @@ def phase(shared: FineTuning, task: Task) -> Phase:
         # XLA compiles the step for each length, so there are fewer.
         lengths = list(run.lengths)
         if run.steps.use_xla:
-            lengths = batching.compiled_lengths(lengths)
+            lengths = length_batches.compiled_lengths(lengths)
         return batching.training_batches(
             examples, lengths, batch_size, seed, run.step, workers.share()
         )

@@ -13,7 +13,7 @@ from tensorflow.python.framework import config  # has no public name
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
-from bert.data import batching, features
+from bert.data import features, length_batches
 from bert.data.records.examples import Examples
 from bert.training import (
     collectives,
@@ -280,7 +280,7 @@ class Run:
             )
         predictor, lengths = self._predictors[batch_size], list(self.lengths)
         if predictor.is_static:
-            lengths = batching.compiled_lengths(lengths)
+            lengths = length_batches.compiled_lengths(lengths)
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(part: list[dict], length: int) -> dict[str, np.ndarray]:
@@ -302,7 +302,7 @@ class Run:
             ids = example[features.INPUT_IDS]
             return len(ids) if choices == 1 else max(map(len, ids))
 
-        return batching.in_order(
+        return length_batches.in_order(
             examples,
             answer,
             lengths,

@@ -4,15 +4,22 @@ import random
 
 import pytest
 
-from bert.data import batching
+from bert.data import length_batches
 
 
 def test_lengths_are_few_and_end_with_the_longest():
-    assert batching.bucket_lengths(128) == [*range(8, 129, 8)]
-    assert batching.bucket_lengths(100) == [*range(8, 97, 8), 100]
-    assert batching.bucket_lengths(384)[-6:] == [160, 192, 224, 256, 320, 384]
-    assert batching.bucket_lengths(16) == [8, 16]
-    assert batching.bucket_lengths(7) == [7]
+    assert length_batches.bucket_lengths(128) == [*range(8, 129, 8)]
+    assert length_batches.bucket_lengths(100) == [*range(8, 97, 8), 100]
+    assert length_batches.bucket_lengths(384)[-6:] == [
+        160,
+        192,
+        224,
+        256,
+        320,
+        384,
+    ]
+    assert length_batches.bucket_lengths(16) == [8, 16]
+    assert length_batches.bucket_lengths(7) == [7]
 
 
 @pytest.mark.parametrize("count", [0, 1, 61])
@@ -33,7 +40,9 @@ def test_results_are_in_the_order_of_the_examples(count, window):
         assert (batch["segment_ids"] == mask * (1 - ids % 2)).all()
         return [(row.max(), row.astype(bool).sum()) for row in ids]
 
-    found = list(batching.in_order(iter(examples), run, [5, 11, 23], 3, window))
+    found = list(
+        length_batches.in_order(iter(examples), run, [5, 11, 23], 3, window)
+    )
     assert found == [(i + 1, len(ids)) for i, (ids, _) in enumerate(examples)]
     assert all(size <= 3 and length in (5, 11, 23) for size, length in shapes)
 
@@ -46,7 +55,7 @@ def test_examples_are_padded_to_the_next_length():
         shapes.append(batch["input_ids"].shape)
         return [None] * len(batch["input_ids"])
 
-    list(batching.in_order(examples, run, [5, 11, 23], 2, 100))
+    list(length_batches.in_order(examples, run, [5, 11, 23], 2, 100))
     assert shapes == [(2, 5), (2, 11), (1, 23)]
 
 
@@ -58,7 +67,7 @@ def test_examples_are_read_a_window_at_a_time():
             read.append(i)
             yield [1], [0]
 
-    results = batching.in_order(
+    results = length_batches.in_order(
         examples(), lambda b: [0] * len(b["input_ids"]), [3], 2, 4
     )
     next(results)

@@ -1,4 +1,4 @@
-"""Classifiers in OpenVINO: the answers of the SavedModel, without TensorFlow."""
+"""Networks in OpenVINO: the answers of TensorFlow, without it."""
 
 import concurrent.futures
 import json
@@ -11,18 +11,21 @@ import sys
 import numpy as np
 import pytest
 
+import bert
+import convert_checkpoint
+import extract_features
 import predict
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.serving import (
     asking,
+    graph_model,
     openvino_model,
     predict_settings,
-    saved_model,
 )
 from bert.serving.http import openvino_servable, rest
 from bert.serving.http.settings import Settings
-from tests.helpers.classifier_files import write_export
+from tests.helpers.classifier_files import write_export, write_model
 
 ROOT = pathlib.Path(predict.__file__).parent
 TEXTS = [
@@ -67,7 +70,7 @@ def settings_of(folder, **changes):
 )
 def test_the_answers_are_those_of_the_saved_model(exports, kind, names, pairs):
     export = exports(kind, names, pairs)
-    graph = saved_model.load(settings_of(export))
+    graph = graph_model.load(settings_of(export))
     network = openvino_model.load(settings_of(f"{export}/openvino"))
     assert network.inputs == graph.inputs
     rows = PAIRS if pairs else [[text] for text in TEXTS]
@@ -170,6 +173,59 @@ def test_threads_share_a_network(exports):
     servable._places.acquire()
     with pytest.raises(rest.Busy):
         ask("the cat")
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_the_encoder(tmp_path, run_script):
+    """Of bert.embed and extract_features.py."""
+    source, folder = tmp_path / "source", tmp_path / "openvino"
+    source.mkdir()
+    write_model(source)
+    words = {"input": source, "output": folder, "do_lower_case": True}
+    code, _, err = run_script(convert_checkpoint, to="openvino", **words)
+    assert code == 0, err
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(TEXTS) + "\n")
+    code = """
+import numpy as np
+import bert, extract_features
+folder, lines, out, vectors = sys.argv[1:]
+flags = [f"--init_checkpoint={folder}", f"--input_file={lines}", "--layers=-1"]
+flags += [f"--output_file={out}", "--output_format=npz", "--normalize"]
+flags += ["--max_seq_length=13", "--pooling=mean"]
+extract_features.main(["", *flags])
+texts = open(lines, encoding="utf-8").read().split("\\n")[:-1]
+both = [
+    bert.embed(texts, folder, pooling=pooling, max_length=13)
+    for pooling in ("max", "cls")
+]
+np.save(vectors, both)
+"""
+    out, vectors = tmp_path / "out.npz", tmp_path / "vectors.npy"
+    without_tensorflow(code, folder, lines, out, vectors)
+    model = bert.load_encoder(str(source))
+    expected = bert.embed(TEXTS, model, max_length=13, normalize=True)
+    found = np.load(out)["values"][:, 0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    for pooling, found in zip(("max", "cls"), np.load(vectors)):
+        expected = bert.embed(TEXTS, model, max_length=13, pooling=pooling)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+    # What the folder has not is told.
+    for call, message in (
+        (lambda: bert.embed("a", str(folder), layer=-2), "layer=-2"),
+        (lambda: bert.load_encoder(str(folder)), "a network of OpenVINO"),
+    ):
+        with pytest.raises(UserError, match=message):
+            call()
+    words = {"init_checkpoint": folder, "input_file": lines}
+    words |= {
+        "output_file": tmp_path / "x",
+        "layers": "-1,-2",
+        "max_seq_length": 13,
+    }
+    code, _, err = run_script(extract_features, **words)
+    assert code == 2 and "--layers=-1,-2; expected -1: a network of" in err
 
 
 def truncate(folder, name):

@@ -13,7 +13,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert.data import batching, features, label_kinds
+from bert.data import batching, features, label_kinds, length_batches
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
@@ -264,7 +264,9 @@ def test_batches_of_each_task_are_static(name):
     spec = fine_tuning_batches(name, [small.S]).element_spec
     assert all(x.shape.is_fully_defined() for x in spec.values())
     assert features.INPUT_IDS in spec
-    lengths = batching.compiled_lengths(batching.bucket_lengths(128))
+    lengths = length_batches.compiled_lengths(
+        length_batches.bucket_lengths(128)
+    )
     assert lengths == [32, 64, 128]
     sizes = [7, 31, 33, 64, 65, 127, 128] * ROWS
     batches = fine_tuning_batches(name, lengths, sizes)

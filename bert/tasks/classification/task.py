@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bert.common.progress import say
-from bert.data import features, label_kinds
+from bert.data import features, label_kinds, length_batches
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
@@ -296,8 +296,8 @@ def _score_openvino(
     """Scores the network of an export beside the logits of the run."""
     pairs = [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows]
     others = np.zeros_like(logits)
-    for group, outputs, _ in network.batches(pairs):
-        others[group] = outputs["logits"]
+    for group, batch in length_batches.groups(pairs):
+        others[group] = network(batch)["logits"]
 
     # The same metrics, and how many of the answers have changed.
     kind = data.labels.kind

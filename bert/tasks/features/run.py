@@ -1,20 +1,24 @@
 """Contextual vectors of text lines, from the layers of an encoder."""
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
 
-import tensorflow as tf
+import numpy as np
 
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
-from bert.data import batching, features, sequences, vector_files
+from bert.data import (
+    features,
+    length_batches,
+    sequences,
+    vector_files,
+)
 from bert.data.text import vocabulary, vocabulary_checks
-from bert.modeling import checkpoints, encoder
+from bert.modeling.openvino_network import Network
+from bert.tasks.features import pooling
 from bert.tasks.features.settings import Extraction
-from bert.training import distribution, prediction
 
 _WINDOW_BYTES = 1 << 28  # of buffered vectors
 _WINDOW_BATCHES = 64
@@ -40,7 +44,7 @@ class Reader:
         self.truncated = 0
         self._is_first = True
 
-    def read(self) -> Iterator[batching.EncodedExample]:
+    def read(self) -> Iterator[length_batches.EncodedExample]:
         """Yields ids and segment ids of each line, including blank lines."""
         sizes = [storage.size(path) for path in self._files]
         progress, done = Progress("vectors", sum(sizes) / 1e6, "MB"), 0
@@ -55,7 +59,9 @@ class Reader:
             done += size
             advance(0)
 
-    def _tokenize(self, lines: list[str]) -> Iterator[batching.EncodedExample]:
+    def _tokenize(
+        self, lines: list[str]
+    ) -> Iterator[length_batches.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
 
         # Always two texts of a line; the second may be empty.
@@ -85,64 +91,21 @@ class Reader:
             )
 
 
-def make_predictor(extraction: Extraction):
-    """Loads the encoder; returns a predictor of the vectors of its layers."""
-    settings = extraction.settings
-    strategy = distribution.make_strategy(
-        **dataclasses.asdict(settings.devices)
-    )
-    say(distribution.describe(strategy, "float32"))
-    path = extraction.model.resolve()
-    with strategy.scope():
-        model = encoder.build_encoder(extraction.model.config)
-    fresh = checkpoints.assign(
-        checkpoints.encoder_variables(model),
-        extraction.model.weights()[0],
-        path,
-    )
-    if fresh:
-        say(f"not in {path}, and not needed: {', '.join(fresh)}")
+def _network(extraction: Extraction):
+    """As `encoder_layers.make_predictor`, of a network of OpenVINO."""
+    settings, network = extraction.settings, Network(extraction.model.path)
+    say(network.description)
 
     def vectors(batch):
-        outputs = model(batch)
-        every = outputs["encoder_outputs"]
-        x = tf.stack(
-            [every[layer] for layer in extraction.layers], 2
-        )  # [B, S, K, H]
-        if settings.mix_layers == "concat":
-            x = tf.concat(tf.unstack(x, axis=2), -1)  # [B, S, K * H]
-        elif settings.mix_layers != "none":
-            mix = {"sum": tf.reduce_sum, "mean": tf.reduce_mean}
-            x = mix[settings.mix_layers](x, 2)
-        x = pool(x, batch[features.INPUT_MASK], settings.pooling)
-        return {
-            "vectors": tf.nn.l2_normalize(x, -1) if settings.normalize else x
-        }
+        x = network(batch)["sequence_output"]
+        if settings.mix_layers == "none":
+            x = x[:, :, np.newaxis]  # [B, S, 1, H], as of several layers
+        x = pooling.pool(x, batch[features.INPUT_MASK], settings.pooling)
+        if settings.normalize:
+            x = x / np.linalg.norm(x, axis=-1, keepdims=True)
+        return {"vectors": x}
 
-    return prediction.Predictor(vectors, strategy, settings.batch_size)
-
-
-def pool(x, mask, pooling: str):
-    """Pools the vectors of the tokens to one vector per text.
-
-    Args:
-        x: float32 [B, S, ...].
-        mask: int32 [B, S], 1 = token.
-        pooling: `cls`: vector of the first token; `mean`, `max`: over all
-            tokens, including `[CLS]` and `[SEP]`; `none`: no pooling.
-
-    Returns:
-        float32 [B, ...], or `x` for `none`.
-    """
-    if pooling == "none":
-        return x
-    if pooling == "cls":
-        return x[:, 0]
-    shape = tf.concat([tf.shape(mask), tf.ones(tf.rank(x) - 2, tf.int32)], 0)
-    mask = tf.cast(tf.reshape(mask, shape), x.dtype)
-    if pooling == "max":
-        return tf.reduce_max(x + (1.0 - mask) * x.dtype.min, 1)
-    return tf.reduce_sum(x * mask, 1) / tf.reduce_sum(mask, 1)
+    return vectors
 
 
 def extract(
@@ -150,10 +113,15 @@ def extract(
 ) -> Iterator[vector_files.Vectors]:
     """Yields the vectors of each line, in the order of the input."""
     settings = extraction.settings
-    predictor = make_predictor(extraction)
-    lengths = batching.bucket_lengths(settings.max_seq_length)
-    if predictor.is_static:
-        lengths = batching.compiled_lengths(lengths)
+    lengths = length_batches.bucket_lengths(settings.max_seq_length)
+    if extraction.model.format == "openvino":
+        predictor = _network(extraction)
+    else:
+        from bert.tasks.features import encoder_layers  # imports TensorFlow
+
+        predictor = encoder_layers.make_predictor(extraction)
+        if predictor.is_static:
+            lengths = length_batches.compiled_lengths(lengths)
     tokens = extraction.model.tokenizer.tokens
 
     def run(batch):
@@ -170,7 +138,7 @@ def extract(
             )
         return results
 
-    return batching.in_order(
+    return length_batches.in_order(
         reader.read(),
         run,
         lengths,

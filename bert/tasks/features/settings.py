@@ -130,7 +130,14 @@ def check(settings: Settings) -> Extraction:
     config.check_length(
         settings.max_seq_length, "max_seq_length", model.config_file
     )
-    layers = [read_layer(x, config.num_hidden_layers) for x in settings.layers]
+    count = config.num_hidden_layers
+    layers = [read_layer(x, count) for x in settings.layers]
+    if model.format == "openvino" and any(-x % count != 1 for x in layers):
+        raise UserError(
+            f"--layers={','.join(settings.layers)}",
+            path=model.path,
+            expected="-1: a network of OpenVINO has the last layer alone",
+        )
     return Extraction(settings, model, layers)
 
 
