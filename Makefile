@@ -13,7 +13,7 @@ PEERS = .venv-peers
 OUT = quickstart
 DEV = requirements/dev.txt requirements/beam.txt requirements/parquet.txt \
     requirements/report.txt requirements/demo.txt requirements/serve.txt \
-    requirements/hub.txt requirements.txt
+    requirements/hub.txt requirements/openvino.txt requirements.txt
 # Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
@@ -24,7 +24,8 @@ NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 
 # What requirements/lock.txt pins: all that the scripts need on a CPU.
 LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
-    requirements/parquet.txt requirements/serve.txt requirements/hub.txt
+    requirements/parquet.txt requirements/serve.txt requirements/hub.txt \
+    requirements/openvino.txt
 
 .PHONY: quickstart test test-long check lock peers backends tpu gpu clean
 

@@ -54,8 +54,8 @@ FLAGS = (
     ),
     (
         "run_classifier",
-        {**EVALUATES, "export_lite": "int8"},
-        "--export_lite without --export_dir",
+        {**EVALUATES, "export_openvino": "int8"},
+        "--export_openvino without --export_dir",
     ),
     ("run_classifier", {**EVALUATES, "init_checkpoint": None}, "no checkpoint"),
     (

@@ -116,7 +116,7 @@ def test_an_optimizer_of_compile_is_kept(new, tmp_path):
 
 
 def test_an_export_answers_as_the_model(fitted, tmp_path):
-    fitted.export(tmp_path / "export")
+    fitted.export(tmp_path / "export", openvino="float32")
     serve = tf.saved_model.load(tmp_path / "export").signatures
     texts = [*TEXTS, " ".join(TEXTS)]  # the last is longer than max_length
     outputs = serve["serving_default"](text=tf.constant(texts))

@@ -9,12 +9,14 @@ import subprocess
 import sys
 
 import numpy as np
+import openvino
 import pytest
 
 import bert
 import convert_checkpoint
 import extract_features
 import predict
+import run_classifier
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.serving import (
@@ -25,7 +27,8 @@ from bert.serving import (
 )
 from bert.serving.http import openvino_servable, rest
 from bert.serving.http.settings import Settings
-from tests.helpers.classifier_files import write_export, write_model
+from tests.helpers import classifier_files
+from tests.helpers.classifier_files import rows_of, write_export, write_model
 
 ROOT = pathlib.Path(predict.__file__).parent
 TEXTS = [
@@ -226,6 +229,40 @@ np.save(vectors, both)
     }
     code, _, err = run_script(extract_features, **words)
     assert code == 2 and "--layers=-1,-2; expected -1: a network of" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_the_script_writes_a_network_and_its_scores(
+    run_script, tmp_path, precision
+):
+    write_model(tmp_path)
+    classifier_files.write_task(tmp_path)
+    named = classifier_files.flags_of(tmp_path)
+    named |= {"output_dir": tmp_path / "run", "export_dir": tmp_path / "export"}
+    words = ("--do_train", "--do_eval", f"--export_openvino={precision}")
+    code, _, err = run_script(run_classifier, *words, **named)
+    assert code == 0, err
+    scores = (tmp_path / "export/assets.extra/metrics.json").read_text()
+    scores = json.loads(scores)
+    assert scores["openvino_accuracy"] == scores["eval_accuracy"]
+    assert scores["openvino_changed_labels"] == 0
+    assert f"OpenVINO, {precision} | {tmp_path / 'dev.tsv'} | accuracy " in err
+
+    folder = tmp_path / "export/openvino"
+    network = openvino.Core().read_model(folder / "openvino_model.xml")
+    operations = {x.get_type_name() for x in network.get_ops()}
+    assert ("FakeQuantize" in operations) == (precision == "int8")
+    size = (folder / "openvino_model.bin").stat().st_size
+    floats = (tmp_path / "bert_model.ckpt.data-00000-of-00001").stat().st_size
+    assert size < 0.6 * floats
+    rows = [row[3:] for row in rows_of(tmp_path / "dev.tsv")[1:]]
+    model = openvino_model.load(settings_of(folder))
+    expected = asking.answer(
+        graph_model.load(settings_of(tmp_path / "export")), rows, 19
+    )
+    for row, other in zip(asking.answer(model, rows, 19), expected):
+        assert row["label"] == other["label"]
 
 
 def truncate(folder, name):
