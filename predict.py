@@ -30,24 +30,8 @@ from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import say
 from bert.modeling import openvino_network
-from bert.serving import answer_lines, asking, openvino_model
+from bert.serving import answer_lines, asking
 from bert.serving.predict_settings import Settings
-
-
-def _load(settings: Settings) -> asking.ServedModel:
-    message = f"loading {settings.model} ..."
-    if openvino_network.is_network(settings.model):
-        say(message)
-        return openvino_model.load(settings)
-
-    # TensorFlow loads here: wrong flags are told before.
-    from bert.serving import graph_model
-    from bert.training import distribution
-
-    say(message)
-    model = graph_model.load(settings)
-    say(distribution.describe(distribution.make_strategy("one_device")))
-    return model
 
 
 def main(argv: list[str]) -> None:
@@ -55,7 +39,12 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
 
-    model = _load(settings)
+    model = asking.load(settings)
+    if not openvino_network.is_network(settings.model):
+        from bert.training import distribution  # imports TensorFlow
+
+        say(distribution.describe(distribution.make_strategy("one_device")))
+
     source = settings.input_file or answer_lines.STDIN
     printer = answer_lines.AnswerPrinter(
         model, settings.batch_size, settings.strict, source

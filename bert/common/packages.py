@@ -29,8 +29,9 @@ def check_of_script() -> None:
 
 
 def describe_missing(name: str) -> str:
-    """Returns a message about a missing package, with the remedy."""
+    """Returns a message about a missing module's package, with the remedy."""
+    package = name.partition(".")[0]
     return (
-        f"{sys.executable} has no package {name}; activate the environment "
+        f"{sys.executable} has no package {package}; activate the environment "
         f"that has it, or: python -m pip install -r {_ROOT}/requirements.txt"
     )

@@ -1,6 +1,6 @@
 """Answers of an exported model to texts; without TensorFlow.
 
-load, of graph_model or openvino_model -> ServedModel -> answer
+load -> ServedModel -> answer
 """
 
 import dataclasses
@@ -9,6 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.modeling import openvino_network
 from bert.serving.predict_settings import Settings
 
 # Outputs that are lists padded with "": name -> {output: key of an element}.
@@ -47,6 +49,23 @@ class ServedModel:
     inputs: list[str]
     has_choices: bool = False
     count_tokens: Callable[[dict], tuple[int, np.ndarray]] | None = None
+
+
+def load(settings: Settings) -> ServedModel:
+    """Loads a network of OpenVINO, or else a SavedModel.
+
+    Args:
+        settings: checked, so that a SavedModel is trusted.
+
+    Raises:
+        UserError: it is damaged, or has no such signature.
+    """
+    say(f"loading {settings.model} ...")
+    if openvino_network.is_network(settings.model):
+        from bert.serving import openvino_model as models
+    else:
+        from bert.serving import graph_model as models  # imports TensorFlow
+    return models.load(settings)
 
 
 def in_order(

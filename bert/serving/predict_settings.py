@@ -81,7 +81,7 @@ class Settings:
         graph = os.path.join(self.model, "saved_model.pb")
         if not (is_network or storage.is_file(graph)):
             raise UserError(
-                f"no saved_model.pb, and no {openvino_network.FILE}",
+                "no saved_model.pb",
                 path=self.model,
                 expected="a folder that was written by --export_dir"
                 if storage.is_folder(self.model)

@@ -18,6 +18,7 @@ import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.data.label_kinds import MULTI_LABEL
+from bert.modeling import hub
 from bert.serving import answer_lines, asking, known_exports
 from bert.serving.http import rest
 from tests.helpers.classifier_files import shared_export, write_export
@@ -43,7 +44,7 @@ def single(tmp_path_factory):
 def loaded_once():
     """Loading an export takes longer than asking it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking.hub, "load", functools.cache(asking.hub.load))
+        patch.setattr(hub, "load", functools.cache(hub.load))
         yield
 
 
@@ -395,7 +396,7 @@ def test_a_program_can_ask_line_by_line_without_a_line_of_tensorflow(single):
         process.stdin.close()
         assert process.stdout.read() == ""
         first, second, third = process.stderr.read().splitlines()
-    assert first == "loading TensorFlow ..."
-    assert second == f"loading {single} ..."
+    assert first == f"loading {single} ..."
+    assert second == "loading TensorFlow ..."
     assert third.startswith("device: CPU, ")
     assert process.returncode == 0

@@ -5,7 +5,7 @@ import numpy as np
 from bert.data import features
 from bert.modeling import attention, checkpoints, encoder
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.features.run import pool
+from bert.tasks.features.pooling import pool
 
 
 class Inspector:
@@ -33,8 +33,8 @@ class Inspector:
         vectors = []
         for line in (text, *others):
             _, inputs = self._inputs(line, "", self._length)
-            x = self._model(inputs)["sequence_output"]
-            (mean,) = np.asarray(pool(x, inputs[features.INPUT_MASK], "mean"))
+            x = np.asarray(self._model(inputs)["sequence_output"])
+            (mean,) = pool(x, inputs[features.INPUT_MASK], "mean")
             vectors.append(mean / np.linalg.norm(mean))
         return [float(vectors[0] @ vector) for vector in vectors[1:]]
 
