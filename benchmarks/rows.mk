@@ -170,7 +170,8 @@ $(ROWS)/sst2/checkpoint: $(MINILM)/done
 	for p in $(PRECISIONS); do $(BIN)/python run_classifier.py --do_train \
 	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
 	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \
-	    --export_dir=$(@D)/export_$$p --export_precision=$$p || exit; done
+	    --export_dir=$(@D)/export_$$p --export_precision=$$p \
+	    --export_openvino=$$p || exit; done
 	$(BIN)/python convert_checkpoint.py --to=huggingface \
 	    --input=$(ROWS)/sst2 --output=$(HF_CLASSIFIER)
 

@@ -1,16 +1,17 @@
-r"""Speed of an exported classifier beside transformers and ONNX Runtime.
+r"""Speed of exported classifiers beside transformers, ONNX Runtime, OpenVINO.
 
     python -m benchmarks.serving EXPORT LINES \
         [PEER_PYTHON PEER_FOLDER [ONNX_PYTHON ONNX_FOLDER]]
 
 EXPORT is a SavedModel of run_classifier.py --export_dir, LINES a file with one
 text per line, PEER_FOLDER the same weights for transformers, as written by
-convert_checkpoint.py --to=huggingface, ONNX_FOLDER by --to=onnx, which is run
-with our tokenizer. Batches are 32 lines, or BATCH_SIZE of the environment, in
-the order of the file, each padded to its longest, on all cores. Loading is not
-counted, and each side classifies all lines once before it is timed. The labels
-of the others are compared with those of EXPORT. With --export_lite, one or two
-lines are also answered from its LiteRT file, as predict.py does.
+convert_checkpoint.py --to=huggingface, ONNX_FOLDER by --to=onnx. Its network
+and that of EXPORT/openvino, if there is one, are run with our tokenizer and, in
+the peers' environment, with that of `tokenizers`. Batches are 32 lines, or
+BATCH_SIZE of the environment, in the order of the file, each padded to its
+longest, on all cores. Loading is not counted, and each side classifies all
+lines once before it is timed. The labels of the others are compared with those
+of EXPORT.
 """
 
 import json
@@ -25,7 +26,6 @@ import tensorflow as tf
 
 from benchmarks.peers import second_pass
 from bert.modeling import hub
-from bert.serving import lite
 
 BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
 RUNS = int(os.environ.get("RUNS", "3"))
@@ -37,7 +37,7 @@ class ExportedClassifier:
     """A function from text to label.
 
     Args:
-        answer: the signature of a SavedModel, or `lite.serving_default`.
+        answer: the signature of a SavedModel.
         lines: texts.
 
     Attributes:
@@ -61,20 +61,33 @@ class ExportedClassifier:
 
 
 def commands(
+    export: str,
     lines: str,
     peers: tuple[str, str] | None,
     onnx: tuple[str, str] | None,
 ) -> dict[str, list[str]]:
     """Side -> command that prints seconds and the numbers of the labels."""
-    found = {}
+    found, networks = {}, {}
+    script = str(_PEERS / "network_serving.py")
     if peers:
         python, folder = peers
-        script = str(_PEERS / "huggingface_serving.py")
-        found = {kind: [python, script, kind, folder] for kind in PEERS}
+        transformers = str(_PEERS / "huggingface_serving.py")
+        found = {kind: [python, transformers, kind, folder] for kind in PEERS}
     if onnx:
         python, folder = onnx
         module = "benchmarks.onnx_serving"
         found["our onnx"] = [python, "-m", module, folder]
+        networks["onnx"] = folder
+
+    openvino = os.path.join(export, "openvino")
+    if os.path.isdir(openvino):
+        module = "benchmarks.openvino_serving"
+        found["our openvino"] = [sys.executable, "-m", module, openvino]
+        networks["openvino"] = openvino
+
+    # The networks of ours, with the tokenizer of `tokenizers`.
+    for kind, folder in networks.items() if peers else ():
+        found[f"tokenizers, {kind}"] = [peers[0], script, kind, folder]
     last = [lines, str(BATCH_SIZE)]
     return {side: command + last for side, command in found.items()}
 
@@ -106,11 +119,8 @@ def measure(
         texts = file.read().splitlines()
     signature = loaded.signatures["serving_default"]
     own = {"ours": ExportedClassifier(signature, texts)}
-    answer = lite.serving_default(export, loaded)
-    if BATCH_SIZE <= 2 and answer is not signature:
-        own["our LiteRT"] = ExportedClassifier(answer, texts)
     expected, names = own["ours"].labels, own["ours"].names
-    others = commands(lines, peers, onnx)
+    others = commands(export, lines, peers, onnx)
     seconds, cpu_seconds, agree = {}, {}, {}
     for _ in range(runs):
         turn = {side: second_pass.timed(x.run) for side, x in own.items()}
