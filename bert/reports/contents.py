@@ -2,24 +2,13 @@
 
 import math
 
+from bert.reports import quantities
 from bert.reports.figures import Figure, Line
 from bert.reports.run_files import RunFiles, is_number
 
 _MOST_LABELS = 20  # rows of a confusion matrix
 _MOST_ERRORS = 20
-_TITLES = {
-    "loss": ("Loss", "nats"),
-    "accuracy": ("Accuracy", "share of labels"),
-    "masked_lm_loss": ("Masked LM: loss", "nats"),
-    "masked_lm_accuracy": ("Masked LM: accuracy", "share of masks"),
-    "next_sentence_loss": ("Next sentence: loss", "nats"),
-    "next_sentence_accuracy": ("Next sentence: accuracy", "share of pairs"),
-    "learning_rate": ("Learning rate", "learning rate"),
-    "gradient_norm": ("Gradient norm", "L2 norm before clipping"),
-    "examples_per_second": ("Throughput: examples", "examples per second"),
-    "tokens_per_second": ("Throughput: tokens", "tokens per second"),
-}
-_ORDER = tuple(_TITLES)
+_ORDER = tuple(quantities.KNOWN)
 _FROM_ZERO = _ORDER[-4:]
 _EVAL = "eval_"
 
@@ -39,18 +28,13 @@ def curves(run: RunFiles) -> list[Figure]:
     )
     return [
         Figure(
-            *_title(name),
+            quantities.of(name),
             lines[name],
             _references(run, name),
             has_zero=name in _FROM_ZERO,
         )
         for name in names
     ]
-
-
-def _title(name: str) -> tuple[str, str]:
-    text = name.replace("_", " ")
-    return _TITLES.get(name, (text[:1].upper() + text[1:], text))
 
 
 def _objectives(run: RunFiles) -> list[str]:
@@ -109,8 +93,8 @@ def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
     return references
 
 
-def scores(run: RunFiles) -> list[tuple[str, object]]:
-    """Metrics of the last evaluation, each above its references.
+def scores(run: RunFiles) -> list[tuple[str, object, str]]:
+    """(title, value, meaning) of the metrics, each above its references.
 
     Its step and records are first: the run may have gone on since then.
     """
@@ -126,7 +110,10 @@ def scores(run: RunFiles) -> list[tuple[str, object]]:
     # A metric's references stand below it: accuracy, accuracy/majority.
     metrics = list(dict.fromkeys(name.partition("/")[0] for name in values))
     ordered = sorted(values, key=lambda x: metrics.index(x.partition("/")[0]))
-    return [(_row_title(name), values[name]) for name in ordered]
+    return [
+        (_row_title(name), values[name], quantities.meaning(name))
+        for name in ordered
+    ]
 
 
 def _evaluated(run: RunFiles) -> dict[str, str]:

@@ -12,6 +12,8 @@ import matplotlib
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from bert.reports.quantities import Quantity
+
 NUM_COLOURS = 6
 
 # Colours that occur in no figure but in these roles -> variables of the page.
@@ -67,15 +69,13 @@ class Figure:
     """Curves over the steps of training.
 
     Attributes:
-        title: name of the quantity.
-        unit: of its axis.
+        quantity: its title, unit and meaning.
         lines: at least one.
         references: (label, value) of horizontal lines.
         has_zero: whether the axis starts at 0.
     """
 
-    title: str
-    unit: str
+    quantity: Quantity
     lines: list[Line]
     references: list[tuple[str, float]]
     has_zero: bool = False
@@ -111,7 +111,7 @@ def draw(figure: Figure, name: str) -> str:
             )
 
         axes.set_xlabel("step")
-        axes.set_ylabel(figure.unit)
+        axes.set_ylabel(figure.quantity.unit)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_TICKS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=_TICKS))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))

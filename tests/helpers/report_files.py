@@ -87,6 +87,7 @@ def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:
             {"text": EVIL, "label": "cat", "predicted": LABELS[1]},
             {
                 "id": "n7",
+                "line": 5,
                 "text": ["one", "two"],
                 "label": "cat",
                 "probability": 0.987,

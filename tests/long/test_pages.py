@@ -5,6 +5,7 @@ The demo is asked in two of them: its colours are gradio's.
 Screenshots are kept in the folder of the test: `--basetemp=shots` names it.
 """
 
+import json
 import threading
 
 import pytest
@@ -101,6 +102,25 @@ def test_a_report_is_readable(chromium, reports, name, scheme, size):
     first, second = opened.locator("figure").all()[:2]
     is_beside = first.bounding_box()["y"] == second.bounding_box()["y"]
     assert is_beside == (size == "wide")
+    opened.context.close()
+
+
+def test_a_matrix_of_many_classes_is_seen_whole(chromium, tmp_path):
+    folder = report_files.write_classifier(tmp_path / "run")
+    path = folder / "eval_report.json"
+    report = json.loads(path.read_text())
+    report["labels"] = [f"refund_not_showing_up_{i:02}" for i in range(14)]
+    report["confusion_matrix"] = [[997] * 14] * 14
+    path.write_text(json.dumps(report))
+    page.write(run_files.read_run(str(folder)), str(tmp_path / "run.html"))
+    opened = browser.open_page(
+        chromium, f"file://{tmp_path}/run.html", "light", "wide"
+    )
+    opened.screenshot(path=tmp_path / "run.png", full_page=True)
+    table = opened.locator(".matrix")
+    assert table.locator("th").count() == 28
+    parent = table.locator("..")
+    assert parent.evaluate("x => x.scrollWidth <= x.clientWidth")
     opened.context.close()
 
 

@@ -2,12 +2,11 @@
 
 import re
 
-from bert.reports import figures
+from bert.reports import figures, quantities
 from tests.helpers.html_page import Page
 
 FIGURE = figures.Figure(
-    "Loss",
-    "nats",
+    quantities.of("loss"),
     [
         figures.Line("training", [1, 2, 3], [5.0, float("nan"), 3.0], 0),
         figures.Line("held out", [3], [4.0], 1, is_dotted=True),
@@ -33,7 +32,7 @@ def test_text_stays_text_without_a_font():
 def test_the_highest_point_is_whole():
     """It may be nearer to the edge than its mark is wide."""
     line = figures.Line("training", [10, 20], [700.0, 800.0], 0)
-    figure = figures.Figure("Throughput", "rows", [line], [], has_zero=True)
+    figure = figures.Figure(quantities.of("rows"), [line], [], has_zero=True)
     text = figures.draw(figure, "f0")
     marks = text[: text.index("<use")].rsplit("<g", 1)[1]
     assert "clip-path" not in marks

@@ -97,7 +97,9 @@ def test_learns_answers_and_no_answer(trained):
         assert f"\n{key} = {value}" in f"\n{out}"
     report = read(output / "eval_report.json")
     assert report["task"] == "squad"
+    predicted = read(output / "predictions.json")
     for error in report["worst_errors"]:
+        assert error["predicted"] == predicted[error["id"]]
         assert error["predicted"] not in ("", error["label"])
         assert error["predicted"] in error["text"][1]
     assert results["total"] == str(DEV_QUESTIONS)

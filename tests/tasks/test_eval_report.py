@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 
 from bert.tasks import class_report, eval_report
+from bert.tasks.ner import conll
+from bert.tasks.ner import task as ner
 from bert.tasks.run_folder import RunFolder
+from bert.tasks.swag import task as swag
+from bert.tasks.swag.examples import ChoiceExample
 
 GOLD = [0, 0, 0, 1, 1, 2]
 FOUND = [0, 0, 1, 1, 0, 0]
@@ -64,6 +68,16 @@ def test_the_worst_errors_are_the_surest():
     found = class_report.worst(errors)
     sure = [error["probability"] for error in found]
     assert sure == [i / 29 for i in range(28, 8, -1)]
+
+
+def test_the_worst_errors_name_their_lines():
+    choices = ChoiceExample("context", ["a", "b"], 1, 7)
+    _, of_choices = swag.score([(choices, np.array([0.75, 0.25]))])
+    sentence = conll.Sentence(["one", "two"], ["A", "B"], [5, 6], 0)
+    answers = [("A", 0.75), ("A", 0.5)]
+    of_words = ner.report([sentence], [["A", "A"]], answers, ["A", "B"])
+    for report, line in ((of_choices, 7), (of_words, 6)):
+        assert [error["line"] for error in report["worst_errors"]] == [line]
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,11 @@ def report(
         labels: the labels of the task.
     """
     words = [
-        (sentence, *pair)
+        (sentence, *word)
         for sentence, predicted in zip(sentences, guesses)
-        for pair in zip(sentence.words, sentence.labels, predicted)
+        for word in zip(
+            sentence.lines, sentence.words, sentence.labels, predicted
+        )
     ]
 
     # Labels that training has not seen are always wrong, but count.
@@ -163,12 +165,13 @@ def report(
         **class_report.of_classes(gold, predicted, names),
         "worst_errors": class_report.worst(
             {
+                "line": line,
                 "text": [" ".join(sentence.words), word],
                 "label": label,
                 "predicted": guess,
                 "probability": probability,
             }
-            for (sentence, word, label, guess), (*_, probability) in zip(
+            for (sentence, line, word, label, guess), (*_, probability) in zip(
                 words, answers
             )
             if label != guess

@@ -183,6 +183,7 @@ def report(
         "references": references,
         "worst_errors": class_report.worst(
             {
+                "id": x.id,
                 "text": [x.question, x.context],
                 "label": x.answers[0].text if x.answers else "",
                 "predicted": texts[x.id],

@@ -137,6 +137,7 @@ def score(
         if best != example.label:
             wrong.append(
                 {
+                    "line": example.line,
                     "text": [example.context, *example.choices],
                     "label": example.choices[example.label],
                     "predicted": example.choices[best],
