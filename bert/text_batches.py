@@ -1,15 +1,14 @@
 """Batches of an encoder's inputs, of texts in whatever holds them."""
 
 import contextlib
-import itertools
 import math
 
 import numpy as np
 import tensorflow as tf
 
-from bert import text_labels
+from bert import row_batches, text_labels
 from bert.common.errors import UserError
-from bert.data import batching, features, length_batches
+from bert.data import features
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.data.text.columns import finite, strings
 from bert.data.text.tokenizer import Tokenizer
@@ -49,8 +48,10 @@ class TextBatches:
             UserError: a text, a label or a weight is invalid, or there is none.
         """
         if not isinstance(x, tf.data.Dataset):
-            columns = self._labeled_columns(x, y, weights)
-            return self._batches(columns, batch_size, shuffle)
+            columns = self.columns(x, y, weights)
+            return row_batches.training(
+                columns, batch_size, self._seed, shuffle
+            )
 
         spec = x.element_spec
         has_labels = isinstance(spec, tuple) and len(spec) > 1
@@ -72,20 +73,10 @@ class TextBatches:
                 fix="pass validation_data",
             )
 
-        columns = self._labeled_columns(x, y, weights)
-        count = len(columns[0])
-        at = math.floor(count * (1.0 - share))
-        if not 0 < at < count:
-            raise UserError(
-                f"validation_split={share} of {count} texts",
-                expected="texts on both sides",
-            )
-
-        # Before any shuffle, as in Keras: the texts held out are the same.
-        first, last = zip(*((part[:at], part[at:]) for part in columns))
+        first, last = split(self.columns(x, y, weights), share)
         return (
-            self._batches(first, batch_size, shuffle),
-            self._batches(last, batch_size),
+            row_batches.training(first, batch_size, self._seed, shuffle),
+            row_batches.training(last, batch_size, self._seed),
         )
 
     def rows(self, x) -> list[tuple[list[int], list[int]]]:
@@ -110,37 +101,7 @@ class TextBatches:
                 x = x.map(lambda *element: element[:1])  # labels are not read
             return self._encoded(x), slice(None)
 
-        length_batches.check_size(batch_size)
-        columns = self._columns(x)
-
-        # By length, as each batch is padded to its longest text.
-        order = np.argsort([len(ids) for ids, _ in columns[0]])
-        starts = range(0, len(order), batch_size)
-
-        def batches():
-            for start in starts:
-                yield _batch(columns, order[start : start + batch_size])
-
-        # The argsort of an order is its inverse.
-        return self._dataset(batches, 1, len(starts)), np.argsort(order)
-
-    def _batches(self, columns, batch_size: int, shuffle=False):
-        """Batches of columns; the shuffled ones are those of the scripts."""
-        length_batches.check_size(batch_size)
-        lengths = np.array([len(ids) for ids, _ in columns[0]])
-        count = len(lengths)
-        size = min(batch_size, count)
-        steps, epochs = math.ceil(count / size), itertools.count()
-
-        def batches():
-            order = np.split(np.arange(count), range(size, count, size))
-            if shuffle:  # endless, so an epoch goes on where the last ended
-                step = next(epochs) * steps
-                order = batching.choose(count, lengths, size, self._seed, step)
-            for rows in itertools.islice(order, steps):
-                yield _batch(columns, rows)
-
-        return self._dataset(batches, len(columns), steps)
+        return row_batches.by_length(self.rows(x), batch_size)
 
     def _encoded(self, x: tf.data.Dataset) -> tf.data.Dataset:
         """Converts a dataset of batches of strings, and perhaps of labels."""
@@ -175,34 +136,28 @@ class TextBatches:
                 except UserError as error:
                     self._error = error  # TensorFlow raises another
                     raise
-                yield _batch(columns, np.arange(len(columns[0])))
+                yield row_batches.batch(columns)
 
-        return self._dataset(batches, len(spec), int(x.cardinality()))
+        return row_batches.dataset(
+            batches, self._signature(len(spec)), int(x.cardinality())
+        )
 
-    def _dataset(self, batches, size: int, steps: int) -> tf.data.Dataset:
-        """A dataset of the first 1, 2 or 3 of inputs, labels and weights."""
+    def _signature(self, size: int) -> tuple:
+        """The first 1, 2 or 3 of the specs of inputs, labels and weights."""
         kind = self._labels.kind
         shape = [None, self._labels.size] if kind == MULTI_LABEL else [None]
-        inputs = tf.TensorSpec([None, None], tf.int32)
-        signature = (
-            dict.fromkeys(features.ENCODER_INPUTS, inputs),
+        return (
+            row_batches.INPUTS,
             tf.TensorSpec(shape, tf.int32 if kind == CLASSES else tf.float32),
             tf.TensorSpec([None], tf.float32),
         )[:size]
 
-        dataset = tf.data.Dataset.from_generator(
-            batches, output_signature=signature
-        )
+    def columns(self, x, y, weights=None) -> tuple:
+        """Columns of at least one text that has a label.
 
-        # A generator cannot tell Keras the number of its batches.
-        if steps >= 0:  # less than 0: unknown
-            dataset = dataset.apply(
-                tf.data.experimental.assert_cardinality(steps)
-            )
-        return dataset.prefetch(2)
-
-    def _labeled_columns(self, x, y, weights) -> tuple:
-        """Columns of at least one text that has a label."""
+        Raises:
+            UserError: a text, a label or a weight is invalid, or there is none.
+        """
         if y is None:
             raise UserError(
                 f"y is None, x a {type(x).__name__}",
@@ -251,11 +206,23 @@ class TextBatches:
             raise error from None
 
 
-def _batch(columns: tuple, chosen: np.ndarray) -> tuple:
-    """Some rows of the columns; the encoder's inputs for ids of texts."""
-    rows = [columns[0][i] for i in chosen]
-    inputs = length_batches.pad(rows, max(len(ids) for ids, _ in rows))
-    return inputs, *(column[chosen] for column in columns[1:])
+def split(columns: tuple, share: float) -> tuple[tuple, tuple]:
+    """Columns without their last rows, and these, a share.
+
+    Raises:
+        UserError: there are no rows on one side.
+    """
+    count = len(columns[0])
+    at = math.floor(count * (1.0 - share))
+    if not 0 < at < count:
+        raise UserError(
+            f"validation_split={share} of {count} texts",
+            expected="texts on both sides",
+        )
+
+    # Before any shuffle, as in Keras: the texts held out are the same.
+    first, last = zip(*((part[:at], part[at:]) for part in columns))
+    return first, last
 
 
 def _decoded(texts: np.ndarray) -> np.ndarray:

@@ -2,28 +2,27 @@
 
 import itertools
 import os
-import tempfile
 
 import keras
 import numpy as np
 
-from bert import encoders, heads, text_labels
-from bert.common import atomic, flags, outputs
+from bert import encoders, heads, row_batches, text_labels, text_model
+from bert.common import extras, flags
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.text.columns import finite
-from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import openvino_network, task_models
+from bert.modeling.formats import conversion
+from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_models import Classifier
 from bert.serving import export_folder, graphs, openvino_export
 from bert.tasks.classification import export
 from bert.tasks.classification.settings import Settings
 from bert.text_batches import TextBatches
-from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
-_RATE, _WARMUP = 5e-5, 0.1  # of the original; warm-up as a share of the steps
+SAVED_MODEL, ONNX = "tf_saved_model", "onnx"
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -99,14 +98,8 @@ class TextClassifier(keras.Model):
             network = heads.classifier(network, self.labels.size, seed)
         self.network, self.seed = network, seed
 
-        longest = encoders.config_of(network).max_position_embeddings
         usual = task.get("max_seq_length", 128)
-        self.max_length = max_length or min(usual, longest)
-        if not 3 <= self.max_length <= longest:
-            raise UserError(
-                f"max_length={max_length}", expected=f"3 to {longest}"
-            )
-
+        self.max_length = text_model.length(network, max_length, usual)
         network.task = {  # for `bert.save`
             "kind": self.labels.kind,
             "labels": list(self.labels.names),
@@ -121,29 +114,6 @@ class TextClassifier(keras.Model):
     def call(self, inputs, training=False):
         """The encoder's inputs, int32 [B, S] -> logits, float32 [B, C]."""
         return self.network(inputs, training=training)["logits"]
-
-    def compile(self, optimizer, loss=None, metrics=None, **kwargs):
-        """As in `keras.Model`, with the loss of the labels by default.
-
-        Args:
-            optimizer: the optimizer; `fit` keeps it.
-            loss: of logits, [B, C]; None: cross-entropy, or the squared
-                error of regression.
-            metrics: of logits; None: accuracy, but of regression.
-            **kwargs: of Keras.
-
-        Raises:
-            UserError: the loss takes probabilities.
-        """
-        self._has_schedule = False
-        usual_loss, usual_metrics = self._default_loss()
-        loss = usual_loss if loss is None else loss
-        metrics = usual_metrics if metrics is None else metrics
-        task_models.check_loss(loss)
-
-        # XLA would compile a program for each length of a batch.
-        kwargs.setdefault("jit_compile", False)
-        super().compile(optimizer, loss, metrics=metrics, **kwargs)
 
     def fit(
         self,
@@ -202,28 +172,14 @@ class TextClassifier(keras.Model):
         if class_weight:
             class_weight = self._class_weight(class_weight)
 
-        # The schedule ends with the last step, so it needs their number.
-        if self._has_schedule:
-            steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
-            if steps < 1:
-                raise UserError(
-                    "the size of the dataset is unknown",
-                    fix="pass steps_per_epoch",
-                )
-            self._compile(learning_rate, epochs * steps)
-        elif learning_rate is not None:
-            raise UserError(
-                "learning_rate is given, but the model is compiled",
-                fix="pass it to the optimizer",
-            )
-
         with self._texts.errors():
-            return super().fit(
+            return text_model.train(
+                self,
                 batches,
-                epochs=epochs,
+                epochs,
+                learning_rate,
                 validation_data=validation_data,
                 class_weight=class_weight,
-                shuffle=False,  # the batches are
                 **kwargs,
             )
 
@@ -233,7 +189,7 @@ class TextClassifier(keras.Model):
         """Loss and metrics of labeled texts; see `fit` for the arguments."""
         # No step is taken, so any schedule will do.
         if not self.compiled:
-            self._compile(None, 1)
+            text_model.compile_with_schedule(self, None, 1)
 
         batches = self._texts.labeled(x, y, sample_weight, batch_size)
         with self._texts.errors():
@@ -263,19 +219,30 @@ class TextClassifier(keras.Model):
             with self._texts.errors():
                 logits = super().predict(batches, **kwargs)[order]
 
-        kind = self.labels.kind
-        if kind == REGRESSION:
-            return {export.VALUE: logits[:, 0]}
+        return self._answers(logits)
 
-        names, ids = self.labels.names, label_kinds.answers(logits, kind)
-        if kind == MULTI_LABEL:  # rows of truth values, no ids
-            answers = [list(itertools.compress(names, row)) for row in ids]
-        else:
-            answers = [names[i] for i in ids]
-        return {
-            export.LABEL: answers,
-            export.PROBABILITIES: label_kinds.probabilities(logits, kind),
-        }
+    def train_on_batch(
+        self, x, y, sample_weight=None, class_weight=None, **kwargs
+    ):
+        """Takes a step on texts; see `fit` for the arguments.
+
+        Raises:
+            UserError: a text or a label is invalid, or `compile` was not
+                called.
+        """
+        if class_weight:
+            class_weight = self._class_weight(class_weight)
+        return text_model.train_on_batch(
+            self, x, y, sample_weight, class_weight=class_weight, **kwargs
+        )
+
+    def predict_on_batch(self, x) -> dict:
+        """The answers of `predict` for one batch of texts, at once."""
+        rows = self._texts.rows(x)
+        if not rows:
+            return self.predict([])
+        inputs, *_ = row_batches.batch((rows,))
+        return self._answers(super().predict_on_batch(inputs))
 
     def export(
         self,
@@ -283,6 +250,7 @@ class TextClassifier(keras.Model):
         pairs: bool = False,
         openvino: str | None = None,
         texts=(),
+        format: str = SAVED_MODEL,
     ) -> None:
         """Writes the SavedModel that run_classifier.py writes.
 
@@ -292,6 +260,8 @@ class TextClassifier(keras.Model):
             openvino: precision of a network in `filepath/openvino`, which is
                 asked without TensorFlow: float32, bfloat16 or int8.
             texts: for int8, a few hundred texts of training, as for `fit`.
+            format: "tf_saved_model"; or "onnx", the network alone, as
+                convert_checkpoint.py writes it.
 
         Raises:
             UserError: the folder is not empty or cannot be written, the
@@ -299,20 +269,20 @@ class TextClassifier(keras.Model):
         """
         filepath = os.fspath(filepath)
         openvino_network.check(openvino, "openvino", len(texts))
-        outputs.check_new_folder(filepath, "pass another folder")
-        settings = flags.replace(Settings(), max_seq_length=self.max_length)
-        given = self.tokenizer
-        rows = self._texts.rows(texts) if openvino == "int8" else ()
-        with tempfile.TemporaryDirectory() as scratch:
-            # The asset of a SavedModel keeps the name of its file.
-            path = os.path.join(scratch, "vocab.txt")
-            atomic.write_whole(path, given.content)
-            tokenizer = Tokenizer.of(path, given.casing)
-            source = encoders.weights_of(
-                self.network,
-                tokenizer.with_max_length(self.max_length),
-                filepath,
+        if format not in (SAVED_MODEL, ONNX):
+            raise UserError(
+                f"format={format!r:.60}",
+                expected=f"{SAVED_MODEL} or {ONNX}",
             )
+        if format == ONNX:
+            extras.check(ONNX, *NETWORKS[ONNX], what="format=onnx")
+            with text_model.source(self, filepath) as source:
+                conversion.convert(source, ONNX, filepath)
+            return
+
+        settings = flags.replace(Settings(), max_seq_length=self.max_length)
+        rows = self._texts.rows(texts) if openvino == "int8" else ()
+        with text_model.source(self, filepath) as source:
             source.task = source.task | {"pairs": pairs}
             classifier = export.Classifier(
                 source, settings, self.labels, pairs, source.values
@@ -327,57 +297,41 @@ class TextClassifier(keras.Model):
 
     def get_config(self) -> dict:
         """The arguments, with `network` and `vocabulary` for `model`."""
-        tokenizer, kind = self.tokenizer, self.labels.kind
-        return {
-            "name": self.name,
-            "network": keras.saving.serialize_keras_object(self.network),
-            "vocabulary": tokenizer.tokens,
-            "do_lower_case": tokenizer.do_lower_case,
-            "strip_accents": tokenizer.strip_accents,
+        return text_model.get_config(self) | {
             "labels": list(self.labels.names),
-            "multi_label": kind == MULTI_LABEL,
-            "regression": kind == REGRESSION,
-            "max_length": self.max_length,
-            "seed": self.seed,
+            "multi_label": self.labels.kind == MULTI_LABEL,
+            "regression": self.labels.kind == REGRESSION,
         }
 
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        """The model of a `get_config`."""
-        config = dict(config)
-        network = keras.saving.deserialize_keras_object(
-            config.pop("network"), custom_objects
-        )
-        tokens = config.pop("vocabulary")
-        casing = config.pop("do_lower_case"), config.pop("strip_accents")
-        tokenizer = Tokenizer("vocab.txt", *casing, tokens=tokens)
-        return cls((network, tokenizer), **config)
-
+    compile = text_model.compile_model
     compile_from_config = Classifier.compile_from_config
+    get_compile_config = text_model.get_compile_config
+    from_config = classmethod(text_model.from_config)
 
-    def get_compile_config(self):
-        """None without `compile`, as the next `fit` has its own schedule."""
-        return None if self._has_schedule else super().get_compile_config()
-
-    def _compile(self, learning_rate: float | None, steps: int) -> None:
-        """Compiles with the original's optimizer and schedule."""
-        peak = _RATE if learning_rate is None else learning_rate
-        schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
-        loss, metrics = self._default_loss()
-
-        # The optimizer's variables belong on the devices of the model.
-        with self.distribute_strategy.scope():
-            super().compile(
-                AdamWeightDecay(schedule),
-                loss,
-                metrics=metrics,
-                jit_compile=False,
-            )
-
-    def _default_loss(self) -> tuple:
-        return task_models.default_loss(
+    def _usual_loss(self) -> dict:
+        loss, metrics = task_models.default_loss(
             self.labels.size, self.labels.kind == MULTI_LABEL
         )
+        return {"loss": loss, "metrics": metrics}
+
+    def _columns(self, x, y, weights) -> tuple:
+        return self._texts.columns(x, y, weights)
+
+    def _answers(self, logits: np.ndarray) -> dict:
+        """Answers of the kind of the labels, of logits [N, C]."""
+        kind = self.labels.kind
+        if kind == REGRESSION:
+            return {export.VALUE: logits[:, 0]}
+
+        names, ids = self.labels.names, label_kinds.answers(logits, kind)
+        if kind == MULTI_LABEL:  # rows of truth values, no ids
+            answers = [list(itertools.compress(names, row)) for row in ids]
+        else:
+            answers = [names[i] for i in ids]
+        return {
+            export.LABEL: answers,
+            export.PROBABILITIES: label_kinds.probabilities(logits, kind),
+        }
 
     def _class_weight(self, weights: dict) -> dict[int, float]:
         """Converts names of labels, or their numbers, to their numbers."""

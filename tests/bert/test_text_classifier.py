@@ -451,6 +451,40 @@ def test_an_export_writes_over_nothing(fitted, tmp_path):
     assert [x.name for x in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_onnx_needs_packages_and_other_formats_are_unknown(fitted, tmp_path):
+    for name, message in (
+        ("onnx", "^format=onnx: missing packages: tf2onnx, .*onnx.txt$"),
+        ("litert", "^format='litert'; expected tf_saved_model or onnx$"),
+    ):
+        with pytest.raises(UserError, match=message):
+            fitted.export(tmp_path / "new", format=name)
+    assert not (tmp_path / "new").exists()
+
+
+def test_strings_in_a_batch(new):
+    model = new()
+    with pytest.raises(UserError, match='compile first, as in compile."adam"'):
+        model.train_on_batch(SPAM, ["spam"] * 4)
+    model.compile(keras.optimizers.Adam(3e-3))
+    weights = {"ham": 0.0, "spam": 1.0}
+    for _ in range(16):
+        model.train_on_batch(
+            TEXTS[:8], LABELS[:8], class_weight=weights, return_dict=True
+        )
+    answers = model.predict_on_batch((HAM, [""] * 4))
+    assert answers["label"] == ["spam"] * 4
+    expected = probabilities(model, HAM)
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)
+    assert model.predict_on_batch([])["label"] == []
+    for texts, labels, message in (
+        (["win", None], ["ham", "spam"], r"texts\[1\] is None; expected a str"),
+        (["win"], ["eggs"], "the label 'eggs'; expected one of ham, spam"),
+        (SPAM, LABELS[:3], "4 and 3 rows; expected as many labels as texts"),
+    ):
+        with pytest.raises(UserError, match=message):
+            model.train_on_batch(texts, labels)
+
+
 def test_a_loss_of_probabilities_is_rejected(new):
     with pytest.raises(UserError, match="takes probabilities"):
         new().compile("adam", "sparse_categorical_crossentropy")
