@@ -198,7 +198,7 @@ def test_the_task_of_the_page_learns_and_is_exported(tmp_path):
     }
     words = [f"--{name}={x}" for name, x in named.items()]
     words += ["--do_train", "--do_eval", "--do_predict"]
-    command = [sys.executable, "run_similarity.py", *words]
+    command = [sys.executable, "run_closeness.py", *words]
     subprocess.run(command, cwd=tmp_path, check=True)
     cosines = (tmp_path / "run" / "predictions.tsv").read_text().split()
     assert max(map(float, cosines[1:3])) < 0.5 < min(map(float, cosines[:4:3]))

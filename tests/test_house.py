@@ -46,6 +46,7 @@ ROOMS = {  # of tasks
     "squad",
     "ner",
     "swag",
+    "similarity",
     "features",
     "fill_mask",
 }

@@ -9,6 +9,7 @@ from bert.modeling import heads, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
 
+_NO_TOKEN = -1e9  # added to the vectors of padding
 POOLED_DROPOUT = 0.1  # below the head; fixed in the original
 
 
@@ -192,6 +193,65 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
     unfold = UnfoldChoices(name="unfold", dtype="float32")
     logits = unfold(scores, inputs[features.INPUT_IDS])
     return keras.Model(inputs, {"logits": logits}, name="choice")
+
+
+def build_similarity_model(
+    config: BertConfig, pooling: str, seed: int = 12345
+) -> keras.Model:
+    """Builds the encoder with a vector of each text.
+
+    Args:
+        config: sizes.
+        pooling: "cls" for the vector of the first token, "mean" or "max" over
+            all tokens.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs as int32
+        [B, T, S], T texts, and returns a dict: vectors, float32 [B, T, H].
+    """
+    encoder = build_encoder(config, seed)
+    _freeze_pooler(encoder)
+    inputs = {
+        name: keras.Input((None, None), dtype="int32", name=name)
+        for name in encoder.input
+    }
+    fold = FoldChoices(name="fold")
+    folded = {name: fold(x) for name, x in inputs.items()}  # [B * T, S]
+    pool = PoolTexts(pooling, name="pool", dtype="float32")
+    sequence = encoder(folded)["sequence_output"]
+    vectors = pool(sequence, inputs[features.INPUT_MASK])
+    return keras.Model(inputs, {"vectors": vectors}, name="similarity")
+
+
+@keras.saving.register_keras_serializable("bert")
+class PoolTexts(keras.layers.Layer):
+    """Pools the vectors of tokens, and unfolds the texts of the batch.
+
+    Args:
+        pooling: "cls", "mean" or "max".
+    """
+
+    def __init__(self, pooling: str, **kwargs):
+        super().__init__(**kwargs)
+        self.pooling = pooling
+
+    def call(self, x, mask):
+        """[B * T, S, H] and int32 [B, T, S] -> [B, T, H]."""
+        shape = (*ops.shape(mask)[:2], x.shape[-1])
+        if self.pooling == "cls":
+            return ops.reshape(x[:, 0], shape)
+
+        weight = ops.reshape(ops.cast(mask, x.dtype), (-1, ops.shape(x)[1], 1))
+        if self.pooling == "max":
+            pooled = ops.max(x + (1.0 - weight) * _NO_TOKEN, 1)
+        else:
+            pooled = ops.sum(x * weight, 1) / ops.sum(weight, 1)
+        return ops.reshape(pooled, shape)
+
+    def get_config(self):
+        """The layer's arguments."""
+        return {**super().get_config(), "pooling": self.pooling}
 
 
 @keras.saving.register_keras_serializable("bert")

@@ -1,12 +1,14 @@
 """`eval_report.json`: scores with their references, classes, worst errors.
 
-A reference is the score of a model that has not read the texts. Its name is
-`metric/kind`:
+A reference is the score of a model that has not read the texts, or not
+learned from them. Its name is `metric/kind`:
 
     majority      the most frequent answer for every example
     chance        every answer with the same probability
     frequencies   every answer with its share of the labels; unigrams, for the
                   tokens of the masked LM
+    word_overlap  the share of words that two texts have in common
+    before        the weights that training began with
 """
 
 import os
@@ -18,6 +20,7 @@ from bert.common.progress import say
 REPORT = "eval_report.json"
 MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
+OVERLAP, BEFORE = "word_overlap", "before"
 _LOSS = "loss"
 
 
@@ -55,10 +58,7 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
             "its answers are better, but overconfident: train for fewer epochs "
             "or lower --learning_rate"
         )
-    return (
-        "no better than a reference that ignores the text: "
-        f"{', '.join(worse)}; {advice}"
-    )
+    return f"no better than a reference: {', '.join(worse)}; {advice}"
 
 
 def _of(name: str, references: dict[str, float]) -> dict[str, float]:

@@ -18,6 +18,7 @@ SCRIPTS = (
     "run_squad",
     "run_ner",
     "run_swag",
+    "run_similarity",
     "extract_features",
     "fill_mask",
     "predict",

@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from bert.data import features
 from bert.modeling import checkpoints, dropout, task_losses, task_models
+from bert.tasks.features.pooling import pool
 from tests.helpers import numpy_bert, small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import A, B, H, L, S
@@ -156,3 +159,22 @@ def test_choices_that_are_not_there_share_no_probability():
     assert float(sums["choice_accuracy"]) == right
     assert float(sums["choice_weight"]) == B
     assert float(task_losses.choice_weights(batch)["choice"]) == B
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_a_text_has_its_vector_in_any_company(pooling):
+    """That of its tokens alone, whatever the batch and the padding."""
+    model = task_models.build_similarity_model(small.config(), pooling)
+    rows = small.rows_of([3, 11, 5, 7, 2, 11], small.S)
+    inputs = {name: tf.reshape(x, (2, 3, -1)) for name, x in rows.items()}
+    vectors = model(inputs)["vectors"].numpy()
+    assert vectors.shape == (2, 3, small.H)
+
+    encoder = model.get_layer("bert")
+    for i, length in enumerate([3, 11, 5, 7, 2, 11]):
+        alone = {name: x[i : i + 1, :length] for name, x in rows.items()}
+        tokens = encoder(alone)["sequence_output"].numpy()
+        mask = alone[features.INPUT_MASK].numpy()
+        np.testing.assert_allclose(
+            vectors[i // 3, i % 3], pool(tokens, mask, pooling)[0], atol=1e-5
+        )

@@ -124,7 +124,7 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned):
         "loss/frequencies": 1.0,
         "loss/chance": 1.1,
     }
-    shown = f"no better than a reference that ignores the text: {warned}"
+    shown = f"no better than a reference: {warned}"
     if warned and "overconfident" not in warned:
         shown += "; check --learning_rate, the number of steps and the data"
     found = eval_report.warning(metrics, references)

@@ -1,0 +1,147 @@
+"""Rows of texts that are compared, with or without a score."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.progress import say
+from bert.data import features, sequences, tables
+from bert.data.records.encoding import Feature, Schema
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.tasks.finetuning_settings import files_of
+from bert.tasks.similarity.settings import COSINE, RANKING, Settings
+
+TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for texts of the same ids
+_AT_ONCE = 1024
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Table:
+    """The rows of a file.
+
+    Attributes:
+        path: the file.
+        texts: T texts of each row.
+        scores: float64 [N], or None if the file has none.
+    """
+
+    path: str
+    texts: list[list[str]]
+    scores: np.ndarray | None
+
+
+def read_files(settings: Settings) -> dict[str, Table]:
+    """Flag of a file -> its rows, of the files that the settings require.
+
+    Raises:
+        UserError: a file cannot be read, or a row is invalid.
+    """
+    return {
+        name: _read(settings, name, path)
+        for name, path in files_of(settings).items()
+    }
+
+
+def schema(count: int) -> Schema:
+    """Schema of `data.records.examples.Examples`.
+
+    Args:
+        count: T, the texts of a row.
+    """
+    return {
+        features.LABEL_IDS: Feature("float32"),
+        features.IS_REAL_EXAMPLE: Feature(),
+        TEXT_NUMBERS: Feature(size=count),
+    }
+
+
+def encode(
+    table: Table, tokenizer: Tokenizer, max_seq_length: int
+) -> Iterator[dict]:
+    """Yields the features of rows, T sequences each; warns of cut texts.
+
+    Args:
+        table: the rows.
+        tokenizer: of the texts.
+        max_seq_length: maximum S; longer texts are truncated.
+    """
+    vocab = tokenizer.vocab
+    special = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
+    numbers: dict[tuple[int, ...], int] = {}
+    cut, scores = 0, itertools.repeat(0.0)
+    if table.scores is not None:
+        scores = iter(table.scores.tolist())
+
+    for start in range(0, len(table.texts), _AT_ONCE):
+        rows = table.texts[start : start + _AT_ONCE]
+        ids = iter(tokenizer.fast.ids_of_lines([*itertools.chain(*rows)]))
+        for texts in rows:
+            whole = [*itertools.islice(ids, len(texts))]
+            cut += sum(len(x) > max_seq_length - 2 for x in whole)
+            row = [
+                sequences.join_pair(x[: max_seq_length - 2], [], *special)
+                for x in whole
+            ]
+            keys = [tuple(ids) for ids, _ in row]
+            yield {
+                features.INPUT_IDS: [ids for ids, _ in row],
+                features.SEGMENT_IDS: [segments for _, segments in row],
+                features.LABEL_IDS: [next(scores)],
+                features.IS_REAL_EXAMPLE: [1],
+                TEXT_NUMBERS: [
+                    numbers.setdefault(key, len(numbers)) for key in keys
+                ],
+            }
+
+    # Log.
+    if cut:
+        say(
+            f"warning: {table.path}: {cut:,} texts were cut to "
+            f"{max_seq_length} tokens; see --max_seq_length"
+        )
+
+
+def _read(settings: Settings, flag: str, path: str) -> Table:
+    texts = [*map(tables.column_of, settings.text_columns)]
+    score = tables.column_of(settings.score_column)
+    header = any(isinstance(column, str) for column in texts)
+    has_scores = flag == "train_file" and settings.loss != RANKING
+
+    # A file for evaluation has scores if it has their column.
+    def choose(line_1: list[str]) -> list[tables.Column]:
+        nonlocal has_scores
+        columns = line_1 if isinstance(score, str) else range(len(line_1))
+        if flag == "eval_file":
+            has_scores = score in columns
+        return texts + [score] * has_scores
+
+    rows, scores = [], []
+    delimiter = tables.delimiter_of(settings.delimiter)
+    for line, values in tables.rows(path, choose, header, None, delimiter):
+        with json_files.reported(path, line=line):
+            if has_scores:
+                scores.append(_number(values.pop(), settings.loss == COSINE))
+            rows.append([tables.text_of(x, "text") for x in values])
+            if not all(map(str.strip, rows[-1])):
+                raise UserError("a text is empty", expected="words")
+    if not rows:
+        raise UserError("no rows", path=path, expected="one per line")
+    return Table(path, rows, np.array(scores) if has_scores else None)
+
+
+def _number(field, is_cosine: bool) -> float:
+    try:
+        number = float(field)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (abs(number) <= 1 if is_cosine else math.isfinite(number)):
+        expected = "a number, -1 to 1" if is_cosine else "a number"
+        fix = "divide it, or pass --loss=cosent" if is_cosine else None
+        raise UserError(f"score {field!r:.40}", expected=expected, fix=fix)
+    return number

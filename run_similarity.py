@@ -1,0 +1,44 @@
+r"""Fine-tunes BERT to vectors of texts, whose cosine is their similarity.
+
+    python run_similarity.py --train_file=train.csv --eval_file=dev.csv \
+        --do_train --do_eval --init_checkpoint=bert --output_dir=similarity
+
+Files are tables with the columns text, text_b and score; or, for
+--loss=ranking, with texts that belong together, and no scores.
+"""
+
+import itertools
+import sys
+
+from bert.common import flags
+from bert.reports import drawing
+from bert.tasks import main as tasks_main
+from bert.tasks import starting_model
+from bert.tasks.run_folder import RunFolder
+from bert.tasks.similarity import examples
+from bert.tasks.similarity.settings import Settings
+
+
+def main(argv: list[str]) -> None:
+    """Runs the script."""
+    settings = flags.parse(argv, Settings, __doc__)
+    settings = tasks_main.complete(settings)
+    model = starting_model.find(settings.finetuning)
+    tables = examples.read_files(settings)
+    rows = itertools.chain.from_iterable(x.texts for x in tables.values())
+    starting_model.warn(model, map(" ".join, rows))
+
+    training = settings.finetuning.training
+    with RunFolder.open(training, model.config, model.tokenizer) as folder:
+        # TensorFlow loads here: mistakes in flags and files come before.
+        from bert.tasks import finetuning
+        from bert.tasks.similarity.task import make_task
+
+        task = make_task(settings, model, folder, tables)
+        finetuning.work(settings, model, folder, task)
+
+        drawing.draw_trained(settings, folder.is_chief)
+
+
+if __name__ == "__main__":
+    sys.exit(tasks_main.run(main, sys.argv))

@@ -1,0 +1,145 @@
+"""run_similarity on pairs that can be learned, and what it exports."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert
+import run_similarity
+from bert.common import tensor_files
+from tests.helpers import classifier_files, model_files, run_folders, small
+
+pytestmark = pytest.mark.slow
+PAIRS = {
+    "the cat": "a tree",
+    "a bird": "the house",
+    "the river": "a stone",
+    "a dog": "the fish",
+    "the tree": "the bird finds",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model with dropout; pairs with scores, and pairs that belong."""
+    folder = tmp_path_factory.mktemp("similarity")
+    classifier_files.write_model(folder)
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    model_files.write_sizes(folder, **dict.fromkeys(rates, 0.1))
+    rows = [
+        f"{a} {word},{other} {word},{5 * (a == b)}"
+        for word in ("sees", "finds", "likes")
+        for a in PAIRS
+        for b, other in PAIRS.items()
+    ]
+    for name, chosen in {
+        "scored": ["text,text_b,score", *rows],
+        "belongs": ["text,text_b", *(x[:-2] for x in rows if x[-1] == "5")],
+    }.items():
+        (folder / f"{name}.csv").write_text("\n".join(chosen) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flags_of(folder):
+    def flags_of(name, output, **changed):
+        files = ("train_file", "eval_file", "predict_file")
+        return {
+            **dict.fromkeys(files, folder / f"{name}.csv"),
+            "vocab_file": folder / "vocab.txt",
+            "bert_config_file": folder / "bert_config.json",
+            "init_checkpoint": folder / "bert_model.ckpt",
+            "max_seq_length": small.POSITIONS,
+            "train_batch_size": 13,
+            "learning_rate": 0.003,
+            "output_dir": output,
+            **changed,
+        }
+
+    return flags_of
+
+
+def test_pairs_with_scores_are_learned_and_exported(
+    folder, flags_of, run_script, tmp_path, ask
+):
+    flags = flags_of(
+        "scored",
+        tmp_path / "run",
+        num_train_epochs=41,
+        eval_steps=61,
+        export_dir=tmp_path / "export",
+    )
+    steps = ("--do_train", "--do_eval", "--do_predict")
+    code, out, err = run_script(run_similarity, *steps, **flags)
+    assert code == 0, err
+    results = run_folders.results(tmp_path / "run")
+    names = {"eval_pearson_cosine", "eval_spearman_cosine", "global_step"}
+    assert {*results} == names
+    assert results["eval_pearson_cosine"] > 0.4
+    report = json.loads((tmp_path / "run" / "eval_report.json").read_text())
+    references = report["references"]
+    before = references["eval_pearson_cosine/before"]
+    assert before < 0
+    assert (
+        f"(word_overlap {references['eval_pearson_cosine/word_overlap']:.6f}"
+        in out
+    )
+
+    # The export, the predictions and the library agree.
+    lines = (folder / "scored.csv").read_text().splitlines()[1:]
+    texts = [line.split(",")[:2] for line in lines]
+    asked = "\n".join(x for pair in texts for x in pair).encode()
+    code, answers, err = ask(tmp_path / "export", asked)
+    assert code == 0, err
+    vectors = np.array([x["vector"] for x in answers]).reshape(-1, 2, small.H)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, atol=1e-5)
+    predicted = np.loadtxt(tmp_path / "run" / "predictions.tsv")
+    np.testing.assert_allclose(
+        (vectors[:, 0] * vectors[:, 1]).sum(-1), predicted, atol=1e-5
+    )
+    best = bert.embed(
+        [a for a, _ in texts],
+        tmp_path / "run" / "best",
+        pooling="mean",
+        normalize=True,
+    )
+    np.testing.assert_allclose(best, vectors[:, 0], atol=1e-5)
+
+
+def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(
+    flags_of, run_script, tmp_path
+):
+    ends = []
+    for name in ("straight", "stopped"):
+        flags = flags_of(
+            "belongs",
+            tmp_path / name,
+            loss="ranking",
+            train_batch_size=5,
+            pooling="cls",
+            num_train_epochs=41,
+            eval_steps=41,
+            iterations_per_loop=1,
+        )
+        if name == "stopped":
+            run = run_script(
+                run_similarity, "--do_train", train_for="0.1s", **flags
+            )
+            assert "stopped at step 1 of 123" in run[2]
+        code, out, err = run_script(
+            run_similarity, "--do_train", "--do_eval", **flags
+        )
+        assert code == 0, err
+        results = run_folders.results(tmp_path / name)
+        ends.append(
+            [
+                results,
+                tensor_files.read(str(tmp_path / name / "model.ckpt-123")),
+            ]
+        )
+    (results, values), (again, others) = ends
+    assert results == again and results["eval_cosine_mrr@10"] > 0.5
+    assert {*values} == {*others}
+    for name, value in values.items():
+        assert value.tobytes() == others[name].tobytes(), name

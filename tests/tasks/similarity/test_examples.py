@@ -1,0 +1,92 @@
+"""Tables of texts to rows and features."""
+
+import pytest
+
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.text.tokenizer import Tokenizer
+from bert.tasks.similarity import examples
+from bert.tasks.similarity.settings import Settings
+from tests.helpers import text
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a table with these flags, as a file of training or another."""
+
+    def read(content, *words, name="train_file"):
+        path = tmp_path / "table.csv"
+        path.write_text(content)
+        step = {"train_file": "do_train", "eval_file": "do_eval"}
+        words = [
+            "--init_checkpoint=x",
+            f"--output_dir={tmp_path}",
+            f"--{name}={path}",
+            f"--{step.get(name, 'do_predict')}",
+            *words,
+        ]
+        settings = flags.parse(["run_similarity.py", *words], Settings, "")
+        return examples.read_files(settings)[name]
+
+    return read
+
+
+TABLE = "text,text_b,score\nthe cat,a dog,0.5\n"
+
+
+def test_a_file_for_evaluation_has_scores_if_it_has_their_column(read):
+    assert read(TABLE, name="eval_file").scores == [0.5]
+    assert read(TABLE, "--score_column=x", name="eval_file").scores is None
+    assert read(TABLE, "--score_column=2", name="eval_file").scores == [0.5]
+    assert read(TABLE, "--score_column=7", name="eval_file").scores is None
+    assert read(TABLE, name="predict_file").scores is None
+    assert read(TABLE, "--loss=ranking").scores is None
+    table = read(
+        "a;b;c\n", "--loss=ranking", "--text_columns=2,0,1", "--delimiter=;"
+    )
+    assert table.texts == [["c", "a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "message"),
+    [
+        ("a,b,high", (), "2: score 'high'; expected a number"),
+        ("a,b,inf", (), "2: score 'inf'; expected a number"),
+        ("a,b,5", ("--loss=cosine",), "2: score '5'; expected a number, -1 to"),
+        ("a, ,0.5", (), "2: a text is empty; expected words"),
+        ("a,b", (), "2: 2 columns; expected 3, as the header has"),
+        ("a,b,1", ("--score_column=y",), "1: no column 'y'; expected one of"),
+        ("a,b,1", ("--text_columns=text,z",), "1: no column 'z'; expected"),
+    ],
+)
+def test_wrong_rows(read, tmp_path, row, words, message):
+    with pytest.raises(UserError) as caught:
+        read(f"text,text_b,score\n{row}\n", *words)
+    assert str(caught.value).startswith(f"{tmp_path}/table.csv:{message}")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--text_columns=a",), "1 --text_columns with --loss=cosent"),
+        (("--text_columns=a,b,c",), "3 --text_columns with --loss=cosent"),
+        (("--text_columns=a", "--loss=ranking"), "1 --text_columns with"),
+    ],
+)
+def test_wrong_flags(read, words, message):
+    with pytest.raises(UserError, match=message):
+        read(TABLE, *words)
+
+
+def test_equal_texts_have_equal_numbers(read, tmp_path, capsys):
+    """By their ids, after they are cut."""
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    rows = "the cat,A DOG,1\na dog,the cat sees a bird,0\n"
+    table = read(f"text,text_b,score\n{rows}")
+    tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
+    encoded = [*examples.encode(table, tokenizer, 4)]
+    assert [x[examples.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
+    assert [x[features.LABEL_IDS] for x in encoded] == [[1.0], [0.0]]
+    assert [len(x) for x in encoded[1][features.INPUT_IDS]] == [4, 4]
+    assert "1 texts were cut to 4 tokens" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""Metrics of vectors, against a plain search."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bert.tasks.similarity import metrics
+
+# The second row repeats a query, which then has two texts that belong to it.
+NUMBERS = np.stack([np.arange(29), np.arange(29, 58)], 1)
+NUMBERS[1, 0] = NUMBERS[0, 0]
+NUMBERS[3, 1] = NUMBERS[2, 1]
+VECTORS = metrics.unit(np.random.default_rng(7).normal(size=(58, 3)))
+VECTORS[29:] = metrics.unit(VECTORS[29:] + 2 * VECTORS[:29])
+
+
+def test_retrieval_equals_a_plain_search(monkeypatch):
+    monkeypatch.setattr(metrics, "_BLOCK", 11)
+    belongs = {}
+    for query, text in NUMBERS:
+        belongs.setdefault(query, set()).add(text)
+    others, expected = sorted({*NUMBERS[:, 1]}), []
+    for query, texts in belongs.items():
+        ranked = sorted(others, key=lambda x: -VECTORS[query] @ VECTORS[x])
+        hits = [x in texts for x in ranked[:10]]
+        gains = [hit / np.log2(i + 2) for i, hit in enumerate(hits)]
+        ideal = sum(1 / np.log2(i + 2) for i in range(len(texts)))
+        first = hits.index(True) + 1 if any(hits) else np.inf
+        row = [first <= k for k in (1, 3, 5, 10)]
+        expected.append([*row, 1 / first, sum(gains) / ideal])
+    found = metrics.retrieval(VECTORS, NUMBERS)
+    assert [*found] == [
+        *(f"cosine_accuracy@{k}" for k in (1, 3, 5, 10)),
+        "cosine_mrr@10",
+        "cosine_ndcg@10",
+    ]
+    assert 0 < found["cosine_accuracy@1"] < found["cosine_accuracy@10"] <= 1
+    np.testing.assert_allclose([*found.values()], np.mean(expected, 0))
+
+
+def test_correlations():
+    scores = np.arange(29.0) ** 2
+    cosines = (VECTORS[NUMBERS[:, 0]] * VECTORS[NUMBERS[:, 1]]).sum(1)
+    found = metrics.correlations(VECTORS, NUMBERS, scores)
+    assert found == {
+        "pearson_cosine": pytest.approx(stats.pearsonr(scores, cosines)[0]),
+        "spearman_cosine": pytest.approx(stats.spearmanr(scores, cosines)[0]),
+    }
+    assert {*metrics.correlations(VECTORS, NUMBERS, scores * 0).values()} == {0}
+
+
+def test_bags_are_compared_by_their_words():
+    """A word counts once; texts without words are like no other."""
+    bags = metrics.bags([[7, 5, 7], [5, 3], [], [3]])
+    expected = [[1, 0.5, 0, 0], [0.5, 1, 0, 0.5**0.5], [0] * 4]
+    np.testing.assert_allclose((bags @ bags.T).toarray()[:3], expected)
+    found = metrics.retrieval(bags, np.array([[0, 1], [3, 2]]))
+    assert found["cosine_accuracy@1"] == 0.5
