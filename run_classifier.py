@@ -1,15 +1,13 @@
 r"""Fine-tunes BERT on sentences or sentence pairs: GLUE, XNLI, your own.
 
+    python run_classifier.py --task_name=csv --train_file=mails.csv \
+        --eval_share=0.1 --text_column=subject --label_column=folder \
+        --init_checkpoint=hf://google-bert/bert-base-uncased \
+        --do_train --do_eval --output_dir=mails --export_dir=mails_export
+
     python run_classifier.py --task_name=mrpc --data_dir=glue/MRPC \
-        --vocab_file=vocab.txt --bert_config_file=bert_config.json \
         --init_checkpoint=bert_model.ckpt --output_dir=mrpc \
         --do_train --do_eval --do_predict
-
-Your own files, .tsv, .csv or .jsonl, need no code; --eval_share=0.1 divides
-one file, and --predict_file may be a .txt file with one text per line:
-
-    --task_name=csv --train_file=mails.csv --eval_share=0.1 \
-        --text_column=subject --text_b_column=body --label_column=folder
 """
 
 import sys

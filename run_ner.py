@@ -2,7 +2,6 @@ r"""Fine-tunes BERT to label words, such as names or parts of speech.
 
     python run_ner.py --train_file=train.txt --eval_file=valid.txt \
         --predict_file=test.txt --do_train --do_eval --do_predict \
-        --vocab_file=vocab.txt --bert_config_file=bert_config.json \
         --init_checkpoint=bert_model.ckpt --output_dir=ner \
         --document_context
 

@@ -2,7 +2,6 @@ r"""Fine-tunes BERT to answer questions on paragraphs, as in SQuAD.
 
     python run_squad.py --train_file=train-v1.1.json \
         --predict_file=dev-v1.1.json --do_train --do_predict --do_eval \
-        --vocab_file=vocab.txt --bert_config_file=bert_config.json \
         --init_checkpoint=bert_model.ckpt --output_dir=squad
 
 For SQuAD 2.0, with questions that have no answer:

@@ -2,7 +2,6 @@ r"""Fine-tunes BERT on multiple choice: SWAG, or your own choices.
 
     python run_swag.py --train_file=swag/train.csv --eval_file=swag/val.csv \
         --predict_file=swag/test.csv --do_train --do_eval --do_predict \
-        --vocab_file=vocab.txt --bert_config_file=bert_config.json \
         --init_checkpoint=bert_model.ckpt --output_dir=swag
 
 Files are SWAG's CSV, or JSON lines with two or more choices:

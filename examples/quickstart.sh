@@ -61,8 +61,6 @@ SENTENCES
         --eval_file="$out/packages_held_out.tsv" \
         --text_column=sentence \
         --label_column=package \
-        --vocab_file="$out/vocab.txt" \
-        --bert_config_file=bert/configs/bert_quickstart.json \
         --init_checkpoint="$out/run" \
         --output_dir="$out/packages" \
         --export_dir="$out/packages_export" \

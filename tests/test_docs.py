@@ -5,6 +5,8 @@ Of each command the flags are parsed and the files and targets looked up.
 
 import ast
 import importlib
+import json
+import os
 import pathlib
 import pkgutil
 import re
@@ -32,7 +34,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.M | re.S)
 
 
-PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
+LONG = {"max_position_embeddings": 131}  # as long as --max_seq_length
+# The snippets of each page are one program.
+PROGRAMS = ("library", "functions", "hub", "coming_from")
 
 
 def fences(language):
@@ -92,14 +96,23 @@ def test_commands_are_in_blocks_of_the_shell():
         assert not re.search(r"^\s*(python|make|pip)\S* ", body, re.M), body
 
 
+def test_pages_are_short():
+    lengths = {x.name: len(x.read_text().splitlines()) for x in PAGES[1:]}
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 220
+    del lengths["flags.md"], lengths["adding_a_task.md"]
+    assert not {name: x for name, x in lengths.items() if x > 250}
+
+
 def test_snippets_are_python():
     for body in fences("python"):
         ast.parse(body)
 
 
 def test_links_lead_to_files_and_headings():
-    for page in PAGES:
+    for page in [*ROOT.glob("*.md"), *PAGES[1:]]:
         for link in re.findall(r"\]\(([^)#]*(?:#[^)]*)?)\)", page.read_text()):
+            if link.startswith("https://"):
+                continue
             path, _, heading = link.partition("#")
             target = (page.parent / path) if path else page
             assert target.exists(), (page.name, link)
@@ -116,17 +129,41 @@ def test_the_page_of_flags_is_the_generated_one():
     assert (ROOT / "docs" / "flags.md").read_text() == flags_page.page()
 
 
-def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch):
-    values = library_files.pretrained(tmp_path / "google")
-    library_files.huggingface(tmp_path / "model", values)
-    models = {"google-bert/bert-base-uncased": tmp_path / "model"}
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub with the model of README.md; its table is in this folder."""
+    values = library_files.pretrained(tmp_path / "google", **LONG)
+    library_files.huggingface(tmp_path / "model", values, **LONG)
+    rows = ["text,label", *(f"{x} cat,good\n{x} dog,bad" for x in "abcdefg")]
+    (tmp_path / "reviews.csv").write_text("\n".join(rows) + "\n")
     monkeypatch.chdir(tmp_path)
+    models = {"google-bert/bert-base-uncased": tmp_path / "model"}
     with model_server.serving(monkeypatch, tmp_path, models) as server:
-        readme = FENCE.findall((ROOT / "README.md").read_text())
-        snippets = [body for _, kind, body in readme if kind == "python"]
-        run_snippets(tmp_path, snippets)
-        assert any(path.endswith("safetensors") for path in server.asked)
+        yield server
+
+
+@pytest.mark.slow
+def test_the_snippets_of_the_readme_run(tmp_path, hub):
+    readme = FENCE.findall((ROOT / "README.md").read_text())
+    run_snippets(tmp_path, [x for _, kind, x in readme if kind == "python"])
+    assert any(path.endswith("safetensors") for path in hub.asked)
     assert (tmp_path / "spam_export" / "saved_model.pb").is_file()
+
+
+@pytest.mark.slow
+def test_the_first_commands_of_the_readme_answer(tmp_path, hub, monkeypatch):
+    for name in ("run_classifier.py", "predict.py"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    folders = [str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
+    readme = FENCE.findall((ROOT / "README.md").read_text())
+    _, body, *_ = [body for _, kind, body in readme if kind == "sh"]
+    command = ["bash", "-e", "-c", body]
+    run = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE)
+    *scores, answer = run.stdout.splitlines()
+    assert scores[0].startswith("eval_accuracy = ")
+    assert json.loads(answer)["probabilities"].keys() == {"bad", "good"}
+    assert (tmp_path / "reviews" / "report.html").is_file()
 
 
 def run_snippets(folder, snippets):
@@ -151,7 +188,7 @@ def test_the_snippets_of_a_page_run(page, tmp_path, run_script, monkeypatch):
     rows = ["sentence\tlabel", "the cat\tfine", "a dog\tdull", "tree\tfine"]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
     monkeypatch.chdir(tmp_path)
-    if page == "library":
+    if page == "hub":
         named = {"model_checkpoint_path": "model", "default_seq_length": 13}
         for kind, path in (
             ("model", "encoder"),
@@ -205,7 +242,7 @@ def test_the_task_of_the_page_learns_and_is_exported(tmp_path):
     assert (tmp_path / "export" / "saved_model.pb").is_file()
 
 
-@pytest.mark.parametrize("page", PROGRAMS)
+@pytest.mark.parametrize("page", ["functions", "coming_from"])
 def test_functions_that_a_page_names_exist(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     cells = re.findall(r"^\|.*\|(.*)\|$", text, re.M)  # the last of each row

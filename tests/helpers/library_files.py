@@ -20,10 +20,10 @@ def config(**changed):
     return small.config(vocab_size=V, **changed)
 
 
-def pretrained(folder: pathlib.Path) -> dict[str, np.ndarray]:
+def pretrained(folder: pathlib.Path, **changed) -> dict[str, np.ndarray]:
     """A folder as the original ships it, with both heads; its weights."""
     folder.mkdir(parents=True)
-    sizes = model_files.write_sizes(folder)
+    sizes = model_files.write_sizes(folder, **changed)
     values = model_files.random_values(build_pretraining_model(sizes))
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return values
@@ -45,9 +45,11 @@ def run(folder: pathlib.Path) -> dict[str, np.ndarray]:
     return values
 
 
-def huggingface(folder: pathlib.Path, values: dict[str, np.ndarray]) -> None:
+def huggingface(
+    folder: pathlib.Path, values: dict[str, np.ndarray], **changed
+) -> None:
     """A folder of Hugging Face with these weights."""
     folder.mkdir(parents=True)
     tokenizer = Tokenizer("vocab.txt", tokens=text.VOCABULARY)
-    model = conversion.Bert("", config(), values, [], tokenizer)
+    model = conversion.Bert("", config(**changed), values, [], tokenizer)
     conversion.write(model, "huggingface", str(folder))
