@@ -1,7 +1,7 @@
 """`eval_report.json`: scores with their references, classes, worst errors.
 
 A reference is the score of a model that has not read the texts, or not
-learned from them. Its name is `metric/kind`:
+learned from them, or of a simple one that has. Its name is `metric/kind`:
 
     majority      the most frequent answer for every example
     chance        every answer with the same probability
@@ -9,6 +9,7 @@ learned from them. Its name is `metric/kind`:
                   tokens of the masked LM
     word_overlap  the share of words that two texts have in common
     before        the weights that training began with
+    tfidf         a linear model of the words
 """
 
 import os
@@ -21,7 +22,9 @@ REPORT = "eval_report.json"
 MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"
+TFIDF = "tfidf"
 _LOSS = "loss"
+_ERRORS = (_LOSS, "mae")  # the best is the lowest
 
 
 def describe(name: str, value: float, references: dict[str, float]) -> str:
@@ -38,11 +41,11 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
     worse, better = [], []
     for name, value in metrics.items():
         beside = _of(name, references)
+        beside.pop(TFIDF, None)  # it has read the texts
         if not beside:
             continue
 
-        # The best loss is the lowest.
-        sign = -1 if name.endswith(_LOSS) else 1
+        sign = _sign(name)
         kind = max(beside, key=lambda key: sign * beside[key])
         if sign * value > sign * beside[kind]:  # not NaN
             better.append(name)
@@ -59,6 +62,27 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
             "or lower --learning_rate"
         )
     return f"no better than a reference: {', '.join(worse)}; {advice}"
+
+
+def simpler(metrics: dict[str, float], references: dict[str, float]) -> str:
+    """The metrics of which the linear model of the words is better, or ""."""
+    worse = []
+    for name, value in metrics.items():
+        simple = _of(name, references).get(TFIDF, value)
+        if _sign(name) * simple > _sign(name) * value:
+            worse.append(f"{name} {value:.6f} ({TFIDF} {simple:.6f})")
+    if not worse:
+        return ""
+    return (
+        "a linear model of the words is better: "
+        f"{', '.join(worse)}; train for more epochs, with another "
+        "--learning_rate or from another --init_checkpoint, or use that model"
+    )
+
+
+def _sign(name: str) -> int:
+    """-1 of a metric whose best value is the lowest, else 1."""
+    return -1 if name.endswith(_ERRORS) else 1
 
 
 def _of(name: str, references: dict[str, float]) -> dict[str, float]:
@@ -90,9 +114,11 @@ def write(
     summary = {"task": report["task"], "step": step}
     summary |= {"records": report["records"], "metrics": metrics}
     whole = summary | report
-    if worse := warning(metrics, report.get("references", {})):
+    references = report.get("references", {})
+    both = warning(metrics, references), simpler(metrics, references)
+    for worse in filter(None, both):
         say(f"warning: {worse}")
-        whole["warning"] = worse
+        whole["warning"] = "; ".join(filter(None, both))
     path = os.path.join(folder, REPORT)
     text = json_files.to_json(whole, indent=1, ensure_ascii=False)
     atomic.write_whole(path, text + "\n")

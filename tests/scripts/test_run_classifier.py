@@ -161,6 +161,7 @@ def test_the_report_has_references_classes_and_errors(made):
     assert report["records"] == f"{made}/dev.tsv"
     majority = max(labels.count("0"), labels.count("1")) / DEV
     assert report["references"]["eval_accuracy/majority"] == majority
+    assert report["references"]["eval_accuracy/tfidf"] == 1.0
     matrix = report["confusion_matrix"]
     assert [sum(row) for row in matrix] == [labels.count(x) for x in "01"]
     right = matrix[0][0] + matrix[1][1]
@@ -434,7 +435,9 @@ def test_several_labels_and_numbers_from_training_to_predictions(
         assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
     else:
         assert table[0] == ["id", "predicted", "label", "text"]
-        assert {"eval_pearson", "eval_spearman"} < result.keys()
+        assert {"eval_pearson", "eval_spearman", "eval_mae"} < result.keys()
+        report = json.loads((run / "eval_report.json").read_text())
+        assert "eval_mae/tfidf" in report["references"]
         found = np.array([float(row[1]) for row in table[1:]])
         assert answers == [{"value": pytest.approx(found[0], abs=1e-4)}]
         wanted = np.array([1.5, 2, -3, 0.4] * 3)

@@ -131,6 +131,24 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned):
     assert found == (shown if warned else "")
 
 
+@pytest.mark.parametrize(
+    ("metrics", "warned"),
+    [
+        ({"acc": 0.6, "mae": 2.0, "other": 0.0}, ""),
+        ({"acc": 0.5, "mae": 1.9}, "acc 0.500000 (tfidf 0.600000)"),
+        ({"acc": 0.7, "mae": 2.1}, "mae 2.100000 (tfidf 2.000000)"),
+    ],
+)
+def test_a_simple_model_that_is_better_is_reported(metrics, warned):
+    references = {"acc/tfidf": 0.6, "mae/tfidf": 2.0, "acc/majority": 0.4}
+    found = eval_report.simpler(metrics, references)
+    start = f"a linear model of the words is better: {warned}; train for "
+    assert found.startswith(start if warned else "") and bool(found) == (
+        bool(warned)
+    )
+    assert eval_report.warning(metrics, references) == ""
+
+
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     metrics = {"acc": 2 / 3, "total": 7}
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}

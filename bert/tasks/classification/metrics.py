@@ -15,6 +15,7 @@ from bert.tasks.classification.tasks import (
     ACCURACY,
     F1,
     MACRO_F1,
+    MAE,
     MATTHEWS,
     MICRO_F1,
     PEARSON,
@@ -83,5 +84,6 @@ METRICS = {
     MACRO_F1: functools.partial(_f1, average="macro"),
     MATTHEWS: _correlation(sklearn_metrics.matthews_corrcoef),
     PEARSON: _correlation(lambda *both: stats.pearsonr(*both).statistic),
+    MAE: sklearn_metrics.mean_absolute_error,
     SPEARMAN: _correlation(lambda *both: stats.spearmanr(*both).statistic),
 }

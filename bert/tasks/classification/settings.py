@@ -163,6 +163,12 @@ class Settings:
         choices=PRECISIONS,
         topic=OUTPUT,
     )
+    reference: bool = flag(
+        True,
+        "Evaluate a linear model of the words too, fitted to the same "
+        "examples of training.",
+        topic=RARE,
+    )
     num_seeds: int = flag(
         1,
         "Number of runs, with seeds from --random_seed on; the results are "

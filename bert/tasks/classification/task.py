@@ -15,12 +15,13 @@ from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
 from bert.serving import export_folder, graphs, openvino_export
-from bert.tasks import finetuning, training_data
+from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.classification import (
     answers,
     examples,
     export,
     metrics,
+    reference,
 )
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
 from bert.tasks.classification.settings import Settings
@@ -67,6 +68,20 @@ def make_task(
     def held_out(part: Part) -> list[dict]:
         return [*encode(part, settings, data, model)]
 
+    @functools.cache  # the same for all seeds
+    def simple_scores() -> dict[str, float]:
+        if not (settings.reference and data.of(TRAIN)):
+            return {}
+        train, part = data.of(TRAIN)[0], data.of(DEV)[0]
+        found = reference.answers(train, part, labels.kind, model.tokenizer)
+        if found is None:
+            return {}
+        scores = metrics.scores(data.metrics, part.labels, found)
+        return {
+            f"eval_{name}/{eval_report.TFIDF}": value
+            for name, value in scores.items()
+        }
+
     def validate(run: Run) -> dict[str, float]:
         part = data.of(DEV)[0]
         logits = _logits(run, eval_size, part, held_out(part))
@@ -80,6 +95,7 @@ def make_task(
             logits = _logits(run, eval_size, part, held_out(part))
             result |= score(settings, data, part, logits)
         report = answers.report(part, labels, logits)
+        report["references"] |= simple_scores()
         return result, report | {"task": settings.task, "records": part.path}
 
     def predict(run: Run) -> list[str]:

@@ -6,12 +6,12 @@ from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification.examples import File
 
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
-PEARSON, SPEARMAN = "pearson", "spearman"
+PEARSON, SPEARMAN, MAE = "pearson", "spearman", "mae"
 MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
 METRICS_OF = {  # kind of labels -> default metrics
     CLASSES: (ACCURACY, MACRO_F1),
     MULTI_LABEL: (MICRO_F1, ACCURACY),
-    REGRESSION: (PEARSON, SPEARMAN),
+    REGRESSION: (PEARSON, SPEARMAN, MAE),
 }
 
 
@@ -135,7 +135,7 @@ TASKS = {
         (File("dev.tsv", 7, 8, -1),),
         (File("test.tsv", 7, 8, id=0, submission="STS-B"),),
         Labels(REGRESSION),
-        (PEARSON, SPEARMAN),
+        METRICS_OF[REGRESSION],
     ),
     "ax": ClassificationTask(  # the diagnostic set, for a model trained on MNLI
         dev=(File("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),

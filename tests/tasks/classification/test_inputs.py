@@ -27,7 +27,7 @@ METRICS = {
     "ax": ("matthews", "accuracy"),
     "mrpc": ("accuracy", "f1"),
     "qqp": ("accuracy", "f1"),
-    "stsb": ("pearson", "spearman"),
+    "stsb": ("pearson", "spearman", "mae"),
 }
 
 

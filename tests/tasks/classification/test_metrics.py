@@ -74,7 +74,8 @@ def test_scores_by_hand():
 def test_correlations_by_hand():
     labels = np.array([0.0, 1.0, 2.0, 5.0])
     found = np.array([1.0, 0.0, 2.0, 3.0])
-    scores = metrics.scores(("pearson", "spearman"), labels, found)
+    scores = metrics.scores(("pearson", "spearman", "mae"), labels, found)
+    assert scores["mae"] == (1 + 1 + 0 + 2) / 4
     a, b = labels - 2.0, found - 1.5
     assert scores["pearson"] == pytest.approx(
         (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
