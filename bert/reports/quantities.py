@@ -70,6 +70,7 @@ _METRICS = {
     "exact_match": "Percentage of the answers that are equal to a label.",
     "exact": "Percentage of the answers that are equal to a label.",
     "matthews": "Correlation of two classes: 1 is perfect, 0 is chance.",
+    "mae": "Mean distance from the label: 0 is perfect.",
     "pearson": "Linear correlation with the labels: 1 is perfect.",
     "spearman": "Correlation of the ranks with the labels': 1 is perfect.",
 }
@@ -77,6 +78,7 @@ _REFERENCES = {
     "majority": "The most frequent answer for every example.",
     "chance": "Every answer with the same probability.",
     "frequencies": "Every answer with its share of the labels.",
+    "tfidf": "A linear model of the words, fitted to the same examples.",
     "unigrams": "Every token with its share of the corpus.",
 }
 

@@ -113,6 +113,7 @@ def test_a_run_learns_and_writes_the_originals_files(made):
         "kind": "classes",
         "labels": ["0", "1"],
         "max_seq_length": S,
+        "pairs": True,
     }
 
 
