@@ -22,6 +22,7 @@ __all__ = [
     "BertConfig",
     "Encoder",
     "TextClassifier",
+    "TokenClassifier",
     "Tokenizer",
     "WarmupLinearDecay",
     "classifier",

@@ -18,3 +18,4 @@ from bert.modeling.config import BertConfig
 from bert.modeling.hub import HubEncoder  # for Keras to load
 from bert.text_classifier import TextClassifier
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
+from bert.word_classifier import TokenClassifier

@@ -9,7 +9,6 @@ import numpy as np
 from bert import encoders, heads, row_batches, text_labels, text_model
 from bert.common import extras, flags
 from bert.common.errors import UserError
-from bert.common.progress import say
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.text.columns import finite
@@ -88,11 +87,8 @@ class TextClassifier(keras.Model):
         )
         task = getattr(getattr(network, "checkpoint", None), "task", None) or {}
         if trained and trained != self.labels:
-            say(
-                f"a new head: {network.checkpoint.path} has one for "
-                f"{text_labels.shown(trained)}, not for "
-                f"{text_labels.shown(self.labels)}"
-            )
+            path = network.checkpoint.path
+            text_labels.say_new_head(path, trained, self.labels)
             network = heads.new_classifier(network, self.labels.size, seed)
         elif not isinstance(network, Classifier):
             network = heads.classifier(network, self.labels.size, seed)

@@ -1,10 +1,12 @@
 """The labels of a classifier of texts: their names, and labels to ids."""
 
 import numbers
+from collections.abc import Callable
 
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.common.progress import say
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.text.columns import elements, finite, lists
 from bert.tasks import run_folder
@@ -42,27 +44,58 @@ def chosen(
         return trained
 
     given = trained.names if given is None else given
+    kind = MULTI_LABEL if multi_label else CLASSES
+    labels = Labels(kind, names_of(given, 2 - multi_label))
+    check_order(labels, trained)
+    return labels
+
+
+def names_of(given, fewest: int = 2) -> tuple[str, ...]:
+    """Returns the names of labels that are names, numbers or bools.
+
+    Raises:
+        UserError: a name is missing or occurs twice, or there are too few.
+    """
     given = elements(given, "labels")
-    names = tuple(map(_name, given))
+    names = tuple(map(name_of, given))
     is_whole = all(isinstance(x, _LABEL) and x == x for x in given)  # no NaN
-    if not is_whole or len(set(names)) < max(len(names), 2 - multi_label):
+    if not is_whole or len(set(names)) < max(len(names), fewest):
         raise UserError(
             f"labels={given!r:.60}", expected="two or more names, once"
         )
+    return names
 
-    # The same names in another order would be a mistake nobody sees.
-    labels = Labels(MULTI_LABEL if multi_label else CLASSES, names)
+
+def check_order(labels: Labels, trained: Labels | None) -> None:
+    """Rejects the labels of a model in another order.
+
+    The same names in another order would be a mistake nobody sees.
+
+    Args:
+        labels: the labels.
+        trained: those of the model, if any.
+
+    Raises:
+        UserError: the order differs.
+    """
     if (
         trained not in (None, labels)
         and labels.kind == trained.kind
-        and sorted(names) == sorted(trained.names)
+        and sorted(labels.names) == sorted(trained.names)
     ):
         raise UserError(
-            f"labels={given!r:.60}",
+            f"labels={list(labels.names)!r:.60}",
             expected=f"the order of training, {shown(trained)}",
             fix="pass none, for those of the model",
         )
-    return labels
+
+
+def say_new_head(path: str, trained: Labels, labels: Labels) -> None:
+    """Says that the head of a model is not used."""
+    say(
+        f"a new head: {path} has one for {shown(trained)}, not for "
+        f"{shown(labels)}"
+    )
 
 
 def shown(labels: Labels) -> str:
@@ -89,21 +122,8 @@ def ids(values, labels: Labels) -> np.ndarray:
     if labels.kind == REGRESSION:
         return finite(values, "labels")
 
-    # 2 is a name or a position, never both.
     names = labels.names
-    indices = {name: i for i, name in enumerate(names)}
-    positions = range(0 if any(map(_is_value, names)) else len(names))
-
-    def number(label) -> int:
-        if (name := _name(label)) in indices:
-            return indices[name]
-        if isinstance(label, str) or label not in positions:
-            raise UserError(
-                f"the label {label!r:.60}",
-                expected=f"one of {', '.join(names)}",
-            )
-        return int(label)
-
+    number = numbering(names)
     if labels.kind == CLASSES:
         fix = "pass a name or number for each text, no one-hot rows"
         values = elements(values, "labels", fix)
@@ -119,7 +139,29 @@ def ids(values, labels: Labels) -> np.ndarray:
     return rows
 
 
-def _name(label) -> str:
+def numbering(names: tuple[str, ...]) -> Callable[[object], int]:
+    """Makes a function from a label, or the number of a name, to a number.
+
+    It raises a UserError if there is no such label.
+    """
+    # 2 is a name or a position, never both.
+    indices = {name: i for i, name in enumerate(names)}
+    positions = range(0 if any(map(_is_value, names)) else len(names))
+
+    def number(label) -> int:
+        if (name := name_of(label)) in indices:
+            return indices[name]
+        if isinstance(label, str) or label not in positions:
+            raise UserError(
+                f"the label {label!r:.60}",
+                expected=f"one of {', '.join(names)}",
+            )
+        return int(label)
+
+    return number
+
+
+def name_of(label) -> str:
     """The name of a label; that of 1.0 is "1"."""
     name = str(label)
     is_float = isinstance(label, float | np.floating)

@@ -65,6 +65,35 @@ def lists(values, name: str, columns: tuple[str, ...]) -> list:
     return array.tolist()
 
 
+def ragged(values, name: str) -> list[list]:
+    """Returns a column of lists, of any lengths.
+
+    Args:
+        values: an iterable of lists or arrays, or a column of them.
+        name: of the argument, for messages.
+
+    Raises:
+        UserError: it is no column, or an element is no list.
+    """
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise UserError(f"{name} is {values!r:.60}", expected="a list of lists")
+
+    # A table has one column of lists; an array may have a row for each.
+    if hasattr(values, "columns") or hasattr(values, "column_names"):
+        values = elements(values, name)
+    elif hasattr(values, "__array__"):
+        values = _array(values, name)
+
+    rows = list(values)
+    for i, row in enumerate(rows):
+        if isinstance(row, str | bytes | Mapping) or not isinstance(row, Sized):
+            raise UserError(f"{name}[{i}] is {row!r:.60}", expected="a list")
+    return [
+        row.tolist() if isinstance(row, np.ndarray) else list(row)
+        for row in rows
+    ]
+
+
 def strings(values, name: str, fix: str | None = None) -> list[str]:
     """Returns a list of one or several strings.
 

@@ -9,6 +9,7 @@ from scipy import special
 from bert.common.progress import say
 from bert.data import features
 from bert.data.records.examples import Examples
+from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import graphs
@@ -46,15 +47,7 @@ def make_task(
             holds a run with other training data.
     """
     shared, is_entities = settings.finetuning, kind == ENTITIES
-    tokenizer = model.tokenizer.exact
-    featurizer = windows.Featurizer(
-        lambda word: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word)),
-        tokenizer.vocab,
-        {label: i for i, label in enumerate(labels)},
-        shared.max_seq_length,
-        settings.doc_stride,
-        settings.document_context,
-    )
+    featurizer = featurizer_of(model.tokenizer, labels, settings)
 
     # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
@@ -71,15 +64,12 @@ def make_task(
         _warn_unknown(gold, labels)
         rows = [*featurizer.featurize(file)]
         size = shared.training.eval_batch_size
-        answers = [*_answers(run, rows, labels, size, "evaluated")]
+        outputs = run.outputs(rows, size, "evaluated", len(rows))
+        answers = [*read_answers(rows, outputs, labels)]
 
         # Windows answer word by word; entities are found in sentences.
-        guesses = _by_sentence(file, (x[0] for x in answers), is_entities)
-        score = scoring.score_labels
-        if is_entities:
-            score = scoring.score_entities
-        result = score(gold, guesses)
-        result["loss"] = sum(x[1] for x in answers) / len(answers)
+        guesses = by_sentence(file, (x[0] for x in answers), is_entities)
+        result = score(gold, guesses, answers, is_entities)
         metrics = {f"eval_{name}": value for name, value in result.items()}
         described = report(file, guesses, answers, labels)
         return metrics, described | {"records": settings.eval_file}
@@ -90,9 +80,10 @@ def make_task(
         file = sentences["predict_file"]
         rows = [*featurizer.featurize(file)]
         size = shared.predict_batch_size
-        answers = _answers(run, rows, labels, size, "predicted")
+        outputs = run.outputs(rows, size, "predicted", len(rows))
+        answers = read_answers(rows, outputs, labels)
 
-        guesses = _by_sentence(file, (x[0] for x in answers), is_entities)
+        guesses = by_sentence(file, (x[0] for x in answers), is_entities)
         path = folder.file("predictions.conll")
         conll.write_predictions(
             settings.predict_file,
@@ -179,18 +170,50 @@ def report(
     }
 
 
-def _answers(
-    run: Run, rows: list[dict], labels: list[str], batch_size: int, what: str
+def featurizer_of(
+    tokenizer: Tokenizer, labels: list[str], settings: Settings
+) -> windows.Featurizer:
+    """Makes what splits sentences into windows."""
+    exact = tokenizer.exact
+    return windows.Featurizer(
+        lambda word: exact.convert_tokens_to_ids(exact.tokenize(word)),
+        exact.vocab,
+        {label: i for i, label in enumerate(labels)},
+        settings.finetuning.max_seq_length,
+        settings.doc_stride,
+        settings.document_context,
+    )
+
+
+def score(
+    gold: list[list[str]],
+    guesses: list[list[str]],
+    answers: list[Answer],
+    is_entities: bool,
+) -> dict[str, float]:
+    """Scores labelled words, and their mean loss.
+
+    Args:
+        gold: the labels of each sentence.
+        guesses: the predicted ones.
+        answers: of each word.
+        is_entities: whether labels mark entities.
+    """
+    scores = scoring.score_entities if is_entities else scoring.score_labels
+    loss = sum(x[1] for x in answers) / max(1, len(answers))
+    return {**scores(gold, guesses), "loss": loss}
+
+
+def read_answers(
+    rows: list[dict], outputs: Iterable[dict], labels: list[str]
 ) -> Iterator[Answer]:
     """Yields the prediction for each word.
 
     Args:
-        run: the run.
         rows: the features of all windows.
+        outputs: logits of each, [S, C].
         labels: the labels of the task.
-        batch_size, what: as for `Run.outputs`.
     """
-    outputs = run.outputs(rows, batch_size, what, len(rows))
     for row, output in zip(rows, outputs):
         # A word is answered in one of its windows only, at its first token.
         positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
@@ -203,7 +226,7 @@ def _answers(
             yield labels[i], float(loss), float(probability)
 
 
-def _by_sentence(
+def by_sentence(
     sentences: list[conll.Sentence], labels: Iterable[str], is_entities: bool
 ) -> list[list[str]]:
     """Groups labels by sentence; entity labels become valid BIO."""

@@ -258,7 +258,7 @@ def _example(context: str, qa: _Question, needed: str) -> SquadExample:
     # A metric compares texts only: where they start does not matter.
     if needed == SPANS:
         for answer in answers:
-            _check_span(answer, context)
+            check_span(answer, context)
     return SquadExample(
         str(qa.id), qa.question, context, tuple(answers), impossible
     )
@@ -274,7 +274,12 @@ def _pairs(lists: _Lists) -> list[Answer]:
     return list(map(Answer, lists.text, lists.answer_start))
 
 
-def _check_span(answer: Answer, context: str) -> None:
+def check_span(answer: Answer, context: str) -> None:
+    """Checks an answer to train on.
+
+    Raises:
+        ValueError: it is blank, or begins outside of the context.
+    """
     start = answer.start
     if not answer.text.strip():
         raise ValueError("answer.text is empty")

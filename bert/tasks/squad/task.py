@@ -77,7 +77,7 @@ def make_task(
         encoded = Examples(
             maker.training_records(train.examples), windows.TRAINING_SCHEMA
         )
-        _report_lost(train, maker.lost)
+        report_lost(train, maker.lost)
 
     @functools.cache  # also for validations
     def rows() -> list[dict]:
@@ -268,7 +268,7 @@ def _window_maker(
     return windows.WindowMaker(model.tokenizer, settings, progress.update)
 
 
-def _report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
+def report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
     """Logs the answers that training does not see as labelled."""
     several = sum(len(x.answers) > 1 for x in dataset.examples)
     if several:

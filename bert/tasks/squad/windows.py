@@ -310,7 +310,8 @@ class WindowMaker:
             self._report(self._done)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        ids = self._tokenizer.graph.tokenize([x.encode() for x in texts])
+        raw = [x.encode(errors="replace") for x in texts]
+        ids = self._tokenizer.graph.tokenize(raw)
         ids = ids.merge_dims(1, 2)
         return np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
 
