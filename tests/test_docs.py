@@ -91,7 +91,14 @@ def test_flags_files_and_targets_of_a_command_exist(monkeypatch, command):
         flags.parse([name, *words], script.Settings, "")
 
 
+def test_every_page_is_in_the_list_of_pages():
+    listed = (ROOT / "docs" / "README.md").read_text()
+    for page in PAGES[1:]:
+        assert page.name == "README.md" or f"({page.name})" in listed
+
+
 def test_commands_are_in_blocks_of_the_shell():
+    assert not fences("bash") + fences("shell") + fences("console")
     for body in fences(""):
         assert not re.search(r"^\s*(python|make|pip)\S* ", body, re.M), body
 
