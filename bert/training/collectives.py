@@ -73,33 +73,3 @@ def check_settings(
 @functools.cache
 def _gatherer(strategy):
     return tf.function(lambda values: strategy.gather(values, axis=0))
-
-
-def all_rows(part: tf.Tensor) -> tf.Tensor:
-    """Gathers the rows of all replicas, in a replica's step.
-
-    Its gradient is the sum over replicas, of the own rows. It is an
-    all-reduce, as XLA compiles no other operation of several devices.
-
-    Args:
-        part: [b, ...], the rows of this replica.
-
-    Returns:
-        [R * b, ...], R replicas, in their order.
-    """
-    context = tf.distribute.get_replica_context()
-    count = context.num_replicas_in_sync
-    if count == 1:
-        return part
-    is_here = tf.range(count) == context.replica_id_in_sync_group
-    is_here = tf.reshape(is_here, [count] + [1] * part.shape.rank)
-    rows = tf.cast(is_here, part.dtype) * part
-    rows = context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
-    return tf.reshape(rows, [-1, *part.shape[1:]])
-
-
-def first_row(part: tf.Tensor) -> tf.Tensor:
-    """Number of the first row of a replica in `all_rows`, int32."""
-    context = tf.distribute.get_replica_context()
-    replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
-    return replica * tf.shape(part)[0]

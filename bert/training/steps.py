@@ -15,6 +15,9 @@ So it does not depend on the distribution of the examples:
     replica         0 . . . 1 . . .
     micro-batch     0 . 1 . 0 . 1 .     --gradient_accumulation_steps=2
 
+Losses that compare rows take the outputs of all micro-batches of a replica;
+what they compare over replicas is for `batch_sums` to gather.
+
 Each of several workers has only the examples of its own replicas.
 """
 
@@ -204,8 +207,14 @@ class Steps:
 
         if count == 1:
             gradients, sums = self._gradients(*micro_batch(0))
+        elif self.task.compares_rows:
+            own = _part(batch, replica % here, here)
+            gradients, sums = self._cached_gradients(own, micro_batch)
         else:
-            gradients, sums = self._add_up(micro_batch)
+            gradients, sums = self._add_up(
+                lambda i: self._gradients(*micro_batch(i)),
+                (tf.zeros(len(self.sum_names)),),
+            )
 
         gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
@@ -242,8 +251,8 @@ class Steps:
             for i, name in enumerate(weights)
         }
 
-    def _add_up(self, micro_batch):
-        """This replica's gradients and sums, added over its micro-batches."""
+    def _add_up(self, compute, others):
+        """This replica's gradients and more, added over its micro-batches."""
         # A loop, so that a micro-batch's activations are freed before the
         # next one's are computed.
         zeros = [tf.zeros(v.shape) for v in self._variables]
@@ -251,14 +260,58 @@ class Steps:
             lambda i, _: i < self._accumulation_steps,
             lambda i, total: (
                 i + 1,
-                tf.nest.map_structure(
-                    tf.add, total, self._gradients(*micro_batch(i))
-                ),
+                tf.nest.map_structure(tf.add, total, compute(i)),
             ),
-            (0, (zeros, tf.zeros(len(self.sum_names)))),
+            (0, (zeros, *others)),
             parallel_iterations=1,
         )
         return total
+
+    def _cached_gradients(self, own, micro_batch):
+        """Gradients and sums of this replica, of losses that compare rows.
+
+        The outputs are computed twice: for the losses and their gradients,
+        keeping nothing, and then for those of the variables, one micro-batch
+        after the other (Gao et al. 2021, arXiv:2101.06983). Dropout is a
+        function of the seed, so both times it is the same.
+        """
+        _, weights, first_seed = micro_batch(0)
+
+        def outputs_of(i):
+            part, _, seed = micro_batch(i)
+            with self._seed_scope(seed):
+                return self._outputs(part, training=True)
+
+        specs = {
+            name: tf.TensorSpec(x.shape, x.dtype)
+            for name, x in self.model.output.items()
+        }
+        cached = tf.map_fn(
+            outputs_of,
+            tf.range(self._accumulation_steps),
+            parallel_iterations=1,
+            fn_output_signature=specs,
+        )
+
+        # Micro-batches, [N, b, ...], are the rows of a replica, [N * b, ...].
+        with tf.GradientTape() as tape, self._seed_scope(first_seed):
+            tape.watch(cached)
+            outputs = {
+                name: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))
+                for name, x in cached.items()
+            }
+            sums = self._sums(own, outputs)
+            loss = self._loss(sums, weights)
+        upstream = tape.gradient(loss, cached)
+
+        def gradients_of(i):
+            with tf.GradientTape() as tape:
+                outputs = outputs_of(i)
+            pulled = {name: x[i] for name, x in upstream.items()}
+            return (self._pulled_back(tape, outputs, pulled),)
+
+        (gradients,) = self._add_up(gradients_of, ())
+        return gradients, tf.stack([sums[name] for name in self.sum_names])
 
     def _gradients(self, part, weights, seed):
         """Gradients and sums of a part of the batch."""
@@ -267,16 +320,24 @@ class Steps:
                 outputs = self._outputs(part, training=True)
                 sums = self._sums(part, outputs)
 
-            loss = tf.add_n(
-                [
-                    sums[f"{objective}_loss"] / weights[objective]
-                    for objective in self.task.objectives
-                ]
-            )
+            loss = self._loss(sums, weights)
 
-        gradients = tape.gradient(loss, [v.value for v in self._variables])
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        gradients = self._pulled_back(tape, loss, None)
         return gradients, tf.stack([sums[name] for name in self.sum_names])
+
+    def _loss(self, sums, weights):
+        return tf.add_n(
+            [
+                sums[f"{objective}_loss"] / weights[objective]
+                for objective in self.task.objectives
+            ]
+        )
+
+    def _pulled_back(self, tape, target, upstream):
+        """Gradients of the variables, dense."""
+        variables = [v.value for v in self._variables]
+        gradients = tape.gradient(target, variables, upstream)
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _sums(self, part, outputs):
         sums = self.task.batch_sums(part, outputs)

@@ -28,6 +28,8 @@ class Task:
         records: JSON value that identifies the training data.
         metric: name of the metric that chooses the best checkpoint.
         is_loss: whether a lower metric is better.
+        compares_rows: whether the losses compare the rows of a batch, so that
+            `batch_sums` needs the outputs of all micro-batches of a replica.
         examples: of training, `data.records.examples.Examples`; None: no
             training, or pre-training, whose phases read records.
         labels: kind and names of the labels, as in `task.json`, or None.
@@ -48,6 +50,7 @@ class Task:
     records: str = ""
     metric: str = "loss"
     is_loss: bool = False
+    compares_rows: bool = False
     examples: Any = None
     labels: dict | None = None
     validate: Callable[[Any], dict[str, float]] | None = None

@@ -13,17 +13,20 @@ from bert.data import features
 from bert.modeling import task_losses
 from bert.tasks.similarity.examples import TEXT_NUMBERS
 from bert.tasks.similarity.settings import COSENT, COSINE, RANKING
-from bert.training import collectives
 
 _MASKED = -1e9  # score of what is no negative
 
 
-def sums_of(loss: str, scale: float) -> Callable[[dict, dict], dict]:
+def sums_of(
+    loss: str, scale: float, sizes: tuple[int, ...]
+) -> Callable[[dict, dict], dict]:
     """Makes the `batch_sums` of a task.
 
     Args:
         loss: name of a loss.
         scale: factor of the cosines.
+        sizes: the loss is the sum of those of the first `size` numbers of
+            each vector (Kusupati et al. 2022, arXiv:2205.13147).
 
     Returns:
         batch, outputs -> sums over its rows: `labels_loss`, `labels_weight`.
@@ -31,14 +34,48 @@ def sums_of(loss: str, scale: float) -> Callable[[dict, dict], dict]:
         [b, T]; is_real_example, [b]. The outputs have vectors, float32
         [b, T, H].
     """
-    return functools.partial(_sums, _LOSSES[loss], scale)
+    return functools.partial(_sums, _LOSSES[loss], scale, sizes)
 
 
-def _sums(loss: Callable, scale: float, batch: dict, outputs: dict) -> dict:
-    vectors = tf.math.l2_normalize(outputs["vectors"], -1)
+def all_rows(part: tf.Tensor) -> tf.Tensor:
+    """Gathers the rows of all replicas, in a replica's step.
+
+    Its gradient is the sum over replicas, of the own rows. It is an
+    all-reduce, as XLA compiles no other operation of several devices.
+
+    Args:
+        part: [b, ...], the rows of this replica.
+
+    Returns:
+        [R * b, ...], R replicas, in their order.
+    """
+    context = tf.distribute.get_replica_context()
+    count = context.num_replicas_in_sync
+    if count == 1:
+        return part
+    is_here = tf.range(count) == context.replica_id_in_sync_group
+    is_here = tf.reshape(is_here, [count] + [1] * part.shape.rank)
+    rows = tf.cast(is_here, part.dtype) * part
+    rows = context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
+    return tf.reshape(rows, tf.concat([[-1], tf.shape(part)[1:]], 0))
+
+
+def _sums(
+    loss: Callable,
+    scale: float,
+    sizes: tuple[int, ...],
+    batch: dict,
+    outputs: dict,
+) -> dict:
+    values = [
+        loss(
+            batch, tf.math.l2_normalize(outputs["vectors"][..., :n], -1), scale
+        )
+        for n in sizes
+    ]
     weight = tf.cast(batch[features.IS_REAL_EXAMPLE], tf.float32)
     return {
-        f"{task_losses.LABELS}_loss": loss(batch, vectors, scale),
+        f"{task_losses.LABELS}_loss": tf.add_n(values),
         f"{task_losses.LABELS}_weight": tf.reduce_sum(weight),
     }
 
@@ -56,8 +93,8 @@ def _cosent(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     which each row counts.
     """
     cosines = _cosines(vectors)
-    labels = collectives.all_rows(batch[features.LABEL_IDS])
-    whole = scale * collectives.all_rows(cosines)
+    labels = all_rows(batch[features.LABEL_IDS])
+    whole = scale * all_rows(cosines)
     excess = tf.where(
         labels[:, tf.newaxis] < labels,
         whole[:, tf.newaxis] - whole,
@@ -76,8 +113,8 @@ def _ranking(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     belongs to in another row.
     """
     numbers = batch[TEXT_NUMBERS]
-    whole = collectives.all_rows(vectors)  # [B, T, H]
-    whole_numbers = collectives.all_rows(numbers)
+    whole = all_rows(vectors)  # [B, T, H]
+    whole_numbers = all_rows(numbers)
 
     # The second texts of all rows, then their third texts, and so on.
     texts = numbers.shape[1]
@@ -93,7 +130,10 @@ def _ranking(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     is_masked = (names == anchor) | (names == positive)
     is_masked |= tf.concat([same_anchor, rest], 1)
 
-    label = collectives.first_row(numbers) + tf.range(tf.shape(numbers)[0])
+    context = tf.distribute.get_replica_context()
+    replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+    size = tf.shape(numbers)[0]
+    label = replica * size + tf.range(size)
     is_label = tf.range(tf.size(names)) == label[:, tf.newaxis]
     scores = tf.where(is_masked & ~is_label, _MASKED, scores)
     return tf.reduce_sum(

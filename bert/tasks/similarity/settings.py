@@ -60,6 +60,13 @@ class Settings:
         resume=True,
         topic=TRAINING,
     )
+    matryoshka_dims: tuple[str, ...] = flag(
+        (),
+        "Sizes that a vector can be cut to: the loss is the sum of those of "
+        "its first numbers; default: all of them.",
+        resume=True,
+        topic=RARE,
+    )
     pooling: str = flag(
         "mean",
         "Vector of a text: of the first token, or the mean or maximum over "
@@ -68,6 +75,24 @@ class Settings:
         resume=True,
     )
     given: frozenset[str] = frozenset()
+
+    def sizes(self, hidden_size: int) -> tuple[int, ...]:
+        """--matryoshka_dims as numbers.
+
+        Args:
+            hidden_size: numbers of a vector, H.
+
+        Raises:
+            UserError: one is not 1 to H.
+        """
+        texts = self.matryoshka_dims or (str(hidden_size),)
+        for text in texts:
+            if not text.isdecimal() or not 1 <= int(text) <= hidden_size:
+                raise UserError(
+                    f"{text!r:.20} in --matryoshka_dims",
+                    expected=f"1 to {hidden_size}, the size of a vector",
+                )
+        return tuple(map(int, texts))
 
     def mistakes(self) -> Iterator[UserError]:
         """Yields the flags that contradict each other, and missing files."""

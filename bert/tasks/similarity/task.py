@@ -15,7 +15,7 @@ from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples, export, losses, metrics
 from bert.tasks.similarity.examples import TEXT_NUMBERS, Table
-from bert.tasks.similarity.settings import Settings
+from bert.tasks.similarity.settings import COSINE, Settings
 from bert.training.run import Run
 from bert.training.task import Task
 
@@ -48,6 +48,7 @@ def make_task(
     def held_out() -> list[dict]:
         return [*encode("eval_file")]
 
+    sizes = settings.sizes(model.config.hidden_size)
     encoded, records = None, ""
     if "train_file" in tables:
         records = training_data.identify(folder.shared, settings.train_file)
@@ -111,12 +112,13 @@ def make_task(
         ),
         (task_losses.LABELS,),
         task_losses.label_weights,
-        losses.sums_of(settings.loss, settings.scale),
+        losses.sums_of(settings.loss, settings.scale, sizes),
         finetuning.schedule(shared, len(encoded or ())),
         measures=("loss",),
         records=training_data.describe(encoded, records),
         metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
         examples=encoded,
+        compares_rows=settings.loss != COSINE,
         validate=validate,
         evaluate=evaluate,
         predict=predict,

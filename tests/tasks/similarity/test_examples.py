@@ -79,6 +79,15 @@ def test_wrong_flags(read, words, message):
         read(TABLE, *words)
 
 
+@pytest.mark.parametrize("size", ["0", "12", "a", ""])
+def test_wrong_sizes_of_vectors(size):
+    settings = Settings(matryoshka_dims=("11", size))
+    with pytest.raises(UserError, match="expected 1 to 11, the size of a v"):
+        settings.sizes(11)
+    assert Settings(matryoshka_dims=("11", "7")).sizes(11) == (11, 7)
+    assert Settings().sizes(11) == (11,)
+
+
 def test_equal_texts_have_equal_numbers(read, tmp_path, capsys):
     """By their ids, after they are cut."""
     text.write_vocabulary(tmp_path / "vocab.txt")

@@ -7,13 +7,16 @@ import tensorflow as tf
 from scipy import special
 
 from bert.data import features
-from bert.modeling import task_losses
+from bert.modeling import dropout, task_losses
 from bert.tasks.similarity import losses
 from bert.tasks.similarity.examples import TEXT_NUMBERS
 from bert.tasks.similarity.settings import COSENT, COSINE, RANKING
+from bert.training.optimization import AdamWeightDecay
+from bert.training.steps import Steps
 from tests.helpers import tiny
 
 B, H, SCALE = 6, 5, 7.0
+SIZES = (5, 2)  # of the vectors that the losses see
 NUMBERS = np.arange(3 * B).reshape(B, 3)
 NUMBERS[1, 1] = NUMBERS[0, 1]  # equal second texts
 NUMBERS[2, 0] = NUMBERS[5, 0]  # equal first texts
@@ -78,42 +81,84 @@ CASES = [
 def test_losses_equal_numpy(loss, texts, expected):
     batch = batch_of(texts)
     tensors = {name: tf.constant(x) for name, x in batch.items()}
-    sums = losses.sums_of(loss, SCALE)(tensors, {"vectors": tensors["x"]})
-    vectors = unit(batch["x"].astype("f8"))
-    np.testing.assert_allclose(
-        sums["labels_loss"], expected(batch, vectors), rtol=1e-5
-    )
+    sums_of = losses.sums_of(loss, SCALE, SIZES)
+    sums = sums_of(tensors, {"vectors": tensors["x"]})
+    vectors = [unit(batch["x"][..., :size].astype("f8")) for size in SIZES]
+    total = sum(expected(batch, x) for x in vectors)
+    np.testing.assert_allclose(sums["labels_loss"], total, rtol=1e-5)
     assert sums["labels_weight"] == B
 
 
-def steps_of(replicas, loss):
-    """Steps of a network of one matrix, and its weights after some."""
-    made = tiny.make_steps(replicas)
-    with made.strategy.scope():
+def steps_of(loss, replicas=1, parts=1, rate=0.0):
+    """Steps of a network of one matrix, with dropout."""
+    strategy = tiny.strategy_of(replicas)
+    with strategy.scope():
         start = keras.initializers.RandomNormal(seed=5)
         x = keras.Input((None, H), name="x")
-        dense = keras.layers.Dense(7, kernel_initializer=start)
-        made.model = keras.Model({"x": x}, {"vectors": dense(x)})
-        made.optimizer = type(made.optimizer)(0.01)
-        made.optimizer.build(made.model.trainable_variables)
-    return tiny.again(
-        made,
-        objectives=(task_losses.LABELS,),
-        batch_weights=task_losses.label_weights,
-        batch_sums=losses.sums_of(loss, SCALE),
+        y = keras.layers.Dense(7, kernel_initializer=start)(x)
+        y = dropout.Dropout(rate, 1)(y)
+        model = keras.Model({"x": x}, {"vectors": y})
+        optimizer = AdamWeightDecay(0.01)
+        optimizer.build(model.trainable_variables)
+    task = tiny.task_of(
+        (task_losses.LABELS,),
+        task_losses.label_weights,
+        losses.sums_of(loss, SCALE, SIZES),
+        measures=("loss",),
+        compares_rows=loss != COSINE,
+    )
+    return Steps(
+        model,
+        task,
+        optimizer,
+        strategy,
+        3,
+        dropout.dropout_seed,
+        lambda batch: tf.constant(0.0),
+        accumulation_steps=parts,
     )
 
 
+def take(made, texts):
+    data = tf.data.Dataset.from_tensors(batch_of(texts))
+    return made.train(iter(data), tf.constant(1)).numpy()[0]
+
+
+@pytest.mark.parametrize(("replicas", "parts"), [(2, 1), (1, 3), (2, 3)])
 @pytest.mark.parametrize(("loss", "texts", "expected"), CASES)
-def test_two_devices_take_the_step_of_one(monkeypatch, loss, texts, expected):
-    """Negatives and pairs of all rows, not of a device's own."""
-    monkeypatch.setattr(tiny, "tokens", lambda batch: tf.constant(0.0))
-    rows, ends = [], []
-    for replicas in (1, 2):
-        made = steps_of(replicas, loss)
-        data = tf.data.Dataset.from_tensors(batch_of(texts)).repeat()
-        rows.append(made.train(iter(data), tf.constant(3)).numpy())
-        ends.append(tiny.tensors(made))
-    np.testing.assert_allclose(rows[1], rows[0], rtol=1e-5)
-    for ours, theirs in zip(*ends, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+def test_devices_and_micro_batches_take_the_step_of_the_whole_batch(
+    loss, texts, expected, replicas, parts
+):
+    """Negatives and pairs of all rows, not of a part's own."""
+    made, whole = steps_of(loss, replicas, parts), steps_of(loss)
+    ours, theirs = take(made, texts), take(whole, texts)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+    # The first moments are a tenth of the gradients.
+    moments = zip(made.optimizer.adam_m, whole.optimizer.adam_m, strict=True)
+    for a, b in moments:
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-7)
+
+
+def test_cached_gradients_are_those_of_the_same_dropout():
+    """As if the outputs of all micro-batches were kept."""
+    made, batch = steps_of(RANKING, parts=3, rate=0.3), batch_of(2)
+    variables = [x.value for x in made.model.trainable_variables]
+    with tf.GradientTape() as tape:
+        parts = []
+        for i in range(3):
+            with dropout.dropout_seed(tf.constant([3, 0, i])):
+                rows = {"x": batch["x"][2 * i : 2 * i + 2]}
+                parts.append(made.model(rows, training=True)["vectors"])
+        outputs = {"vectors": tf.concat(parts, 0)}
+        tensors = {name: tf.constant(x) for name, x in batch.items()}
+        loss = made.task.batch_sums(tensors, outputs)["labels_loss"] / B
+    expected = tape.gradient(loss, variables)
+
+    total, *_, norm, _ = take(made, 2)
+    assert total / B == pytest.approx(float(loss), abs=1e-6)
+    assert norm == pytest.approx(float(tf.linalg.global_norm(expected)), 1e-6)
+    moments = [x.numpy() for x in made.optimizer.adam_m]
+    for moment, gradient in zip(moments, expected, strict=True):
+        clipped = gradient / max(1.0, norm)
+        np.testing.assert_allclose(moment, 0.1 * clipped, atol=1e-7)
