@@ -65,7 +65,7 @@ def load(settings: Settings) -> asking.ServedModel:
         rows = rows_of(strings, limit)
         size = 1 if task["kind"] == REGRESSION else len(task["labels"])
         logits = np.zeros((len(rows), size), np.float32)
-        for group, batch in length_batches.groups(rows):
+        for group, batch in length_batches.groups(rows, limit):
             logits[group] = network(batch)["logits"]
         return _answer(logits, task["kind"], task["labels"])
 

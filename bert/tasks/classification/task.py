@@ -312,7 +312,8 @@ def _score_openvino(
     """Scores the network of an export beside the logits of the run."""
     pairs = [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows]
     others = np.zeros_like(logits)
-    for group, batch in length_batches.groups(pairs):
+    limit = settings.finetuning.max_seq_length
+    for group, batch in length_batches.groups(pairs, limit):
         others[group] = network(batch)["logits"]
 
     # The same metrics, and how many of the answers have changed.
