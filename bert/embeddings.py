@@ -5,10 +5,12 @@ import os
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.common.formats import published
 from bert.data import features, length_batches
 from bert.data.text.columns import strings
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.sentence_files import POOLINGS, TextVectors
 from bert.tasks.features.pooling import pool
 
 _WINDOW = 64  # batches that are sorted by length together
@@ -19,8 +21,9 @@ def embed(
     model,
     *,
     layer: int = -1,
-    pooling: str = "mean",
-    normalize: bool = False,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    prompt: str | None = None,
     max_length: int | None = None,
     batch_size: int = 32,
 ) -> np.ndarray:
@@ -35,8 +38,12 @@ def embed(
             OpenVINO, which needs no TensorFlow; or its encoder and tokenizer,
             which are not loaded again then.
         layer: -1 is the last layer, -2 the one below, to -L.
-        pooling: "mean" or "max" over the tokens, or "cls" for the first.
-        normalize: scale each vector to length 1.
+        pooling: "mean" or "max" over the tokens, or "cls" for the first; None:
+            as a folder of sentence-transformers says, else "mean".
+        normalize: scale each vector to length 1; None: as the folder says,
+            else not.
+        prompt: name of a prompt of the folder, such as "query", which is put
+            before each text; None: the folder's default.
         max_length: longer texts are truncated; default: the tokenizer's, at
             most the positions of the model.
         batch_size: texts of a batch; those of similar lengths share one.
@@ -47,14 +54,22 @@ def embed(
     Raises:
         UserError: an argument is invalid, or the model cannot be loaded.
     """
-    if pooling not in ("mean", "max", "cls"):
+    if pooling not in (None, *POOLINGS):
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
 
     texts = strings(texts, "texts")
-    config, tokenizer, vectors_of = _open(model, layer)
+    config, tokenizer, vectors_of, recorded = _open(model, layer)
     if not -config.num_hidden_layers <= layer <= -1:
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
+
+    recorded = recorded or TextVectors()
+    if pooling is None:
+        recorded.check()
+        pooling = recorded.pooling
+    normalize = recorded.normalize if normalize is None else normalize
+    before = recorded.prompt(prompt)
+    texts = [before + text for text in texts]
 
     most = config.max_position_embeddings
     if max_length is None:
@@ -84,10 +99,15 @@ def embed(
 
 
 def _open(model, layer: int):
-    """Config, tokenizer, and a function of a batch: float32 [B, S, H]."""
+    """Config, tokenizer, a function of a batch: float32 [B, S, H], and more.
+
+    The last is how vectors are made, if it is recorded.
+    """
     is_path = isinstance(model, str | os.PathLike)
-    if is_path and openvino_network.is_network(os.fspath(model)):
-        folder = ModelFolder.open(os.fspath(model))
+    if is_path:
+        model = published.fetch(os.fspath(model))
+    if is_path and openvino_network.is_network(model):
+        folder = ModelFolder.open(model)
         if layer != -1:
             raise UserError(
                 f"layer={layer}",
@@ -101,6 +121,7 @@ def _open(model, layer: int):
             folder.config,
             tokenizer,
             lambda batch: network(batch)["sequence_output"],
+            folder.vectors,
         )
 
     from bert import encoders  # imports TensorFlow
@@ -110,4 +131,5 @@ def _open(model, layer: int):
         encoders.config_of(encoder),
         tokenizer,
         lambda batch: encoder.predict_on_batch(batch)["encoder_outputs"][layer],
+        encoder.checkpoint.vectors if encoder.checkpoint else None,
     )

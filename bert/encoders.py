@@ -154,7 +154,18 @@ def weights_of(
     """
     values = {name: x.numpy() for name, x in _variables(model).items()}
     task = getattr(model, "task", None)
-    return conversion.Bert(path, config_of(model), values, [], tokenizer, task)
+
+    # Of a loaded encoder; a head makes another model of it.
+    loaded = getattr(model, "checkpoint", None)
+    return conversion.Bert(
+        path,
+        config_of(model),
+        values,
+        [],
+        tokenizer,
+        task,
+        loaded.vectors if loaded else None,
+    )
 
 
 def load_pair(

@@ -16,7 +16,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, models
 from bert.modeling import hub as loader
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import conversion
+from bert.modeling.formats import conversion, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
 from bert.serving import export_folder, hub
@@ -69,6 +69,10 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         def save(path: str) -> None:
             nonlocal difference
             hub.save(module, path)
+            if folder.vectors:
+                sentence_files.write(
+                    path, folder.vectors, config.hidden_size, folder.max_length
+                )
             difference = compare(path, settings, model, inputs)
 
         export_folder.write(settings.export_path, save)

@@ -147,6 +147,21 @@ def test_a_tokenizer_by_name_is_that_of_the_encoder(
     assert both[0].tokens == both[1].tokens
 
 
+def test_the_pooling_is_fetched(server, models, tmp_path):
+    kinds, folder = {"": "Transformer", "1_Pooling": "Pooling"}, tmp_path / "o"
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in kinds.items()
+    ]
+    prompts = {"prompts": {"query": "the "}, "default_prompt_name": "query"}
+    contents = {"modules": modules, "config_sentence_transformers": prompts}
+    name = publish(server, models, folder, **contents)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "cls"}')
+    expected = bert.embed("the cat", HUB, pooling="cls")
+    assert (bert.embed("cat", name) == expected).all()
+
+
 def test_added_tokens_are_fetched_and_refused(server, models, tmp_path):
     added = {"<e>": 5}
     name = publish(server, models, tmp_path / "other", added_tokens=added)

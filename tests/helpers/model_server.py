@@ -33,8 +33,14 @@ class ModelServer(http.server.ThreadingHTTPServer):
 
     def commit(self, model: str) -> str:
         """The only revision of a model: a hash of its files."""
-        files = sorted(self.models[model].iterdir())
-        return hashlib.sha1(b"".join(x.read_bytes() for x in files)).hexdigest()
+        contents = [x.read_bytes() for _, x in files_of(self.models[model])]
+        return hashlib.sha1(b"".join(contents)).hexdigest()
+
+
+def files_of(folder: pathlib.Path) -> list[tuple[str, pathlib.Path]]:
+    """Names and paths of the files of a model, also in folders of it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(str(path.relative_to(folder)), path) for path in files]
 
 
 @contextlib.contextmanager
@@ -107,7 +113,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
             return 200, {"X-Repo-Commit": commit, "ETag": etag}, content
         if kind == "tree":
             file = {"type": "file", "size": 0, "oid": "0"}
-            described = [file | {"path": x.name} for x in folder.iterdir()]
+            described = [file | {"path": x} for x, _ in files_of(folder)]
         return 200, {}, json.dumps(described).encode()
 
     def log_message(self, *args):

@@ -11,7 +11,8 @@ import extract_features
 from bert.common import tensor_files
 from bert.data.text import tokenization
 from bert.modeling.encoder import build_encoder
-from bert.tasks.features import run as features
+from bert.tasks.features import encoder_layers
+from bert.tasks.features import pooling as pooling_lib
 from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H
@@ -133,8 +134,11 @@ def test_lines_are_the_originals(extract, expected):
     [("cls", [5, 1]), ("mean", [4, 2]), ("max", [5, 3])],
 )
 def test_pooling(pooling, expected):
-    x = tf.constant([[[5.0, 1.0], [3.0, 3.0], [9.0, 9.0]]])
-    found = features.pool(x, tf.constant([[1, 1, 0]]), pooling)
+    x = np.array([[[5.0, 1.0], [3.0, 3.0], [9.0, 9.0]]], np.float32)
+    mask = np.array([[1, 1, 0]])
+    found = pooling_lib.pool(x, mask, pooling)
+    assert found.tolist() == [expected]
+    found = encoder_layers._pool(tf.constant(x), mask, pooling)
     assert found.numpy().tolist() == [expected]
 
 

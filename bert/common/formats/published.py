@@ -32,6 +32,9 @@ _FILES = (  # no pickle
     "tokenizer_config.json",
     "added_tokens.json",
     "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "modules.json",
+    "*/config.json",  # of a module
 )
 _WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
 _TEMPORARY = (408, 429)  # of the answers below 500

@@ -147,7 +147,7 @@ def read(folder: str) -> Recorded:
 
     recorded = Casing(config.do_lower_case, config.strip_accents)
     if tokens is None:
-        return Recorded(None, recorded)
+        return Recorded(None, _lowered(folder, recorded))
 
     # Both files have a casing; a None means as do_lower_case.
     both = recorded.or_else(casing)
@@ -161,7 +161,16 @@ def read(folder: str) -> Recorded:
             expected=f"{casing}, as in {PIPELINE}",
             fix="correct one of the two files",
         )
-    return Recorded(tokens, casing)
+    return Recorded(tokens, _lowered(folder, casing))
+
+
+def _lowered(folder: str, casing: Casing) -> Casing:
+    """The casing, of a text that sentence-transformers may have lower-cased."""
+    if not _read(folder, _SENTENCE, Casing).do_lower_case:
+        return casing
+
+    # A cased tokenizer keeps the accents.
+    return Casing(True, casing.strips_accents)
 
 
 def read_casing(folder: str) -> Casing:

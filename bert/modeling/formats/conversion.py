@@ -20,6 +20,7 @@ from bert.modeling.formats import (
     huggingface,
     model_garden,
     portable,
+    sentence_files,
 )
 from bert.modeling.formats.model_folder import ModelFolder
 
@@ -50,6 +51,7 @@ class Bert:
         skipped: names of variables that no model of ours has.
         tokenizer: vocabulary and casing, or None.
         task: kind and names of the labels, as in `task.json`, or None.
+        vectors: how one vector of a text is made; None if no file tells it.
     """
 
     path: str
@@ -58,6 +60,7 @@ class Bert:
     skipped: list[str]
     tokenizer: Tokenizer | None = None
     task: dict | None = None
+    vectors: sentence_files.TextVectors | None = None
 
 
 def read(model: ModelFolder) -> Bert:
@@ -79,7 +82,14 @@ def read(model: ModelFolder) -> Bert:
         }
         skipped = sorted(names - values.keys())
 
-    bert = Bert(model.resolve(), model.config, values, skipped, task=model.task)
+    bert = Bert(
+        model.resolve(),
+        model.config,
+        values,
+        skipped,
+        task=model.task,
+        vectors=model.vectors,
+    )
     if not tokenizers:
         say("warning: no vocabulary beside the input, so none is written")
         return bert
@@ -178,6 +188,14 @@ def write(bert: Bert, target: str, folder: str) -> None:
         if bert.task is not None and has_labels:
             checkpoint_files.write_task(folder, bert.task)
 
+    if bert.vectors and bert.tokenizer:
+        sentence_files.write(
+            folder,
+            bert.vectors,
+            bert.config.hidden_size,
+            bert.tokenizer.max_length,
+        )
+
     if bert.tokenizer is not None:
         tokens = bert.tokenizer.tokens
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
@@ -215,6 +233,8 @@ def convert(bert: Bert, target: str, output: str) -> float:
     Raises:
         UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
+    if bert.vectors:
+        bert.vectors.check()
     before = {} if target in portable.FILES else outputs_of(bert)
     with atomic.whole_folder(output) as scratch:
         write(bert, target, scratch)

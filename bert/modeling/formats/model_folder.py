@@ -12,6 +12,7 @@ The best checkpoint of a run is in a folder of its own, below the others.
 
 import dataclasses
 import functools
+import os
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -21,7 +22,7 @@ from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import checkpoint_files, readers
+from bert.modeling.formats import checkpoint_files, readers, sentence_files
 from bert.modeling.formats.checkpoint_files import VOCABULARY, beside
 from bert.modeling.formats.readers import READERS
 
@@ -161,6 +162,14 @@ class ModelFolder:
             checkpoint_files.folder_of(self.path)
         )
         return min(recorded or positions, positions)
+
+    @functools.cached_property
+    def vectors(self) -> sentence_files.TextVectors | None:
+        """How one vector of a text is made; None if no file tells it."""
+        if not self.path:
+            return None
+        path = beside(self.path, sentence_files.MODULES)
+        return sentence_files.read(os.path.dirname(path))
 
     def check_vocabulary(self, tokenizer: Tokenizer | None = None) -> None:
         """Rejects a vocabulary with other ids than the model's.

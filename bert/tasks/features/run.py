@@ -41,6 +41,7 @@ class Reader:
         self._files = storage.list_files(settings.input_file, "input_file")
         self._max_seq_length = settings.max_seq_length
         self._tokenizer = extraction.model.tokenizer
+        self._prompt = extraction.prompt
         self.truncated = 0
         self._is_first = True
 
@@ -70,6 +71,7 @@ class Reader:
             for line, pair in zip(lines, pairs)
             for text in (pair.groups() if pair else (line, ""))
         ]
+        texts[::2] = [self._prompt + text for text in texts[::2]]
 
         # The first lines are enough to notice a wrong vocabulary.
         if self._is_first:

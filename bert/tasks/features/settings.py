@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from bert.common import outputs, storage
 from bert.common.errors import UserError, raised_by
 from bert.common.flags import OUTPUT, RARE, flag, group
+from bert.common.progress import say
 from bert.data.text.settings import Text
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.modeling.formats.sentence_files import TextVectors
 from bert.training.settings import Devices, Model
 
 
@@ -48,9 +50,10 @@ class Settings:
         "Indices of the layers; 0 is the first, -1 the last.",
         topic=OUTPUT,
     )
-    max_seq_length: int = flag(
-        128,
-        "Maximum number of tokens of a sequence; longer texts are truncated.",
+    max_seq_length: int | None = flag(
+        None,
+        "Maximum number of tokens of a sequence; longer texts are truncated. "
+        "Default: that of a folder of sentence-transformers, else 128.",
         at_least=3,
     )
     batch_size: int = flag(
@@ -64,10 +67,10 @@ class Settings:
         choices=("jsonl", "npz"),
         topic=OUTPUT,
     )
-    pooling: str = flag(
-        "none",
+    pooling: str | None = flag(
+        None,
         "Pooling of the tokens to one vector per text; none: one vector per "
-        "token.",
+        "token. Default: as a folder of sentence-transformers says, else none.",
         choices=("none", "cls", "mean", "max"),
         topic=OUTPUT,
     )
@@ -77,8 +80,17 @@ class Settings:
         choices=("none", "sum", "mean", "concat"),
         topic=OUTPUT,
     )
-    normalize: bool = flag(
-        False, "Scale each vector to length 1.", topic=OUTPUT
+    normalize: bool | None = flag(
+        None,
+        "Scale each vector to length 1. Default: as a folder of "
+        "sentence-transformers says, else not.",
+        topic=OUTPUT,
+    )
+    prompt: str | None = flag(
+        None,
+        "Name of a prompt of a folder of sentence-transformers, which is put "
+        "before each text. Default: the folder's.",
+        topic=OUTPUT,
     )
     use_one_hot_embeddings: bool = flag(
         False, "Accepted; changes nothing.", topic=RARE
@@ -99,11 +111,13 @@ class Extraction:
         settings: settings of the script.
         model: the checkpoint, with its config and tokenizer.
         layers: indices of the layers to write.
+        prompt: what is put before each text.
     """
 
     settings: Settings
     model: ModelFolder
     layers: list[int]
+    prompt: str = ""
 
 
 def check(settings: Settings) -> Extraction:
@@ -126,6 +140,7 @@ def check(settings: Settings) -> Extraction:
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     model.check()
+    settings, prompt = _with_defaults(settings, model)
     config = model.config
     config.check_length(
         settings.max_seq_length, "max_seq_length", model.config_file
@@ -138,7 +153,27 @@ def check(settings: Settings) -> Extraction:
             path=model.path,
             expected="-1: a network of OpenVINO has the last layer alone",
         )
-    return Extraction(settings, model, layers)
+    return Extraction(settings, model, layers, prompt)
+
+
+def _with_defaults(
+    settings: Settings, model: ModelFolder
+) -> tuple[Settings, str]:
+    """The settings, with those of the model for None, and its prompt."""
+    vectors = model.vectors or TextVectors("none")
+    if settings.pooling is None:
+        vectors.check()
+    defaults = {
+        "pooling": vectors.pooling,
+        "normalize": vectors.normalize,
+        "max_seq_length": model.max_length if model.vectors else 128,
+    }
+    untold = {x: defaults[x] for x in defaults if getattr(settings, x) is None}
+    if model.vectors and untold:
+        listed = (f"--{name}={value}" for name, value in untold.items())
+        say(f"as {model.path} says: {', '.join(listed)}")
+    settings = dataclasses.replace(settings, **untold)
+    return settings, vectors.prompt(settings.prompt)
 
 
 def read_layer(text: str, num_layers: int) -> int:

@@ -1,0 +1,209 @@
+"""Files of sentence-transformers: how one vector of a text is made.
+
+    modules.json                        Transformer, Pooling, and Normalize
+    1_Pooling/config.json               pooling of the tokens
+    config_sentence_transformers.json   prompts, which are put before a text
+    sentence_bert_config.json           see `tokenizer_files`
+
+They are read and written beside checkpoints of any format.
+"""
+
+import dataclasses
+import json
+import os
+from typing import Annotated
+
+import msgspec
+
+from bert.common import storage
+from bert.common.atomic import write_whole
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+
+MODULES = "modules.json"
+POOLINGS = ("mean", "max", "cls")
+_POOLING = "1_Pooling"
+_PROMPTS = "config_sentence_transformers.json"
+_LENGTH = "sentence_bert_config.json"
+_LIBRARY = "sentence_transformers."
+_MODES = {  # keys of a pooling before version 5.4, and their names since then
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+class _Module(msgspec.Struct):
+    path: Annotated[str, msgspec.Meta(pattern=r"^(\w[\w.-]*)?\Z")]
+    type: str
+
+
+class _Prompts(msgspec.Struct):
+    prompts: dict[str, str] = {}
+    default_prompt_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TextVectors:
+    """How a model makes one vector of a text.
+
+    Attributes:
+        pooling: of the vectors of its tokens, one of `POOLINGS`.
+        normalize: scale each vector to length 1.
+        prompts: name -> what is put before a text.
+        default_prompt: name of the prompt that is used unless told, or None.
+        mistake: why these vectors cannot be computed, or None.
+    """
+
+    pooling: str = "mean"
+    normalize: bool = False
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt: str | None = None
+    mistake: UserError | None = None
+
+    def check(self) -> None:
+        """Rejects what is not supported.
+
+        Raises:
+            UserError: the folder has another pooling or module.
+        """
+        if self.mistake:
+            raise self.mistake
+
+    def prompt(self, name: str | None) -> str:
+        """What is put before a text.
+
+        Args:
+            name: of a prompt; None: the default one, if there is one.
+
+        Raises:
+            UserError: there is no such prompt.
+        """
+        name = self.default_prompt if name is None else name
+        if name is None:
+            return ""
+        if name not in self.prompts:
+            names = ", ".join(self.prompts) or "none: the model has no prompts"
+            raise UserError(f"prompt={name!r}", expected=names)
+        return self.prompts[name]
+
+
+def read(folder: str) -> TextVectors | None:
+    """Reads the files of a folder; None if they tell no pooling.
+
+    What is not supported is reported by `check`, since the weights alone may
+    be wanted.
+
+    Args:
+        folder: the model's folder.
+
+    Raises:
+        UserError: a file is damaged.
+    """
+    path = os.path.join(folder, MODULES)
+    if not storage.is_file(path):
+        return None
+    modules = json_files.read(path, list[_Module])
+    kinds = [module.type.rpartition(".")[2] for module in modules]
+    if kinds == ["Transformer"]:  # of a cross-encoder
+        return None
+
+    path, prompts = os.path.join(folder, _PROMPTS), _Prompts()
+    if storage.is_file(path):
+        prompts = json_files.read(path, _Prompts)
+    vectors = TextVectors(
+        "mean",
+        "Normalize" in kinds,
+        prompts.prompts,
+        prompts.default_prompt_name,
+    )
+    try:
+        pooling = _read_pooling(folder, modules, kinds, prompts.prompts)
+    except UserError as error:
+        return dataclasses.replace(vectors, mistake=error)
+    return dataclasses.replace(vectors, pooling=pooling)
+
+
+def _read_pooling(
+    folder: str, modules: list[_Module], kinds: list[str], prompts: dict
+) -> str:
+    """Reads the pooling, in the schema of any version; refuses the rest."""
+    known = ["Transformer", "Pooling", "Normalize"]
+    are_theirs = all(module.type.startswith(_LIBRARY) for module in modules)
+    if not are_theirs or kinds not in (known[:2], known):
+        listed = [f"{x.path} ({x.type})".strip() for x in modules]
+        raise UserError(
+            f"the modules are {', '.join(listed)}",
+            path=os.path.join(folder, MODULES),
+            expected=f"{', '.join(known)} of sentence-transformers",
+            fix="for vectors without the others pass a pooling, or copy the "
+            "model without this file",
+        )
+
+    path = os.path.join(folder, modules[1].path, "config.json")
+    config = json_files.read(path)
+    modes = config.get("pooling_mode") or [
+        mode for key, mode in _MODES.items() if config.get(key)
+    ]
+    modes = modes if isinstance(modes, list) else [modes]
+    modes = modes or ["mean"]  # as sentence-transformers
+    if len(modes) > 1 or modes[0] not in POOLINGS:
+        raise UserError(
+            f"pooling {' and '.join(map(str, modes))}",
+            path=path,
+            expected=f"one of {', '.join(POOLINGS)}",
+        )
+    if any(prompts.values()) and config.get("include_prompt") is False:
+        raise UserError(
+            "include_prompt is false",
+            path=path,
+            expected="true: prompts are pooled, too",
+        )
+    return modes[0]
+
+
+def write(
+    folder: str, vectors: TextVectors, hidden_size: int, max_length: int
+) -> None:
+    """Writes the files, as sentence-transformers did before version 5.4.
+
+    Args:
+        folder: where to write them.
+        vectors: without a mistake.
+        hidden_size: of the model.
+        max_length: longest sequence in tokens.
+    """
+    vectors.check()
+    modules = [("", "Transformer"), (_POOLING, "Pooling")]
+    if vectors.normalize:
+        modules.append(("2_Normalize", "Normalize"))
+
+    modes = {key: mode == vectors.pooling for key, mode in _MODES.items()}
+    files = {
+        MODULES: [
+            {
+                "idx": index,
+                "name": str(index),
+                "path": path,
+                "type": f"{_LIBRARY}models.{kind}",
+            }
+            for index, (path, kind) in enumerate(modules)
+        ],
+        f"{_POOLING}/config.json": {
+            "word_embedding_dimension": hidden_size,
+            **modes,
+        },
+        _PROMPTS: {
+            "prompts": vectors.prompts,
+            "default_prompt_name": vectors.default_prompt,
+        },
+        _LENGTH: {"max_seq_length": max_length, "do_lower_case": False},
+    }
+
+    storage.make_folder(os.path.join(folder, _POOLING))
+    for name, values in files.items():
+        text = json.dumps(values, indent=2, ensure_ascii=False)
+        write_whole(os.path.join(folder, name), f"{text}\n")

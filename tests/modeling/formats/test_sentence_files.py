@@ -1,0 +1,202 @@
+"""Folders of sentence-transformers, in the schemas of version 5.1 and 6.2."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert
+import convert_checkpoint
+import export_hub
+import extract_features
+from bert.common.errors import UserError
+from bert.modeling.formats import sentence_files
+from bert.modeling.formats.model_folder import ModelFolder
+from tests.helpers import library_files
+
+TEXTS = ["The red fish sees", "a dog", "tree " * 17]
+PROMPTS = {"query": "the cat ", "document": ""}
+OLD = "sentence_transformers.models."
+NEW = {
+    "Transformer": "sentence_transformers.base.modules.transformer.",
+    "Pooling": "sentence_transformers.sentence_transformer.modules.pooling.",
+    "Normalize": "sentence_transformers.base.modules.normalize.",
+}
+
+
+def write(folder, kinds, pooling, **prompts):
+    """Files beside a checkpoint; `kinds` are names of modules, or types."""
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    paths = ["", "1_Pooling", "2_Dense" if "Dense" in kinds[-1] else "2_Norm"]
+    types = [x if "." in x else NEW[x] + x for x in kinds]
+    modules = [{"path": p, "type": t} for p, t in zip(paths, types)]
+    for name, values in (
+        ("modules", modules),
+        ("1_Pooling/config", pooling),
+        ("config_sentence_transformers", {"prompts": PROMPTS, **prompts}),
+        ("sentence_bert_config", {"max_seq_length": 11}),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(values))
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("values") / "model"
+    return library_files.pretrained(folder)
+
+
+@pytest.fixture
+def folder(tmp_path, values):
+    library_files.huggingface(tmp_path / "model", values)
+    return tmp_path / "model"
+
+
+def test_embed_takes_the_pooling_of_the_folder(folder):
+    encoder = str(folder)
+    plain = bert.embed(TEXTS, encoder)
+    cls = bert.embed(TEXTS, encoder, pooling="cls", max_length=11)
+    mean = bert.embed(TEXTS, encoder, pooling="mean", max_length=11)
+    assert abs(plain - bert.embed(TEXTS, encoder, pooling="mean")).max() == 0
+    cls_key, mean_key = "pooling_mode_cls_token", "pooling_mode_mean_tokens"
+    both = ["Transformer", "Pooling"]
+    old = [OLD + x for x in both]
+    for kinds, pooling, expected in (
+        (old, {cls_key: True, mean_key: False}, cls),
+        (both, {"pooling_mode": "cls"}, cls),
+        (old, {cls_key: False, mean_key: True}, mean),
+        (both, {"pooling_mode": ["mean"]}, mean),
+        (both, {}, mean),
+    ):
+        for end in ((), ("Normalize",)):
+            write(folder, [*kinds, *end], pooling)
+            if end:
+                expected = expected / np.linalg.norm(
+                    expected, axis=1, keepdims=True
+                )
+            for model in (encoder, bert.load_encoder(encoder)):
+                found = bert.embed(TEXTS, model)
+                np.testing.assert_allclose(found, expected, atol=1e-6)
+    told = bert.embed(TEXTS, encoder, pooling="cls", normalize=False)
+    np.testing.assert_allclose(told, cls, atol=1e-6)
+
+
+def test_prompts(folder):
+    pooling = {"pooling_mode": "cls"}
+    write(folder, ["Transformer", "Pooling"], pooling)
+    model = bert.load_encoder(str(folder))
+    expected = bert.embed(["the cat a dog"], model)
+    assert (bert.embed("a dog", model, prompt="query") == expected).all()
+    with pytest.raises(UserError, match="prompt='q'; expected query, document"):
+        bert.embed("a dog", model, prompt="q")
+    named = {"default_prompt_name": "query"}
+    write(folder, ["Transformer", "Pooling"], pooling, **named)
+    assert (bert.embed("a dog", str(folder)) == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pooling", "message"),
+    [
+        ([f"{OLD}Dense"], {}, "modules are (.*), 2_Dense .*Dense.; expected T"),
+        (["custom.Normalize"], {}, "the modules are .*custom.Normalize"),
+        ([], {"pooling_mode": "lasttoken"}, "pooling lasttoken; expected one "),
+        ([], {"pooling_mode_weightedmean_tokens": True}, "pooling weightedmea"),
+        ([], {"pooling_mode": ["cls", "max"]}, "pooling cls and max; expected"),
+        ([], {"pooling_mode": 3}, "pooling 3; expected one of mean, max, cls"),
+        ([], {"include_prompt": False}, "include_prompt is false; expected tr"),
+    ],
+)
+def test_what_is_not_supported_is_named(folder, kinds, pooling, message):
+    write(folder, ["Transformer", "Pooling", *kinds], pooling)
+    encoder, tokenizer = bert.load_encoder(str(folder))  # its weights are fine
+    with pytest.raises(UserError, match=message):
+        bert.embed("a dog", (encoder, tokenizer))
+    with pytest.raises(UserError, match=message):
+        bert.save(encoder, str(folder / "saved"), tokenizer)
+    assert not (folder / "saved").exists()
+    assert bert.embed("a dog", (encoder, tokenizer), pooling="cls").size
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("modules", '[{"path": "../x", "type": ""}]'),
+        ("1_Pooling/config", "[]"),
+        ("config_sentence_transformers", '{"prompts": 7}'),
+    ],
+)
+def test_damaged_files(folder, name, content):
+    write(folder, ["Transformer", "Pooling"], {})
+    (folder / f"{name}.json").write_text(content)
+    with pytest.raises(UserError, match=f"{folder}/{name}.json: "):
+        bert.embed("a dog", str(folder))
+
+
+def test_a_cross_encoder_has_no_vectors(folder):
+    write(folder, ["Transformer"], {})
+    assert ModelFolder.open(str(folder)).vectors is None
+
+
+def test_texts_are_lower_cased_and_keep_their_accents(folder):
+    (folder / "tokenizer.json").unlink()
+    for do_lower_case, expected in ((False, False), (True, True)):
+        (folder / "tokenizer_config.json").write_text(
+            '{"do_lower_case": false}'
+        )
+        (folder / "sentence_bert_config.json").write_text(
+            json.dumps({"do_lower_case": do_lower_case})
+        )
+        casing = ModelFolder.open(str(folder)).casing
+        assert casing.do_lower_case is expected
+        assert casing.strips_accents is False
+
+
+@pytest.mark.parametrize("target", ["google", "huggingface", "model_garden"])
+def test_a_converted_model_has_the_same_vectors(
+    folder, values, tmp_path, target
+):
+    kinds = [OLD + x for x in ("Transformer", "Pooling", "Normalize")]
+    write(folder, kinds, {"pooling_mode": "max"}, default_prompt_name="query")
+    output = str(tmp_path / target)
+    argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
+    convert_checkpoint.main(["", *argv])
+    vectors = ModelFolder.open(output).vectors
+    assert vectors == sentence_files.TextVectors("max", True, PROMPTS, "query")
+    expected = bert.embed(TEXTS, str(folder))
+    np.testing.assert_allclose(bert.embed(TEXTS, output), expected, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_an_exported_encoder_has_the_same_vectors(folder, tmp_path):
+    write(folder, ["Transformer", "Pooling"], {"pooling_mode": "cls"})
+    output = str(tmp_path / "hub")
+    argv = [f"--model_checkpoint_path={folder}", f"--export_path={output}"]
+    export_hub.main(["", *argv])
+    expected = bert.embed(TEXTS, str(folder))
+    np.testing.assert_allclose(bert.embed(TEXTS, output), expected, atol=1e-6)
+
+
+def test_a_module_is_refused_before_a_conversion(folder, tmp_path):
+    write(folder, ["Transformer", "Pooling", f"{OLD}Dense"], {})
+    argv = ["--to=google", f"--input={folder}", f"--output={tmp_path}/out"]
+    with pytest.raises(UserError, match="2_Dense"):
+        convert_checkpoint.main(["", *argv])
+    assert not (tmp_path / "out").exists()
+
+
+def test_vectors_of_lines(folder, tmp_path, capsys):
+    write(
+        folder, ["Transformer", "Pooling", "Normalize"], {"pooling_mode": "cls"}
+    )
+    (tmp_path / "lines").write_text("".join(f"{x}\n" for x in TEXTS))
+    argv = [f"--input_file={tmp_path}/lines", f"--init_checkpoint={folder}"]
+    argv += [f"--output_file={tmp_path}/out", "--layers=-1"]
+    argv += ["--output_format=npz"]
+    extract_features.main(["", *argv, "--prompt=query"])
+    expected = bert.embed(TEXTS, str(folder), prompt="query")
+    with np.load(tmp_path / "out") as found:
+        np.testing.assert_allclose(found["values"][:, 0], expected, atol=1e-6)
+    said = "--pooling=cls, --normalize=True, --max_seq_length=11\n"
+    assert capsys.readouterr().err.count(said) == 1
+    extract_features.main(["", *argv, "--pooling=none"])
+    with np.load(tmp_path / "out") as found:
+        assert found["values"].ndim == 3 and "row_splits" in found
