@@ -47,6 +47,7 @@ quick-%: .venv-%/dev
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not long"
 
 # Of every supported Python; UPGRADE=--upgrade takes the newest of the packages

@@ -69,7 +69,8 @@ def _register() -> None:
     loading = [  # they import Keras: not all of them is defined
         name
         for name, module in sys.modules.items()
-        if name.startswith("bert.") and module.__spec__._initializing
+        if name.startswith("bert.")
+        and getattr(module.__spec__, "_initializing", False)
     ]
     if any(name.startswith("bert.modeling.") for name in loading):
         return

@@ -46,8 +46,9 @@ def pretraining_dataset(
     Raises:
         UserError: a file is missing, damaged or packed.
     """
-    is_one = isinstance(files, str | os.PathLike)
-    paths = list(map(os.fspath, [files] if is_one else files))
+    if isinstance(files, str | os.PathLike):
+        files = [files]
+    paths = list(map(os.fspath, files))
     records = Records.open(",".join(paths), "files")
     if records.is_packed:
         raise UserError(

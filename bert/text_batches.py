@@ -37,7 +37,7 @@ class TextBatches:
     ):
         self._tokenizer, self._max_length = tokenizer, max_length
         self._labels, self._seed = labels, seed
-        self._error = None  # of a text in a dataset
+        self._error: UserError | None = None  # of a text in a dataset
 
     def labeled(
         self, x, y=None, weights=None, batch_size: int = 32, shuffle=False
@@ -183,7 +183,7 @@ class TextBatches:
         if weights is not None:
             others.append(finite(weights, "sample_weight"))
 
-        sizes = [len(part) for part in (a, *b, *others)]
+        sizes = [len(a), *map(len, b), *map(len, others)]
         if len(set(sizes)) > 1:
             raise UserError(
                 f"{' and '.join(map(str, sizes))} rows",

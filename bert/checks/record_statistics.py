@@ -32,7 +32,7 @@ class Counter:
         self._unknown = vocab[UNK] if vocab else _NONE
         self.counts: dict[str, int] = collections.Counter()
         self.targets = np.zeros(size, np.int64)
-        self.problems: dict[str, tuple[int, str, int, int]] = {}
+        self.problems: dict[str, tuple] = {}
 
     def add(self, batch: dict[str, np.ndarray], path: str, first: int) -> None:
         """Adds a batch of records.

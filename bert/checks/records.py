@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 import os
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
     result.max_seq_length = records.max_seq_length
     if result.manifests:
         result.tokenizer = result.manifests[0].tokenizer()
-    vocab = result.tokenizer and result.tokenizer.vocab
+    vocab = result.tokenizer.vocab if result.tokenizer else None
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
 
     counter = Counter(max(limit, len(vocab or ())), vocab)
@@ -186,7 +187,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
 
 
 def _check_replacements(
-    counts: dict[str, int], size: int, where: str
+    counts: Mapping[str, float], size: int, where: str
 ) -> list[Finding]:
     """Checks for 80 % `[MASK]`, 10 % random, 10 % kept, in binomial bounds."""
     total = counts["predictions"]

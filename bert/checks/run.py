@@ -54,8 +54,11 @@ def examine(settings: Settings) -> list[Finding]:
     vocab_file = settings.vocab_file or _find(folder, run_folder.VOCABULARY)
 
     # Each may be None from here on: what can be checked is checked.
-    config = config_file and attempt(BertConfig.from_json_file, config_file)
-    tokenizer = vocab_file and attempt(Tokenizer, vocab_file, None)
+    config = tokenizer = None
+    if config_file:
+        config = attempt(BertConfig.from_json_file, config_file)
+    if vocab_file:
+        tokenizer = attempt(Tokenizer, vocab_file, None)
     if tokenizer:
         findings += vocabulary.check_file(tokenizer)
 
@@ -101,7 +104,7 @@ def examine(settings: Settings) -> list[Finding]:
 
     # Last: which loss is healthy depends on all of the above.
     curves = _find(folder, CURVES)
-    points = curves and attempt(read_curves, curves)
+    points = attempt(read_curves, curves) if curves else None
     if points is not None:
         run = description.settings if description else {}
         warmup = run.get("num_warmup_steps", 0)

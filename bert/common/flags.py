@@ -25,7 +25,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import flags as absl_flags
@@ -37,10 +37,11 @@ DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
 RARE, TPU = "Rare", "TPU and clusters"
 REQUIRED = "Required"
 _SHORT = (REQUIRED, DATA, MODEL, TRAINING, OUTPUT, RARE)  # without --helpfull
+HELP: dict[str, tuple[str, ...]]
 HELP = {"-h": _SHORT, "-help": _SHORT, "--help": _SHORT}
 HELP |= dict.fromkeys(("-helpfull", "--helpfull"), (*_SHORT, TPU))
 
-_DEFINE = {
+_DEFINE: dict[type, Callable] = {
     bool: absl_flags.DEFINE_bool,
     int: absl_flags.DEFINE_integer,
     float: absl_flags.DEFINE_float,
@@ -346,7 +347,7 @@ def replace(settings: Any, **changes: Any) -> Any:
     return settings
 
 
-def _with(settings: Any, where: tuple[str, ...], value: Any) -> Any:
+def _with(settings: Any, where: Sequence[str], value: Any) -> Any:
     """Returns settings with another value of a nested field."""
     first, *inner = where
     if inner:
@@ -388,7 +389,7 @@ def _kind(hint: Any) -> type:
 def _define(one: Flag, values: absl_flags.FlagValues) -> None:
     """Defines the absl flag of a field."""
     default = one.default
-    named = {
+    named: dict[str, Any] = {
         "name": one.name,
         "default": list(default) if isinstance(default, tuple) else default,
         "help": one.help,

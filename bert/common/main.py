@@ -5,6 +5,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from bert.common import packages, storage, tensorflow_log
 from bert.common.errors import UserError
@@ -16,7 +17,7 @@ _STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error"}
 def run(
     main: Callable[[list[str]], int | None],
     argv: list[str],
-    leave: Callable[[int], int] = int,
+    leave: Callable[[Any], int] = int,
     explain: Callable[[Exception], Exception] = lambda error: error,
 ) -> int:
     """Runs a script's `main`.

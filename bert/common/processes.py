@@ -39,7 +39,8 @@ class Pool:
 
         # The pipe breaks when this process ends, in whatever way.
         ends, self._alive = SPAWN.Pipe(duplex=False)
-        self._executor = concurrent.futures.ProcessPoolExecutor(
+        # Its private queue is closed below.
+        self._executor: Any = concurrent.futures.ProcessPoolExecutor(
             num_processes, SPAWN, _start, (make_worker, ends)
         )
 

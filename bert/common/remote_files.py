@@ -35,8 +35,9 @@ _OF_STORAGE = (
 
 def as_storage_error(error: Exception) -> StorageError | None:
     """Converts an error of TensorFlow that a storage has caused, or None."""
-    is_ours = isinstance(error, _OF_STORAGE) and "://" in error.message
-    return StorageError(error.message) if is_ours else None
+    message = getattr(error, "message", "")
+    is_ours = isinstance(error, _OF_STORAGE) and "://" in message
+    return StorageError(message) if is_ours else None
 
 
 @contextlib.contextmanager

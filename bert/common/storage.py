@@ -59,7 +59,7 @@ def as_storage_error(error: Exception) -> StorageError | None:
     return _remote().as_storage_error(error)
 
 
-def as_user_error(error: Exception) -> UserError | None:
+def as_user_error(error: BaseException) -> UserError | None:
     """Converts an `OSError` about a file; returns None for other errors.
 
     An error without the name of a file is converted only if the disk is full.

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -73,8 +73,8 @@ def in_order(
     lengths: list[int],
     batch_size: int,
     window: int,
-    pad: Callable[[list[AnyExample], int], dict[str, np.ndarray]] = pad,
-    length_of: Callable[[AnyExample], int] = lambda example: len(example[0]),
+    pad: Callable[[list, int], dict[str, np.ndarray]] = pad,
+    length_of: Callable[[Any], int] = lambda example: len(example[0]),
 ) -> Iterator:
     """Runs a function on batches of similar lengths; keeps the order.
 

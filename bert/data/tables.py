@@ -72,12 +72,12 @@ def rows(
         if width is None:
             # Line 1: the header, or the first row.
             width = len(fields)
-            indices = columns = choose(fields)
+            columns = choose(fields)
             if header:
                 indices = [_index(x, fields, path, line) for x in columns]
                 continue
-            for column in columns:
-                _index(column, ["?"] * width, path, line)
+            unnamed = ["?"] * width
+            indices = [_index(x, unnamed, path, line) for x in columns]
 
         if len(fields) != width:
             if broken is not None:

@@ -9,7 +9,7 @@ import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
 
             # Mapped, not read, as they may be larger than memory.
             values = np.memmap(raw, "<f4", "r", shape=(count, *shape))
-            arrays = {"values": values}
+            arrays: dict[str, Any] = {"values": values}
             if layers is not None:
                 arrays["layers"] = np.array(layers)
             if not pooled:

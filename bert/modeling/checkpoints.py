@@ -6,7 +6,7 @@ Only this module and `formats` know them. A checkpoint is name -> array, as
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import keras
 import numpy as np
@@ -90,7 +90,7 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
     return named
 
 
-def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+def sizes_of(shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """Sizes of the network in a checkpoint, named as in a config.
 
     Args:

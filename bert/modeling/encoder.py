@@ -1,6 +1,7 @@
 """The encoder as a Keras functional model."""
 
 import zlib
+from typing import Any
 
 import keras
 from keras import ops
@@ -26,7 +27,7 @@ class Encoder(keras.Model):
             a `conversion.Bert` with the weights of its heads.
     """
 
-    checkpoint = None
+    checkpoint: Any = None
 
     def call(self, inputs, training=None, mask=None, positions=None):
         """Computes all outputs, or the last layer at some positions.

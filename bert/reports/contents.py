@@ -19,7 +19,8 @@ def curves(run: RunFiles) -> list[Figure]:
     for label, points in (("training", run.train), ("held out", run.held_out)):
         is_eval = points is run.held_out
         for name, series in _series(run, points).items():
-            line = Line(label, *zip(*series), int(is_eval), is_eval)
+            steps, values = zip(*series)
+            line = Line(label, steps, values, int(is_eval), is_eval)
             lines.setdefault(name, []).append(line)
 
     # A task's other metrics stand after its loss and accuracy.

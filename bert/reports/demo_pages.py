@@ -176,7 +176,8 @@ def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
         words = masks.fill(network, tokenizer, tokens, top_k)
 
         # The number of a mask links the sentence and the table.
-        filled, rows = [(first, None)], []
+        filled: list[tuple[str, str | None]] = [(first, None)]
+        rows = []
         for number, (ranked, part) in enumerate(zip(words, parts), start=1):
             filled += [(ranked[0][0], f"{number}"), (part, None)]
             rows += [[number, word, f"{p:.3f}"] for word, p in ranked]

@@ -7,6 +7,7 @@ wrap on a narrow page.
 import dataclasses
 import io
 import re
+from collections.abc import Sequence
 
 import matplotlib
 from matplotlib.figure import Figure as Canvas
@@ -58,8 +59,8 @@ class Line:
     """
 
     label: str
-    steps: list[int]
-    values: list[float]
+    steps: Sequence[int]
+    values: Sequence[float]
     colour: int
     is_dotted: bool = False
 

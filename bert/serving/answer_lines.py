@@ -229,7 +229,7 @@ def _fields_of_text(
 ) -> list:
     """The texts of a line that is no JSON; tabs separate them."""
     most = len(model.inputs)
-    fields = [text] if most == 1 else text.split("\t")
+    fields: list = [text] if most == 1 else text.split("\t")
     count = len(fields)
     if count < most or (count > most and not model.has_choices):
         raise UserError(

@@ -62,10 +62,13 @@ def load(settings: Settings) -> ServedModel:
     """
     say(f"loading {settings.model} ...")
     if openvino_network.is_network(settings.model):
-        from bert.serving import openvino_model as models
-    else:
-        from bert.serving import graph_model as models  # imports TensorFlow
-    return models.load(settings)
+        from bert.serving import openvino_model
+
+        return openvino_model.load(settings)
+
+    from bert.serving import graph_model  # imports TensorFlow
+
+    return graph_model.load(settings)
 
 
 def in_order(
@@ -123,7 +126,7 @@ def answer(
 
 def columns_of(model: ServedModel, examples: list[list]) -> dict[str, list]:
     """The inputs of a model, by name; choices are padded with ""."""
-    columns = list(zip(*examples, strict=True))
+    columns: list = list(zip(*examples, strict=True))
     if model.has_choices:
         count = max(map(len, columns[-1]))
         columns[-1] = [x + [""] * (count - len(x)) for x in columns[-1]]

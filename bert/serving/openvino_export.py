@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -17,7 +18,7 @@ def write(
     export: str,
     bert: conversion.Bert,
     precision: str,
-    rows: list[tuple[list[int], list[int]]] = (),
+    rows: Iterable[tuple[list[int], list[int]]] = (),
 ) -> Network:
     """Writes the network, its vocabulary and its labels into an export.
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn import metrics
 
@@ -15,9 +16,7 @@ _WORST = 20  # errors to list
 _MOST_LABELS = 200  # of a confusion matrix
 
 
-def of_classes(
-    gold: Sequence[int], found: Sequence[int], names: Sequence[str]
-) -> dict:
+def of_classes(gold: ArrayLike, found: ArrayLike, names: Sequence[str]) -> dict:
     """Compares the classes of examples with the predicted ones.
 
     Args:
@@ -59,7 +58,7 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
 
 
 def references_of_classes(
-    gold: Sequence[int], num_classes: int, accuracy: str, loss: str
+    gold: ArrayLike, num_classes: int, accuracy: str, loss: str
 ) -> dict[str, float]:
     """The references of the accuracy and the cross entropy of classes.
 

@@ -86,7 +86,7 @@ def open_run(
         "strip_accents": getattr(folder.tokenizer, "strip_accents", None),
         "records": task.records,
         **checkpoint_files.hashes_of(
-            folder.tokenizer and folder.tokenizer.tokens, task.labels
+            folder.tokenizer.tokens if folder.tokenizer else None, task.labels
         ),
         "environment": {
             **distribution.environment(strategy),

@@ -3,6 +3,7 @@
 import functools
 import glob
 import os
+from typing import Any
 
 import tensorflow as tf
 
@@ -21,7 +22,7 @@ def make_strategy(
     distribution: str = "auto",
     use_tpu: bool = False,
     cluster_timeout: float = 300.0,
-    **tpu: str | int | None,
+    **tpu: Any,
 ) -> tf.distribute.Strategy:
     """Makes the strategy for the flags and TF_CONFIG.
 
@@ -297,7 +298,7 @@ def describe(
     """
     values = environment(strategy)
     parts = [f"device: {values['device']}"]
-    if values["replicas"] > 1:
+    if strategy.num_replicas_in_sync > 1:
         kind = type(strategy).__name__.removesuffix("Strategy")
         kind = {"Mirrored": "mirrored", "TPU": "tpu"}.get(kind, "workers")
         parts = [f"devices: {values['replicas']} x {values['device']} ({kind})"]

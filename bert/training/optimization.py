@@ -9,6 +9,7 @@ decay after the ratio.
 
 import functools
 import re
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
@@ -148,7 +149,7 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
     return value - rate * ratio * update, m, v
 
 
-RULES = {
+RULES: dict[str, Callable] = {
     "adamw": adam_weight_decay,
     "corrected_adamw": functools.partial(adam_weight_decay, corrected=True),
     "lamb": lamb,

@@ -31,7 +31,7 @@ class Preemption:
     def __init__(self, train_for: float | None = None, alone: bool = True):
         self._alone = alone
         self._end = None if train_for is None else time.monotonic() + train_for
-        self._signal = None
+        self._signal: signal.Signals | None = None
         self._may_abandon = False
 
     def __enter__(self):

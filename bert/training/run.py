@@ -82,7 +82,8 @@ class Run:
 
         # The best value of the validation, the number of evaluations since
         # then, and whether an evaluation was interrupted.
-        self._best_value, self._waited, self._is_owed = None, 0, False
+        self._best_value: float | None = None
+        self._waited, self._is_owed = 0, False
 
     @property
     def step(self) -> int:

@@ -137,7 +137,7 @@ def _fetch_module(name: str) -> tuple[str, str]:
 
 def _as_one_line(name: str, error: Exception) -> Exception:
     """What a retry may mend is a `StorageError`, all else a `UserError`."""
-    causes = [error]
+    causes: list[BaseException] = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
         causes.append(cause)
 

@@ -116,7 +116,7 @@ def _walk(
     used: np.ndarray,
     targets: np.ndarray,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Cuts documents into chunks, and each chunk into two segments.
 
     Args:

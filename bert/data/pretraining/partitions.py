@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -305,7 +305,9 @@ def count_continued(texts: list[list[str]]) -> int:
     )
 
 
-def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
+def shares(
+    counts: Mapping[str, float], max_seq_length: int
+) -> dict[str, float]:
     """Shares that describe the records, each from 0 to 1."""
     predictions = counts["predictions"]
     return {
@@ -319,7 +321,9 @@ def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
     }
 
 
-def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
+def warnings(
+    counts: Mapping[str, float], settings: InstanceSettings
+) -> list[str]:
     """Warnings about a corpus that looks wrong, one line each."""
     share = shares(counts, settings.max_seq_length)
     lines = []

@@ -98,7 +98,9 @@ class Records:
         schema = features.pretraining_schema(**lengths)
         if first.get("pack_sequences"):
             most = first["max_sequences_per_row"]
-            schema = features.packed_schema(*lengths.values(), most)
+            schema = features.packed_schema(
+                **lengths, max_sequences_per_row=most
+            )
         return cls(tuple(shards), schema)
 
     @property

@@ -1,10 +1,12 @@
 """The casing of a tokenizer: what is done to text before it is split."""
 
 import dataclasses
+from typing import Any
 
 from bert.common.flags import flag
 
-NEW_TEXT = {  # changes of `Casing`, where no model says it
+# Changes of `Casing`, where no model says it.
+NEW_TEXT: dict[str, dict[str, Any]] = {
     "do_lower_case": {
         "default": True,
         "help": "Lower-case the text. True for uncased models.",

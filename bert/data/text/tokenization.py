@@ -175,8 +175,10 @@ class FullTokenizer:
         do_lower_case: bool = True,
         strip_accents: bool | None = None,
     ):
-        is_read = isinstance(vocab_file, dict)
-        self.vocab = vocab_file if is_read else load_vocab(vocab_file)
+        if isinstance(vocab_file, dict):
+            self.vocab = vocab_file
+        else:
+            self.vocab = load_vocab(vocab_file)
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)

@@ -294,7 +294,7 @@ class Tokenizer:
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
         return _join(ids, max_length, cls, sep)
 
-    def decode(self, ids) -> str | list[str]:
+    def decode(self, ids) -> str | list:
         """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.
 
         Args:

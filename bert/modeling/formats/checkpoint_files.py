@@ -224,8 +224,9 @@ def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
         tokens: of its vocabulary, in order; None: unknown.
         task: its `task.json`, or None. The length is the user's to change.
     """
-    values = {VOCABULARY: tokens}
-    values[TASK] = task and [task["kind"], task["labels"]]
+    values: dict[str, list | None] = {VOCABULARY: tokens, TASK: None}
+    if task:
+        values[TASK] = [task["kind"], task["labels"]]
 
     hashes = {}
     for name, value in values.items():

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 import zlib
+from typing import Any
 
 import flask
 import prometheus_client as prometheus
@@ -71,7 +72,7 @@ def make_app(
         )
 
     def status():
-        state = {"version": str(version), "state": "AVAILABLE"}
+        state: dict[str, Any] = {"version": str(version), "state": "AVAILABLE"}
         state["status"] = {"error_code": "OK", "error_message": ""}
         return {"model_version_status": [state]}
 
@@ -186,6 +187,7 @@ class _Connection(channel.HTTPChannel):
             would reset it, and the answer be lost.
     """
 
+    last_activity: float
     task_class, error_task_class = _Answer, _Refusal
     is_ending = False
 

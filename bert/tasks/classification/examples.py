@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class TextExample(NamedTuple):
     id: str
     text: str
     text_b: str
-    label: int | list[int] | float | None
+    label: Any
     line: int
 
 
@@ -111,7 +111,7 @@ def read(file: File) -> Table:
     # Which columns the file has is known once its line 1 is read.
     def choose(line_1: list[str]) -> list[tables.Column]:
         names.extend(line_1)
-        present = [*line_1]
+        present: list[tables.Column] = [*line_1]
         if file.optional == "id":
             present += range(-len(line_1), len(line_1))
         if columns.get(file.optional) not in present:
@@ -367,7 +367,7 @@ def encode(
             }
 
 
-def _each(table: Table, function: Callable[[TextExample], list]) -> list:
+def _each(table: Table, function: Callable[[TextExample], Any]) -> list:
     """Calls a function on each example; its errors get path and line."""
     results = []
     for example in table.examples:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert.data import features
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.modeling import task_models
+from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
 from bert.serving import graphs, shared_rows
@@ -49,7 +50,7 @@ class Classifier(tf.train.Checkpoint):
 
     def __init__(
         self,
-        source: ModelFolder,
+        source: ModelFolder | conversion.Bert,
         settings: Settings,
         labels: Labels,
         has_pairs: bool,

@@ -183,7 +183,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
     delimiter = tables.delimiter_of(own.delimiter)
 
     # Labels are for training and evaluation, ids for prediction.
-    files = {}
+    files: dict[str, tuple[File]] = {}
     for split in _splits(settings):
         optional = "label" if split == TEST else "id"
         file = File(
@@ -204,9 +204,9 @@ def _own_task(settings: Settings) -> ClassificationTask:
     elif own.regression:
         kind = REGRESSION
     return ClassificationTask(
-        *(files.get(split, ()) for split in _SPLIT_FLAGS),
-        Labels(kind, own.label_names, separator=own.label_separator),
-        METRICS_OF[kind],
+        **files,
+        labels=Labels(kind, own.label_names, separator=own.label_separator),
+        metrics=METRICS_OF[kind],
     )
 
 

@@ -83,7 +83,8 @@ def raw_scores(
     Returns:
         exact match and F1, each id -> score.
     """
-    exact, f1 = {}, {}
+    exact: Scores = {}
+    f1: Scores = {}
     for example in examples:
         golds = [answer.text for answer in example.answers]
         golds = [gold for gold in golds if normalize_answer(gold)] or [""]

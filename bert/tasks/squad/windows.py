@@ -297,7 +297,9 @@ class WindowMaker:
             ),
         }
 
-    def _tokenized(self, examples: list[SquadExample]) -> Iterator[tuple]:
+    def _tokenized(
+        self, examples: list[SquadExample]
+    ) -> Iterator[tuple[SquadExample, np.ndarray, Tokens]]:
         """Yields examples, ids of the question, and tokens of the context."""
         # Several questions share a context, which is tokenized once.
         contexts = list(dict.fromkeys(x.context for x in examples))

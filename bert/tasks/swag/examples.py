@@ -62,9 +62,9 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
     parse, examples = _of_lists, []
 
     # The names of the columns tell the two forms apart.
-    def choose(names: list[str]) -> list[str]:
+    def choose(names: list[str]) -> list[tables.Column]:
         nonlocal parse
-        columns = ["context", "choices"]
+        columns: list[tables.Column] = ["context", "choices"]
         is_swag = not json_files.is_json(path) or f"{_ENDING}0" in names
         if is_swag and "choices" not in names:
             parse, columns = _of_endings, _columns_of_endings(path, names)
@@ -163,9 +163,9 @@ class Featurizer:
         }
 
 
-def _columns_of_endings(path: str, names: list[str]) -> list[str]:
+def _columns_of_endings(path: str, names: list[str]) -> list[tables.Column]:
     """Chooses the columns of SWAG's files, but for the label."""
-    endings = []
+    endings: list[tables.Column] = []
     while f"{_ENDING}{len(endings)}" in names:
         endings.append(f"{_ENDING}{len(endings)}")
     if len(endings) < 2:
