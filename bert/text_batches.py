@@ -40,7 +40,7 @@ class TextBatches:
         self._error: UserError | None = None  # of a text in a dataset
 
     def labeled(
-        self, x, y=None, weights=None, batch_size: int = 32, shuffle=False
+        self, x, y=None, weights=None, *, batch_size: int = 32, shuffle=False
     ) -> tf.data.Dataset:
         """Batches of the encoder's inputs, of ids of labels, and of weights.
 

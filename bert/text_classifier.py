@@ -157,7 +157,9 @@ class TextClassifier(keras.Model):
                 *columns, validation_split, batch_size, shuffle
             )
         else:
-            batches = self._texts.labeled(*columns, batch_size, shuffle)
+            batches = self._texts.labeled(
+                *columns, batch_size=batch_size, shuffle=shuffle
+            )
 
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
@@ -187,7 +189,9 @@ class TextClassifier(keras.Model):
         if not self.compiled:
             text_model.compile_with_schedule(self, None, 1)
 
-        batches = self._texts.labeled(x, y, sample_weight, batch_size)
+        batches = self._texts.labeled(
+            x, y, sample_weight, batch_size=batch_size
+        )
         with self._texts.errors():
             return super().evaluate(batches, **kwargs)
 

@@ -113,7 +113,7 @@ def test_a_wheel_holds_one_package_with_every_module(wheel):
     assert tops == {"bert", "bert-0.1.0.dist-info"}
     modules = {
         path.relative_to(ROOT).as_posix()
-        for pattern in ("*.py", "*.html", "*.css", "*.json")
+        for pattern in ("*.py", "*.html", "*.css", "*.json", "py.typed")
         for path in (ROOT / "bert").rglob(pattern)
     }
     scripts = {f"bert/scripts/{name}" for name in SCRIPTS}

@@ -1,12 +1,14 @@
 """Metrics of vectors, under the names of sentence-transformers."""
 
+from typing import TypeAlias
+
 import numpy as np
 from scipy import sparse, stats
 
 _AT, _MOST = (1, 3, 5, 10), 10
 _BLOCK = 256  # queries that are compared at once
 
-Vectors = np.ndarray | sparse.csr_array  # [N, D], of length 1
+Vectors: TypeAlias = np.ndarray | sparse.csr_array  # [N, D], of length 1
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
