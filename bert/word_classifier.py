@@ -1,7 +1,7 @@
 """A classifier of words: words in, tagged words out, as a Keras model."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import keras
 import numpy as np
@@ -169,7 +169,7 @@ class TokenClassifier(keras.Model):
             examples.append(Sentence(words, self._names(labels), [], 0))
         return examples
 
-    def _names(self, tags: list) -> list[str]:
+    def _names(self, tags: Sequence) -> list[str]:
         """Names of the labels of a sentence."""
         number = text_labels.numbering(self._given)
         names = [

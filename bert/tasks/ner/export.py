@@ -14,6 +14,7 @@ import tensorflow as tf
 from bert.data import features
 from bert.data.text import word_ops
 from bert.modeling import task_models
+from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import graphs
 from bert.tasks.ner import entities, windows
@@ -50,7 +51,7 @@ class Labeller(tf.train.Checkpoint):
 
     def __init__(
         self,
-        source: ModelFolder,
+        source: ModelFolder | conversion.Bert,
         settings: Settings,
         labels: list[str],
         has_entities: bool,

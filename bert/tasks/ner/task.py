@@ -1,7 +1,7 @@
 """The task of run_ner.py: a label for each word."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from scipy import special
@@ -171,7 +171,7 @@ def report(
 
 
 def featurizer_of(
-    tokenizer: Tokenizer, labels: list[str], settings: Settings
+    tokenizer: Tokenizer, labels: Sequence[str], settings: Settings
 ) -> windows.Featurizer:
     """Makes what splits sentences into windows."""
     exact = tokenizer.exact
@@ -205,7 +205,7 @@ def score(
 
 
 def read_answers(
-    rows: list[dict], outputs: Iterable[dict], labels: list[str]
+    rows: list[dict], outputs: Iterable[dict], labels: Sequence[str]
 ) -> Iterator[Answer]:
     """Yields the prediction for each word.
 
