@@ -27,7 +27,7 @@ LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
     requirements/parquet.txt requirements/serve.txt requirements/hub.txt \
     requirements/openvino.txt
 
-.PHONY: quickstart test test-long check lock peers backends tpu gpu clean
+.PHONY: quickstart test test-long check next lock peers backends tpu gpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -43,6 +43,13 @@ test-long: $(VENV)/dev peers $(FOUND:python%=quick-%)
 # The quick tests with another version of Python, as in `make quick-3.12`.
 quick-%: .venv-%/dev
 	.venv-$*/bin/python -m pytest $(PARALLEL) -m "not slow and not long"
+
+# The quick tests with TensorFlow's next version; tensorflow-text follows later.
+next:
+	$(NEW_VENV) .venv-next
+	.venv-next/bin/python -m pip install --quiet -r requirements/dev.txt
+	.venv-next/bin/python -m pip install --quiet --upgrade --pre tensorflow
+	.venv-next/bin/python -m pytest $(PARALLEL) -m "not slow and not long"
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -77,7 +84,7 @@ peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
 backends: $(PEERS)/keras_backends/done
 
 clean:
-	rm -rf $(VENV) .venv-3.* $(PEERS) $(OUT)
+	rm -rf $(VENV) .venv-3.* .venv-next $(PEERS) $(OUT)
 
 $(VENV)/run: requirements.txt requirements/report.txt
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
