@@ -21,6 +21,7 @@ import pytest
 import export_hub
 from bert.common import extras, flags, outputs
 from tests.helpers import (
+    agents_page,
     classifier_files,
     flags_page,
     library_files,
@@ -134,6 +135,18 @@ def test_links_lead_to_files_and_headings():
 
 def test_the_page_of_flags_is_the_generated_one():
     assert (ROOT / "docs" / "flags.md").read_text() == flags_page.page()
+
+
+def test_the_page_for_agents_is_the_generated_one():
+    assert (ROOT / "AGENTS.md").read_text() == agents_page.page()
+
+
+def test_what_is_cited_is_this_version():
+    version = re.search(
+        r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M
+    )[1]
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {version}\n" in cited
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def contents(path):
 def test_a_wheel_holds_one_package_with_every_module(wheel):
     names = set(contents(wheel))
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"bert", "bert-0.1.0.dist-info"}
+    assert tops == {"bert", "bert-1.0.0.dist-info"}
     modules = {
         path.relative_to(ROOT).as_posix()
         for pattern in ("*.py", "*.html", "*.css", "*.json", "py.typed")
@@ -134,12 +134,12 @@ def test_a_wheel_from_an_sdist_has_the_same_files(checkout, wheel, tmp_path):
 
 def test_the_command_and_the_license_are_in_the_metadata(wheel):
     files = contents(wheel)
-    entries = files["bert-0.1.0.dist-info/entry_points.txt"].decode()
+    entries = files["bert-1.0.0.dist-info/entry_points.txt"].decode()
     assert "bert = bert.__main__:main" in entries
-    metadata = files["bert-0.1.0.dist-info/METADATA"].decode()
+    metadata = files["bert-1.0.0.dist-info/METADATA"].decode()
     for extra in ("gpu", "beam", "parquet"):
         assert f"Provides-Extra: {extra}\n" in metadata
-    assert "bert-0.1.0.dist-info/licenses/LICENSE" in files
+    assert "bert-1.0.0.dist-info/licenses/LICENSE" in files
 
 
 @pytest.mark.slow
