@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from bert.common import outputs, storage
 from bert.common.errors import UserError, raised_by
@@ -163,7 +164,7 @@ def _with_defaults(
     vectors = model.vectors or TextVectors("none")
     if settings.pooling is None:
         vectors.check()
-    defaults = {
+    defaults: dict[str, Any] = {
         "pooling": vectors.pooling,
         "normalize": vectors.normalize,
         "max_seq_length": model.max_length if model.vectors else 128,
