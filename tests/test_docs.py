@@ -37,7 +37,7 @@ FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.M | re.S)
 
 LONG = {"max_position_embeddings": 131}  # as long as --max_seq_length
 # The snippets of each page are one program.
-PROGRAMS = ("library", "functions", "hub", "coming_from")
+PROGRAMS = ("library", "heads", "functions", "hub", "coming_from")
 
 
 def fences(language):
