@@ -13,7 +13,7 @@ from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import batching, length_batches
 from bert.modeling import checkpoints, layer_decay
-from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats import checkpoint_files, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import export_folder
 from bert.tasks import start
@@ -125,6 +125,9 @@ def open_run(
     if task.labels and shared.training.do_train:
         length = {"max_seq_length": shared.max_seq_length}
         checkpoint_files.write_task(folder.path, task.labels | length)
+    if task.vectors and shared.training.do_train:
+        size, most = folder.config.hidden_size, shared.max_seq_length
+        sentence_files.write(folder.path, task.vectors, size, most)
     return run
 
 

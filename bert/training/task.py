@@ -33,6 +33,7 @@ class Task:
         examples: of training, `data.records.examples.Examples`; None: no
             training, or pre-training, whose phases read records.
         labels: kind and names of the labels, as in `task.json`, or None.
+        vectors: `TextVectors` that the checkpoints give, or None.
         validate: run -> metrics of the current weights, during training.
         evaluate: run -> metrics and a report, see `tasks.eval_report`, of the
             weights at the end.
@@ -53,6 +54,7 @@ class Task:
     compares_rows: bool = False
     examples: Any = None
     labels: dict | None = None
+    vectors: Any = None
     validate: Callable[[Any], dict[str, float]] | None = None
     evaluate: Callable[[Any], tuple[dict[str, float], dict]] | None = None
     predict: Callable[[Any], list[str]] | None = None

@@ -67,10 +67,10 @@ class Settings:
         resume=True,
         topic=RARE,
     )
-    pooling: str = flag(
-        "mean",
+    pooling: str | None = flag(
+        None,
         "Vector of a text: of the first token, or the mean or maximum over "
-        "all tokens.",
+        "all tokens. Default: that of the model, else the mean.",
         choices=("cls", "mean", "max"),
         resume=True,
     )

@@ -10,6 +10,7 @@ from bert.data import features
 from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.sentence_files import TextVectors
 from bert.serving import graphs
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
@@ -118,6 +119,7 @@ def make_task(
         records=training_data.describe(encoded, records),
         metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
         examples=encoded,
+        vectors=TextVectors(settings.pooling, normalize=True),
         compares_rows=settings.loss != COSINE,
         validate=validate,
         evaluate=evaluate,
