@@ -32,11 +32,17 @@ def main(argv: list[str]) -> None:
     starting_model.warn(model, data.texts())
     with RunFolder.open(training, model.config, model.tokenizer) as folder:
         # TensorFlow loads here: mistakes in flags and files come before.
+        from bert.tasks import finetuning
         from bert.tasks.classification import seeds
+        from bert.tasks.classification.task import make_task
 
         for note in data.notes:
             say(note)
-        seeds.work(settings, model, folder, data)
+        task = make_task(settings, model, folder, data)
+        if settings.num_seeds > 1:
+            seeds.work(settings, model, folder, data, task)
+        else:
+            finetuning.work(settings, model, folder, task)
         drawing.draw_trained(settings, folder.is_chief)
 
 

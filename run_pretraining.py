@@ -24,9 +24,23 @@ def main(argv: list[str]) -> None:
     training, inputs = settings.training, Inputs.open(settings)
     with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:
         # TensorFlow loads here: mistakes in flags and files come before.
+        from bert.data.records.content_check import locating_damage
         from bert.tasks.pretraining import task as pretraining
 
-        pretraining.work(settings, folder, inputs)
+        run, phases = pretraining.open_run(settings, folder, inputs)
+        first, wrote = run.step, []
+
+        # A record that cannot be read is named with its file.
+        with locating_damage(inputs.sets):
+            if training.do_train:
+                run.fit(phases)
+                wrote += [run.checkpoint] if run.step > first else []
+            if settings.do_eval:
+                metrics, report = run.task.evaluate(run)
+                wrote += folder.write_results(run.step, metrics, report)
+        if wrote:
+            print(f"wrote {' and '.join(wrote)}")
+
         drawing.draw_trained(settings, folder.is_chief)
 
 

@@ -1,4 +1,4 @@
-"""The run of run_classifier.py, or several that differ in their seed."""
+"""Several runs of run_classifier.py that differ in their seed."""
 
 import dataclasses
 import os
@@ -12,16 +12,20 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import finetuning, training_data
 from bert.tasks.classification.inputs import TRAIN, Data
 from bert.tasks.classification.settings import Settings
-from bert.tasks.classification.task import make_task
 from bert.tasks.run_folder import RunFolder
+from bert.training.task import Task
 
 
 def work(
-    settings: Settings, model: ModelFolder, folder: RunFolder, data: Data
+    settings: Settings,
+    model: ModelFolder,
+    folder: RunFolder,
+    data: Data,
+    task: Task,
 ) -> None:
     """Trains and evaluates with each seed of --num_seeds.
 
-    Each of several runs has its own folder in --output_dir. The results are
+    Each run has its own folder in --output_dir. The results are
     means, and the best run is used for prediction and export.
 
     Args:
@@ -29,14 +33,9 @@ def work(
         model: the initial weights.
         folder: the folder of all runs.
         data: the input files.
+        task: of the first seed; its examples are those of all.
     """
     shared, results, steps = settings.finetuning, [], []
-
-    # Encoded once, for all seeds, and checked before any file is written.
-    task = make_task(settings, model, folder, data)
-    if settings.num_seeds == 1:
-        finetuning.work(settings, model, folder, task)
-        return
 
     folder.write_inputs()
     checkpoint_files.write_task(

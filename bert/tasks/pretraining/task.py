@@ -68,32 +68,6 @@ def count_records(
     return [int(count) for count in gathered.max(0)][: len(parts)]
 
 
-def work(settings: Settings, folder: RunFolder, inputs: Inputs) -> None:
-    """Trains and evaluates, as the settings request.
-
-    Prints the paths that were written.
-
-    Args:
-        settings, folder, inputs: as for `open_run`.
-
-    Raises:
-        UserError: as for `open_run`.
-    """
-    run, phases = open_run(settings, folder, inputs)
-    first, wrote = run.step, []
-
-    # A record that cannot be read is named with its file.
-    with content_check.locating_damage(inputs.sets):
-        if settings.training.do_train:
-            run.fit(phases)
-            wrote += [run.checkpoint] if run.step > first else []
-        if settings.do_eval:
-            metrics, report = run.task.evaluate(run)
-            wrote += folder.write_results(run.step, metrics, report)
-    if wrote:
-        print(f"wrote {' and '.join(wrote)}")
-
-
 def open_run(
     settings: Settings, folder: RunFolder, inputs: Inputs
 ) -> tuple[Run, list[Phase]]:
