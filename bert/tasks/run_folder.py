@@ -272,11 +272,12 @@ def check_labels(folder: str, labels: dict) -> None:
     Raises:
         UserError: they have other labels.
     """
-    recorded = checkpoint_files.task_of(folder)
-
-    # A folder without checkpoints has nothing that labels must fit.
+    # Earlier versions recorded fewer values; without checkpoints there is
+    # nothing that labels must fit.
+    recorded = checkpoint_files.task_of(folder) or {}
+    has_others = any(recorded.get(x, labels[x]) != labels[x] for x in labels)
     names = map(os.path.basename, storage.files_below(folder))
-    if recorded and "checkpoint" in names and recorded | labels != recorded:
+    if has_others and "checkpoint" in names:
         raise UserError(
             f"holds a run with the labels {shown(recorded)}",
             path=folder,
