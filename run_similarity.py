@@ -11,7 +11,6 @@ import itertools
 import sys
 
 from bert.common import flags
-from bert.modeling.formats.sentence_files import TextVectors
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
 from bert.tasks import starting_model
@@ -25,10 +24,8 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
     model = starting_model.find(settings.finetuning)
-    if settings.pooling is None:
-        vectors = model.vectors or TextVectors()
-        vectors.check()
-        settings = flags.replace(settings, pooling=vectors.pooling)
+    pooling = settings.vectors(model).pooling
+    settings = flags.replace(settings, pooling=pooling)
     tables = examples.read_files(settings)
     rows = itertools.chain.from_iterable(x.texts for x in tables.values())
     starting_model.warn(model, map(" ".join, rows))

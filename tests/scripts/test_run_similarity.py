@@ -8,6 +8,8 @@ import pytest
 import bert
 import run_similarity
 from bert.common import tensor_files
+from bert.modeling.formats import sentence_files
+from bert.modeling.formats.sentence_files import TextVectors
 from tests.helpers import classifier_files, model_files, run_folders, small
 
 pytestmark = pytest.mark.slow
@@ -22,11 +24,13 @@ PAIRS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model with dropout; pairs with scores, and pairs that belong."""
+    """A model with dropout and a prompt; pairs of both kinds."""
     folder = tmp_path_factory.mktemp("similarity")
     classifier_files.write_model(folder)
     rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     model_files.write_sizes(folder, **dict.fromkeys(rates, 0.1))
+    said = TextVectors("cls", False, {"query": "a "}, "query")
+    sentence_files.write(str(folder), said, small.H, small.POSITIONS)
     rows = [
         f"{a} {word},{other} {word},{5 * (a == b)}"
         for word in ("sees", "finds", "likes")
@@ -68,6 +72,7 @@ def test_pairs_with_scores_are_learned_and_exported(
         tmp_path / "run",
         num_train_epochs=41,
         eval_steps=61,
+        learning_rate=0.01,
         export_dir=tmp_path / "export",
     )
     steps = ("--do_train", "--do_eval", "--do_predict")
@@ -76,11 +81,10 @@ def test_pairs_with_scores_are_learned_and_exported(
     results = run_folders.results(tmp_path / "run")
     names = {"eval_pearson_cosine", "eval_spearman_cosine", "global_step"}
     assert {*results} == names
-    assert results["eval_pearson_cosine"] > 0.4
     report = json.loads((tmp_path / "run" / "eval_report.json").read_text())
     references = report["references"]
     before = references["eval_pearson_cosine/before"]
-    assert before < 0
+    assert results["eval_pearson_cosine"] > before + 0.2
     assert (
         f"(word_overlap {references['eval_pearson_cosine/word_overlap']:.6f}"
         in out
@@ -112,7 +116,7 @@ def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(
             tmp_path / name,
             loss="ranking",
             train_batch_size=5,
-            pooling="cls",
+            pooling="mean",
             num_train_epochs=41,
             eval_steps=41,
             iterations_per_loop=1,

@@ -62,7 +62,7 @@ def schema(count: int) -> Schema:
 
 
 def encode(
-    table: Table, tokenizer: Tokenizer, max_seq_length: int
+    table: Table, tokenizer: Tokenizer, max_seq_length: int, prompt: str = ""
 ) -> Iterator[dict]:
     """Yields the features of rows, T sequences each; warns of cut texts.
 
@@ -70,6 +70,7 @@ def encode(
         table: the rows.
         tokenizer: of the texts.
         max_seq_length: maximum S; longer texts are truncated.
+        prompt: what is put before each text.
     """
     vocab = tokenizer.vocab
     special = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
@@ -80,7 +81,8 @@ def encode(
 
     for start in range(0, len(table.texts), _AT_ONCE):
         rows = table.texts[start : start + _AT_ONCE]
-        ids = iter(tokenizer.fast.ids_of_lines([*itertools.chain(*rows)]))
+        lines = [prompt + text for texts in rows for text in texts]
+        ids = iter(tokenizer.fast.ids_of_lines(lines))
         for texts in rows:
             whole = [*itertools.islice(ids, len(texts))]
             cut += sum(len(x) > max_seq_length - 2 for x in whole)

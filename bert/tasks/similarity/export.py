@@ -40,9 +40,11 @@ class Embedder(tf.train.Checkpoint):
         super().__init__()
         self._max_seq_length = settings.finetuning.max_seq_length
         self._size = source.config.hidden_size
+        vectors = settings.vectors(source)
+        self._prompt = vectors.prompt(None)
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_similarity_model(source.config, settings.pooling),
+            task_models.build_similarity_model(source.config, vectors.pooling),
             weights,
             source.tokenizer,
         )
@@ -56,7 +58,7 @@ class Embedder(tf.train.Checkpoint):
         )
 
     def _ids(self, text: tf.Tensor) -> tf.RaggedTensor:
-        return self._tokenizer.tokenize(text).merge_dims(1, 2)
+        return self._tokenizer.tokenize(self._prompt + text).merge_dims(1, 2)
 
     def _vectors(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """float32 [b, H], of sequences that are rows of their own."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from bert.common.errors import UserError
 from bert.common.flags import DATA, RARE, TRAINING, flag, group
 from bert.data import tables
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.sentence_files import TextVectors
 from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
 
 COSENT, COSINE, RANKING = "cosent", "cosine", "ranking"  # losses
@@ -75,6 +77,23 @@ class Settings:
         resume=True,
     )
     given: frozenset[str] = frozenset()
+
+    def vectors(self, model: ModelFolder) -> TextVectors:
+        """How vectors are made: as told, else as the model's folder says.
+
+        Args:
+            model: the initial weights.
+
+        Raises:
+            UserError: the folder has another pooling.
+        """
+        recorded = model.vectors or TextVectors()
+        if self.pooling is None:
+            recorded.check()
+        pooling = self.pooling or recorded.pooling
+        return dataclasses.replace(
+            recorded, pooling=pooling, normalize=True, mistake=None
+        )
 
     def sizes(self, hidden_size: int) -> tuple[int, ...]:
         """--matryoshka_dims as numbers.

@@ -10,7 +10,6 @@ from bert.data import features
 from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.formats.sentence_files import TextVectors
 from bert.serving import graphs
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
@@ -40,10 +39,13 @@ def make_task(
             holds a run with other training data.
     """
     shared, count = settings.finetuning, len(settings.text_columns)
+    how = settings.vectors(model)
 
     def encode(name: str) -> Iterator[dict]:
         length = shared.max_seq_length
-        return examples.encode(tables[name], model.tokenizer, length)
+        return examples.encode(
+            tables[name], model.tokenizer, length, how.prompt(None)
+        )
 
     @functools.cache  # a validation reads them again
     def held_out() -> list[dict]:
@@ -109,7 +111,7 @@ def make_task(
     return Task(
         "similarity",
         lambda: task_models.build_similarity_model(
-            model.config, settings.pooling, shared.training.random_seed
+            model.config, how.pooling, shared.training.random_seed
         ),
         (task_losses.LABELS,),
         task_losses.label_weights,
@@ -119,7 +121,7 @@ def make_task(
         records=training_data.describe(encoded, records),
         metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
         examples=encoded,
-        vectors=TextVectors(settings.pooling, normalize=True),
+        vectors=how,
         compares_rows=settings.loss != COSINE,
         validate=validate,
         evaluate=evaluate,
