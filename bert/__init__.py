@@ -21,6 +21,7 @@ __all__ = [
     "AdamWeightDecay",
     "BertConfig",
     "Encoder",
+    "QuestionAnswerer",
     "TextClassifier",
     "TokenClassifier",
     "Tokenizer",

@@ -16,6 +16,7 @@ from bert.heads import (
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.hub import HubEncoder  # for Keras to load
+from bert.question_answerer import QuestionAnswerer
 from bert.text_classifier import TextClassifier
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 from bert.word_classifier import TokenClassifier

@@ -54,13 +54,13 @@ def fit(
     Raises:
         UserError: a text, a label or an argument is invalid.
     """
-    examples, held_out = model._examples(x, y), None
+    examples, held_out = _examples(model, x, y), None
     if validation_split:
         (examples,), (held_out,) = text_batches.split(
             (examples,), validation_split
         )
     elif validation_data is not None:
-        held_out = model._examples(*validation_data)
+        held_out = _examples(model, *validation_data)
 
     callbacks = keras.tree.flatten(callbacks or [])
     if held_out is not None:
@@ -91,7 +91,7 @@ def evaluate(model, x, y, batch_size: int = 32, **kwargs) -> dict[str, float]:
     Raises:
         UserError: a text or a label is invalid.
     """
-    examples = model._examples(x, y)
+    examples = _examples(model, x, y)
     windows, logits = _run(model, examples, batch_size, **kwargs)
     if not windows:
         raise UserError("no texts", expected="one or more")
@@ -142,7 +142,7 @@ def columns(model, x, y, weights) -> tuple:
     """The columns of labeled texts, which have no weights."""
     if weights is not None:
         raise UserError("sample_weight is given", expected="none")
-    return model._labeled(model._examples(x, y))
+    return model._labeled(_examples(model, x, y))
 
 
 class _Validation(keras.callbacks.Callback):
@@ -164,6 +164,12 @@ class _Validation(keras.callbacks.Callback):
 
         # Those of each type of entities would fill the progress line.
         logs |= {f"val_{x}": y for x, y in scores.items() if "_" not in x}
+
+
+def _examples(model, x, y) -> list:
+    if y is None:
+        raise UserError("y is None", expected="the labels of the texts")
+    return model._examples(x, y)
 
 
 def _run(model, examples: list, batch_size: int, **kwargs) -> tuple:

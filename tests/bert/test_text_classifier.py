@@ -1,4 +1,6 @@
 import math
+import pathlib
+import re
 
 import keras
 import numpy as np
@@ -483,6 +485,34 @@ def test_strings_in_a_batch(new):
     ):
         with pytest.raises(UserError, match=message):
             model.train_on_batch(texts, labels)
+
+
+def test_f1_and_focal_loss_of_the_page_are_those_of_keras(new):
+    page = pathlib.Path(__file__).parents[2] / "docs" / "library.md"
+    (code,) = re.findall(
+        r"^class F1.*?(?=^model =)", page.read_text(), re.M | re.S
+    )
+    classes = {"keras": keras}
+    exec(code, classes)
+    ids = np.array([label == "spam" for label in LABELS[:7]], int)
+    rows = np.eye(2)[ids]
+
+    # Seven texts: were ids taken for rows, shapes would not fit.
+    model = new()
+    loss = classes["Focal"](from_logits=True)
+    model.compile("sgd", loss, [classes["F1"]("macro", name="f1")])
+    found = model.evaluate(TEXTS[:7], LABELS[:7], verbose=0)
+    logits = np.log(probabilities(model, TEXTS[:7]))
+    expected = keras.metrics.F1Score("macro")(rows, logits)
+    focal = keras.losses.CategoricalFocalCrossentropy(from_logits=True)
+    np.testing.assert_allclose(found, [focal(rows, logits), expected], 1e-5)
+
+    model = new(multi_label=True)
+    model.compile("sgd", keras.losses.BinaryFocalCrossentropy(from_logits=True))
+    found, _ = model.evaluate(TEXTS[:7], rows, verbose=0)
+    focal = keras.losses.BinaryFocalCrossentropy()
+    expected = focal(rows, probabilities(model, TEXTS[:7]))
+    assert found == pytest.approx(float(expected), 1e-4)
 
 
 def test_a_loss_of_probabilities_is_rejected(new):

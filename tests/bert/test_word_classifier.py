@@ -198,7 +198,7 @@ def test_strange_texts_and_single_batches(model, folder):
     ("words", "tags", "message"),
     [
         (["Anna sees"], [["O", "O"]], r"words\[0\] is 'Anna .* a list$"),
-        ("Anna sees", ["O"], "words is 'Anna sees'; expected a list of lists"),
+        ("Anna sees", ["O"], "words is 'Anna sees'; expected a list, or a c"),
         ([["a", None]], [["O", "O"]], r"words\[0\]\[1\] is None; .* a str"),
         ([["a"]], [["O", "O"]], r"words\[0\] has 1, tags\[0\] 2; expected a"),
         ([["a"]], [], "words of 1 sentences, tags of 0"),
@@ -207,6 +207,7 @@ def test_strange_texts_and_single_batches(model, folder):
         ([["a"]], [[5]], "the label 5; expected one of O, B-LOC"),
         ([["a"]], [[None]], "the label None; expected one of O, B-LOC"),
         ([[]], [[]], "no texts; expected one or more"),
+        ([["a"]], None, "y is None; expected the labels of the texts"),
     ],
 )
 def test_mistakes_are_one_line(model, words, tags, message):

@@ -75,16 +75,7 @@ def ragged(values, name: str) -> list[list]:
     Raises:
         UserError: it is no column, or an element is no list.
     """
-    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
-        raise UserError(f"{name} is {values!r:.60}", expected="a list of lists")
-
-    # A table has one column of lists; an array may have a row for each.
-    if hasattr(values, "columns") or hasattr(values, "column_names"):
-        values = elements(values, name)
-    elif hasattr(values, "__array__"):
-        values = _array(values, name)
-
-    rows = list(values)
+    rows = objects(values, name)
     for i, row in enumerate(rows):
         if isinstance(row, str | bytes | Mapping) or not isinstance(row, Sized):
             raise UserError(f"{name}[{i}] is {row!r:.60}", expected="a list")
@@ -92,6 +83,29 @@ def ragged(values, name: str) -> list[list]:
         row.tolist() if isinstance(row, np.ndarray) else list(row)
         for row in rows
     ]
+
+
+def objects(values, name: str) -> list:
+    """Returns a column of any objects, of which some may be lists.
+
+    Args:
+        values: an iterable, or a column.
+        name: of the argument, for messages.
+
+    Raises:
+        UserError: it is no column.
+    """
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise UserError(
+            f"{name} is {values!r:.60}", expected="a list, or a column"
+        )
+
+    # A table has one column of lists; an array may have a row for each.
+    if hasattr(values, "columns") or hasattr(values, "column_names"):
+        return elements(values, name)
+    if hasattr(values, "__array__"):
+        return list(_array(values, name))
+    return list(values)
 
 
 def strings(values, name: str, fix: str | None = None) -> list[str]:

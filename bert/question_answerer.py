@@ -1,0 +1,262 @@
+"""Answers to questions on contexts, as a Keras model."""
+
+import os
+from collections.abc import Iterator, Mapping
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert import encoders, heads, text_model, text_windows
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.text.columns import objects, strings
+from bert.modeling import task_models
+from bert.serving import export_folder, graphs
+from bert.tasks.squad import answers as spans
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad import export, task
+from bert.tasks.squad.examples import Answer, SquadExample
+from bert.tasks.squad.settings import Settings
+from bert.tasks.squad.windows import WindowMaker
+
+_PADDING = -1e9  # added to the logits of padding
+
+
+@keras.saving.register_keras_serializable("bert")
+class QuestionAnswerer(keras.Model):
+    """An encoder with start and end scores, for answers in a context.
+
+        model = bert.QuestionAnswerer("model")
+        x = ["What sees the cat?"], ["The old dog sees the cat."]
+        model.fit(x, ["The old dog"])
+        model.predict(x)["answer"]  # ["The old dog"]
+
+    Texts are a tuple of two columns, questions and contexts. An answer is a
+    string of its context, the first of several; or a dict of `text` and
+    `answer_start`, or of lists of them; or a list of these, of which training
+    takes the first. "", None and an empty list are no answer. Long contexts
+    are split into windows, as in run_squad.py.
+
+    `predict` returns a dict: answer, a list of N strings, "" for none;
+    probability, float32 [N]; start and end, int32 [N], characters in the
+    context; null_odds, float32 [N], the score of no answer minus that of the
+    best one. `evaluate` returns the metrics of run_squad.py, in percent.
+
+    Args:
+        model: path or name of a model, as for `load_encoder`; or its encoder
+            and tokenizer.
+        null_threshold: a question may have no answer, and has none where the
+            odds of none are greater; None: every question has an answer.
+        max_length: S of the windows; None: 384, or all positions of a smaller
+            model.
+        seed: of the head's initial weights, and of the order of the windows.
+
+    Attributes:
+        network: the model of `bert.span_model`, from ids to logits.
+        tokenizer: a `bert.Tokenizer`.
+        null_threshold: may be changed.
+
+    Raises:
+        UserError: an argument is invalid, or the model cannot be loaded.
+    """
+
+    _has_schedule, _token_axis = True, 2
+
+    def __init__(
+        self,
+        model,
+        null_threshold: float | None = None,
+        *,
+        max_length: int | None = None,
+        seed: int = 12345,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        network, self.tokenizer = encoders.load_pair(model)
+        if isinstance(network, encoders.Encoder):
+            network = heads.span_model(network, seed)
+        self.network, self.seed = network, seed
+        self.null_threshold = null_threshold
+        self.max_length = text_model.length(network, max_length, 384, 8)
+        self.jit_compile = False  # else each length is compiled
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """The encoder's inputs, int32 [B, S] -> logits, float32 [B, 2, S]."""
+        outputs = self.network(inputs, training=training)
+        logits = [outputs["start_logits"], outputs["end_logits"]]
+
+        # The loss does not depend on the length of the batch.
+        padding = 1.0 - ops.cast(inputs[features.INPUT_MASK], "float32")
+        return ops.stack(logits, 1) + _PADDING * padding[:, None]
+
+    def export(self, filepath: str) -> None:
+        """Writes the SavedModel that run_squad.py writes, to a new folder.
+
+        Raises:
+            UserError: the folder is not empty or cannot be written, or the
+                weights are quantized.
+        """
+        filepath = os.fspath(filepath)
+        with text_model.source(self, filepath) as source:
+            root = export.QuestionAnswering(
+                source,
+                self._settings,
+                self.null_threshold or 0.0,
+                source.values,
+            )
+            export_folder.write(
+                filepath, lambda folder: graphs.save(root, folder)
+            )
+
+    def get_config(self) -> dict:
+        """The arguments, with `network` and `vocabulary` for `model`."""
+        threshold = {"null_threshold": self.null_threshold}
+        return text_model.get_config(self) | threshold
+
+    compile = text_model.compile_model
+    compile_from_config = task_models.Classifier.compile_from_config
+    get_compile_config = text_model.get_compile_config
+    from_config = classmethod(text_model.from_config)
+    train_on_batch = text_model.train_on_batch
+    fit, evaluate = text_windows.fit, text_windows.evaluate
+    predict, predict_step = text_windows.predict, text_windows.predict_step
+    predict_on_batch = text_windows.predict_on_batch
+    _columns = text_windows.columns
+
+    @property
+    def _settings(self) -> Settings:
+        return flags.replace(
+            Settings(),
+            max_seq_length=self.max_length,
+            max_query_length=min(64, self.max_length // 2),
+            version_2_with_negative=self.null_threshold is not None,
+        )
+
+    def _usual_loss(self) -> dict:
+        return {
+            "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        }
+
+    def _examples(self, x, y=None) -> list[SquadExample]:
+        """Checks questions and contexts, and the form of the answers."""
+        if not (isinstance(x, tuple) and len(x) == 2):
+            raise UserError(
+                f"x is a {type(x).__name__}",
+                expected="a tuple of two columns, questions and contexts",
+            )
+        questions, contexts = (
+            strings(column, name)
+            for column, name in zip(x, ("questions", "contexts"))
+        )
+        answers = (
+            [None] * len(questions) if y is None else objects(y, "answers")
+        )
+        sizes = len(questions), len(contexts), len(answers)
+        if len(set(sizes)) > 1:
+            raise UserError(
+                f"{sizes[0]} questions, {sizes[1]} contexts, {sizes[2]} answers"
+            )
+
+        examples = []
+        for i, (question, context) in enumerate(zip(questions, contexts)):
+            answer = _answers_of(answers[i], context, f"answers[{i}]")
+            examples.append(
+                SquadExample(str(i), question, context, answer, not answer)
+            )
+            if y is not None and not answer and self.null_threshold is None:
+                raise UserError(
+                    f"answers[{i}] is {answers[i]!r:.60}",
+                    expected="an answer",
+                    fix="pass null_threshold=0.0 to the class",
+                )
+        return examples
+
+    def _windows(self, examples: list[SquadExample]) -> Iterator[dict]:
+        maker = WindowMaker(self.tokenizer, self._settings)
+        return maker.prediction_records(examples)
+
+    def _labeled(self, examples: list[SquadExample]) -> tuple:
+        for example in examples:
+            for answer in example.answers[:1]:
+                try:
+                    squad.check_span(answer, example.context)
+                except ValueError as error:
+                    raise UserError(
+                        f"answers[{example.id}] is {answer.text!r:.60}: {error}"
+                    ) from None
+
+        maker = WindowMaker(self.tokenizer, self._settings)
+        windows = [*maker.training_records(examples)]
+        dataset = squad.Dataset("", examples, has_impossible=True)
+        task.report_lost(dataset, maker.lost)
+        labels = [
+            [*x[features.START_POSITIONS], *x[features.END_POSITIONS]]
+            for x in windows
+        ]
+        return text_windows.rows(windows), np.array(labels, np.int32)
+
+    def _found(self, examples, windows, logits) -> list[spans.Answers]:
+        scored = ((x, *pair) for x, pair in zip(windows, logits))
+        settings = self._settings
+        return [
+            spans.extract(
+                group,
+                spans.offsets_text(example.context, group),
+                settings.n_best_size,
+                settings.max_answer_length,
+                settings.version_2_with_negative,
+            )
+            for example, group in spans.by_question(examples, scored)
+        ]
+
+    def _answers(self, examples, windows, logits) -> dict:
+        chosen, odds = [], []
+        for found in self._found(examples, windows, logits):
+            null = next((x for x in found.nbest if not x.text), None)
+            threshold = self.null_threshold
+            is_answered = threshold is None or found.null_odds <= threshold
+            best = found.best if is_answered else None
+            chosen.append(best or null)
+            odds.append(found.null_odds)
+        return {
+            export.ANSWER: [x.text for x in chosen],
+            export.PROBABILITY: np.float32([x.probability for x in chosen]),
+            export.START: np.int32([x.start for x in chosen]),
+            export.END: np.int32([x.limit for x in chosen]),
+            export.NULL_ODDS: np.float32(odds),
+        }
+
+    def _scores(self, examples, windows, logits) -> dict[str, float]:
+        predictions = task.Predictions(threshold=self.null_threshold or 0.0)
+        found = self._found(examples, windows, logits)
+        for example, answers in zip(examples, found):
+            best = answers.best
+            predictions.best[example.id] = best.text if best else ""
+            predictions.odds[example.id] = answers.null_odds
+        dataset = squad.Dataset("", examples, has_impossible=True)
+        return task.score(self._settings, dataset, predictions)
+
+
+def _answers_of(value, context: str, name: str) -> tuple[Answer, ...]:
+    """The answers of a question, in any of the forms of `QuestionAnswerer`."""
+    if value is None or isinstance(value, float) and value != value:
+        return ()
+    answers: list[Answer] = []
+    try:
+        for part in [value] if isinstance(value, str | Mapping) else value:
+            if isinstance(part, str):
+                pairs = [(part, context.find(part))]
+            elif isinstance(part["text"], str):
+                pairs = [(part["text"], part["answer_start"])]
+            else:
+                pairs = zip(part["text"], part["answer_start"], strict=True)
+            answers += [Answer(str(x), int(at)) for x, at in pairs if x]
+    except (KeyError, TypeError, ValueError):
+        raise UserError(
+            f"{name} is {value!r:.60}",
+            expected="a string, or a dict of text and answer_start",
+        ) from None
+    return tuple(answers)
