@@ -70,6 +70,8 @@ _METRICS = {
     "exact_match": "Percentage of the answers that are equal to a label.",
     "exact": "Percentage of the answers that are equal to a label.",
     "matthews": "Correlation of two classes: 1 is perfect, 0 is chance.",
+    "mrr@10": "Mean of 1 / rank of the first right text: 1 is perfect.",
+    "ndcg@10": "Gain of the first 10 texts of each query: 1 is perfect.",
     "mae": "Mean distance from the label: 0 is perfect.",
     "pearson": "Linear correlation with the labels: 1 is perfect.",
     "spearman": "Correlation of the ranks with the labels': 1 is perfect.",

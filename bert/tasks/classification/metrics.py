@@ -61,6 +61,40 @@ def scores(
     return {name: float(METRICS[name](labels, predicted)) for name in metrics}
 
 
+def ranking(
+    queries: list[str], relevant: np.ndarray, ranks: np.ndarray
+) -> dict[str, float]:
+    """Scores the order of the texts of each query, as sentence-transformers.
+
+    Args:
+        queries: of N examples; those of one query are ranked.
+        relevant: float [N], 0 or 1.
+        ranks: float [N], the highest first.
+
+    Returns:
+        MRR and NDCG of the first 10; none where no query has texts of both
+        kinds.
+    """
+    rows: dict[str, list[int]] = {}
+    for index, query in enumerate(queries):
+        rows.setdefault(query, []).append(index)
+
+    gains, reciprocals, shares = 1 / np.log2(np.arange(2, 12)), [], []
+    for chosen in rows.values():
+        hits = relevant[chosen][np.argsort(-ranks[chosen], kind="stable")]
+        if hits.min() == hits.max():
+            continue
+        best, top = np.sort(hits)[:-11:-1], hits[:10]
+        shares.append((top @ gains[: len(top)]) / (best @ gains[: len(best)]))
+        reciprocals.append(top.max() / (1 + top.argmax()))
+    if not shares:
+        return {}
+    return {
+        "mrr@10": float(np.mean(reciprocals)),
+        "ndcg@10": float(np.mean(shares)),
+    }
+
+
 def _correlation(function: Callable) -> Callable:
     """A correlation that is 0 where it is not defined, of a constant."""
 

@@ -174,6 +174,20 @@ def encode(
         )
 
 
+def _ranking(data: Data, part: Part, logits: np.ndarray) -> dict[str, float]:
+    """Scores of second texts by their first text, of labels 0 and 1."""
+    labels, gold, ranks = data.labels, part.labels, logits[:, 0]
+    if labels.kind == CLASSES and sorted(labels.names) == ["0", "1"]:
+        one = labels.names.index("1")
+        gold, ranks = gold == one, logits[:, one] - logits[:, 1 - one]
+    elif labels.kind != REGRESSION or not np.isin(gold, (0, 1)).all():
+        return {}
+    if not data.has_pairs:
+        return {}
+    queries = [example.text for example in part.examples]
+    return metrics.ranking(queries, gold.astype(float), ranks)
+
+
 def score(
     settings: Settings, data: Data, part: Part, logits: np.ndarray
 ) -> dict[str, float]:
@@ -191,6 +205,7 @@ def score(
         data.metrics, gold, label_kinds.answers(logits, kind)
     )
     result["loss"] = float(each.mean())
+    result |= _ranking(data, part, logits)
 
     # A second file, such as mismatched, has keys of its own.
     prefix = f"eval_{part.name}{'_' if part.name else ''}"

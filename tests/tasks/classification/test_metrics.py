@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
-from bert.tasks.classification import metrics
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks.classification import metrics, task
+from bert.tasks.classification.examples import TextExample
+from bert.tasks.classification.inputs import DEV, Data, Part
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
@@ -104,3 +106,42 @@ def test_constant_predictions_score_zero_without_warnings(recwarn):
         "spearman": 0.0,
     }
     assert not recwarn.list
+
+
+def test_second_texts_are_ranked_for_each_first_text():
+    """The query c has no wrong text, so nothing is said of it."""
+    queries = [*"abababaac", *["d"] * 12]
+    relevant = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1] + [0] * 11 + [1.0])
+    ranks = np.array([7, 2, 5, 3, 1, 1, 3, 2, 1.0, *range(12, 0, -1)])
+    found = metrics.ranking(queries, relevant, ranks)
+    log = math.log2
+    a = (1 / log(3) + 1 / log(4)) / (1 + 1 / log(3))
+    assert found == {
+        "mrr@10": pytest.approx((1 / 2 + 1 / 2 + 0) / 3),
+        "ndcg@10": pytest.approx((a + 1 / log(3) + 0) / 3),
+    }
+    assert metrics.ranking(["a"], relevant[:1], ranks[:1]) == {}
+
+
+TWO = [[0, 1], [-1, 1], [-3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "gold", "logits", "has_pairs", "expected"),
+    [
+        (Labels(CLASSES, ("0", "1")), [0, 1, 0], TWO, True, 0.5),
+        (Labels(CLASSES, ("1", "0")), [0, 1, 0], TWO, True, 1.0),
+        (Labels(REGRESSION), [0.0, 1.0], [[3], [2]], True, 0.5),
+        (Labels(REGRESSION), [0.0, 1.0], [[3], [2]], False, None),
+        (Labels(REGRESSION), [0.0, 0.5], [[3], [2]], True, None),
+        (Labels(CLASSES, ("a", "b")), [0, 1], [[0, 1], [0, 2]], True, None),
+    ],
+)
+def test_labels_of_a_ranking(labels, gold, logits, has_pairs, expected):
+    examples = [TextExample("", "the", "", label, 1) for label in gold]
+    found = task._ranking(
+        Data(labels, (), (), has_pairs),
+        Part(DEV, "dev.tsv", examples),
+        np.array(logits, np.float32),
+    )
+    assert found.get("mrr@10") == expected
