@@ -25,12 +25,19 @@ def label_weights(batch: dict) -> dict:
     return {LABELS: ops.sum(real)}
 
 
-def class_sums(batch: dict, outputs: dict) -> dict:
+def class_sums(
+    batch: dict,
+    outputs: dict,
+    weights: tuple[float, ...] = (),
+    smoothing: float = 0.0,
+) -> dict:
     """Sums for classification: one of C classes for each example.
 
     Args:
         batch: label_ids, int32 [B]; is_real_example, [B].
         outputs: logits, float32 [B, C].
+        weights: of the losses of each class; (): 1.
+        smoothing: share of the probability that all classes divide.
 
     Returns:
         float32 scalars: `labels_loss`, the sum of cross entropies in nats;
@@ -39,16 +46,28 @@ def class_sums(batch: dict, outputs: dict) -> dict:
     """
     label, logits = batch[features.LABEL_IDS], outputs["logits"]
     loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
+    if smoothing:
+        of_all = -ops.mean(ops.log_softmax(logits, -1), -1)
+        loss = (1.0 - smoothing) * loss + smoothing * of_all
+    if weights:
+        loss *= ops.take(ops.convert_to_tensor(weights, loss.dtype), label)
     return _label_sums(batch, loss, ops.argmax(logits, -1) == label)
 
 
-def multi_label_sums(batch: dict, outputs: dict) -> dict:
+def multi_label_sums(
+    batch: dict,
+    outputs: dict,
+    weights: tuple[float, ...] = (),
+    smoothing: float = 0.0,
+) -> dict:
     """Sums for multi-label classification: any of C labels.
 
     Args:
         batch: label_ids, int32 [B, C], or [B] for C = 1, 0 or 1;
             is_real_example, [B].
         outputs: logits, float32 [B, C].
+        weights: of the losses of examples that have a label; (): 1.
+        smoothing: share of the probability that both answers divide.
 
     Returns:
         as `class_sums`: mean cross entropy over the labels, and examples
@@ -58,7 +77,13 @@ def multi_label_sums(batch: dict, outputs: dict) -> dict:
     # The labels of one class come as [B].
     label = ops.reshape(batch[features.LABEL_IDS], ops.shape(logits))
     positive = ops.cast(label, logits.dtype)
-    loss = ops.mean(ops.softplus(logits) - positive * logits, -1)
+    if smoothing:
+        positive = (1.0 - smoothing) * positive + smoothing / 2
+    losses_of_labels = ops.softplus(logits) - positive * logits
+    if weights:
+        more = ops.convert_to_tensor(weights, logits.dtype) - 1.0
+        losses_of_labels += more * positive * ops.softplus(-logits)
+    loss = ops.mean(losses_of_labels, -1)
     hits = ops.all(ops.cast(logits >= 0, label.dtype) == label, -1)
     return _label_sums(batch, loss, hits)
 

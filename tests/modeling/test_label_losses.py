@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import special
 
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
@@ -72,3 +73,29 @@ def test_gradients_are_finite_at_any_logit(kind):
         loss = SUMS[kind](batch, {"logits": logits})["labels_loss"]
     gradient = tape.gradient(loss, logits).numpy()
     assert np.isfinite(gradient).all() and np.abs(gradient).sum() > 0
+
+
+WEIGHTS = (0.5, 2.0, 3.0)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("kind", [CLASSES, MULTI_LABEL])
+def test_weights_and_smoothing_equal_those_of_numpy(kind, smoothing):
+    logits, labels = case(kind)
+    batch = {"label_ids": labels, "is_real_example": np.ones(B)}
+    sums = SUMS[kind](batch, {"logits": logits}, WEIGHTS, smoothing)
+    logs, others = special.log_softmax(logits, -1), 0.0
+    target = np.eye(C)[labels] if kind == CLASSES else labels
+    weights = np.array(WEIGHTS)[labels] if kind == CLASSES else 1.0
+    if kind == MULTI_LABEL:
+        logs, others = special.log_expit(logits), special.log_expit(-logits)
+    of_each = target * (1 - smoothing) + smoothing / (
+        C if kind == CLASSES else 2
+    )
+    if kind == MULTI_LABEL:
+        loss = of_each * WEIGHTS * logs + (1 - of_each) * others
+        expected = -loss.mean(-1).sum()
+    else:
+        expected = -((of_each * logs).sum(-1) * weights).sum()
+    np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
+    assert sums["labels_weight"] == B

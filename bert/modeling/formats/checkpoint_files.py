@@ -32,6 +32,7 @@ class _Task(TypedDict):
     labels: list[str]
     max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
     pairs: NotRequired[bool]  # whether an example has two texts
+    class_weights: NotRequired[list[float]]  # in the loss of training
 
 
 class _Description(msgspec.Struct):

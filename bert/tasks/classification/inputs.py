@@ -16,8 +16,14 @@ from bert.common.progress import say
 from bert.data import tables
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import run_folder
-from bert.tasks.classification import examples, notes, trained_labels
+from bert.tasks.classification import (
+    examples,
+    notes,
+    trained_labels,
+    weights,
+)
 from bert.tasks.classification.examples import File, TextExample
+from bert.tasks.classification.score_settings import LOSS
 from bert.tasks.classification.settings import OWN, Settings
 from bert.tasks.classification.tasks import (
     METRICS_OF,
@@ -79,6 +85,7 @@ class Data:
         parts: the files.
         has_pairs: whether examples have two texts.
         notes: lines to print: counts of the labels, and warnings.
+        class_weights: of the labels in the loss of training; (): 1.
     """
 
     labels: Labels
@@ -86,6 +93,7 @@ class Data:
     parts: tuple[Part, ...]
     has_pairs: bool
     notes: tuple[str, ...] = ()
+    class_weights: tuple[float, ...] = ()
 
     def of(self, split: str) -> list[Part]:
         """The files of a split."""
@@ -101,6 +109,10 @@ class Data:
         """Kind and names of the labels, as in `task.json`."""
         task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
         return task | ({"pairs": True} if self.has_pairs else {})
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Name -> weight of each label in the loss; {} if all are 1."""
+        return dict(zip(self.labels.names, self.class_weights))
 
 
 def read(settings: Settings) -> Data:
@@ -129,12 +141,15 @@ def read(settings: Settings) -> Data:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
         labels = dataclasses.replace(labels, names=names)
 
+    settings.scoring.check(labels)
+
     # Trained weights answer in the order of their own labels.
     if recorded:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
 
     parts, lines = [], []
+    class_weights = (recorded[1] if recorded else {}).get("class_weights", ())
     for split, whole in files:
         table = whole
         if own.eval_share and split != TEST:
@@ -154,6 +169,9 @@ def read(settings: Settings) -> Data:
         # Notes are about whole files; of a file read twice they are alike.
         if split == TRAIN and labels.kind != REGRESSION:
             lines += notes.of_labels(file.path, rows, labels)
+            if given := settings.scoring.class_weights:
+                class_weights = weights.of_labels(given, labels, part.labels)
+                lines.append(notes.of_weights(labels, class_weights))
         lines += notes.of_texts(file.path, whole.examples)
         if split != TEST:
             lines += notes.of_copies(file.path, whole.examples)
@@ -165,8 +183,20 @@ def read(settings: Settings) -> Data:
         file.text_b is not None for file in task.train + task.dev + task.test
     )
     return Data(
-        labels, task.metrics, tuple(parts), has_pairs, (*dict.fromkeys(lines),)
+        labels,
+        _metrics(settings, task),
+        tuple(parts),
+        has_pairs,
+        (*dict.fromkeys(lines),),
+        tuple(class_weights),
     )
+
+
+def _metrics(settings: Settings, task: ClassificationTask) -> tuple[str, ...]:
+    """The metrics of the run; --best_metric is one of them, but a loss."""
+    best = settings.scoring.best_metric
+    more = () if best in (None, LOSS, *task.metrics) else (best,)
+    return task.metrics + more
 
 
 def _own_task(settings: Settings) -> ClassificationTask:

@@ -47,6 +47,12 @@ def of_labels(
             )
 
 
+def of_weights(labels: Labels, weights: tuple[float, ...]) -> str:
+    """The weights of the labels in the loss, the highest first."""
+    pairs = sorted(zip(labels.names, weights), key=lambda x: -x[1])
+    return f"class weights: {_first(f'{name} {x:.4g}' for name, x in pairs)}"
+
+
 def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
     """Yields a warning about examples without text, if there are any."""
     empty = [

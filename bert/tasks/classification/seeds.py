@@ -40,7 +40,7 @@ def work(
     folder.write_inputs()
     checkpoint_files.write_task(
         folder.path,
-        data.describe() | {"max_seq_length": shared.max_seq_length},
+        task.labels | {"max_seq_length": shared.max_seq_length},
     )
 
     def task_of(seed_settings: Settings):
@@ -80,8 +80,9 @@ def work(
 
     # Predict and export with the best seed.
     if shared.do_predict or shared.export_dir:
-        metric = f"eval_{data.metrics[0]}"
-        best = max(range(len(results)), key=lambda i: results[i][metric])
+        sign = -1 if task.is_loss else 1
+        values = [sign * scores[task.metric] for scores in results]
+        best = values.index(max(values))
         best_settings = all_settings[best]
         say(
             "predictions and export use "

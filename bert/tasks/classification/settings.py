@@ -17,6 +17,7 @@ from bert.common.flags import (
 from bert.data import tables
 from bert.modeling import openvino_network
 from bert.modeling.openvino_network import PRECISIONS
+from bert.tasks.classification.score_settings import Scoring
 from bert.tasks.classification.tasks import TASKS
 from bert.tasks.finetuning_settings import FineTuning, unnamed
 
@@ -130,6 +131,7 @@ class Settings:
         None, "Instead of the task's file in --data_dir.", path=True
     )
     own: OwnTables = group(OwnTables)
+    scoring: Scoring = group(Scoring)
     language: str = flag("zh", "xnli: language of the text.", topic=RARE)
     train_language: str | None = flag(
         None,
@@ -222,6 +224,9 @@ class Settings:
             yield UserError(
                 "--num_seeds and --train_for", expected="one of them"
             )
+        yield from self.scoring.mistakes(
+            shared.training.eval_steps > 0 or self.num_seeds > 1
+        )
         if self.glue_dir and not shared.do_predict:
             yield UserError(
                 "--glue_dir without --do_predict", fix="pass --do_predict too"

@@ -1,7 +1,7 @@
 """The task of run_classifier.py: labels or numbers of texts."""
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from bert.tasks.classification import (
     reference,
 )
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
+from bert.tasks.classification.score_settings import LOSS
 from bert.tasks.classification.settings import Settings
+from bert.tasks.classification.tasks import MAE
 from bert.tasks.run_folder import RunFolder
 from bert.training.run import Run
 from bert.training.task import Task
@@ -32,7 +34,6 @@ from bert.training.task import Task
 _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
     MULTI_LABEL: task_losses.multi_label_sums,
-    REGRESSION: task_losses.number_sums,
 }
 _SHORT = 100  # characters of the example of an export
 _CALIBRATION = 300  # texts for int8
@@ -96,6 +97,8 @@ def make_task(
             result |= score(settings, data, part, logits)
         report = answers.report(part, labels, logits)
         report["references"] |= simple_scores()
+        if data.class_weights:
+            report["class_weights"] = data.weights_by_name()
         return result, report | {"task": settings.task, "records": part.path}
 
     def predict(run: Run) -> list[str]:
@@ -121,6 +124,9 @@ def make_task(
         logits = _logits(run, eval_size, part, rows)
         return _score_openvino(network, settings, data, part, rows, logits)
 
+    weights = list(data.class_weights)
+    described_weights = {"class_weights": weights} if weights else {}
+    best = settings.scoring.best_metric or data.metrics[0]
     return Task(
         settings.task,
         lambda: task_models.build_classifier(
@@ -128,17 +134,28 @@ def make_task(
         ),
         (task_losses.LABELS,),
         task_losses.label_weights,
-        _BATCH_SUMS[labels.kind],
+        _batch_sums(settings, data),
         finetuning.schedule(shared, len(encoded or ())),
         measures=("loss",) if is_number else ("loss", "accuracy"),
         records=training_data.describe(encoded, records),
-        metric=f"eval_{data.metrics[0]}",
+        metric=f"eval_{best}",
+        is_loss=best in (LOSS, MAE),
         examples=encoded,
-        labels=data.describe(),
+        labels=data.describe() | described_weights,
         validate=validate,
         evaluate=evaluate,
         predict=predict,
         export=save,
+    )
+
+
+def _batch_sums(settings: Settings, data: Data) -> Callable:
+    """The loss of the labels, with the weights and the smoothing of the run."""
+    kind, smoothing = data.labels.kind, settings.scoring.label_smoothing
+    if kind == REGRESSION:
+        return task_losses.number_sums
+    return functools.partial(
+        _BATCH_SUMS[kind], weights=data.class_weights, smoothing=smoothing
     )
 
 
