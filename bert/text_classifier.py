@@ -1,5 +1,6 @@
 """A classifier of texts: strings in, labels out, as a Keras model."""
 
+import dataclasses
 import itertools
 import os
 
@@ -10,7 +11,13 @@ from bert import encoders, heads, row_batches, text_labels, text_model
 from bert.common import extras, flags
 from bert.common.errors import UserError
 from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    PLAIN,
+    REGRESSION,
+    Decision,
+)
 from bert.data.text.columns import finite
 from bert.modeling import openvino_network, task_models
 from bert.modeling.formats import conversion
@@ -100,6 +107,7 @@ class TextClassifier(keras.Model):
             "kind": self.labels.kind,
             "labels": list(self.labels.names),
             "max_seq_length": self.max_length,
+            **self.labels.decision.described(),
         }
         self._texts = TextBatches(
             self.tokenizer, self.max_length, self.labels, seed
@@ -170,6 +178,9 @@ class TextClassifier(keras.Model):
         if class_weight:
             class_weight = self._class_weight(class_weight)
 
+        # Cuts and a temperature are those of the weights before.
+        self._decide(PLAIN)
+
         with self._texts.errors():
             return text_model.train(
                 self,
@@ -206,7 +217,8 @@ class TextClassifier(keras.Model):
         Returns:
             label, a list of N names, or of N lists of names for
             `multi_label`, and probabilities, float32 [N, C]; for
-            `regression`, value, float32 [N].
+            `regression`, value, float32 [N]. A label that is too improbable
+            is None.
 
         Raises:
             UserError: a text is invalid.
@@ -232,6 +244,7 @@ class TextClassifier(keras.Model):
         """
         if class_weight:
             class_weight = self._class_weight(class_weight)
+        self._decide(PLAIN)
         return text_model.train_on_batch(
             self, x, y, sample_weight, class_weight=class_weight, **kwargs
         )
@@ -301,12 +314,26 @@ class TextClassifier(keras.Model):
             "labels": list(self.labels.names),
             "multi_label": self.labels.kind == MULTI_LABEL,
             "regression": self.labels.kind == REGRESSION,
+            **self.labels.decision.described(),
         }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """The model of a `get_config`."""
+        arguments = {k: x for k, x in config.items() if k != "decision"}
+        model = text_model.from_config(cls, arguments, custom_objects)
+        model._decide(Decision.of_task(config))
+        return model
 
     compile = text_model.compile_model
     compile_from_config = Classifier.compile_from_config
     get_compile_config = text_model.get_compile_config
-    from_config = classmethod(text_model.from_config)
+
+    def _decide(self, decision: Decision) -> None:
+        """Changes what answers are made of."""
+        self.labels = dataclasses.replace(self.labels, decision=decision)
+        task = {k: x for k, x in self.network.task.items() if k != "decision"}
+        self.network.task = task | decision.described()
 
     def _usual_loss(self) -> dict:
         loss, metrics = task_models.default_loss(
@@ -323,14 +350,21 @@ class TextClassifier(keras.Model):
         if kind == REGRESSION:
             return {export.VALUE: logits[:, 0]}
 
-        names, ids = self.labels.names, label_kinds.answers(logits, kind)
+        names, decision = self.labels.names, self.labels.decision
+        ids = label_kinds.answers(logits, kind, decision)
         if kind == MULTI_LABEL:  # rows of truth values, no ids
             answers = [list(itertools.compress(names, row)) for row in ids]
         else:
-            answers = [names[i] for i in ids]
+            unknown = label_kinds.unknown(logits, decision)
+            answers = [
+                None if is_unknown else names[i]
+                for i, is_unknown in zip(ids, unknown)
+            ]
         return {
             export.LABEL: answers,
-            export.PROBABILITIES: label_kinds.probabilities(logits, kind),
+            export.PROBABILITIES: label_kinds.probabilities(
+                logits, kind, decision
+            ),
         }
 
     def _class_weight(self, weights: dict) -> dict[int, float]:

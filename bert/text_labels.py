@@ -7,7 +7,13 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Decision,
+    Labels,
+)
 from bert.data.text.columns import elements, finite, lists
 from bert.tasks import run_folder
 
@@ -19,7 +25,8 @@ def of_encoder(encoder) -> Labels | None:
     task = getattr(getattr(encoder, "checkpoint", None), "task", None)
     if not task or task["kind"] not in (CLASSES, MULTI_LABEL, REGRESSION):
         return None
-    return Labels(task["kind"], tuple(task["labels"]))
+    names, decision = tuple(task["labels"]), Decision.of_task(task)
+    return Labels(task["kind"], names, decision=decision)
 
 
 def chosen(
@@ -47,7 +54,7 @@ def chosen(
     kind = MULTI_LABEL if multi_label else CLASSES
     labels = Labels(kind, names_of(given, 2 - multi_label))
     check_order(labels, trained)
-    return labels
+    return trained if labels == trained else labels
 
 
 def names_of(given, fewest: int = 2) -> tuple[str, ...]:

@@ -1,10 +1,47 @@
 """Labels of texts: their kinds, and predictions from logits."""
 
 import dataclasses
+from typing import Self
 
 import numpy as np
 
 CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What answers and probabilities are made of, besides the logits.
+
+    Attributes:
+        cuts: subtracted from the logits before the answer, C of them or none.
+        log_weights: subtracted before the probabilities: logarithms of the
+            weights of classes in training, which shift the logits by them.
+        temperature: divides the logits before the probabilities.
+        unknown_below: an answer of CLASSES that is less probable is none.
+    """
+
+    cuts: tuple[float, ...] = ()
+    log_weights: tuple[float, ...] = ()
+    temperature: float = 1.0
+    unknown_below: float = 0.0
+
+    @classmethod
+    def of_task(cls, task: dict) -> Self:
+        """The one of a `task.json`."""
+        values = task.get("decision", {})
+        lists = {k: tuple(x) for k, x in values.items() if isinstance(x, list)}
+        return cls(**(values | lists))
+
+    def described(self) -> dict:
+        """Its entry in a `task.json`; {} if it changes nothing."""
+        if self == PLAIN:
+            return {}
+        values = dataclasses.asdict(self)
+        lists = {k: [*x] for k, x in values.items() if isinstance(x, tuple)}
+        return {"decision": values | lists}
+
+
+PLAIN = Decision()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,12 +54,14 @@ class Labels:
         names: names of the classes, in the order of their ids.
         aliases: pairs of another spelling in the files and its name.
         separator: for MULTI_LABEL, the separator of names in a field.
+        decision: what answers are made of; no other labels if it differs.
     """
 
     kind: str = CLASSES
     names: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     separator: str = ","
+    decision: Decision = dataclasses.field(default=PLAIN, compare=False)
 
     @property
     def size(self) -> int:
@@ -30,18 +69,24 @@ class Labels:
         return 1 if self.kind == REGRESSION else len(self.names)
 
 
-def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
+def probabilities(
+    logits: np.ndarray, kind: str, decision: Decision = PLAIN
+) -> np.ndarray:
     """Converts logits to probabilities.
 
     Args:
         logits: float32 [N, C].
         kind: the kind of labels.
+        decision: may have a temperature.
 
     Returns:
         float32 [N, C]: softmax for CLASSES, sigmoid for MULTI_LABEL, and the
         number itself for REGRESSION.
     """
     logits = np.asarray(logits, np.float64)
+    if decision.log_weights:
+        logits = logits - np.array(decision.log_weights)
+    logits = logits / decision.temperature
     if kind == CLASSES:
         # The largest power is 1, so that none overflows.
         shifted = np.exp(logits - logits.max(-1, keepdims=True))
@@ -53,19 +98,40 @@ def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
     return chances.astype(np.float32)
 
 
-def answers(logits: np.ndarray, kind: str) -> np.ndarray:
+def answers(
+    logits: np.ndarray, kind: str, decision: Decision = PLAIN
+) -> np.ndarray:
     """Converts logits to predictions, in the shape of the labels.
 
     Args:
         logits: float32 [N, C].
         kind: the kind of labels.
+        decision: may have cuts.
 
     Returns:
         CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 1 where the probability
-        is at least one half; REGRESSION: float32 [N].
+        is at least one half, or the logit at least the cut; REGRESSION:
+        float32 [N].
     """
+    if decision.cuts:
+        logits = logits - np.array(decision.cuts, np.float32)
     if kind == CLASSES:
         return logits.argmax(-1)
     if kind == MULTI_LABEL:
         return (logits >= 0).astype(np.int64)
     return logits[:, 0]
+
+
+def unknown(logits: np.ndarray, decision: Decision) -> np.ndarray:
+    """Whether answers are too improbable to be given, bool [N].
+
+    Args:
+        logits: float32 [N, C], of CLASSES.
+        decision: what the answers are made of.
+    """
+    if not decision.unknown_below:
+        return np.zeros(len(logits), bool)
+    chances = probabilities(logits, CLASSES, decision)
+    given = answers(logits, CLASSES, decision)
+    limit = np.float32(decision.unknown_below)
+    return chances[np.arange(len(chances)), given] < limit

@@ -3,11 +3,13 @@
 import math
 
 from bert.reports import quantities
-from bert.reports.figures import Figure, Line
+from bert.reports.figures import Figure, Line, shown
+from bert.reports.quantities import Quantity
 from bert.reports.run_files import RunFiles, is_number
 
 _MOST_LABELS = 20  # rows of a confusion matrix
 _MOST_ERRORS = 20
+_CUTS = 6  # labels whose precision and recall are drawn
 _ORDER = tuple(quantities.KNOWN)
 _FROM_ZERO = _ORDER[-4:]
 _EVAL = "eval_"
@@ -36,6 +38,34 @@ def curves(run: RunFiles) -> list[Figure]:
         )
         for name in names
     ]
+
+
+def decisions(run: RunFiles) -> list[Figure]:
+    """Precision and recall over the cuts, and the calibration."""
+    drawn = []
+    for name, points in list(run.evaluation.get("curves", {}).items())[:_CUTS]:
+        cuts, precision, recall = zip(*points)
+        cut = run.evaluation.get("cuts", {}).get(name, 0.0)
+        meaning = f"By the cut of the logits; it is {shown(cut)}."
+        lines = [
+            Line("precision", cuts, precision, 0),
+            Line("recall", cuts, recall, 1),
+        ]
+        quantity = Quantity(f"Label {name}", "share", meaning)
+        drawn.append(Figure(quantity, lines, [], has_zero=True, axis="cut"))
+
+    lines = []
+    calibration = run.evaluation.get("calibration", {})
+    for colour, label in enumerate(("before", "after")):
+        if entry := calibration.get(label):
+            chances, shares, _ = zip(*entry["bins"])
+            lines.append(Line(label, chances, shares, colour, is_dotted=True))
+    if lines:
+        meaning = "Right answers by their probability; ideal is the diagonal."
+        quantity = Quantity("Calibration", "share of right answers", meaning)
+        lines.append(Line("ideal", (0.0, 1.0), (0.0, 1.0), 2))
+        drawn.append(Figure(quantity, lines, [], axis="probability"))
+    return drawn
 
 
 def _objectives(run: RunFiles) -> list[str]:

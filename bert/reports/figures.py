@@ -67,19 +67,21 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """Curves over the steps of training.
+    """Curves, over the steps of training unless its axis is another.
 
     Attributes:
         quantity: its title, unit and meaning.
         lines: at least one.
         references: (label, value) of horizontal lines.
         has_zero: whether the axis starts at 0.
+        axis: name of the quantity that they are over.
     """
 
     quantity: Quantity
     lines: list[Line]
     references: list[tuple[str, float]]
     has_zero: bool = False
+    axis: str = "step"
 
 
 def draw(figure: Figure, name: str) -> str:
@@ -111,11 +113,16 @@ def draw(figure: Figure, name: str) -> str:
                 value, color=_REFERENCE, linewidth=1.1, linestyle=(0, (4, 3))
             )
 
-        axes.set_xlabel("step")
+        has_steps = figure.axis == "step"
+        axes.set_xlabel(figure.axis)
         axes.set_ylabel(figure.quantity.unit)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_TICKS))
+        axes.xaxis.set_major_locator(
+            MaxNLocator(5, integer=has_steps, steps=_TICKS)
+        )
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=_TICKS))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda x, _: f"{x:,.0f}" if has_steps else shown(x))
+        )
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: shown(y)))
         axes.margins(x=0.02, y=0.08)
         if figure.has_zero:

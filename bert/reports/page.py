@@ -36,7 +36,9 @@ def render(run: RunFiles) -> str:
     # Markup: the engine does not escape it.
     plots = [
         (figure, markupsafe.Markup(figures.draw(figure, f"f{i}")))
-        for i, figure in enumerate(contents.curves(run))
+        for i, figure in enumerate(
+            contents.curves(run) + contents.decisions(run)
+        )
     ]
 
     now = datetime.datetime.now(datetime.UTC)

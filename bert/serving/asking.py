@@ -157,6 +157,8 @@ def _grouped(values: dict) -> dict:
         values["probabilities"] = dict(pairs)
         if isinstance(values.get("label"), list):  # of several labels, padded
             values["label"] = [x for x in values["label"] if x]
+        elif values.get("label") == "":  # too improbable
+            values["label"] = None
 
     # A tagger: lists of the same length become a list of dicts.
     for name, parts in LISTS.items():

@@ -13,7 +13,13 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import label_kinds, length_batches
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Decision,
+    Labels,
+)
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
 from bert.serving import asking
@@ -53,6 +59,9 @@ def load(settings: Settings) -> asking.ServedModel:
     limit = task.get("max_seq_length", model.max_length)
     model.check()
     tokenizer = model.tokenizer
+    labels = Labels(
+        task["kind"], tuple(task["labels"]), decision=Decision.of_task(task)
+    )
     names = [_TEXT, _TEXT_B] if task.get("pairs") else [_TEXT]
     say(network.description)
 
@@ -63,11 +72,10 @@ def load(settings: Settings) -> asking.ServedModel:
 
     def call(strings):
         rows = rows_of(strings, limit)
-        size = 1 if task["kind"] == REGRESSION else len(task["labels"])
-        logits = np.zeros((len(rows), size), np.float32)
+        logits = np.zeros((len(rows), labels.size), np.float32)
         for group, batch in length_batches.groups(rows, limit):
             logits[group] = network(batch)["logits"]
-        return _answer(logits, task["kind"], task["labels"])
+        return _answer(logits, labels)
 
     def count_tokens(strings):
         rows = rows_of(strings, sys.maxsize)
@@ -77,20 +85,23 @@ def load(settings: Settings) -> asking.ServedModel:
     return asking.ServedModel(call, inputs, count_tokens=count_tokens)
 
 
-def _answer(logits: np.ndarray, kind: str, labels: list[str]) -> dict:
+def _answer(logits: np.ndarray, labels: Labels) -> dict:
     """The outputs of a SavedModel of these labels, with str for bytes."""
+    kind, decision = labels.kind, labels.decision
     if kind == REGRESSION:
         return {"value": logits[:, 0]}
 
-    names, answers = np.array(labels, object), label_kinds.answers(logits, kind)
+    names = np.array(labels.names, object)
+    answers = label_kinds.answers(logits, kind, decision)
     if kind == CLASSES:
         label = names[answers]
+        label[label_kinds.unknown(logits, decision)] = ""
     else:  # padded with "" at the end
         label = np.full(logits.shape, "", object)
         for row, chosen in zip(label, answers.astype(bool)):
             row[: chosen.sum()] = names[chosen]
     return {
         "label": label,
-        "probabilities": label_kinds.probabilities(logits, kind),
+        "probabilities": label_kinds.probabilities(logits, kind, decision),
         "label_names": np.broadcast_to(names, logits.shape),
     }

@@ -1,8 +1,9 @@
 """Curves as SVG in the colours of the page."""
 
 import re
+import types
 
-from bert.reports import figures, quantities
+from bert.reports import contents, figures, quantities
 from tests.helpers.html_page import Page
 
 FIGURE = figures.Figure(
@@ -75,3 +76,21 @@ def test_numbers_are_short():
         "-2.5",
         "3e-300",
     ]
+
+
+def test_cuts_and_calibration_are_drawn_over_their_own_axes():
+    bins = [[0.6, 0.5, 2], [0.9, 1.0, 3]]
+    evaluation = {
+        "cuts": {"spam": 0.25},
+        "curves": {"spam": [[-1.0, 0.5, 1.0], [0.25, 1.0, 0.7]]},
+        "calibration": {"before": {"bins": bins}, "after": {"bins": bins}},
+    }
+    run = types.SimpleNamespace(evaluation=evaluation)
+    cut, calibration = contents.decisions(run)
+    assert cut.quantity.meaning.endswith("it is 0.25.")
+    assert [line.values for line in cut.lines] == [(0.5, 1.0), (1.0, 0.7)]
+    assert calibration.lines[1].steps == (0.6, 0.9)
+    texts = Page(figures.draw(calibration, "f0")).texts
+    assert {"probability", "0.25", "0.5"} <= set(texts)
+    run.evaluation = {}
+    assert contents.decisions(run) == []

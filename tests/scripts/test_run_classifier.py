@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,6 +18,7 @@ from bert.data.text import tokenization
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, huggingface
+from bert.text_classifier import TextClassifier
 from bert.training.run import Run
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
@@ -280,6 +282,51 @@ def test_an_export_tells_its_scores_and_an_example(made):
     example = json.loads((extra / "example.json").read_text())
     rows = [row[3:] for row in rows_of(made / "dev.tsv")]
     assert [example["text"], example["text_b"]] in rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", ["--tune_thresholds --calibrate", "--unknown_below={}"]
+)
+def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
+    made, classify, ask, tmp_path, words
+):
+    run, export = tmp_path / "run", tmp_path / "export"
+    plain = np.loadtxt(made / "run" / "test_results.tsv")
+    shutil.copytree(made / "run", run)
+    task = json.loads((run / "task.json").read_text())
+    task["class_weights"] = [0.5, 4.0]  # of training
+    (run / "task.json").write_text(json.dumps(task))
+    _, err = classify(
+        "--do_eval",
+        "--do_predict",
+        *words.format(plain.max(-1).mean()).split(),
+        init_checkpoint=None,
+        export_dir=export,
+        export_openvino="float32",
+    )
+    assert ("temperature " in err) == ("calibrate" in words)
+
+    table = rows_of(run / "predictions.tsv")
+    found = [row[1] for row in table[1:]]
+    chances = np.array([row[3:5] for row in table[1:]], np.float32)
+    assert (np.abs(chances - plain).max() > 0.01) == ("calibrate" in words)
+    assert ("" in found) == ("unknown" in words) and len({*found}) > 1
+
+    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
+    lines = "".join(f"{a}\t{b}\n" for a, b in rows).encode()
+    for folder in (export, export / "openvino"):
+        _, answers, _ = ask(folder, lines)
+        assert [x["label"] or "" for x in answers] == found
+        given = [[*x["probabilities"].values()] for x in answers]
+        np.testing.assert_allclose(given, chances, atol=1e-4)
+    model = TextClassifier(str(run))
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    for classifier in (model, keras.saving.load_model(path)):
+        answers = classifier.predict(tuple(zip(*rows)), verbose=0)
+        assert [x or "" for x in answers["label"]] == found
+        np.testing.assert_allclose(answers["probabilities"], chances, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -27,12 +27,20 @@ TASK, VOCABULARY = "task.json", "vocab.txt"
 _HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
 
 
+class _Decision(TypedDict, total=False):
+    cuts: list[float]
+    log_weights: list[float]
+    temperature: Annotated[float, msgspec.Meta(gt=0)]
+    unknown_below: float
+
+
 class _Task(TypedDict):
     kind: str
     labels: list[str]
     max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
     pairs: NotRequired[bool]  # whether an example has two texts
     class_weights: NotRequired[list[float]]  # in the loss of training
+    decision: NotRequired[_Decision]  # see `label_kinds.Decision`
 
 
 class _Description(msgspec.Struct):
@@ -192,7 +200,18 @@ def recorded_task(folder: str) -> dict | None:
     path = os.path.join(folder, TASK)
     if not storage.exists(path):
         return None
-    return json_files.read(path, _Task, fix="copy it again")
+    task = json_files.read(path, _Task, fix="copy it again")
+
+    # Each label has its own number, or none has one.
+    decision, size = task.get("decision", {}), len(task["labels"])
+    for name in ("cuts", "log_weights"):
+        if decision.get(name) and len(decision[name]) != size:
+            raise UserError(
+                f"{len(decision[name])} {name}",
+                path=path,
+                expected=f"{size}, one for each label",
+            )
+    return task
 
 
 def task_of(path: str) -> dict | None:

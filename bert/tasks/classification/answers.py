@@ -25,7 +25,7 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
         logits: float32 [N, C].
         labels: the labels of the task.
     """
-    found = label_kinds.probabilities(logits, labels.kind)
+    found = label_kinds.probabilities(logits, labels.kind, labels.decision)
     lines = ["\t".join(map(str, row)) + "\n" for row in found]
     write_whole(path, "".join(lines))
 
@@ -57,7 +57,7 @@ def write_predictions(
     # Times True or False: a column that is there or not.
     header = ["id", "predicted"] + ["probability"] * is_class
     header += ["label"] * has_labels + names + texts
-    found = label_kinds.probabilities(logits, labels.kind)
+    found = label_kinds.probabilities(logits, labels.kind, labels.decision)
     chosen = names_of(logits, labels)
 
     def lines():
@@ -90,7 +90,7 @@ def write_doubtful_labels(
     texts = ["text", "text_b"] if has_pairs else ["text"]
     header = ["line", "id", "label", "label_probability"]
     header += ["predicted", "probability", *texts]
-    found = label_kinds.probabilities(logits, CLASSES)
+    found = label_kinds.probabilities(logits, CLASSES, labels.decision)
     chosen = names_of(logits, labels)
 
     # A label that the model finds improbable may be a mistake.
@@ -137,16 +137,18 @@ def write_submission(
     return path
 
 
-def report(part: Part, labels: Labels, logits: np.ndarray) -> dict:
+def report(
+    part: Part, labels: Labels, logits: np.ndarray, found: np.ndarray
+) -> dict:
     """Reports on the predictions for a file, for `eval_report.write`.
 
     Args:
         part: the file, with N labelled examples.
         labels: the labels of the task.
         logits: float32 [N, C].
+        found: the answers.
     """
     gold = part.labels
-    found = label_kinds.answers(logits, labels.kind)
     if labels.kind == REGRESSION:
         # The lowest error of the same number for every example.
         error = float(np.abs(gold - np.median(gold)).mean())
@@ -162,7 +164,7 @@ def report(part: Part, labels: Labels, logits: np.ndarray) -> dict:
                 gold, labels.size, "eval_accuracy", "eval_loss"
             ),
             **class_report.of_classes(gold, found, labels.names),
-            "worst_errors": worst(part.examples, labels, logits),
+            "worst_errors": worst(part.examples, labels, logits, found),
         }
 
     # A set of labels counts as one answer, right as a whole or wrong.
@@ -182,6 +184,7 @@ def worst(
     rows: Iterable[TextExample],
     labels: Labels,
     logits: np.ndarray,
+    found: np.ndarray,
 ) -> list[dict]:
     """The wrong predictions with the highest probability, with their rows.
 
@@ -189,9 +192,10 @@ def worst(
         rows: the N examples.
         labels: the labels of the task, CLASSES.
         logits: float32 [N, C].
+        found: the answers, int [N].
     """
-    probabilities = label_kinds.probabilities(logits, CLASSES)
-    found = zip(rows, logits.argmax(-1), probabilities, strict=True)
+    probabilities = label_kinds.probabilities(logits, CLASSES, labels.decision)
+    triples = zip(rows, found, probabilities, strict=True)
     wrong = (
         {
             "id": row.id,
@@ -201,18 +205,22 @@ def worst(
             "predicted": labels.names[answer],
             "probability": float(chances[answer]),
         }
-        for row, answer, chances in found
+        for row, answer, chances in triples
         if row.label != answer
     )
     return class_report.worst(wrong)
 
 
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
-    """Predictions as text: a label, several labels, or a number."""
-    answers = label_kinds.answers(logits, labels.kind)
+    """Predictions as text: a label or "", several labels, or a number."""
+    answers = label_kinds.answers(logits, labels.kind, labels.decision)
     if labels.kind == REGRESSION:
         return [f"{x:.3f}" for x in answers]
-    return [_label(answer, labels) for answer in answers]
+    names = [_label(answer, labels) for answer in answers]
+    if labels.kind == CLASSES:
+        pairs = zip(names, label_kinds.unknown(logits, labels.decision))
+        names = ["" if is_unknown else name for name, is_unknown in pairs]
+    return names
 
 
 def _label(label, labels: Labels) -> str:

@@ -41,9 +41,10 @@ class Classifier(tf.train.Checkpoint):
         vocab_file: the vocabulary, as an asset.
         do_lower_case, strip_accents: the casing of the vocabulary.
 
-    Outputs are a dict: label, string [B]; probabilities, float32 [B, C];
-    label_names, string [B, C]. For MULTI_LABEL, `label` is string [B, C]: the
-    labels with a probability of at least one half, padded with "". For
+    Outputs are a dict: label, string [B], "" if it is too improbable;
+    probabilities, float32 [B, C]; label_names, string [B, C]. For MULTI_LABEL,
+    `label` is string [B, C]: the labels with a probability of at least one
+    half, or with a logit of at least their cut, padded with "". For
     REGRESSION, the only output is
     `value`, float32 [B].
     """
@@ -136,20 +137,36 @@ class Classifier(tf.train.Checkpoint):
     def _logits(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         return self._model.value(inputs, training=False)["logits"]
 
+    def _decide(self, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Logits for the answers and for the probabilities, [B, C]."""
+        decision, margins, scaled = self._labels.decision, logits, logits
+        if decision.cuts:
+            margins = logits - tf.constant(decision.cuts, tf.float32)
+        if decision.log_weights:
+            scaled = logits - tf.constant(decision.log_weights, tf.float32)
+        if decision.temperature != 1.0:
+            scaled /= decision.temperature
+        return margins, scaled
+
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         labels = self._labels
         logits = shared_rows.logits(self._logits, inputs, labels.size)
         names = tf.constant(labels.names, tf.string)
+        margins, scaled = self._decide(logits)
         if labels.kind == CLASSES:
-            probabilities = tf.nn.softmax(logits)
-            label = tf.gather(names, tf.argmax(logits, -1))
+            probabilities = tf.nn.softmax(scaled)
+            answer = tf.argmax(margins, -1)
+            label = tf.gather(names, answer)
+            if limit := labels.decision.unknown_below:
+                chance = tf.gather(probabilities, answer, batch_dims=1)
+                label = tf.where(chance < limit, "", label)
         elif labels.kind == MULTI_LABEL:
-            probabilities = tf.sigmoid(logits)
+            probabilities = tf.sigmoid(scaled)
 
             # A probability of one half is a logit of 0.
             chosen = tf.RaggedTensor.from_row_lengths(
-                tf.gather(names, tf.where(logits >= 0)[:, 1]),
-                tf.reduce_sum(tf.cast(logits >= 0, tf.int64), -1),
+                tf.gather(names, tf.where(margins >= 0)[:, 1]),
+                tf.reduce_sum(tf.cast(margins >= 0, tf.int64), -1),
             )
             label = chosen.to_tensor(shape=[None, labels.size])
         else:

@@ -14,7 +14,13 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import tables
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Decision,
+    Labels,
+)
 from bert.tasks import run_folder
 from bert.tasks.classification import (
     examples,
@@ -147,6 +153,7 @@ def read(settings: Settings) -> Data:
     if recorded:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
+    labels = _decided(settings, labels, recorded[1] if recorded else {})
 
     parts, lines = [], []
     class_weights = (recorded[1] if recorded else {}).get("class_weights", ())
@@ -190,6 +197,14 @@ def read(settings: Settings) -> Data:
         (*dict.fromkeys(lines),),
         tuple(class_weights),
     )
+
+
+def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
+    """The labels, with what their answers were made of so far."""
+    decision, given = Decision.of_task(recorded), settings.scoring.unknown_below
+    if given is not None:
+        decision = dataclasses.replace(decision, unknown_below=given)
+    return dataclasses.replace(labels, decision=decision)
 
 
 def _metrics(settings: Settings, task: ClassificationTask) -> tuple[str, ...]:

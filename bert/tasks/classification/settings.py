@@ -225,7 +225,8 @@ class Settings:
                 "--num_seeds and --train_for", expected="one of them"
             )
         yield from self.scoring.mistakes(
-            shared.training.eval_steps > 0 or self.num_seeds > 1
+            shared.training.eval_steps > 0 or self.num_seeds > 1,
+            shared.do_eval,
         )
         if self.glue_dir and not shared.do_predict:
             yield UserError(

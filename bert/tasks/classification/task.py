@@ -1,5 +1,6 @@
 """The task of run_classifier.py: labels or numbers of texts."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
 
@@ -7,21 +8,22 @@ import numpy as np
 
 from bert.common.progress import say
 from bert.data import features, label_kinds, length_batches
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
 from bert.modeling import task_losses, task_models
-from bert.modeling.formats import conversion
+from bert.modeling.formats import checkpoint_files, conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
 from bert.serving import export_folder, graphs, openvino_export
-from bert.tasks import eval_report, finetuning, training_data
+from bert.tasks import eval_report, finetuning, run_folder, training_data
 from bert.tasks.classification import (
     answers,
     examples,
     export,
     metrics,
     reference,
+    tuning,
 )
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
 from bert.tasks.classification.score_settings import LOSS
@@ -83,19 +85,39 @@ def make_task(
             for name, value in scores.items()
         }
 
+    # Folder of a seed -> what was fitted to its logits.
+    fitted: dict[str, Decision] = {}
+
+    def decided(run: Run) -> Data:
+        decision = fitted.get(run.folder, labels.decision)
+        return dataclasses.replace(
+            data, labels=dataclasses.replace(labels, decision=decision)
+        )
+
     def validate(run: Run) -> dict[str, float]:
         part = data.of(DEV)[0]
         logits = _logits(run, eval_size, part, held_out(part))
-        return score(settings, data, part, logits)
+        found = label_kinds.answers(logits, labels.kind)
+        return score(settings, data, part, logits, found)
 
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
-        result = {}
+        result, more = {}, {}
 
         # The main file is the last one, which the report is about.
         for part in reversed(data.of(DEV)):
             logits = _logits(run, eval_size, part, held_out(part))
-            result |= score(settings, data, part, logits)
-        report = answers.report(part, labels, logits)
+            decision = decided(run).labels.decision
+            found = label_kinds.answers(logits, labels.kind, decision)
+            if settings.scoring.tunes and not part.name:
+                tuned = tuning.tune(
+                    settings.scoring, labels, data.class_weights, part, logits
+                )
+                found, more = tuned.answers, tuned.report
+                fitted[run.folder] = tuned.decision
+            result |= score(settings, data, part, logits, found)
+        if more or settings.scoring.unknown_below is not None:
+            _write_decision(run, folder, decided(run), shared.max_seq_length)
+        report = answers.report(part, decided(run).labels, logits, found) | more
         report["references"] |= simple_scores()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
@@ -106,15 +128,17 @@ def make_task(
         for part in data.of(TEST):
             rows = encode(part, settings, data, model)
             logits = _logits(run, shared.predict_batch_size, part, rows)
-            wrote += _write_predictions(settings, folder, data, part, logits)
+            wrote += _write_predictions(
+                settings, folder, decided(run), part, logits
+            )
         return wrote
 
     def save(run: Run, path: str) -> dict[str, float]:
-        weights = run.weights()
-        _save(path, weights, settings, model, data)
+        weights, final = run.weights(), decided(run)
+        _save(path, weights, settings, model, final)
         if not settings.export_openvino:
             return {}
-        network = _save_openvino(path, weights, settings, model, data)
+        network = _save_openvino(path, weights, settings, model, final)
         if not shared.do_eval:
             return {}
 
@@ -122,7 +146,7 @@ def make_task(
         part = data.of(DEV)[0]
         rows = held_out(part)
         logits = _logits(run, eval_size, part, rows)
-        return _score_openvino(network, settings, data, part, rows, logits)
+        return _score_openvino(network, settings, final, part, rows, logits)
 
     weights = list(data.class_weights)
     described_weights = {"class_weights": weights} if weights else {}
@@ -147,6 +171,19 @@ def make_task(
         predict=predict,
         export=save,
     )
+
+
+def _write_decision(
+    run: Run, folder: RunFolder, data: Data, max_seq_length: int
+) -> None:
+    """Adds what was fitted to the `task.json` beside the weights."""
+    if not (folder.is_chief and run_folder.has_checkpoint(run.folder)):
+        return
+    task = checkpoint_files.recorded_task(run.folder)
+    if task is None:  # of an earlier version
+        task = data.describe() | {"max_seq_length": max_seq_length}
+    decision = data.labels.decision.described()
+    checkpoint_files.write_task(run.folder, task | decision)
 
 
 def _batch_sums(settings: Settings, data: Data) -> Callable:
@@ -206,7 +243,11 @@ def _ranking(data: Data, part: Part, logits: np.ndarray) -> dict[str, float]:
 
 
 def score(
-    settings: Settings, data: Data, part: Part, logits: np.ndarray
+    settings: Settings,
+    data: Data,
+    part: Part,
+    logits: np.ndarray,
+    found: np.ndarray,
 ) -> dict[str, float]:
     """Metrics and losses of a file with labels.
 
@@ -215,12 +256,11 @@ def score(
         data: labels and metrics of the task.
         part: the file, with N examples.
         logits: float32 [N, C].
+        found: the answers.
     """
     kind, gold = data.labels.kind, part.labels
     each = metrics.losses(logits, gold, kind)
-    result = metrics.scores(
-        data.metrics, gold, label_kinds.answers(logits, kind)
-    )
+    result = metrics.scores(data.metrics, gold, found)
     result["loss"] = float(each.mean())
     result |= _ranking(data, part, logits)
 
@@ -288,7 +328,7 @@ def _write_predictions(
                 doubtful, rows, logits, labels, has_pairs
             )
             wrote.append(doubtful)
-        predicted = label_kinds.answers(logits, labels.kind)
+        predicted = label_kinds.answers(logits, labels.kind, labels.decision)
         scores = metrics.scores(data.metrics, part.labels, predicted)
         shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
         say(f"{part.path} | {shown}")
@@ -319,7 +359,9 @@ def _save_openvino(
         weights,
         [],
         model.tokenizer.with_max_length(limit),
-        data.describe() | {"max_seq_length": limit},
+        data.describe()
+        | {"max_seq_length": limit}
+        | data.labels.decision.described(),
     )
 
     # Texts from all parts of a file, as it may be sorted.
@@ -349,11 +391,11 @@ def _score_openvino(
         others[group] = network(batch)["logits"]
 
     # The same metrics, and how many of the answers have changed.
-    kind = data.labels.kind
-    predicted = label_kinds.answers(others, kind)
+    kind, decision = data.labels.kind, data.labels.decision
+    predicted = label_kinds.answers(others, kind, decision)
     result = metrics.scores(data.metrics, part.labels, predicted)
     if kind != REGRESSION:
-        before = label_kinds.answers(logits, kind)
+        before = label_kinds.answers(logits, kind, decision)
         result["changed_labels"] = int((predicted != before).sum())
     shown = " | ".join(f"{name} {x:.4g}" for name, x in result.items())
     say(f"OpenVINO, {settings.export_openvino} | {part.path} | {shown}")

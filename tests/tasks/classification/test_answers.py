@@ -72,7 +72,7 @@ def test_the_worst_errors_name_their_rows():
         TextExample("s", "four", "", 0, 7),
     ]
     logits = np.log(np.array([[2, 1, 5], [6, 1, 1], [5, 2, 1]], np.float32))
-    found = answers.worst(rows, THREE, logits)
+    found = answers.worst(rows, THREE, logits, logits.argmax(-1))
     assert [(x["id"], x["line"], x["text"]) for x in found] == [
         ("r", 5, ["two", "three"]),
         ("q", 2, "one"),
@@ -84,7 +84,8 @@ def test_the_worst_errors_name_their_rows():
 def test_no_label_for_any_example_is_reported(capsys):
     rows = [TextExample(x, x, "", [1, 0, 0], 2) for x in "ab"]
     part = inputs.Part(inputs.DEV, "dev.csv", rows)
-    answers.report(part, SEVERAL, np.full((2, 3), -1, np.float32))
+    logits = np.full((2, 3), -1, np.float32)
+    answers.report(part, SEVERAL, logits, np.zeros((2, 3), int))
     assert capsys.readouterr().err == "warning: all 2 predictions are []\n"
 
 

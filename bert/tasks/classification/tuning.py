@@ -1,0 +1,239 @@
+"""Cuts and a temperature, fitted to labelled texts after training.
+
+    logits - cuts                        -> answers
+    (logits - log(weights)) / temperature -> probabilities
+
+What is used is fitted to all texts. What is reported of one half of them was
+fitted to the other half, else it would be too good.
+"""
+
+import dataclasses
+
+import numpy as np
+from scipy import optimize
+from sklearn import metrics as sklearn_metrics
+
+from bert.common.progress import say
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES, Decision, Labels
+from bert.tasks.classification import metrics
+from bert.tasks.classification.inputs import Part
+from bert.tasks.classification.score_settings import Scoring
+
+_BINS = 15  # as Guo et al. 2017
+_POINTS = 50  # of a curve
+_LARGEST = 20.0  # temperature
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """What is used from now on, and how good it is.
+
+    Attributes:
+        decision: fitted to all examples.
+        answers: to each example, as of `label_kinds.answers`, by what was
+            fitted to the half that it is not in.
+        report: entries of `eval_report`.
+    """
+
+    decision: Decision
+    answers: np.ndarray
+    report: dict
+
+
+def tune(
+    scoring: Scoring,
+    labels: Labels,
+    class_weights: tuple[float, ...],
+    part: Part,
+    logits: np.ndarray,
+) -> Tuned:
+    """Fits what the settings ask for, and says it.
+
+    Args:
+        scoring: the settings.
+        labels: the labels of the task, with the decision so far.
+        class_weights: of training.
+        part: the N examples, with labels.
+        logits: float32 [N, C].
+    """
+    gold, kind = part.labels, labels.kind
+    positive = _positive(scoring, labels, gold)
+
+    def fit(rows: np.ndarray) -> Decision:
+        decision = labels.decision
+        if scoring.tune_thresholds:
+            cuts = _cuts(logits[rows], gold[rows], positive)
+            decision = dataclasses.replace(decision, cuts=cuts)
+        if scoring.calibrate:
+            logs = tuple(np.log(class_weights).tolist())
+            shifted = logits[rows] - (np.array(logs) if logs else 0.0)
+            decision = dataclasses.replace(
+                decision,
+                log_weights=logs,
+                temperature=temperature(shifted, gold[rows], kind),
+            )
+        return decision
+
+    # Each half has its share of each label.
+    order = np.lexsort(gold.reshape(len(gold), -1).T)
+    is_first = np.zeros(len(gold), bool)
+    is_first[order[::2]] = True
+    answers = label_kinds.answers(logits, kind)
+    chances = label_kinds.probabilities(logits, kind)
+    before = calibration(chances, gold, kind)
+    for rows in (is_first, ~is_first) if len(gold) > 1 else ():
+        decision = fit(~rows)
+        answers[rows] = label_kinds.answers(logits[rows], kind, decision)
+        chances[rows] = label_kinds.probabilities(logits[rows], kind, decision)
+    decision = fit(np.ones(len(gold), bool))
+
+    report = {}
+    if scoring.tune_thresholds:
+        cuts = _by_name(labels, decision, positive)
+        shown = ", ".join(f"{name} {cut:.4g}" for name, cut in cuts.items())
+        say(f"cuts of logits, by F1 on {part.path}: {shown}")
+        report["cuts"] = cuts
+        report["curves"] = _curves(labels, logits, gold, positive)
+    if scoring.calibrate:
+        after = calibration(chances, gold, kind)
+        say(
+            f"temperature {decision.temperature:.4g}, by {part.path}: expected "
+            f"calibration error {before['error']:.4f} -> {after['error']:.4f}"
+        )
+        report["calibration"] = {
+            "temperature": decision.temperature,
+            "before": before,
+            "after": after,
+        }
+    say(
+        f"scores of each half of {part.path} are by what was fitted to the "
+        "other; what is used from now on was fitted to both"
+    )
+    return Tuned(decision, answers, report)
+
+
+def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
+    """The cut of margins with the highest F1; 0 if it cannot be told.
+
+    Args:
+        margins: logits, float32 [N].
+        gold: 0 or 1, int [N].
+    """
+    if not gold.any():
+        return 0.0
+    precision, recall, cuts = sklearn_metrics.precision_recall_curve(
+        gold, margins
+    )
+    total = np.maximum(precision + recall, 1e-12)
+    best = int((2 * precision * recall / total)[:-1].argmax())
+
+    # Between two examples: no rounding moves one over the cut.
+    below = cuts[best - 1] if best else cuts[0] - 1.0
+    return float((cuts[best] + below) / 2)
+
+
+def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
+    """The divisor of logits with the lowest cross entropy (Guo et al. 2017).
+
+    Args:
+        logits: float32 [N, C].
+        gold: the labels, in the form of `metrics.losses`.
+        kind: the kind of labels.
+    """
+    result = optimize.minimize_scalar(
+        lambda log: metrics.losses(logits * np.exp(-log), gold, kind).mean(),
+        bounds=(-np.log(_LARGEST), np.log(_LARGEST)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    return float(np.exp(result.x))
+
+
+def calibration(chances: np.ndarray, gold: np.ndarray, kind: str) -> dict:
+    """Compares probabilities with the shares of right answers.
+
+    Args:
+        chances: probabilities, float32 [N, C].
+        gold: the labels, int [N] or [N, C].
+        kind: CLASSES: of the most probable label; MULTI_LABEL: of all labels.
+
+    Returns:
+        `error`, the expected calibration error; `bins`, a list of mean
+        probability, share and number of examples in each.
+    """
+    if kind == CLASSES:
+        sure, hits = chances.max(-1), chances.argmax(-1) == gold
+    else:
+        sure, hits = chances.ravel(), gold.ravel()
+    numbers = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    bins = [
+        (float(sure[numbers == i].mean()), float(hits[numbers == i].mean()), n)
+        for i, n in enumerate(np.bincount(numbers).tolist())
+        if n
+    ]
+    error = sum(abs(mean - share) * n for mean, share, n in bins) / len(sure)
+    return {"error": error, "bins": [list(entry) for entry in bins]}
+
+
+def _positive(scoring: Scoring, labels: Labels, gold: np.ndarray) -> int | None:
+    """The id of the positive one of two classes, for cuts; else None."""
+    if labels.kind != CLASSES or not scoring.tune_thresholds:
+        return None
+    if scoring.positive_label:
+        return labels.names.index(scoring.positive_label)
+
+    counts = np.bincount(gold, minlength=2)
+    positive = int(counts[1] <= counts[0])
+    say(f"--positive_label={labels.names[positive]}: the rarer one")
+    return positive
+
+
+def _margins(
+    logits: np.ndarray, gold: np.ndarray, positive: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Margins to cut, float32 [N, M], and 0 or 1 for each, int [N, M]."""
+    if positive is None:
+        return logits, gold
+    margins = logits[:, positive] - logits[:, 1 - positive]
+    return margins[:, np.newaxis], (gold == positive)[:, np.newaxis]
+
+
+def _cuts(
+    logits: np.ndarray, gold: np.ndarray, positive: int | None
+) -> tuple[float, ...]:
+    """What is subtracted from the logits of each label, [C]."""
+    margins, is_one = _margins(logits, gold, positive)
+    cuts = [cut_of(*both) for both in zip(margins.T, is_one.T)]
+    if positive is None:
+        return tuple(cuts)
+    return (0.0, *cuts) if positive else (*cuts, 0.0)
+
+
+def _by_name(
+    labels: Labels, decision: Decision, positive: int | None
+) -> dict[str, float]:
+    """Name -> cut of each label that has one."""
+    cuts = dict(zip(labels.names, decision.cuts))
+    if positive is None:
+        return cuts
+    name = labels.names[positive]
+    return {name: cuts[name]}
+
+
+def _curves(
+    labels: Labels, logits: np.ndarray, gold: np.ndarray, positive: int | None
+) -> dict[str, list[list[float]]]:
+    """Name -> cut, precision and recall at points of the curve."""
+    margins, is_one = _margins(logits, gold, positive)
+    names = labels.names if positive is None else [labels.names[positive]]
+    curves = {}
+    for name, values, ones in zip(names, margins.T, is_one.T):
+        if not ones.any():
+            continue
+        precision, recall, cuts = sklearn_metrics.precision_recall_curve(
+            ones, values
+        )
+        points = np.stack([cuts, precision[:-1], recall[:-1]], -1)
+        curves[name] = points[:: -(-len(points) // _POINTS)].tolist()
+    return curves

@@ -1,0 +1,56 @@
+import pytest
+
+from bert.common.errors import UserError
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks.classification.score_settings import Scoring
+
+NAMES = ("a", "b", "c")
+TWO, THREE = Labels(CLASSES, NAMES[:2]), Labels(CLASSES, NAMES)
+SEVERAL, NUMBER = Labels(MULTI_LABEL, NAMES), Labels(REGRESSION)
+
+
+@pytest.mark.parametrize(
+    ("labels", "flags", "found"),
+    [
+        (TWO, {"best_metric": "f1", "tune_thresholds": True}, None),
+        (SEVERAL, {"best_metric": "macro_f1", "tune_thresholds": True}, None),
+        (NUMBER, {"best_metric": "mae"}, None),
+        (THREE, {"best_metric": "f1"}, "=f1; expected one of accuracy, macro"),
+        (NUMBER, {"best_metric": "accuracy"}, "expected one of pearson, spea"),
+        (NUMBER, {"class_weights": ("balanced",)}, "--class_weights with la"),
+        (NUMBER, {"label_smoothing": 0.1}, "--label_smoothing with labels th"),
+        (NUMBER, {"calibrate": True}, "--calibrate with labels that are num"),
+        (NUMBER, {"unknown_below": 0.1}, "--unknown_below with labels that"),
+        (THREE, {"tune_thresholds": True}, "with 3 labels; expected two, or"),
+        (SEVERAL, {"unknown_below": 0.7}, "=0.7 with --multi_label; expect"),
+        (TWO, {"positive_label": "c"}, "--positive_label=c; expected one of"),
+    ],
+)
+def test_flags_fit_the_labels(labels, flags, found):
+    if found is None:
+        Scoring(**flags).check(labels)
+        return
+    with pytest.raises(UserError) as caught:
+        Scoring(**flags).check(labels)
+    assert found in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "chooses", "do_eval", "found"),
+    [
+        ({"best_metric": "f1", "calibrate": True}, True, True, []),
+        ({"best_metric": "f1"}, False, True, ["--best_metric=f1 without a"]),
+        ({"calibrate": True}, True, False, ["--calibrate without --do_eval"]),
+        (
+            {"tune_thresholds": True, "unknown_below": 0.7},
+            False,
+            False,
+            ["--tune_thresholds without --do_eval", "and --unknown_below; e"],
+        ),
+        ({"positive_label": "a"}, False, False, ["without --tune_thresholds"]),
+    ],
+)
+def test_flags_without_effect_are_told(flags, chooses, do_eval, found):
+    mistakes = [*map(str, Scoring(**flags).mistakes(chooses, do_eval))]
+    assert len(mistakes) == len(found)
+    assert all(a in b for a, b in zip(found, mistakes))

@@ -1,0 +1,153 @@
+import numpy as np
+import pytest
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import f1_score
+
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.tasks.classification import tuning
+from bert.tasks.classification.examples import TextExample
+from bert.tasks.classification.inputs import DEV, Part
+from bert.tasks.classification.score_settings import Scoring
+
+TWO, THREE = Labels(names=("ham", "spam")), Labels(names=("a", "b", "c"))
+SEVERAL = Labels(MULTI_LABEL, ("a", "b", "c"))
+
+
+class Logits(ClassifierMixin, BaseEstimator):
+    """A classifier whose inputs are its logits."""
+
+    classes_ = np.arange(3)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, x, y):
+        return self
+
+    def decision_function(self, x):
+        return x
+
+    def predict(self, x):
+        return x.argmax(-1)
+
+
+def drawn(count=997, scale=1.0, seed=7):
+    """Logits, and classes drawn from their probabilities."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, (count, 3))
+    chances = special.softmax(logits, -1)
+    gold = (chances.cumsum(-1) < rng.random((count, 1))).sum(-1)
+    return (logits * scale).astype("f4"), gold
+
+
+def part(gold):
+    rows = [TextExample("0", "", "", x, 1) for x in gold.tolist()]
+    return Part(DEV, "dev.tsv", rows)
+
+
+def tune(labels, logits, gold, weights=(), **flags):
+    return tuning.tune(Scoring(**flags), labels, weights, part(gold), logits)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cut_has_the_highest_f1(seed):
+    rng = np.random.default_rng(seed)
+    gold = (rng.random(31) < 0.2).astype(int)
+    margins = rng.normal(gold, 1.0).round(1).astype("f4")
+    cut = tuning.cut_of(margins, gold)
+    found = f1_score(gold, margins >= cut)
+    all_cuts = [f1_score(gold, margins >= x) for x in np.unique(margins)]
+    assert found == max(all_cuts) and cut not in margins
+
+
+def test_a_label_of_no_text_keeps_its_cut():
+    assert tuning.cut_of(np.ones(3, "f4"), np.zeros(3, int)) == 0.0
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_a_temperature_is_that_of_scikit_learn(scale):
+    logits, gold = drawn(scale=scale)
+    found = tune(THREE, logits, gold, calibrate=True).decision
+    assert found.temperature == pytest.approx(scale, rel=0.1)
+    theirs = CalibratedClassifierCV(
+        FrozenEstimator(Logits()), method="temperature"
+    ).fit(logits, gold)
+    np.testing.assert_allclose(
+        label_kinds.probabilities(logits, CLASSES, found),
+        theirs.predict_proba(logits),
+        atol=1e-3,
+    )
+
+
+def test_weights_of_training_are_taken_from_the_probabilities():
+    logits, gold = drawn(scale=2.0)
+    weights = (0.2, 1.0, 5.0)
+    plain = tune(THREE, logits, gold, calibrate=True)
+    shifted = (logits + np.log(weights)).astype("f4")
+    weighted = tune(THREE, shifted, gold, weights, calibrate=True)
+    before, after = (
+        weighted.report["calibration"][key]["error"]
+        for key in ("before", "after")
+    )
+    assert after == pytest.approx(plain.report["calibration"]["after"]["error"])
+    assert after < 0.05 < before
+    assert weighted.decision.temperature == pytest.approx(2.0, rel=0.1)
+    # The weights are there to change answers: these stay.
+    assert (weighted.answers == shifted.argmax(-1)).all()
+
+
+def test_errors_of_calibration_by_hand():
+    chances = np.array([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], "f4")
+    found = tuning.calibration(chances, np.array([0, 1, 1]), CLASSES)
+    assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
+    assert [x[1:] for x in found["bins"]] == [[1.0, 1], [0.5, 2]]
+    of_labels = tuning.calibration(chances[:1], np.array([[1, 1]]), MULTI_LABEL)
+    assert of_labels["error"] == pytest.approx((0.1 + 0.9) / 2)
+
+
+@pytest.mark.parametrize(
+    ("positive", "expected"),
+    [(None, "spam"), ("spam", "spam"), ("ham", "ham")],
+)
+def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
+    rng = np.random.default_rng(3)
+    gold = (rng.random(211) < 0.1).astype(int)
+    logits = rng.normal(0, 1, (211, 2)).astype("f4")
+    logits[:, 1] += gold
+    tuned = tune(
+        TWO, logits, gold, tune_thresholds=True, positive_label=positive
+    )
+    assert (
+        tuned.report["cuts"].keys()
+        == {expected}
+        == tuned.report["curves"].keys()
+    )
+    number = TWO.names.index(expected)
+    margins = logits[:, number] - logits[:, 1 - number]
+    cut = tuning.cut_of(margins, (gold == number).astype(int))
+    assert tuned.decision.cuts[number] == cut
+    answers = label_kinds.answers(logits, CLASSES, tuned.decision)
+    assert ((answers == number) == (margins >= cut)).all()
+    told = f"--positive_label={expected}: the rarer one\n"
+    assert (told in capsys.readouterr().err) == (positive is None)
+
+
+def test_each_half_is_answered_by_the_cuts_of_the_other():
+    rng = np.random.default_rng(5)
+    gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
+    logits = rng.normal(gold - 1.0, 1.0).astype("f4")
+    tuned = tune(SEVERAL, logits, gold, tune_thresholds=True, calibrate=True)
+    order = np.lexsort(gold.T)
+    for half, other in ((order[::2], order[1::2]), (order[1::2], order[::2])):
+        cuts = [
+            tuning.cut_of(logits[other, i], gold[other, i]) for i in range(3)
+        ]
+        expected = logits[half] >= np.array(cuts, "f4")
+        assert (tuned.answers[half] == expected).all()
+    whole = [tuning.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
+    assert list(tuned.decision.cuts) == whole
+    assert list(tuned.report["cuts"].values()) == whole
