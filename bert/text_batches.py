@@ -10,6 +10,7 @@ from bert import row_batches, text_labels
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.data.sequences import HEAD
 from bert.data.text.columns import finite, strings
 from bert.data.text.tokenizer import Tokenizer
 
@@ -26,6 +27,7 @@ class TextBatches:
         max_length: S; longer texts are truncated.
         labels: kind and names of the labels.
         seed: of the order.
+        truncate: what is kept of longer texts.
     """
 
     def __init__(
@@ -34,9 +36,10 @@ class TextBatches:
         max_length: int,
         labels: Labels,
         seed: int,
+        truncate: str = HEAD,
     ):
         self._tokenizer, self._max_length = tokenizer, max_length
-        self._labels, self._seed = labels, seed
+        self._labels, self._seed, self._truncate = labels, seed, truncate
         self._error: UserError | None = None  # of a text in a dataset
 
     def labeled(
@@ -192,7 +195,8 @@ class TextBatches:
 
         # The tokenizer takes pairs; an empty second text stands for none.
         b = b[0] if b else [""] * len(a)
-        return self._tokenizer.rows(a, b, self._max_length), *others
+        rows = self._tokenizer.rows(a, b, self._max_length, self._truncate)
+        return rows, *others
 
     @contextlib.contextmanager
     def errors(self):

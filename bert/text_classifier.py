@@ -18,6 +18,7 @@ from bert.data.label_kinds import (
     REGRESSION,
     Decision,
 )
+from bert.data.sequences import HEAD, TRUNCATIONS
 from bert.data.text.columns import finite
 from bert.modeling import openvino_network, task_models
 from bert.modeling.formats import conversion
@@ -59,6 +60,8 @@ class TextClassifier(keras.Model):
         regression: the labels are numbers.
         max_length: longer texts are truncated, in tokens; None: as in its
             fine-tuning, else 128, or all positions of a smaller model.
+        truncate: what is kept of them: head, tail, or head_tail, the first
+            quarter and the end; None: as in its fine-tuning, else head.
         seed: of the head's initial weights, and of the order of the texts.
 
     Attributes:
@@ -81,6 +84,7 @@ class TextClassifier(keras.Model):
         multi_label: bool = False,
         regression: bool = False,
         max_length: int | None = None,
+        truncate: str | None = None,
         seed: int = 12345,
         **kwargs,
     ):
@@ -101,6 +105,12 @@ class TextClassifier(keras.Model):
             network = heads.classifier(network, self.labels.size, seed)
         self.network, self.seed = network, seed
 
+        self.truncate = truncate or task.get("truncate", HEAD)
+        if self.truncate not in TRUNCATIONS:
+            raise UserError(
+                f"truncate={truncate!r:.60}",
+                expected=f"one of {', '.join(TRUNCATIONS)}",
+            )
         usual = task.get("max_seq_length", 128)
         self.max_length = text_model.length(network, max_length, usual)
         network.task = {  # for `bert.save`
@@ -109,8 +119,10 @@ class TextClassifier(keras.Model):
             "max_seq_length": self.max_length,
             **self.labels.decision.described(),
         }
+        if self.truncate != HEAD:
+            network.task["truncate"] = self.truncate
         self._texts = TextBatches(
-            self.tokenizer, self.max_length, self.labels, seed
+            self.tokenizer, self.max_length, self.labels, seed, self.truncate
         )
         self.jit_compile = False  # else each length is compiled
         self.built = True
@@ -298,7 +310,12 @@ class TextClassifier(keras.Model):
         with text_model.source(self, filepath) as source:
             source.task = source.task | {"pairs": pairs}
             classifier = export.Classifier(
-                source, settings, self.labels, pairs, source.values
+                source,
+                settings,
+                self.labels,
+                pairs,
+                source.values,
+                self.truncate,
             )
 
             def save(folder):
@@ -314,6 +331,7 @@ class TextClassifier(keras.Model):
             "labels": list(self.labels.names),
             "multi_label": self.labels.kind == MULTI_LABEL,
             "regression": self.labels.kind == REGRESSION,
+            "truncate": self.truncate,
             **self.labels.decision.described(),
         }
 

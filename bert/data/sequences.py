@@ -7,6 +7,9 @@ segments     0   0  0  0     0   1  1     1   0  0
 
 import numpy as np
 
+HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
+TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
+
 
 def join_pair(
     a: list[int], b: list[int], cls_id: int, sep_id: int
@@ -31,9 +34,9 @@ def join_pair(
 
 
 def truncate_pair(
-    a: list[int], b: list[int], max_tokens: int
+    a: list[int], b: list[int], max_tokens: int, truncate: str = HEAD
 ) -> tuple[list[int], list[int]]:
-    """Truncates the longer segment at its end until both fit.
+    """Truncates the longer segment until both fit, at its end by default.
 
     As `_truncate_seq_pair` of the original's run_classifier.py: of two
     segments of the same length, `b` is truncated.
@@ -42,6 +45,7 @@ def truncate_pair(
         a: ids of the first segment.
         b: ids of the second segment.
         max_tokens: maximum length of both together.
+        truncate: what is kept of each segment, see `kept_at_start`.
 
     Returns:
         the two segments, truncated.
@@ -49,9 +53,30 @@ def truncate_pair(
     # Each has its half, and what the other one leaves of its own.
     half = max_tokens // 2
     return (
-        a[: max(max_tokens - len(b), max_tokens - half)],
-        b[: max(max_tokens - len(a), half)],
+        _truncate(a, max(max_tokens - len(b), max_tokens - half), truncate),
+        _truncate(b, max(max_tokens - len(a), half), truncate),
     )
+
+
+def kept_at_start(count, truncate: str):
+    """How many tokens of a truncated segment are those of its start.
+
+    The others are those of its end. As Sun et al. 2019, HEAD_TAIL keeps 128
+    and 382 of 510.
+
+    Args:
+        count: number of tokens that are kept, an integer or a tensor.
+        truncate: one of `TRUNCATIONS`.
+    """
+    return {HEAD: count, TAIL: 0 * count, HEAD_TAIL: (count + 2) // 4}[truncate]
+
+
+def _truncate(ids: list[int], count: int, truncate: str) -> list[int]:
+    """The first and the last ids, `count` of them."""
+    if len(ids) <= count:
+        return ids
+    first = kept_at_start(count, truncate)
+    return ids[:first] + ids[len(ids) - count + first :]
 
 
 def pad_rows(rows: list[list], length: int, dtype: type) -> np.ndarray:

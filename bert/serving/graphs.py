@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import features, sequences
 from bert.data.text import text_ops
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints
@@ -67,6 +67,7 @@ def pack(
     tokenizer: text_ops.GraphTokenizer,
     segments: list[tf.RaggedTensor],
     max_seq_length: int,
+    truncate: str = sequences.HEAD,
 ) -> dict[str, tf.Tensor]:
     """Packs segments into sequences, with the special ids of a tokenizer.
 
@@ -74,6 +75,7 @@ def pack(
         tokenizer: has the ids of `[CLS]`, `[SEP]` and `[PAD]`.
         segments: one or two, see `text_ops.pack_inputs`.
         max_seq_length: S of the sequences.
+        truncate: what is kept of a segment.
 
     Returns:
         the encoder's inputs, int32 [B, S].
@@ -84,6 +86,7 @@ def pack(
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
         pad_id=tokenizer.pad_id,
+        truncate=truncate,
     )
 
 

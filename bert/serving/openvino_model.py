@@ -20,6 +20,7 @@ from bert.data.label_kinds import (
     Decision,
     Labels,
 )
+from bert.data.sequences import HEAD
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
 from bert.serving import asking
@@ -68,7 +69,8 @@ def load(settings: Settings) -> asking.ServedModel:
     def rows_of(strings, max_length):
         texts = strings[_TEXT]
         pairs = strings.get(_TEXT_B, [""] * len(texts))
-        return tokenizer.rows(texts, pairs, max_length)
+        truncate = task.get("truncate", HEAD)
+        return tokenizer.rows(texts, pairs, max_length, truncate)
 
     def call(strings):
         rows = rows_of(strings, limit)

@@ -44,3 +44,23 @@ def test_the_longer_segment_is_truncated_at_its_end(max_tokens):
                 (first if len(first) > len(second) else second).pop()
             found = sequences.truncate_pair(a, b, max_tokens)
             assert found == (first, second)
+
+
+@pytest.mark.parametrize(
+    ("truncate", "kept"),
+    [
+        ("head", [10, 11, 12, 13, 14, 15]),
+        ("tail", [14, 15, 16, 17, 18, 19]),
+        ("head_tail", [10, 11, 16, 17, 18, 19]),
+    ],
+)
+def test_of_a_longer_segment_other_tokens_can_be_kept(truncate, kept):
+    a, b = list(range(10, 20)), [30, 31, 32]
+    assert sequences.truncate_pair(a, b, 9, truncate) == (kept, b)
+    assert sequences.truncate_pair(b, a, 9, truncate) == (b, kept)
+    assert sequences.truncate_pair(a, b, 13, truncate) == (a, b)
+    assert sequences.truncate_pair(a, b, 2, truncate)[0] in ([10], [19])
+
+
+def test_head_and_tail_are_those_of_sun_et_al():
+    assert sequences.kept_at_start(510, "head_tail") == 128

@@ -295,13 +295,15 @@ def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
     plain = np.loadtxt(made / "run" / "test_results.tsv")
     shutil.copytree(made / "run", run)
     task = json.loads((run / "task.json").read_text())
-    task["class_weights"] = [0.5, 4.0]  # of training
+    task |= {"class_weights": [0.5, 4.0]}  # of training
+    task |= {"truncate": "head_tail", "max_seq_length": 7}
     (run / "task.json").write_text(json.dumps(task))
     _, err = classify(
         "--do_eval",
         "--do_predict",
         *words.format(plain.max(-1).mean()).split(),
         init_checkpoint=None,
+        max_seq_length=None,
         export_dir=export,
         export_openvino="float32",
     )
@@ -310,7 +312,7 @@ def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
     table = rows_of(run / "predictions.tsv")
     found = [row[1] for row in table[1:]]
     chances = np.array([row[3:5] for row in table[1:]], np.float32)
-    assert (np.abs(chances - plain).max() > 0.01) == ("calibrate" in words)
+    assert np.abs(chances - plain).max() > 0.01
     assert ("" in found) == ("unknown" in words) and len({*found}) > 1
 
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import features, sequences
 from bert.data.text import unicode_tables as tables
 from bert.data.text import vocabulary
 from bert.data.text.casing import Casing
@@ -284,6 +284,7 @@ def pack_inputs(
     cls_id: int,
     sep_id: int,
     pad_id: int = 0,
+    truncate: str = sequences.HEAD,
 ) -> dict[str, tf.Tensor]:
     """Makes sequences `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded.
 
@@ -297,6 +298,7 @@ def pack_inputs(
         cls_id: id of `[CLS]`.
         sep_id: id of `[SEP]`.
         pad_id: id of the padding.
+        truncate: what is kept of a segment, see `sequences.kept_at_start`.
 
     Returns:
         the encoder's inputs, int32 [B, S] each; S is static if `seq_length`
@@ -320,7 +322,12 @@ def pack_inputs(
     parts = [cls_id * column]
     for segment, count in zip(segments, kept):
         starts = tf.cast(segment.row_starts(), tf.int64)
-        indices = tf.ragged.range(starts, starts + count)
+        first = sequences.kept_at_start(count, truncate)
+        indices = tf.ragged.range(starts, starts + first)
+        if truncate != sequences.HEAD:
+            ends = starts + tf.cast(segment.row_lengths(), tf.int64)
+            last = tf.ragged.range(ends - count + first, ends)
+            indices = tf.concat([indices, last], axis=1)
         parts += [tf.gather(segment.values, indices), sep_id * column]
     rows = tf.concat(parts, axis=1)
     if tf.is_tensor(seq_length):

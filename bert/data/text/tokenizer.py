@@ -280,7 +280,11 @@ class Tokenizer:
         return batch
 
     def rows(
-        self, texts: list[str], pairs: list[str], max_length: int
+        self,
+        texts: list[str],
+        pairs: list[str],
+        max_length: int,
+        truncate: str = sequences.HEAD,
     ) -> list[tuple[list[int], list[int]]]:
         """Returns the ids and the segment ids of each sequence, unpadded."""
         lines = [*texts, *pairs]
@@ -292,7 +296,7 @@ class Tokenizer:
             tokens = map(self.exact.tokenize, lines)
             ids = list(map(self.exact.convert_tokens_to_ids, tokens))
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
-        return _join(ids, max_length, cls, sep)
+        return _join(ids, max_length, cls, sep, truncate)
 
     def decode(self, ids) -> str | list:
         """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.
@@ -389,13 +393,16 @@ class Tokenizer:
         return _join(ids, max_length, cls, sep), joined
 
 
-def _join(parts: list[list], max_length: int, cls, sep) -> list[tuple]:
+def _join(
+    parts: list[list], max_length: int, cls, sep, truncate=sequences.HEAD
+) -> list[tuple]:
     """Truncates and joins what the tokens of N texts and of N pairs have.
 
     Args:
         parts: of each text, then of the pair of each.
         max_length: of a row.
         cls, sep: what `[CLS]` and `[SEP]` have.
+        truncate: what is kept of a text.
 
     Returns:
         each row, and its segment ids.
@@ -404,7 +411,8 @@ def _join(parts: list[list], max_length: int, cls, sep) -> list[tuple]:
     rows = []
     for a, b in zip(parts[:count], parts[count:]):
         # Room for [CLS], and for [SEP] after each text.
-        a, b = sequences.truncate_pair(a, b, max_length - (3 if b else 2))
+        space = max_length - (3 if b else 2)
+        a, b = sequences.truncate_pair(a, b, space, truncate)
         rows.append(sequences.join_pair(a, b, cls, sep))
     return rows
 

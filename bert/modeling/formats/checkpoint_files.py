@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import msgspec
 
@@ -39,6 +39,7 @@ class _Task(TypedDict):
     labels: list[str]
     max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
     pairs: NotRequired[bool]  # whether an example has two texts
+    truncate: NotRequired[Literal["head", "tail", "head_tail"]]
     class_weights: NotRequired[list[float]]  # in the loss of training
     decision: NotRequired[_Decision]  # see `label_kinds.Decision`
 

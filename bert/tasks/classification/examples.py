@@ -329,6 +329,7 @@ def encode(
     max_seq_length: int,
     labels: Labels,
     on_length: Callable[[int], None] = lambda tokens: None,
+    truncate: str = sequences.HEAD,
 ) -> Iterator[dict]:
     """Yields the features of examples, truncated as in the original.
 
@@ -341,6 +342,7 @@ def encode(
             the original's files.
         on_length: called with the number of tokens of each example, special
             ones included, before it is truncated.
+        truncate: what is kept of a text.
 
     Yields:
         feature name -> values, as `data.records.examples` takes them.
@@ -354,7 +356,8 @@ def encode(
             # `[CLS]`, and a `[SEP]` behind each text.
             added = 3 if b else 2
             on_length(len(a) + len(b) + added)
-            a, b = sequences.truncate_pair(a, b, max_seq_length - added)
+            space = max_seq_length - added
+            a, b = sequences.truncate_pair(a, b, space, truncate)
             joined, segments = sequences.join_pair(a, b, *special)
             label = example.label
             if not isinstance(label, list):

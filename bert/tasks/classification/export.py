@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.data.sequences import HEAD
 from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
@@ -32,6 +33,7 @@ class Classifier(tf.train.Checkpoint):
         labels: the labels of the task.
         has_pairs: whether an example has two texts.
         weights: original name -> array, for all variables of the network.
+        truncate: what is kept of longer texts.
 
     Attributes:
         serve: text, string [B] (and text_b, string [B]) -> outputs.
@@ -56,10 +58,11 @@ class Classifier(tf.train.Checkpoint):
         labels: Labels,
         has_pairs: bool,
         weights: dict[str, np.ndarray],
+        truncate: str = HEAD,
     ):
         super().__init__()
         self._max_seq_length = settings.finetuning.max_seq_length
-        self._labels = labels
+        self._labels, self._truncate = labels, truncate
         with stored_in(settings.export_precision):
             model = task_models.build_classifier(
                 source.config, labels.size, packed=True
@@ -108,7 +111,9 @@ class Classifier(tf.train.Checkpoint):
         tokenizer, segments = self._tokenizer, self._segments(strings)
 
         def pack(some):
-            return graphs.pack(tokenizer, some, self._max_seq_length)
+            return graphs.pack(
+                tokenizer, some, self._max_seq_length, self._truncate
+            )
 
         packed = pack(segments)
         if len(segments) == 2:  # one [SEP] where the second text is empty

@@ -21,6 +21,7 @@ from bert.data.label_kinds import (
     Decision,
     Labels,
 )
+from bert.data.sequences import HEAD
 from bert.tasks import run_folder
 from bert.tasks.classification import (
     examples,
@@ -92,6 +93,7 @@ class Data:
         has_pairs: whether examples have two texts.
         notes: lines to print: counts of the labels, and warnings.
         class_weights: of the labels in the loss of training; (): 1.
+        truncate: what is kept of longer texts.
     """
 
     labels: Labels
@@ -100,6 +102,7 @@ class Data:
     has_pairs: bool
     notes: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
+    truncate: str = HEAD
 
     def of(self, split: str) -> list[Part]:
         """The files of a split."""
@@ -115,6 +118,12 @@ class Data:
         """Kind and names of the labels, as in `task.json`."""
         task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
         return task | ({"pairs": True} if self.has_pairs else {})
+
+    def describe_training(self) -> dict:
+        """What `task.json` has besides: what answers depend on."""
+        task = {"truncate": self.truncate} if self.truncate != HEAD else {}
+        weights = list(self.class_weights)
+        return task | ({"class_weights": weights} if weights else {})
 
     def weights_by_name(self) -> dict[str, float]:
         """Name -> weight of each label in the loss; {} if all are 1."""
@@ -156,7 +165,8 @@ def read(settings: Settings) -> Data:
     labels = _decided(settings, labels, recorded[1] if recorded else {})
 
     parts, lines = [], []
-    class_weights = (recorded[1] if recorded else {}).get("class_weights", ())
+    of_weights = recorded[1] if recorded else {}
+    class_weights = of_weights.get("class_weights", ())
     for split, whole in files:
         table = whole
         if own.eval_share and split != TEST:
@@ -196,6 +206,7 @@ def read(settings: Settings) -> Data:
         has_pairs,
         (*dict.fromkeys(lines),),
         tuple(class_weights),
+        settings.truncate or of_weights.get("truncate", HEAD),
     )
 
 

@@ -15,6 +15,7 @@ from bert.common.flags import (
     group,
 )
 from bert.data import tables
+from bert.data.sequences import TRUNCATIONS
 from bert.modeling import openvino_network
 from bert.modeling.openvino_network import PRECISIONS
 from bert.tasks.classification.score_settings import Scoring
@@ -164,6 +165,14 @@ class Settings:
         "predict.py and serve.py without TensorFlow.",
         choices=PRECISIONS,
         topic=OUTPUT,
+    )
+    truncate: str | None = flag(
+        None,
+        "What is kept of a longer text; head_tail: the first quarter and the "
+        "end; default: as in the training of the model, or head.",
+        choices=TRUNCATIONS,
+        resume=True,
+        topic=RARE,
     )
     reference: bool = flag(
         True,

@@ -148,8 +148,6 @@ def make_task(
         logits = _logits(run, eval_size, part, rows)
         return _score_openvino(network, settings, final, part, rows, logits)
 
-    weights = list(data.class_weights)
-    described_weights = {"class_weights": weights} if weights else {}
     best = settings.scoring.best_metric or data.metrics[0]
     return Task(
         settings.task,
@@ -165,7 +163,7 @@ def make_task(
         metric=f"eval_{best}",
         is_loss=best in (LOSS, MAE),
         examples=encoded,
-        labels=data.describe() | described_weights,
+        labels=data.describe() | data.describe_training(),
         validate=validate,
         evaluate=evaluate,
         predict=predict,
@@ -181,7 +179,7 @@ def _write_decision(
         return
     task = checkpoint_files.recorded_task(run.folder)
     if task is None:  # of an earlier version
-        task = data.describe() | {"max_seq_length": max_seq_length}
+        task = run.task.labels | {"max_seq_length": max_seq_length}
     decision = data.labels.decision.described()
     checkpoint_files.write_task(run.folder, task | decision)
 
@@ -216,6 +214,7 @@ def encode(
         limit,
         data.labels,
         lengths.append,
+        data.truncate,
     )
 
     # Log; all lengths are known only at the end.
@@ -293,7 +292,7 @@ def _save(
 ) -> None:
     """Writes the SavedModel, and an example of its texts."""
     classifier = export.Classifier(
-        model, settings, data.labels, data.has_pairs, weights
+        model, settings, data.labels, data.has_pairs, weights, data.truncate
     )
     graphs.save(classifier, path, "tokens", "examples")
 
@@ -360,6 +359,7 @@ def _save_openvino(
         [],
         model.tokenizer.with_max_length(limit),
         data.describe()
+        | data.describe_training()
         | {"max_seq_length": limit}
         | data.labels.decision.described(),
     )
@@ -370,7 +370,10 @@ def _save_openvino(
         part = (data.of(TRAIN) or data.of(DEV))[0]
         texts = part.examples[:: -(-len(part.examples) // _CALIBRATION)]
         rows = model.tokenizer.rows(
-            [x.text for x in texts], [x.text_b for x in texts], limit
+            [x.text for x in texts],
+            [x.text_b for x in texts],
+            limit,
+            data.truncate,
         )
     return openvino_export.write(path, bert, settings.export_openvino, rows)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import features, sequences
 from bert.data.text import text_ops, tokenization, unicode_tables, vocabulary
 from tests.helpers import original_tokenization
 from tests.helpers.hard_texts import (
@@ -229,6 +229,24 @@ def test_packing_of_all_lengths(seq_length):
         for number, name in enumerate(NAMES):
             assert packed[name].dtype == tf.int32
             assert packed[name].numpy().tolist() == [r[number] for r in rows]
+
+
+@pytest.mark.parametrize("truncate", ["tail", "head_tail"])
+def test_packing_keeps_the_same_tokens_as_lists(truncate):
+    lengths = [(i, j) for i in range(11) for j in range(9)]
+    firsts = [list(range(10, 10 + i)) for i, _ in lengths]
+    seconds = [list(range(30, 30 + j)) for _, j in lengths]
+    packed = text_ops.pack_inputs(
+        [tf.ragged.constant(x, tf.int32) for x in (firsts, seconds)],
+        11,
+        cls_id=2,
+        sep_id=3,
+        truncate=truncate,
+    )
+    for ids, a, b in zip(packed[features.INPUT_IDS].numpy(), firsts, seconds):
+        a, b = sequences.truncate_pair(a, b, 8, truncate)
+        expected = [2, *a, 3, *b, 3]
+        assert ids.tolist() == expected + [0] * (11 - len(expected))
 
 
 def test_packing_takes_words_and_another_padding():
