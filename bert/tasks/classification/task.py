@@ -180,6 +180,7 @@ def _write_decision(
     task = checkpoint_files.recorded_task(run.folder)
     if task is None:  # of an earlier version
         task = run.task.labels | {"max_seq_length": max_seq_length}
+    task.pop("decision", None)
     decision = data.labels.decision.described()
     checkpoint_files.write_task(run.folder, task | decision)
 
