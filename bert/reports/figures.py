@@ -59,7 +59,7 @@ class Line:
     """
 
     label: str
-    steps: Sequence[int]
+    steps: Sequence[float]
     values: Sequence[float]
     colour: int
     is_dotted: bool = False

@@ -88,7 +88,7 @@ def tune(
         chances[rows] = label_kinds.probabilities(logits[rows], kind, decision)
     decision = fit(np.ones(len(gold), bool))
 
-    report = {}
+    report: dict = {}
     if scoring.tune_thresholds:
         cuts = _by_name(labels, decision, positive)
         shown = ", ".join(f"{name} {cut:.4g}" for name, cut in cuts.items())
