@@ -14,6 +14,7 @@ import tensorflow as tf
 import run_classifier
 from bert.common import main as main_lib
 from bert.common import tensor_files
+from bert.data.label_kinds import PLAIN
 from bert.data.text import tokenization
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
@@ -329,6 +330,13 @@ def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
         answers = classifier.predict(tuple(zip(*rows)), verbose=0)
         assert [x or "" for x in answers["label"]] == found
         np.testing.assert_allclose(answers["probabilities"], chances, atol=1e-4)
+
+    # They were fitted to weights that are gone.
+    keras.utils.set_random_seed(7)
+    model.compile("sgd")
+    model.train_on_batch(tuple(zip(*rows)), [0] * len(rows))
+    assert model.labels.decision == PLAIN
+    assert "decision" not in model.network.task
 
 
 @pytest.mark.slow
