@@ -7,11 +7,11 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.data import features, length_batches
+from bert.data.pooling import pool
 from bert.data.text.columns import strings
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.formats.sentence_files import POOLINGS, TextVectors
-from bert.tasks.features.pooling import pool
 
 _WINDOW = 64  # batches that are sorted by length together
 

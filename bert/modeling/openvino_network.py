@@ -6,11 +6,12 @@ openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
 import os
 import sys
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 
 from bert.common import extras, storage
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 from bert.data import features
 
 FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
@@ -29,7 +30,7 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
     Args:
         precision: of the network; None: none is written.
         flag: for messages.
-        num_texts: texts to calibrate int8 with.
+        num_texts: number of texts to calibrate int8 with.
 
     Raises:
         UserError: a precision that does not exist, int8 without texts, or
@@ -47,6 +48,24 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
         )
     packages = ["openvino", *(["nncf"] if precision == "int8" else [])]
     extras.check("openvino", *packages, what=flag)
+
+
+def mistakes(
+    precision: str | None, export_dir: str | None, has_texts: bool
+) -> Iterator[UserError]:
+    """Yields what --export_openvino of a script lacks.
+
+    Args:
+        precision: the flag.
+        export_dir: the folder of the export, or None.
+        has_texts: whether there are texts to calibrate int8 with.
+    """
+    flag = "--export_openvino"
+    if precision and not export_dir:
+        yield UserError(
+            f"{flag} without --export_dir", fix="pass --export_dir too"
+        )
+    yield from raised_by(check, precision, flag, has_texts)
 
 
 def package():

@@ -1,18 +1,20 @@
-"""A classifier's network in OpenVINO, as a model that answers.
+"""A network in OpenVINO, as a model that answers.
 
-texts -> ids -> network -> label, probabilities, label names
+texts -> ids -> network -> label, probabilities, label names; or a vector
 
 Its folder has the files of a checkpoint, with openvino_model.xml and .bin
 for the weights. No TensorFlow is imported.
 """
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import label_kinds, length_batches
+from bert.data import label_kinds, length_batches, pooling
+from bert.data.features import INPUT_MASK
 from bert.data.label_kinds import (
     CLASSES,
     MULTI_LABEL,
@@ -22,6 +24,7 @@ from bert.data.label_kinds import (
 )
 from bert.data.sequences import HEAD
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.sentence_files import TextVectors
 from bert.modeling.openvino_network import Network
 from bert.serving import asking
 from bert.serving.predict_settings import Settings
@@ -37,7 +40,7 @@ def load(settings: Settings) -> asking.ServedModel:
         settings: checked.
 
     Raises:
-        UserError: it is damaged, or it is not a classifier's.
+        UserError: it is damaged, or gives no answers.
     """
     folder = settings.model
     if settings.signature != SIGNATURE:
@@ -48,23 +51,28 @@ def load(settings: Settings) -> asking.ServedModel:
         )
 
     network, model = Network(folder), ModelFolder.open(folder)
-    task = model.task
-    if not task or task["kind"] not in (CLASSES, MULTI_LABEL, REGRESSION):
-        raise UserError(
-            "the network is not a classifier's",
-            path=folder,
-            expected="labels, or one number, in task.json",
-            fix="see extract_features.py for vectors",
-        )
-
-    limit = task.get("max_seq_length", model.max_length)
     model.check()
-    tokenizer = model.tokenizer
+    say(network.description)
+    if model.task and model.task["kind"] in (CLASSES, MULTI_LABEL, REGRESSION):
+        return _classifier(network, model, settings)
+    if model.vectors:
+        return _embedder(network, model, settings)
+    raise UserError(
+        "the network gives neither labels nor one vector of a text",
+        path=folder,
+        expected="labels, or one number, in task.json; or a pooling",
+        fix="see extract_features.py for the vectors of an encoder",
+    )
+
+
+def _classifier(
+    network: Network, model: ModelFolder, settings: Settings
+) -> asking.ServedModel:
+    task, tokenizer = model.task, model.tokenizer
+    limit = task.get("max_seq_length", model.max_length)
     labels = Labels(
         task["kind"], tuple(task["labels"]), decision=Decision.of_task(task)
     )
-    names = [_TEXT, _TEXT_B] if task.get("pairs") else [_TEXT]
-    say(network.description)
 
     def rows_of(strings, max_length):
         texts = strings[_TEXT]
@@ -72,19 +80,78 @@ def load(settings: Settings) -> asking.ServedModel:
         truncate = task.get("truncate", HEAD)
         return tokenizer.rows(texts, pairs, max_length, truncate)
 
-    def call(strings):
-        rows = rows_of(strings, limit)
+    def answer(rows):
         logits = np.zeros((len(rows), labels.size), np.float32)
         for group, batch in length_batches.groups(rows, limit):
             logits[group] = network(batch)["logits"]
         return _answer(logits, labels)
 
+    names = [_TEXT, _TEXT_B] if task.get("pairs") else [_TEXT]
+    inputs = asking.in_order(settings, names)
+    return _served(inputs, rows_of, answer, limit)
+
+
+def _embedder(
+    network: Network, model: ModelFolder, settings: Settings
+) -> asking.ServedModel:
+    how, tokenizer, limit = model.vectors, model.tokenizer, model.max_length
+    how.check()
+    prompt = how.prompt(None)
+
+    def rows_of(strings, max_length):
+        texts = [prompt + text for text in strings[_TEXT]]
+        return tokenizer.rows(texts, [""] * len(texts), max_length)
+
+    def answer(rows):
+        return {"vector": text_vectors(network, rows, limit, how)}
+
+    inputs = asking.in_order(settings, [_TEXT])
+    return _served(inputs, rows_of, answer, limit)
+
+
+def text_vectors(
+    network: Network,
+    rows: list[tuple[list[int], list[int]]],
+    limit: int,
+    how: TextVectors,
+) -> np.ndarray:
+    """Computes the vectors of texts.
+
+    Args:
+        network: of an encoder.
+        rows: ids and segment ids of each text, at least one.
+        limit: the longest, in tokens.
+        how: pooling, and whether each gets length 1.
+
+    Returns:
+        float32 [N, H].
+    """
+    parts, order = [], []
+    for group, batch in length_batches.groups(rows, limit):
+        x, mask = network(batch)["sequence_output"], batch[INPUT_MASK]
+        parts.append(pooling.pool(x, mask, how.pooling))
+        order += group
+
+    vectors = np.concatenate(parts)[np.argsort(order)]
+    if how.normalize:
+        vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors
+
+
+def _served(
+    inputs: list[str], rows_of: Callable, answer: Callable, limit: int
+) -> asking.ServedModel:
+    """A model of texts -> rows of at most `limit` tokens -> outputs."""
+
     def count_tokens(strings):
         rows = rows_of(strings, sys.maxsize)
         return limit, np.array([len(ids) for ids, _ in rows])
 
-    inputs = asking.in_order(settings, names)
-    return asking.ServedModel(call, inputs, count_tokens=count_tokens)
+    return asking.ServedModel(
+        lambda strings: answer(rows_of(strings, limit)),
+        inputs,
+        count_tokens=count_tokens,
+    )
 
 
 def _answer(logits: np.ndarray, labels: Labels) -> dict:

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert.data import features
+from bert.data.pooling import pool
 from bert.modeling import checkpoints, dropout, task_losses, task_models
-from bert.tasks.features.pooling import pool
 from tests.helpers import numpy_bert, small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import A, B, H, L, S

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 import extract_features
 from bert.common import tensor_files
+from bert.data import pooling as pooling_lib
 from bert.data.text import tokenization
 from bert.modeling.encoder import build_encoder
 from bert.tasks.features import encoder_layers
-from bert.tasks.features import pooling as pooling_lib
 from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H

@@ -74,6 +74,7 @@ def test_pairs_with_scores_are_learned_and_exported(
         eval_steps=61,
         learning_rate=0.01,
         export_dir=tmp_path / "export",
+        export_openvino="float32",
     )
     steps = ("--do_train", "--do_eval", "--do_predict")
     code, out, err = run_script(run_similarity, *steps, **flags)
@@ -101,6 +102,15 @@ def test_pairs_with_scores_are_learned_and_exported(
     predicted = np.loadtxt(tmp_path / "run" / "predictions.tsv")
     np.testing.assert_allclose(
         (vectors[:, 0] * vectors[:, 1]).sum(-1), predicted, atol=1e-5
+    )
+    code, answers, err = ask(tmp_path / "export" / "openvino", asked)
+    assert code == 0, err
+    network = np.array([x["vector"] for x in answers])
+    expected = vectors.reshape(network.shape)
+    np.testing.assert_allclose(network, expected, atol=1e-5)
+    scores = (tmp_path / "export/assets.extra/metrics.json").read_text()
+    assert json.loads(scores)["openvino_pearson_cosine"] == pytest.approx(
+        results["eval_pearson_cosine"], abs=1e-4
     )
     best = bert.embed([a for a, _ in texts], tmp_path / "run" / "best")
     np.testing.assert_allclose(best, vectors[:, 0], atol=1e-5)

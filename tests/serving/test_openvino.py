@@ -280,7 +280,7 @@ def remove(folder, name):
         (truncate, "openvino_model.xml", "cannot be loaded: "),
         (truncate, "openvino_model.bin", "Incorrect weights in bin file!"),
         (remove, "openvino_model.bin", "no such file; copy it, too"),
-        (remove, "task.json", "the network is not a classifier's"),
+        (remove, "task.json", "the network gives neither labels"),
         (remove, "vocab.txt", "no such file; pass --vocab_file"),
     ],
 )

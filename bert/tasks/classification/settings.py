@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from bert.common import flags
-from bert.common.errors import UserError, raised_by
+from bert.common.errors import UserError
 from bert.common.flags import (
     MODEL,
     OUTPUT,
@@ -242,15 +242,9 @@ class Settings:
                 "--glue_dir without --do_predict", fix="pass --do_predict too"
             )
 
-        what = "--export_openvino"
-        if self.export_openvino and not shared.export_dir:
-            yield UserError(
-                f"{what} without --export_dir", fix="pass --export_dir too"
-            )
-        yield from raised_by(
-            openvino_network.check,
+        yield from openvino_network.mistakes(
             self.export_openvino,
-            what,
+            shared.export_dir,
             shared.training.do_train or shared.do_eval,
         )
 

@@ -38,7 +38,6 @@ _BATCH_SUMS = {
     MULTI_LABEL: task_losses.multi_label_sums,
 }
 _SHORT = 100  # characters of the example of an export
-_CALIBRATION = 300  # texts for int8
 
 
 def make_task(
@@ -365,11 +364,10 @@ def _save_openvino(
         | data.labels.decision.described(),
     )
 
-    # Texts from all parts of a file, as it may be sorted.
     rows = []
     if settings.export_openvino == "int8":
         part = (data.of(TRAIN) or data.of(DEV))[0]
-        texts = part.examples[:: -(-len(part.examples) // _CALIBRATION)]
+        texts = openvino_export.sample(part.examples)
         rows = model.tokenizer.rows(
             [x.text for x in texts],
             [x.text_b for x in texts],

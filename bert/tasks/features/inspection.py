@@ -3,9 +3,9 @@
 import numpy as np
 
 from bert.data import features
+from bert.data.pooling import pool
 from bert.modeling import attention, checkpoints, encoder
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.features.pooling import pool
 
 
 class Inspector:

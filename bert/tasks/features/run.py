@@ -12,12 +12,12 @@ from bert.common.progress import Progress, say
 from bert.data import (
     features,
     length_batches,
+    pooling,
     sequences,
     vector_files,
 )
 from bert.data.text import vocabulary, vocabulary_checks
 from bert.modeling.openvino_network import Network
-from bert.tasks.features import pooling
 from bert.tasks.features.settings import Extraction
 
 _WINDOW_BYTES = 1 << 28  # of buffered vectors

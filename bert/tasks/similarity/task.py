@@ -1,16 +1,20 @@
 """The task of run_similarity.py: vectors whose cosine is a similarity."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from bert.common.atomic import write_whole
+from bert.common.progress import say
 from bert.data import features
 from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
+from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import graphs
+from bert.modeling.openvino_network import Network
+from bert.serving import graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples, export, losses, metrics
@@ -101,9 +105,33 @@ def make_task(
         write_whole(path, "".join(f"{line}\n" for line in lines))
         return [path]
 
-    def save(run: Run, path: str) -> None:
-        embedder = export.Embedder(model, settings, run.weights())
-        graphs.save(embedder, path)
+    def save(run: Run, path: str) -> dict[str, float]:
+        weights = run.weights()
+        graphs.save(export.Embedder(model, settings, weights), path)
+        if not settings.export_openvino:
+            return {}
+
+        network = _save_openvino(path, weights, settings, model, tables)
+        if not shared.do_eval:
+            return {}
+
+        # Another precision may answer differently, so it is scored too.
+        rows = held_out()
+        flat = [
+            pair
+            for row in rows
+            for pair in zip(row[features.INPUT_IDS], row[features.SEGMENT_IDS])
+        ]
+        others = openvino_model.text_vectors(
+            network, flat, shared.max_seq_length, how
+        )
+        scores = _score(tables["eval_file"], rows, others.__getitem__)
+        shown = " | ".join(f"{name} {x:.4g}" for name, x in scores.items())
+        say(f"OpenVINO, {settings.export_openvino} | {shown}")
+        return {
+            name.replace("eval_", "openvino_", 1): x
+            for name, x in scores.items()
+        }
 
     has_scores = (
         "eval_file" in tables and tables["eval_file"].scores is not None
@@ -128,6 +156,33 @@ def make_task(
         predict=predict,
         export=save,
     )
+
+
+def _save_openvino(
+    path: str,
+    weights: dict[str, np.ndarray],
+    settings: Settings,
+    model: ModelFolder,
+    tables: dict[str, Table],
+) -> Network:
+    """Writes the network for OpenVINO, calibrated with texts of the data."""
+    limit, rows = settings.finetuning.max_seq_length, []
+    tokenizer = model.tokenizer.with_max_length(limit)
+
+    if settings.export_openvino == "int8":
+        table = tables.get("train_file") or tables["eval_file"]
+        texts = openvino_export.sample([*itertools.chain(*table.texts)])
+        rows = tokenizer.rows(texts, [""] * len(texts), limit)
+
+    bert = conversion.Bert(
+        path,
+        model.config,
+        weights,
+        [],
+        tokenizer,
+        vectors=settings.vectors(model),
+    )
+    return openvino_export.write(path, bert, settings.export_openvino, rows)
 
 
 def _score(
