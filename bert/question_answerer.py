@@ -223,10 +223,12 @@ class QuestionAnswerer(keras.Model):
             odds.append(found.null_odds)
         return {
             export.ANSWER: [x.text for x in chosen],
-            export.PROBABILITY: np.float32([x.probability for x in chosen]),
-            export.START: np.int32([x.start for x in chosen]),
-            export.END: np.int32([x.limit for x in chosen]),
-            export.NULL_ODDS: np.float32(odds),
+            export.PROBABILITY: np.array(
+                [x.probability for x in chosen], np.float32
+            ),
+            export.START: np.array([x.start for x in chosen], np.int32),
+            export.END: np.array([x.limit for x in chosen], np.int32),
+            export.NULL_ODDS: np.array(odds, np.float32),
         }
 
     def _scores(self, examples, windows, logits) -> dict[str, float]:

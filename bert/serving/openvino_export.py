@@ -49,7 +49,8 @@ def write(
         model = portable.build(bert.config, bert.values, bert.path)
         portable.write_openvino(model, scratch, precision, texts)
 
-        storage.make_folder(folder)
-        for path in storage.find(scratch, "*"):
-            storage.copy(path, os.path.join(folder, os.path.basename(path)))
+        for path in storage.files_below(scratch):
+            target = os.path.join(folder, os.path.relpath(path, scratch))
+            storage.make_folder(os.path.dirname(target))
+            storage.copy(path, target)
     return Network(folder)

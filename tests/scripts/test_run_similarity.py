@@ -72,7 +72,8 @@ def test_pairs_with_scores_are_learned_and_exported(
         tmp_path / "run",
         num_train_epochs=41,
         eval_steps=61,
-        learning_rate=0.01,
+        learning_rate=0.003,
+        pooling="mean",
         export_dir=tmp_path / "export",
         export_openvino="float32",
     )

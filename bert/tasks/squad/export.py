@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.modeling import task_models
+from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import graphs
 from bert.tasks.squad.answers import NO_SPAN
@@ -99,7 +100,7 @@ class QuestionAnswering(tf.train.Checkpoint):
 
     def __init__(
         self,
-        source: ModelFolder,
+        source: ModelFolder | conversion.Bert,
         settings: Settings,
         null_threshold: float,
         weights: dict[str, np.ndarray],
