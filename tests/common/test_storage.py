@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -119,7 +120,8 @@ def convert(folder):
         patch.setattr(conversion, "read", lambda _: None)
         patch.setattr(conversion, "outputs_of", lambda _: {"x": 1})
         patch.setattr(conversion, "largest_difference", lambda *_: 0)
-        conversion.convert(None, "none", folder)
+        bert = types.SimpleNamespace(vectors=None)
+        conversion.convert(bert, "none", folder)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_vocabulary_that_no_export_holds_is_rejected_before_training(
 ):
     path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
     error, _ = fail(run_classifier, None, path)
-    assert error.startswith(f"error: {path}:{LINE}: token 'ttttttttt'... has ")
+    assert error.startswith(f"error: {path}:{LINE}: token 'ttttttttt'")
     named = {"vocab_file": path, "export_path": tmp_path / "export"}
     code, _, error = run_script(
         export_hub, export_type="preprocessing", **named
