@@ -67,7 +67,7 @@ def measure(
             *flags,
         ]
         for stop in stops:
-            _, end = timed(words, reaches(stop), signal.SIGTERM, RUN_AGAIN)
+            _, end, _ = timed(words, reaches(stop), signal.SIGTERM, RUN_AGAIN)
             ends.append(end)
         timed(words)
         seconds = time.perf_counter() - start

@@ -2,7 +2,8 @@ r"""Start-up of scripts beside the import of TensorFlow.
 
     python -m benchmarks.startup QUICKSTART MODEL_FOLDER
 
-QUICKSTART is the folder of `make quickstart`, MODEL_FOLDER has a checkpoint
+QUICKSTART is the folder of `make quickstart`, with `packages_openvino`, the
+classifier's folder converted by --to=openvino; MODEL_FOLDER has a checkpoint
 with bert_config.json and vocab.txt. Times an import of TensorFlow,
 fill_mask.py and predict.py with one line and the models of the quickstart, and
 run_classifier.py from MODEL_FOLDER until its first step is reported, in turns.
@@ -10,6 +11,7 @@ Prints a JSON line for each script.
 """
 
 import json
+import os
 import pathlib
 import signal
 import statistics
@@ -46,6 +48,10 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
             *("predict.py", "--trust_model"),
             f"--model={quickstart}/packages_export",
         ],
+        "predict.py, OpenVINO": [
+            "predict.py",
+            f"--model={quickstart}/packages_openvino",
+        ],
         _CLASSIFIER: [
             *("run_classifier.py", "--do_train", "--task_name=tsv"),
             f"--train_file={quickstart}/packages_train.tsv",
@@ -64,7 +70,7 @@ def timed(
     is_last: Callable[[str], bool] | None = None,
     number: signal.Signals = signal.SIGKILL,
     code: int = -signal.SIGKILL,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Times a command up to a line that it prints, and from there to its end.
 
     Args:
@@ -74,7 +80,8 @@ def timed(
         code: exit code after the signal; without a line it is 0.
 
     Returns:
-        the seconds up to the line, and those from there to the end.
+        the seconds up to the line, those from there to the end, and the
+        peak memory in megabytes.
     """
     printed, line_at = [], 0.0
     start = time.perf_counter()
@@ -93,11 +100,13 @@ def timed(
             if is_last and not line_at and is_last(line):
                 process.send_signal(number)
                 line_at = time.perf_counter()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     end = time.perf_counter()
     if process.returncode != (code if is_last else 0):
         raise SystemExit(f"{words[0]} failed:\n{''.join(printed[-20:])}")
     line_at = line_at or end
-    return line_at - start, end - line_at
+    return line_at - start, end - line_at, usage.ru_maxrss / 1e3
 
 
 def beyond(times: list[float], base: list[float]) -> list[float]:
@@ -119,10 +128,11 @@ def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
         same turn: medians, least and most.
     """
     found: dict[str, list[float]] = {}
+    peaks: dict[str, float] = {}
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as output:
             for name, words in commands(quickstart, model, output).items():
-                taken, _ = timed(words, _UNTIL.get(name))
+                taken, _, peaks[name] = timed(words, _UNTIL.get(name))
                 found.setdefault(name, []).append(taken)
     imports = found.pop(IMPORT)
     lines = []
@@ -135,6 +145,7 @@ def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
                 "import_seconds": round(statistics.median(imports), 2),
                 "beyond_import": median,
                 "min_max": spread,
+                "peak_megabytes": round(peaks[name]),
                 "tensorflow": tf.__version__,
             }
         )
