@@ -17,6 +17,7 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.progress import say
+from bert.modeling import openvino_network
 from bert.serving import predict_settings
 
 
@@ -47,13 +48,15 @@ class Settings:
         )
 
     def check(self) -> bool:
-        """Checks the model's folder; returns whether it is a SavedModel.
+        """Checks the model's folder; returns whether it is an export.
 
         Raises:
             UserError: it is no model, a SavedModel of unknown source, or a
                 library of the pages is missing.
         """
-        is_export = storage.is_file(os.path.join(self.model, "saved_model.pb"))
+        graph = os.path.join(self.model, "saved_model.pb")
+        is_network = openvino_network.is_network(self.model)
+        is_export = is_network or storage.is_file(graph)
         is_run = storage.find(self.model, "*.index")
         if is_export:
             self.of_predict().check()

@@ -252,7 +252,8 @@ def test_a_program_asks_a_server_that_asks_nobody(checkpoint, tmp_path):
 
         assert [row[1] for row in words["data"]] == ["river", "stone"]
         assert filled[1]["token"] == "river"
-        assert (process.returncode, rest) == (130, "")
+        # uvicorn ends by itself, or the signal reaches the script first.
+        assert process.returncode in (0, 130) and rest == ""
         assert os.listdir(tmp_path) == []
         proxy.setblocking(False)
         with pytest.raises(BlockingIOError):
