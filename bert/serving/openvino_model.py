@@ -81,10 +81,7 @@ def _classifier(
         return tokenizer.rows(texts, pairs, max_length, truncate)
 
     def answer(rows):
-        logits = np.zeros((len(rows), labels.size), np.float32)
-        for group, batch in length_batches.groups(rows, limit):
-            logits[group] = network(batch)["logits"]
-        return _answer(logits, labels)
+        return _answer(text_logits(network, rows, limit, labels.size), labels)
 
     names = [_TEXT, _TEXT_B] if task.get("pairs") else [_TEXT]
     inputs = asking.in_order(settings, names)
@@ -107,6 +104,29 @@ def _embedder(
 
     inputs = asking.in_order(settings, [_TEXT])
     return _served(inputs, rows_of, answer, limit)
+
+
+def text_logits(
+    network: Network,
+    rows: list[tuple[list[int], list[int]]],
+    limit: int,
+    size: int,
+) -> np.ndarray:
+    """Computes the logits of texts.
+
+    Args:
+        network: of a classifier.
+        rows: ids and segment ids of each text.
+        limit: the longest, in tokens.
+        size: C, the number of logits of a text.
+
+    Returns:
+        float32 [N, C].
+    """
+    logits = np.zeros((len(rows), size), np.float32)
+    for group, batch in length_batches.groups(rows, limit):
+        logits[group] = network(batch)["logits"]
+    return logits
 
 
 def text_vectors(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.progress import say
-from bert.data import features, label_kinds, length_batches
+from bert.data import features, label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
@@ -15,7 +15,7 @@ from bert.modeling import task_losses, task_models
 from bert.modeling.formats import checkpoint_files, conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
-from bert.serving import export_folder, graphs, openvino_export
+from bert.serving import export_folder, graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, run_folder, training_data
 from bert.tasks.classification import (
     answers,
@@ -387,10 +387,8 @@ def _score_openvino(
 ) -> dict[str, float]:
     """Scores the network of an export beside the logits of the run."""
     pairs = [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows]
-    others = np.zeros_like(logits)
     limit = settings.finetuning.max_seq_length
-    for group, batch in length_batches.groups(pairs, limit):
-        others[group] = network(batch)["logits"]
+    others = openvino_model.text_logits(network, pairs, limit, data.labels.size)
 
     # The same metrics, and how many of the answers have changed.
     kind, decision = data.labels.kind, data.labels.decision

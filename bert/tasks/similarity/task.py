@@ -13,6 +13,7 @@ from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.sentence_files import TextVectors
 from bert.modeling.openvino_network import Network
 from bert.serving import graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, training_data
@@ -111,7 +112,7 @@ def make_task(
         if not settings.export_openvino:
             return {}
 
-        network = _save_openvino(path, weights, settings, model, tables)
+        network = _save_openvino(path, weights, settings, model, how, tables)
         if not shared.do_eval:
             return {}
 
@@ -163,6 +164,7 @@ def _save_openvino(
     weights: dict[str, np.ndarray],
     settings: Settings,
     model: ModelFolder,
+    how: TextVectors,
     tables: dict[str, Table],
 ) -> Network:
     """Writes the network for OpenVINO, calibrated with texts of the data."""
@@ -180,7 +182,7 @@ def _save_openvino(
         weights,
         [],
         tokenizer,
-        vectors=settings.vectors(model),
+        vectors=how,
     )
     return openvino_export.write(path, bert, settings.export_openvino, rows)
 
