@@ -170,6 +170,7 @@ def check_curves(
         if not recent:  # a resumed run may have other objectives
             continue
         loss = float(np.mean(recent))
+
         last.append(f", {name} {loss:.3f}")
         if step >= first and loss >= limit:
             findings.append(

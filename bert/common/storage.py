@@ -251,11 +251,13 @@ def list_files(patterns: str, flag: str) -> list[str]:
     for pattern in patterns.split(","):
         # A name may look like a glob.
         matches = [pattern] if exists(pattern) else glob(pattern)
+
         if not matches:
             raise UserError(
                 f"--{flag}={pattern!r} matches no file",
                 fix="check the path; a comma separates several",
             )
+
         for match in matches:
             # Asking for each of a thousand shards on a store takes minutes.
             is_asked = match == pattern or not is_remote(match)
@@ -267,6 +269,7 @@ def list_files(patterns: str, flag: str) -> list[str]:
                     fix=f"pass --{flag}='{match}/*'; "
                     "prepare_corpus.py reads the text files of whole folders",
                 )
+
         files += matches
     return files
 

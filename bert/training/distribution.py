@@ -276,6 +276,8 @@ def _tpu_strategy(
             fix="check --tpu_name, --tpu_zone and --gcp_project, "
             "or omit --use_tpu",
         ) from None
+
+    # The flag of the original; TensorFlow detects the number.
     cores = strategy.num_replicas_in_sync
     if num_tpu_cores not in (None, cores):
         raise UserError(

@@ -59,6 +59,8 @@ def _opened(path: str) -> Iterator:
         raise extras.error("parquet", "pyarrow", path=path) from None
     if not storage.exists(path):
         raise UserError("no such file", path=path)
+
+    # A damaged file may also claim more memory than there is.
     try:
         with storage.open_file(path, "rb") as file:
             yield parquet.ParquetFile(file)

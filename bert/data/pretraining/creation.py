@@ -119,6 +119,8 @@ class Settings:
                         expected="one manifest for each shard",
                         fix="remove it, or choose another --output_file",
                     )
+
+                # The new one would no longer describe a shard that stays.
                 if (
                     name not in names
                     and earlier.path == manifest_path

@@ -192,6 +192,7 @@ def _raise_mismatch(records, schema, path: str, first: int) -> None:
                     path=path,
                     expected="records of create_pretraining_data.py",
                 )
+
             if len(values.value) != length:
                 raise UserError(
                     f"record {first + row}: {name} has "

@@ -146,15 +146,19 @@ class GraphTokenizer(tf.Module):
                 errors="ignore",
             )
             words = self._cleaner.words(codes, row_splits)
+
             ids, starts, limits = self._wordpiece.tokenize_with_offsets(
                 _encode(words)
             )
+
+            # From bytes of words to characters, to bytes of the strings.
             first, last = _spans(words, starts, limits)
             starts = tf.gather(offsets, tf.gather(words.origins, first))
             limits = tf.gather(
                 self._cleaner.limits(codes, offsets),
                 tf.gather(words.origins, last),
             )
+
             return (
                 _group_words(ids, words.row_splits),
                 _group_words(ids.with_values(starts), words.row_splits),
@@ -330,10 +334,12 @@ def pack_inputs(
             indices = tf.concat([indices, last], axis=1)
         parts += [tf.gather(segment.values, indices), sep_id * column]
     rows = tf.concat(parts, axis=1)
+
     if tf.is_tensor(seq_length):
         shape = tf.stack([-1, seq_length])
     else:
         shape = tf.TensorShape([None, seq_length])
+
     lengths = tf.add_n(kept) + 1 + len(segments)  # of a static shape
     mask = tf.sequence_mask(lengths, seq_length, tf.int32)
     ids = tf.reshape(rows.to_tensor(pad_id, shape=shape), tf.shape(mask))

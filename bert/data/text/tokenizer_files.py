@@ -226,6 +226,8 @@ def write_config(
 def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     """Writes a `tokenizer.json`, for tokenizers and other fast readers."""
     ids = {token: i for i, token in enumerate(tokens)}
+
+    # The library writes all fields of a special token, so readers expect them.
     added = {
         "single_word": False,
         "lstrip": False,
@@ -243,6 +245,7 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
         "added_tokens": [
             {"id": i, "content": tokens[i], **added} for i in special
         ],
+        # From here on the steps of a text, in their order.
         "normalizer": {
             "type": "BertNormalizer",
             "clean_text": True,

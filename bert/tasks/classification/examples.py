@@ -100,6 +100,8 @@ def read(file: File) -> Table:
         UserError: a line is invalid, or the file has no examples.
     """
     broken, names = [], []
+
+    # Field of an example -> its column, as far as the user named one.
     columns = {
         name: getattr(file, name)
         for name in ("text", "text_b", "label", "id")
@@ -125,6 +127,7 @@ def read(file: File) -> Table:
         broken if file.skip_broken else None,
         file.delimiter,
     )
+
     examples = []
     for line, values in rows:
         # NaN, as pandas writes it, is a missing cell.
@@ -132,6 +135,7 @@ def read(file: File) -> Table:
         fields = dict(zip(columns, values, strict=True))
         if file.keep and fields["keep"] != file.keep[1]:
             continue
+
         with json_files.reported(file.path, line=line):
             example = TextExample(
                 tables.text_of(fields.get("id", len(examples)), "id"),
@@ -141,12 +145,14 @@ def read(file: File) -> Table:
                 line,
             )
         examples.append(example)
+
     if broken:
         say(
             f"{file.path}: skipped {len(broken)} rows with too few or too "
             "many columns, as the published file has them (lines "
             f"{tables.first_few(broken)})"
         )
+
     if not examples:
         kept = f" with {file.keep[1]!r}" if file.keep else ""
         expected = "one per line"

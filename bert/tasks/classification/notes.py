@@ -84,16 +84,16 @@ def of_copies(path: str, examples: list[TextExample]) -> Iterator[str]:
     ]
     if pairs:
         lines = tables.first_few([copy.line for _, copy in pairs])
+        copies = "copies of earlier rows (lines"
+        if len(pairs) == 1:
+            copies = "copy of an earlier row (line"
         more = ""
         if contradictions:
             more = (
                 f", {len(contradictions):,} of them with another label (lines "
                 f"{tables.first_few(contradictions)})"
             )
-        yield (
-            f"warning: {path}: {len(pairs):,} copies of earlier rows (lines "
-            f"{lines}){more}"
-        )
+        yield (f"warning: {path}: {len(pairs):,} {copies} {lines}){more}")
 
 
 def of_missing_labels(path: str, examples: list[TextExample]) -> str:

@@ -168,6 +168,8 @@ def _stripped_lines(path: str) -> list[str]:
 def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     """Yields the number and fields of each line; a blank line has none."""
     separator, width = None, 0
+
+    # Not words, but their numbers, would be learned in silence.
     texts = _stripped_lines(path)
     is_numbered = _numbers_words(texts)
     if is_numbered and columns.word == 0:
@@ -178,6 +180,7 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
             fix="pass --word_column=1, and the column of the labels as "
             "--label_column: 3 for parts of speech of CoNLL-U, 2 for GermEval",
         )
+
     for number, text in enumerate(texts, 1):
         if is_numbered and _NO_WORD.match(text):
             continue
@@ -204,6 +207,7 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
                 expected=f"{width}, separated by "
                 f"{'tabs' if separator == chr(9) else 'spaces'}, as before",
             )
+
         if not fields[columns.word] or (
             columns.label is not None and not fields[columns.label]
         ):

@@ -55,24 +55,25 @@ def find(
 
     # The kind of a trained model is known; else the labels show it.
     kind = task["kind"] if task else settings.label_kind
-    for name, some in sentences.items():
+    for name, part in sentences.items():
         if name == "predict_file" or kind == ANY:
             continue
         path = getattr(settings, name)
-        marked = conll.has_entities(some, path)
+        marked = conll.has_entities(part, path)
         if not marked and kind == ENTITIES:
             raise UserError(
-                f"labels such as {some[0].labels[0]!r}",
+                f"labels such as {part[0].labels[0]!r}",
                 path=path,
-                line=some[0].lines[0],
+                line=part[0].lines[0],
                 expected="O, or B- or I- and a type",
                 fix="see --label_kind and --label_column",
             )
+
         kind = ENTITIES if marked else ANY
         if marked:
             sentences[name] = [
                 dataclasses.replace(x, labels=entities.to_bio(x.labels))
-                for x in some
+                for x in part
             ]
 
     # Without training they are those of the model, in its order.
@@ -87,11 +88,11 @@ def find(
         return kind, task["labels"]
 
     # Sorted: their order is that of the network's outputs.
-    found = {y for x in sentences["train_file"] for y in x.labels}
-    labels = sorted(found)
+    distinct = {y for x in sentences["train_file"] for y in x.labels}
+    labels = sorted(distinct)
     if kind == ENTITIES:
         labels = entities.bio_labels(
-            label[2:] for label in found if label != entities.OUTSIDE
+            label[2:] for label in distinct if label != entities.OUTSIDE
         )
     described = {"kind": kind, "labels": labels}
     run_folder.check_labels(training.output_dir, described)

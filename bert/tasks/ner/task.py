@@ -148,25 +148,27 @@ def report(
     gold = [number[label] for *_, label, _ in words]
     predicted = [number[guess] for *_, guess in words]
     class_report.log_one_answer([guess for *_, guess in words])
+
+    errors = (
+        {
+            "line": line,
+            "text": [" ".join(sentence.words), word],
+            "label": label,
+            "predicted": guess,
+            "probability": probability,
+        }
+        for (sentence, line, word, label, guess), (*_, probability) in zip(
+            words, answers
+        )
+        if label != guess
+    )
     return {
         "task": "ner",
         "references": class_report.references_of_classes(
             gold, len(names), "eval_accuracy", "eval_loss"
         ),
         **class_report.of_classes(gold, predicted, names),
-        "worst_errors": class_report.worst(
-            {
-                "line": line,
-                "text": [" ".join(sentence.words), word],
-                "label": label,
-                "predicted": guess,
-                "probability": probability,
-            }
-            for (sentence, line, word, label, guess), (*_, probability) in zip(
-                words, answers
-            )
-            if label != guess
-        ),
+        "worst_errors": class_report.worst(errors),
     }
 
 

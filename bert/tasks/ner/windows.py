@@ -151,12 +151,12 @@ class Featurizer:
 
     def _unit(self, words: list[str], labels: list) -> Iterator[dict]:
         longest = longest_word(self._size, self._stride)
+
         # The tokenizer may drop all characters of a word.
         tokens = [self._ids_of(x)[:longest] or [self._unk] for x in words]
-        found = split_windows(
-            [len(x) for x in tokens], self._size, self._stride
-        )
-        for window in found:
+        lengths = [len(x) for x in tokens]
+
+        for window in split_windows(lengths, self._size, self._stride):
             ids, label_ids, weights = [], [], []
             for word in range(window.start, window.limit):
                 is_labelled = window.first <= word < window.last
@@ -165,6 +165,7 @@ class Featurizer:
                 label_id = self._label_ids.get(labels[word], 0)
                 label_ids += [label_id * is_labelled, *rest]
                 weights += [float(is_labelled), *rest]
+
             ids, segments = sequences.join_pair(ids, [], self._cls, self._sep)
             yield {
                 features.INPUT_IDS: ids,

@@ -147,7 +147,7 @@ def candidates(
         candidates by descending sum of logits; ties are ordered by window,
         then by best start, then by best end.
     """
-    found, scores = [], [np.zeros(0)]
+    spans, scores = [], [np.zeros(0)]
     for number, window in enumerate(windows):
         start, end = np.meshgrid(
             _best(window.start_logits, n_best_size),
@@ -161,11 +161,12 @@ def candidates(
         allowed &= window.is_max_context[start] == 1
         allowed &= (end >= start) & (end - start < max_answer_length)
         start, end = start[allowed], end[allowed]
+
         # In double precision, like Python.
         start_logits = window.start_logits[start].astype(np.float64)
         end_logits = window.end_logits[end].astype(np.float64)
         scores.append(start_logits + end_logits)
-        found += map(
+        spans += map(
             Candidate,
             [number] * len(start),
             start.tolist(),
@@ -173,8 +174,9 @@ def candidates(
             start_logits.tolist(),
             end_logits.tolist(),
         )
+
     order = np.argsort(-np.concatenate(scores), kind="stable")
-    return [found[i] for i in order.tolist()]
+    return [spans[i] for i in order.tolist()]
 
 
 def extract(

@@ -223,24 +223,28 @@ class QuestionAnswering(tf.train.Checkpoint):
         )
         allowed &= own[:, :, tf.newaxis]
         allowed &= _inside(last, windows)[:, tf.newaxis, :]
+
         scores = scores[:, 0, :, tf.newaxis] + scores[:, 1, tf.newaxis]
-        found = tf.where(allowed)  # [M, 3]: window, start, end
-        scores = tf.gather_nd(scores, found)
-        of = tf.gather(windows.of, found[:, 0])
+        pairs = tf.where(allowed)  # [M, 3]: window, start, end
+        scores = tf.gather_nd(scores, pairs)
+        of = tf.gather(windows.of, pairs[:, 0])
         base = tf.gather(paragraphs.tokens.row_starts(), of)
-        # In each question by score; ties in the order of `found`.
+
+        # In each question by score; ties in the order of `pairs`.
         order = tf.argsort(scores, direction="DESCENDING", stable=True)
         order = tf.gather(order, tf.argsort(tf.gather(of, order), stable=True))
+
+        # Positions in the context, of all pairs.
         spans = _Spans(
             of,
             scores,
             tf.gather(
                 paragraphs.starts,
-                base + tf.gather_nd(first, found[:, :2]),
+                base + tf.gather_nd(first, pairs[:, :2]),
             ),
             tf.gather(
                 paragraphs.limits,
-                base + tf.gather_nd(last, tf.gather(found, [0, 2], axis=1)),
+                base + tf.gather_nd(last, tf.gather(pairs, [0, 2], axis=1)),
             ),
         )
         return _take(spans, order)
@@ -250,6 +254,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         count = tf.size(null)
         with_null = self._settings.version_2_with_negative
         rank = _ranks(spans.of)
+
         if with_null:  # no answer is one of the n-best
             rank += tf.cast(
                 tf.gather(null, spans.of) > spans.scores, rank.dtype
@@ -283,6 +288,8 @@ class QuestionAnswering(tf.train.Checkpoint):
             count,
         )
         total += tf.where(counted, tf.exp(null - highest), 0.0)
+
+        # The empty answer begins and ends at 0.
         chosen = tf.where(answered, score, null)
         start = tf.where(answered, start, 0)
         limit = tf.where(answered, limit, 0)

@@ -177,25 +177,28 @@ def report(
         silent = sum(not x.answers for x in examples) / len(examples)
         # In percent, as the metrics.
         references[f"best_exact/{eval_report.MAJORITY}"] = 100 * silent
+
+    # No answer has no text, so it is not among the worst.
+    errors = (
+        {
+            "id": x.id,
+            "text": [x.question, x.context],
+            "label": x.answers[0].text if x.answers else "",
+            "predicted": texts[x.id],
+            "probability": predictions.probabilities[x.id],
+        }
+        for x in examples
+        if texts[x.id]
+        and not any(
+            scoring.exact_score(answer.text, texts[x.id])
+            for answer in x.answers
+        )
+    )
     return {
         "task": "squad",
         "records": dataset.path,
         "references": references,
-        "worst_errors": class_report.worst(
-            {
-                "id": x.id,
-                "text": [x.question, x.context],
-                "label": x.answers[0].text if x.answers else "",
-                "predicted": texts[x.id],
-                "probability": predictions.probabilities[x.id],
-            }
-            for x in examples
-            if texts[x.id]
-            and not any(
-                scoring.exact_score(answer.text, texts[x.id])
-                for answer in x.answers
-            )
-        ),
+        "worst_errors": class_report.worst(errors),
     }
 
 
