@@ -13,6 +13,9 @@ Tabs separate the texts of a line, including each choice:
     text                 text, text_b         of run_classifier.py, run_ner.py
     question, context    context, choices     of run_squad.py, run_swag.py
 
+{"text": "...", "texts": ["...", ...]} is a query: its texts are ordered, by
+models of two texts and of vectors.
+
 The output for an invalid line is {"error": "...", "line": 3}; with --strict,
 the script exits with code 2 instead.
 

@@ -16,7 +16,7 @@ from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
-from bert.serving import asking
+from bert.serving import asking, ranking
 from bert.serving.predict_settings import Settings
 
 STDIN = "stdin"  # in messages
@@ -30,12 +30,12 @@ class Example(NamedTuple):
     Attributes:
         line: line number, from 1.
         fields: a text for each input of the model, a list of texts for
-            choices; or the error in the line.
+            choices; or a query; or the error in the line.
         kept: name -> value of what its answer repeats.
     """
 
     line: int
-    fields: list | UserError
+    fields: list | ranking.Query | UserError
     kept: dict
 
 
@@ -191,7 +191,7 @@ def fields_of(
     model: asking.ServedModel,
     is_json: bool,
     source: str = STDIN,
-) -> tuple[list, dict]:
+) -> tuple[list | ranking.Query, dict]:
     """Parses the texts of a line.
 
     Args:
@@ -202,8 +202,8 @@ def fields_of(
         source: name of the input, for messages.
 
     Returns:
-        a text for each input of the model, a list of texts for choices; and
-        what a JSON object has besides.
+        a text for each input of the model, a list of texts for choices, or
+        a query; and what a JSON object has besides.
 
     Raises:
         UserError: if the line is not valid.
@@ -218,10 +218,15 @@ def fields_of(
         expected += ", the last a list of strings"
     with json_files.reported(source, expected, line=number):
         values = json_files.decode(text, dict)
-        kind = _line_type(tuple(model.inputs), model.has_choices)
+    kind = _line_type(tuple(model.inputs), model.has_choices)
+    is_query = ranking.is_query(values, model.inputs)
+    if is_query:
+        kind, expected = ranking.Query, ranking.EXPECTED
+
+    with json_files.reported(source, expected, line=number):
         texts = msgspec.convert(values, kind)
     kept = {name: x for name, x in values.items() if name not in texts}
-    return [texts[name] for name in model.inputs], kept
+    return texts if is_query else [texts[x] for x in model.inputs], kept
 
 
 def _fields_of_text(
@@ -320,16 +325,20 @@ class AnswerPrinter:
             examples = examples[: is_error.index(True) + 1]
 
         # Lines with an error take no place in a batch.
-        fields = [x.fields for x in examples]
-        valid = [x for x in fields if not isinstance(x, UserError)]
-        self._count_lengths(valid)
-        answers = iter(asking.answer(self._model, valid, self._batch_size))
+        rows = [*itertools.chain(*(self._rows(x.fields) for x in examples))]
+        self._count_lengths(rows)
+        answers = iter(asking.answer(self._model, rows, self._batch_size))
 
         for number, fields, kept in examples:
             try:
                 if isinstance(fields, UserError):
                     raise fields
-                answer = next(answers)
+                if isinstance(fields, list):
+                    answer = next(answers)
+                else:
+                    inputs = self._model.inputs
+                    ranked = ranking.order(fields, inputs, answers)
+                    answer = {"ranking": ranked}
                 self.replaced |= dict.fromkeys(x for x in kept if x in answer)
                 print(to_json(answer, number, self._source, kept))
             except UserError as error:
@@ -371,6 +380,16 @@ class AnswerPrinter:
             )
 
         return notes
+
+    def _rows(self, fields: list | ranking.Query | UserError) -> list[list]:
+        """The fields of all rows of the model that answer an example."""
+        if isinstance(fields, UserError):
+            return []
+        if isinstance(fields, list):
+            return [fields]
+        inputs = self._model.inputs
+        rows = ranking.rows_of(fields, inputs)
+        return [[row[name] for name in inputs] for row in rows]
 
     def _count_lengths(self, examples: list[list]) -> None:
         """Counts empty and long examples."""

@@ -32,6 +32,7 @@ LINES = [
     "the quick bird\tlikes fish",
     "stones",
 ]
+REQUEST = rest.Request("", {}, "instances", len(LINES), [])
 LONG = pytest.mark.long
 
 
@@ -85,7 +86,7 @@ def test_several_labels_are_a_list_also_over_http(ask, tmp_path):
     assert [x["label"] for x in answers] == expected
     serve = tf.saved_model.load(model).signatures["serving_default"]
     outputs = {k: v.numpy() for k, v in serve(text=LINES).items()}
-    rows = json.loads(rest.to_json(outputs, "instances"))["predictions"]
+    rows = json.loads(rest.to_json(outputs, REQUEST))["predictions"]
     assert [x["label"] for x in rows] == expected
 
 

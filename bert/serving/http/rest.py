@@ -3,6 +3,7 @@
     {"instances": [{"text": "a"}, {"text": "b"}]}  by row; the name of the only
     {"instances": ["a", "b"]}                      input may be omitted
     {"inputs": {"text": ["a", "b"]}}               by column
+    {"instances": [{"text": "a", "texts": ["b", "c"]}]}  see `ranking`
 
 Strings are text, or bytes as {"b64": "..."}. "signature_name" is optional.
 """
@@ -12,11 +13,12 @@ import dataclasses
 import json
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.serving import asking
+from bert.serving import asking, ranking
 
 DEFAULT = "serving_default"
 _ANSWERS = {"instances": "predictions", "inputs": "outputs"}  # form -> key
@@ -59,12 +61,14 @@ class Request:
         arrays: name -> array [b, ...] of each input.
         form: "instances" or "inputs".
         size: b.
+        queries: whose rows these are, or none.
     """
 
     signature: str
     arrays: dict[str, np.ndarray]
     form: str
     size: int
+    queries: list[ranking.Query]
 
 
 def parse(body: bytes, signatures: dict[str, dict[str, Spec]]) -> Request:
@@ -92,10 +96,15 @@ def parse(body: bytes, signatures: dict[str, dict[str, Spec]]) -> Request:
 
     # Rows become columns: {"text": [...]}.
     specs, columns = signatures[name], values[forms[0]]
+    queries: list[ranking.Query] = []
     if forms == ["instances"]:
         if not isinstance(columns, list):
             kind = type(columns).__name__
             raise UserError(f"instances is a {kind}", expected="a list")
+        if any(ranking.is_query(row, specs) for row in columns):
+            with json_files.reported(expected=ranking.EXPECTED):
+                queries = msgspec.convert(columns, list[ranking.Query])
+            columns = [x for q in queries for x in ranking.rows_of(q, specs)]
         rows = [_named(row, specs) for row in columns]
         columns = {key: [row[key] for row in rows] for key in specs}
     columns = _named(columns, specs)
@@ -107,7 +116,7 @@ def parse(body: bytes, signatures: dict[str, dict[str, Spec]]) -> Request:
             f"{' and '.join(map(str, sorted(sizes)))} examples",
             expected="at least one, and the same number in each input",
         )
-    return Request(name, arrays, forms[0], *sizes)
+    return Request(name, arrays, forms[0], sizes.pop(), queries)
 
 
 def _named(value, specs: dict) -> dict:
@@ -149,16 +158,23 @@ def _decoded(value, kind: str):
     return value
 
 
-def to_json(outputs: dict[str, np.ndarray], form: str) -> str:
+def to_json(outputs: dict[str, np.ndarray], request: Request) -> str:
     """Formats the answer to a request.
 
     Args:
         outputs: name -> array [b, ...].
-        form: of the request.
+        request: the request.
 
     Raises:
+        UserError: the model cannot order texts.
         ValueError: a number is not finite.
     """
+    if request.queries:
+        rows = (dict(zip(outputs, row)) for row in zip(*outputs.values()))
+        answers, inputs = map(asking.to_values, rows), request.arrays
+        ranked = [ranking.order(q, inputs, answers) for q in request.queries]
+        return json.dumps({_ANSWERS[request.form]: ranked}, allow_nan=False)
+
     values = {k: v.tolist() for k, v in _trimmed(outputs).items()}
     if "label_names" in values and outputs["label"].ndim == 2:
         # Of several labels, without the padding.
@@ -168,10 +184,10 @@ def to_json(outputs: dict[str, np.ndarray], form: str) -> str:
     answer = values
     if len(values) == 1:
         (answer,) = values.values()
-    elif form == "instances":
+    elif request.form == "instances":
         rows = zip(*values.values(), strict=True)
         answer = [dict(zip(values, row)) for row in rows]
-    body = {_ANSWERS[form]: answer}
+    body = {_ANSWERS[request.form]: answer}
     return json.dumps(body, default=_text, allow_nan=False)
 
 

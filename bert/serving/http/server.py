@@ -68,7 +68,7 @@ def make_app(
 
         outputs = model.call(request.signature, request.arrays)
         return flask.Response(
-            rest.to_json(outputs, request.form), mimetype="application/json"
+            rest.to_json(outputs, request), mimetype="application/json"
         )
 
     def status():

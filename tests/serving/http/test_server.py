@@ -317,11 +317,13 @@ def test_lists_have_no_padding_of_other_requests():
     outputs = dict.fromkeys(("words", "labels"), words)
     outputs |= dict.fromkeys(("word_starts", "word_ends"), np.ones((2, 4)))
     outputs["probabilities"] = np.ones((2, 4), np.float32)
-    found = json.loads(rest.to_json(outputs, "inputs"))["outputs"]
+    request = rest.Request("", {}, "inputs", 2, [])
+    found = json.loads(rest.to_json(outputs, request))["outputs"]
     assert found["words"] == [["a", "b"], ["c", ""]]
     assert found["probabilities"] == [[1, 1], [1, 1]]
 
 
 def test_bytes_that_are_no_text_are_written_in_base64():
-    found = rest.to_json({"x": np.array([b"\xff"], object)}, "instances")
+    request = rest.Request("", {}, "instances", 1, [])
+    found = rest.to_json({"x": np.array([b"\xff"], object)}, request)
     assert json.loads(found) == {"predictions": [{"b64": "/w=="}]}
