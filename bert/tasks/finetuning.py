@@ -20,7 +20,7 @@ from bert.tasks import start
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.run_folder import RunFolder
 from bert.training import workers
-from bert.training.optimization import WarmupLinearDecay, make_schedule
+from bert.training.optimization import WarmupLinearDecay
 from bert.training.run import Run
 from bert.training.task import Phase, Task
 
@@ -153,7 +153,7 @@ def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
 
     # A run that only evaluates takes no step, but has a schedule too.
     warmup = int(steps * shared.warmup_proportion)
-    return make_schedule(training, max(1, steps), warmup)
+    return WarmupLinearDecay(training.learning_rate, max(1, steps), warmup)
 
 
 def phase(shared: FineTuning, task: Task) -> Phase:

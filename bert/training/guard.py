@@ -1,14 +1,17 @@
 """Checks of each training step: numbers that are not finite, loss spikes.
 
 A step whose loss or gradient is not finite changes no weight (see `steps`);
-here it is logged, and several of them in a row end the run.
+here it is logged, and several of them in a row end the run. Errors of
+TensorFlow get the number of their step.
 """
 
 import collections
+import contextlib
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.common.progress import say
@@ -106,3 +109,18 @@ def _count_bad_step(steps: Steps, step: int) -> None:
             expected="finite numbers",
             fix="look at the examples named above, or lower --learning_rate",
         )
+
+
+@contextlib.contextmanager
+def naming_the_step(steps: Steps) -> Iterator[None]:
+    """Adds the number of the step to TensorFlow's errors."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if "determinis" in str(error).lower():
+            raise UserError(
+                f"no deterministic operation: {str(error).splitlines()[0]}",
+                fix="pass --nodeterministic",
+            ) from None
+        error.add_note(f"at step {steps.optimizer.step}")
+        raise

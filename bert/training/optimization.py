@@ -1,4 +1,4 @@
-"""The original's optimizer, two others, and the learning-rate schedule.
+"""The original's optimizer, two others, and the learning-rate schedules.
 
 The original's Adam is not `keras.optimizers.AdamW`: moments are not corrected
 for bias, and decay is added to the update before the learning rate
@@ -15,7 +15,6 @@ import keras
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.training.settings import Training
 
 EXCLUDED = r"LayerNorm|layer_norm|bias"
 CLIP_NORM = 1.0
@@ -48,12 +47,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         step = tf.cast(step, tf.float32)
         total = float(self.num_train_steps)
         decayed = self.peak * (1.0 - tf.minimum(step, total) / total)
-
-        # Without a warm-up there is nothing to divide by.
-        if not self.num_warmup_steps:
-            return decayed
-        warmup = float(self.num_warmup_steps)
-        return tf.where(step < warmup, self.peak * step / warmup, decayed)
+        return _warm_up(step, self.peak, self.num_warmup_steps, decayed)
 
     def get_config(self):
         """The schedule's arguments."""
@@ -64,17 +58,94 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def make_schedule(
-    training: Training, num_train_steps: int, num_warmup_steps: int
-) -> WarmupLinearDecay:
-    """The learning rate of each step of a run, as its settings say.
+class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, the peak, and a decay to 0 over the last steps.
+
+    Before the decay no rate depends on the number of steps, so a run can go
+    on without knowing its end (Hu et al. 2024, arXiv:2404.06395). The decay is
+    1 - sqrt (Haegele et al. 2024, arXiv:2405.18392), as of ModernBERT.
 
     Args:
-        training: the settings of training.
-        num_train_steps, num_warmup_steps: as for `WarmupLinearDecay`.
+        peak: learning rate after the warm-up.
+        num_train_steps: step at which the learning rate reaches 0.
+        num_warmup_steps: number of warm-up steps; 0: none.
+        num_decay_steps: number of steps of the decay; 0: none.
     """
-    peak = training.learning_rate
-    return WarmupLinearDecay(peak, num_train_steps, num_warmup_steps)
+
+    def __init__(
+        self,
+        peak: float,
+        num_train_steps: int,
+        num_warmup_steps: int,
+        num_decay_steps: int = 0,
+    ):
+        self.peak = peak
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+        self.num_decay_steps = num_decay_steps
+
+    def __call__(self, step):
+        """Learning rate of a step, from 0: int scalar -> float32 scalar."""
+        step, rate = tf.cast(step, tf.float32), tf.constant(self.peak)
+        if self.num_decay_steps:
+            first = float(self.num_train_steps - self.num_decay_steps)
+            share = (step - first) / float(self.num_decay_steps)
+            rate *= 1.0 - tf.sqrt(tf.clip_by_value(share, 0.0, 1.0))
+        return _warm_up(step, self.peak, self.num_warmup_steps, rate)
+
+
+class WarmupClockDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up over steps, and linear decay to 0 over a time.
+
+    As a run with a budget of hours needs it (Izsak et al. 2021,
+    arXiv:2104.07705). The training loop sets the clock before each call.
+
+    Args:
+        peak: learning rate at the start of the decay.
+        num_train_steps: maximum number of steps.
+        num_warmup_steps: number of warm-up steps; 0: none.
+        seconds: time after which the learning rate is 0.
+
+    Attributes:
+        spent: float32 variable, seconds of training so far; `build` creates
+            it, on the devices of the run.
+    """
+
+    def __init__(
+        self,
+        peak: float,
+        num_train_steps: int,
+        num_warmup_steps: int,
+        seconds: float,
+    ):
+        self.peak = peak
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+        self.seconds = seconds
+
+    def build(self) -> None:
+        """Creates the clock, in the scope of a strategy."""
+        first = tf.VariableAggregation.ONLY_FIRST_REPLICA
+        self.spent = tf.Variable(0.0, trainable=False, aggregation=first)
+
+    def __call__(self, step):
+        """Learning rate of a step, from 0: int scalar -> float32 scalar."""
+        share = tf.minimum(self.spent / self.seconds, 1.0)
+        decayed = self.peak * (1.0 - share)
+        step = tf.cast(step, tf.float32)
+        return _warm_up(step, self.peak, self.num_warmup_steps, decayed)
+
+
+Schedule = WarmupLinearDecay | WarmupStableDecay | WarmupClockDecay
+
+
+def _warm_up(step, peak: float, num_warmup_steps: int, later):
+    """Linear warm-up to a peak, and the rate `later` after it."""
+    # Without a warm-up there is nothing to divide by.
+    if not num_warmup_steps:
+        return later
+    warmup = float(num_warmup_steps)
+    return tf.where(step < warmup, peak * step / warmup, later)
 
 
 def is_excluded(path: str) -> bool:

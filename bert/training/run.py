@@ -1,8 +1,8 @@
 """A run: a network from its checkpoint to its last step, and its answers."""
 
 import collections
-import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator
 
 import keras
@@ -23,6 +23,7 @@ from bert.training import (
     prediction,
     workers,
 )
+from bert.training.optimization import WarmupClockDecay
 from bert.training.preemption import Abandoned, Preemption
 from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
 from bert.training.settings import Training
@@ -85,6 +86,11 @@ class Run:
         self._best_value: float | None = None
         self._waited, self._is_owed = 0, False
 
+        # The schedule that follows the clock, and the seconds of training.
+        rate = task.learning_rate
+        self._clock = rate if isinstance(rate, WarmupClockDecay) else None
+        self._spent = 0.0
+
     @property
     def step(self) -> int:
         """Number of steps taken."""
@@ -119,11 +125,14 @@ class Run:
             raise SystemExit
         self._drop_later_steps()
 
+        # A run that follows the clock ends by it, over all its resumptions.
+        limit = None if self._clock else settings.seconds
+        began = time.monotonic() - self._spent
         with (
             self._saver,
             self._log,
-            Preemption(settings.seconds, workers.share()[1] == 1) as preemption,
-            _naming_the_step(self.steps),
+            Preemption(limit, workers.share()[1] == 1) as preemption,
+            guard.naming_the_step(self.steps),
         ):
             # An evaluation that a signal interrupted.
             if validates and self._is_owed:
@@ -145,9 +154,11 @@ class Run:
                     stop = self._next_stop(phase, last_step, eval_steps)
                     count = self._log.steps_per_call(first, stop - first)
                     # That of the slowest worker.
-                    count = int(
-                        collectives.gather(self.steps.strategy, count).min()
-                    )
+                    count, spent = collectives.gather(
+                        self.steps.strategy, count, time.monotonic() - began
+                    ).min(0)
+                    count = int(count)
+                    self._set_clock(spent)
                     with tf.profiler.experimental.Trace(
                         "train", step_num=first + 1, _r=1
                     ):
@@ -165,11 +176,12 @@ class Run:
                             phase.records_of,
                         )
                     )
+                    is_last = self.step == phase.last or self._is_spent
+                    is_stop = is_last or self.step == stop
                     rate = float(self.task.learning_rate(self.step - 1))
-                    self._log.report(self.step, phase, rate, self.step == stop)
+                    self._log.report(self.step, phase, rate, is_stop)
 
                     # Evaluate and save.
-                    is_last = self.step == phase.last
                     if validates and _is_due(eval_steps, self.step, is_last):
                         self._validate(preemption)
                     is_over = self._is_over(preemption)
@@ -183,9 +195,12 @@ class Run:
             self._saver.wait()
             preemption.end(self.step, last_step)
         if self.step < last_step:
+            cause = "without a better evaluation"
+            if self._is_spent:
+                cause = "the time of --train_for is up"
             say(
                 f"finished: stopped early at step {self.step} of "
-                f"{last_step}, without a better evaluation"
+                f"{last_step}, {cause}"
             )
 
     def _next_stop(self, phase: Phase, last_step: int, eval_steps: int) -> int:
@@ -218,7 +233,20 @@ class Run:
         request = int(requests.max())
         preemption.adopt(request)
         patience = self.settings.early_stopping_patience
-        return request > 0 or 0 < patience <= self._waited
+        if self._is_spent or 0 < patience <= self._waited:
+            return True
+        return request > 0
+
+    @property
+    def _is_spent(self) -> bool:
+        """Whether the time is up that the learning rate follows."""
+        return self._clock is not None and self._spent >= self._clock.seconds
+
+    def _set_clock(self, spent: float) -> None:
+        """Tells the schedule the seconds of training, if it follows them."""
+        if self._clock:
+            self._spent = float(spent)
+            self._clock.spent.assign(self._spent)
 
     def _validate(self, preemption: Preemption) -> None:
         """Evaluates; saves the weights if no earlier ones are as good.
@@ -422,6 +450,8 @@ class Run:
         value = np.inf if self._best_value is None else self._best_value
         return {
             "trainer": {
+                "learning_rate": float(self.task.learning_rate(self.step)),
+                "seconds": self._spent,
                 "window": self._log.state_dict(),
                 "losses": list(self._losses),
                 "steps": self.steps.state_dict(),
@@ -435,6 +465,7 @@ class Run:
     def _load_state_dict(self, state: dict) -> None:
         """Restores the state of an interrupted run."""
         self._log.load_state_dict(state["trainer"]["window"])
+        self._set_clock(state["trainer"].get("seconds", 0.0))
         # Checkpoints of earlier versions have no losses.
         self._losses.extend(state["trainer"].get("losses", ()))
         self.steps.load_state_dict(state["trainer"]["steps"])
@@ -448,21 +479,6 @@ class Run:
 def _is_due(every: int, step: int, is_last: bool) -> bool:
     """Whether an action of this interval is due; at the last step it is."""
     return is_last or (every > 0 and step % every == 0)
-
-
-@contextlib.contextmanager
-def _naming_the_step(steps: Steps) -> Iterator[None]:
-    """Adds the number of the step to TensorFlow's errors."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        if "determinis" in str(error).lower():
-            raise UserError(
-                f"no deterministic operation: {str(error).splitlines()[0]}",
-                fix="pass --nodeterministic",
-            ) from None
-        error.add_note(f"at step {steps.optimizer.step}")
-        raise
 
 
 def _iterate(batches: tf.data.Dataset):

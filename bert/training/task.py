@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert.training.optimization import WarmupLinearDecay
+from bert.training.optimization import Schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Task:
     objectives: tuple[str, ...]
     batch_weights: Callable[[dict], dict[str, tf.Tensor]]
     batch_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
-    learning_rate: WarmupLinearDecay
+    learning_rate: Schedule
     measures: tuple[str, ...] = ("loss", "accuracy")
     records: str = ""
     metric: str = "loss"

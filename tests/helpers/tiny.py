@@ -58,12 +58,13 @@ def make_steps(
     rate=0.0,
     kind="float32",
     rule="adamw",
+    schedule=0.01,
 ):
     strategy = strategy_of(replicas)
     with strategy.scope():
         with precision.computing_in(kind):
             model = network(rate)
-        optimizer = AdamWeightDecay(0.01, rule=rule)
+        optimizer = AdamWeightDecay(schedule, rule=rule)
         optimizer.build(model.trainable_variables)
     task = task_of(
         ("error",),

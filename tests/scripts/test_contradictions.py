@@ -113,6 +113,15 @@ GOOD = "--input_file={0}/good/0.tfrecord"
             "--early_stopping_patience=3; expected --eval_input_file",
         ),
         (f"{GOOD} --train_for=soon", "--train_for=soon; expected a time such"),
+        (f"{GOOD} --schedule=clock", "--schedule=clock; expected --train_for"),
+        (
+            f"{GOOD} --schedule=wsd --num_decay_steps=8",
+            "--schedule=wsd, --num_decay_steps=8; expected wsd and 1 to 7",
+        ),
+        (
+            f"{GOOD} --num_decay_steps=5",
+            "--schedule=linear, --num_decay_steps=5; expected wsd and 1 to 7",
+        ),
     ],
 )
 def test_flags_and_records(rejected, folder, flags, message):

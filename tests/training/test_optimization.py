@@ -20,14 +20,6 @@ def expected_rate(step, peak, total, warmup):
     return peak * (1 - min(step, total) / total)
 
 
-@pytest.mark.parametrize("warmup", [0, 3, 10])
-def test_the_schedule_is_warmup_then_the_line_from_step_zero(warmup):
-    schedule = WarmupLinearDecay(0.7, 10, warmup)
-    rates = [float(schedule(step)) for step in range(13)]
-    expected = [expected_rate(step, 0.7, 10, warmup) for step in range(13)]
-    np.testing.assert_allclose(rates, expected, atol=1e-7)
-
-
 def gradient_at(step, name, shape, scale):
     seed = [step, *name.encode()]
     return np.random.default_rng(seed).normal(0, scale, shape)

@@ -74,6 +74,22 @@ class Settings:
         resume=True,
         topic=TRAINING,
     )
+    schedule: str = flag(
+        "linear",
+        "Learning rate after the warm-up: linear decay to 0; constant; wsd, "
+        "constant with a decay over the last --num_decay_steps; clock, linear "
+        "decay over the time of --train_for instead of the steps.",
+        choices=("linear", "constant", "wsd", "clock"),
+        resume=True,
+        topic=TRAINING,
+    )
+    num_decay_steps: int = flag(
+        0,
+        "Steps of the decay of --schedule=wsd.",
+        at_least=0,
+        resume=True,
+        topic=TRAINING,
+    )
     max_eval_steps: int = flag(
         100,
         "Maximum number of batches to evaluate.",
@@ -95,6 +111,15 @@ class Settings:
                 else "neither --input_file nor --phases",
                 expected="one of them",
             )
+
+        decay, steps = self.num_decay_steps, self.num_train_steps
+        if (self.schedule == "wsd") != (0 < decay <= steps):
+            yield UserError(
+                f"--schedule={self.schedule}, --num_decay_steps={decay}",
+                expected=f"wsd and 1 to {steps} steps, or neither",
+            )
+        if self.schedule == "clock" and not self.training.train_for:
+            yield UserError("--schedule=clock", expected="--train_for")
 
         # Only losses of a validation can tell when to stop.
         patience = self.training.early_stopping_patience

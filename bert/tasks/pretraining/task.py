@@ -17,7 +17,12 @@ from bert.tasks.pretraining.references import TargetCounts
 from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, workers
-from bert.training.optimization import make_schedule
+from bert.training.optimization import (
+    Schedule,
+    WarmupClockDecay,
+    WarmupLinearDecay,
+    WarmupStableDecay,
+)
 from bert.training.run import Run
 from bert.training.task import Phase, Task
 
@@ -155,15 +160,25 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
         objectives,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        make_schedule(
-            training, settings.num_train_steps, settings.num_warmup_steps
-        ),
+        schedule(settings),
         records=fingerprint([part.records for part in inputs.phases]),
         metric="loss",
         is_loss=True,
         validate=validate if inputs.held_out else None,
         evaluate=evaluate,
     )
+
+
+def schedule(settings: Settings) -> Schedule:
+    """The learning rate of each step."""
+    training, kind = settings.training, settings.schedule
+    peak, steps = training.learning_rate, settings.num_train_steps
+    warmup = settings.num_warmup_steps
+    if kind == "linear":
+        return WarmupLinearDecay(peak, steps, warmup)
+    if kind == "clock":
+        return WarmupClockDecay(peak, steps, warmup, training.seconds)
+    return WarmupStableDecay(peak, steps, warmup, settings.num_decay_steps)
 
 
 def evaluated(inputs: Inputs) -> Records:
