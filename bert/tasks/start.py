@@ -23,6 +23,23 @@ from bert.training.settings import Training
 from bert.training.steps import Steps
 from bert.training.task import Task
 
+# What a setting that changes on the way does to a run, besides its bits.
+_OTHER_EXAMPLES = "examples are skipped or repeated"
+_EFFECTS = {
+    "optimizer": "the moments are those of another rule",
+    "phases": _OTHER_EXAMPLES,
+    "random_seed": _OTHER_EXAMPLES,
+    "records": _OTHER_EXAMPLES,
+    "train_batch_size": _OTHER_EXAMPLES,
+}
+_SCHEDULE = {
+    "learning_rate",
+    "num_decay_steps",
+    "num_train_steps",
+    "num_warmup_steps",
+    "schedule",
+}
+
 
 def open_run(
     settings: Any,
@@ -59,6 +76,8 @@ def open_run(
         with precision.computing_in(computed_in):
             model = task.build()
         named = checkpoints.model_variables(model)
+        if isinstance(task.learning_rate, optimization.WarmupClockDecay):
+            task.learning_rate.build()
         optimizer = optimization.AdamWeightDecay(
             task.learning_rate, rule=training.optimizer
         )
@@ -163,7 +182,11 @@ def load(
     trains = run.settings.do_train
     if restored and trains:
         decisive = [flag.name for flag in declared if flag.resume]
-        warn_of_changes(restored.settings, run.description, decisive)
+        rates = (
+            restored.state.get("trainer", {}).get("learning_rate"),
+            float(run.task.learning_rate(run.step)),
+        )
+        warn_of_changes(restored.settings, run.description, decisive, rates)
     is_random = not restored and initialize(run, model)
 
     # The files are written last, once no check can fail.
@@ -245,31 +268,50 @@ def check_step(run: Run) -> None:
         )
 
 
-def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
-    """Warns if a run is resumed with changed settings.
+def warn_of_changes(
+    before: dict,
+    now: dict,
+    decisive: Iterable[str],
+    rates: tuple[float | None, float],
+) -> None:
+    """Warns if a run is resumed with changed settings, and of the effects.
 
     Args:
         before: settings in the checkpoint, which may lack flags.
         now: settings of this process.
         decisive: names of the flags that are marked `resume`.
+        rates: learning rate of the next step before, None if unknown, and now.
     """
-    changed = [
-        f"--{name} was {before[name]}, is {now[name]}"
+    changed = {
+        name: f"--{name} was {before[name]}, is {now[name]}"
         for name in decisive
         if before.get(name, now[name]) != now[name]
-    ]
+    }
     # Checkpoints of the first version of dropout do not name it.
     old = {"dropout": "version 1", **before["environment"]}
     new = now["environment"]
-    changed += [
-        f"{name} was {old[name]}, is {new.get(name)}"
+    changed |= {
+        name: f"{name} was {old[name]}, is {new.get(name)}"
         for name in old
         if old[name] != new.get(name)
-    ]
+    }
     if before["records"] != now["records"]:
-        changed.append("the records differ")
-    if changed:
-        say(
-            f"warning: {'; '.join(changed)}: the run continues, but is no "
-            "longer bit-reproducible, and may see other examples"
+        changed["records"] = "the records differ"
+    if not changed:
+        return
+
+    effects = [_EFFECTS[name] for name in changed if name in _EFFECTS]
+    if rates[0] not in (None, rates[1]):
+        effects.append(
+            f"the learning rate of the next step was {rates[0]:.3g}, is "
+            f"{rates[1]:.3g}"
         )
+    # Where the rate goes on, so does the run that began with these settings.
+    if effects or rates[0] is None or not _SCHEDULE.issuperset(changed):
+        effects.append("it is no longer bit-reproducible")
+    else:
+        effects.append("the learning rate of the next step is the same")
+    say(
+        f"warning: {'; '.join(changed.values())}: the run continues: "
+        f"{', '.join(dict.fromkeys(effects))}"
+    )

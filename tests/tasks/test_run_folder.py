@@ -12,7 +12,6 @@ from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks import run_folder, start
-from bert.tasks.classification.settings import Settings as TaskSettings
 from bert.tasks.features import settings as features_settings
 from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run_folder import RunFolder
@@ -28,10 +27,11 @@ BEFORE = {
 }
 
 
-def warning(capsys, **changed):
-    now = {**flags.as_dict(TaskSettings()), **BEFORE, **changed}
-    decisive = flags.as_dict(TaskSettings(), "resume")
-    start.warn_of_changes(BEFORE, now, decisive)
+def warning(capsys, rates=(0.5, 0.5), **changed):
+    before = {**flags.as_dict(Settings()), **BEFORE}
+    now = {**before, **changed}
+    decisive = flags.as_dict(Settings(), "resume")
+    start.warn_of_changes(before, now, [*decisive, "do_lower_case"], rates)
     return capsys.readouterr().err
 
 
@@ -40,27 +40,45 @@ def test_settings_that_change_no_result_are_not_reported(capsys):
     assert warning(capsys, log_steps=5, output_dir="there") == ""
 
 
+BITS = "it is no longer bit-reproducible"
+OTHERS = f"examples are skipped or repeated, {BITS}"
+JUMP = f"the learning rate of the next step was 0, is 0.000333, {BITS}"
+STEPS = {"num_train_steps": 3}
+STEPS_CHANGED = "--num_train_steps was 100000, is 3"
+
+
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "message", "effects"),
     [
-        ({"random_seed": 5}, "--random_seed was 3, is 5"),
-        ({"do_lower_case": False}, "--do_lower_case was True, is False"),
-        ({"train_batch_size": 16}, "--train_batch_size was 32, is 16"),
-        ({"records": "bb"}, "the records differ"),
+        ({"random_seed": 5}, "--random_seed was 3, is 5", OTHERS),
+        ({"do_lower_case": False}, "--do_lower_case was True, is False", BITS),
+        (
+            {"train_batch_size": 16, "records": "bb"},
+            "--train_batch_size was 32, is 16; the records differ",
+            OTHERS,
+        ),
+        (
+            {"optimizer": "lamb"},
+            "--optimizer was adamw, is lamb",
+            f"the moments are those of another rule, {BITS}",
+        ),
         (
             {"environment": {"tensorflow": "2.21.0", "threads": 2}},
             "dropout was 2, is None; tensorflow was 2.20.0, is 2.21.0",
+            BITS,
         ),
+        ({**STEPS, "rates": (0.0, 0.000333)}, STEPS_CHANGED, JUMP),
+        ({**STEPS, "rates": (None, 0.000333)}, STEPS_CHANGED, BITS),
         (
-            {"environment": {**BEFORE["environment"], "threads": 8}},
-            "threads was 2, is 8",
+            STEPS,
+            STEPS_CHANGED,
+            "the learning rate of the next step is the same",
         ),
     ],
 )
-def test_changes_are_reported_in_one_line(capsys, changed, message):
+def test_changes_and_effects_are_on_one_line(capsys, changed, message, effects):
     assert warning(capsys, **changed) == (
-        f"warning: {message}: the run continues, but is no longer "
-        "bit-reproducible, and may see other examples\n"
+        f"warning: {message}: the run continues: {effects}\n"
     )
 
 
