@@ -12,7 +12,7 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.tasks import run_folder
-from bert.training import cluster, preemption, workers
+from bert.training import cluster, preemption, slurm, workers
 
 # TensorFlow's and XLA's first lines.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
@@ -76,7 +76,7 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
     Returns:
         the exit code.
     """
-    if os.environ.get(cluster.VARIABLE):
+    if os.environ.get(cluster.VARIABLE) or slurm.num_tasks() > 1:
         # TensorFlow's errors about lost workers would hide ours.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))

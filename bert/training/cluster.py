@@ -6,23 +6,24 @@ chief, writes files:
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-TensorFlow waits silently for a missing process. So each first waits until the
-ports of all others answer.
+Without it, the variables of SLURM do. TensorFlow waits silently for a missing
+process. So each first waits until the ports of all others answer.
 """
 
 import dataclasses
+import json
 import os
 import re
 import socket
 import time
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
-from bert.training import preemption
+from bert.training import preemption, slurm
 
 VARIABLE = "TF_CONFIG"
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
@@ -38,13 +39,12 @@ class _Task(msgspec.Struct):
     index: int
 
 
-# Parameter servers and evaluators have no part in this training.
 _Address = Annotated[str, msgspec.Meta(pattern=r"^.+:\d{1,5}\Z")]
-_Jobs = dict[Literal["chief", "worker"], list[_Address]]
+_TRAINING, _OTHERS = ("chief", "worker"), ("ps", "evaluator")
 
 
 class _Config(msgspec.Struct):
-    cluster: Annotated[_Jobs, msgspec.Meta(min_length=1)]
+    cluster: Annotated[dict[str, list[_Address]], msgspec.Meta(min_length=1)]
     task: _Task
 
 
@@ -72,6 +72,16 @@ class Cluster:
     def is_chief(self) -> bool:
         """Whether this process writes the files."""
         return self.index == 0
+
+    @property
+    def tf_config(self) -> str:
+        """TF_CONFIG of this process, with those that train alone."""
+        jobs: dict[str, list[str]] = {}
+        for task, address in zip(self.tasks, self.addresses):
+            jobs.setdefault(task.split()[0], []).append(address)
+        kind, index = self.tasks[self.index].split()
+        task = {"type": kind, "index": int(index)}
+        return json.dumps({"cluster": jobs, "task": task})
 
     def describe(self, index: int) -> str:
         """`worker 1 (10.0.0.2:2222)`."""
@@ -104,18 +114,24 @@ def read(text: str) -> Cluster:
     """Parses TF_CONFIG.
 
     Args:
-        text: JSON, see above; a "chief" beside the workers is allowed.
+        text: JSON, see above; a "chief" beside the workers is allowed, other
+            jobs are ignored.
 
     Raises:
         UserError: it does not have the form that TensorFlow expects.
+        SystemExit: this process is a parameter server or an evaluator.
     """
     with json_files.reported(VARIABLE, _FORM):
         config = json_files.decode(text, _Config)
+    me = f"{config.task.type} {config.task.index}"
+    if config.task.type in _OTHERS:
+        say(f"{VARIABLE}: {me} has no part in this training")
+        raise SystemExit(0)
 
     # The chief is first.
     named = {
         f"{job} {i}": address
-        for job in ("chief", "worker")
+        for job in _TRAINING
         for i, address in enumerate(config.cluster.get(job, []))
     }
     tasks, addresses = tuple(named), tuple(named.values())
@@ -125,7 +141,6 @@ def read(text: str) -> Cluster:
             expected="one for each process",
         )
 
-    me = f"{config.task.type} {config.task.index}"
     if me not in named:
         raise UserError(
             f"{VARIABLE}: the task is {me}",
@@ -142,13 +157,14 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
 
     Raises:
         UserError: TF_CONFIG is missing or malformed.
+        SystemExit: this process has no part in the training.
     """
-    text = os.environ.get(VARIABLE)
+    text = os.environ.get(VARIABLE) or slurm.tf_config()
     if distribution == "multi_worker":
         if not text:
             raise UserError(
                 f"--distribution=multi_worker without {VARIABLE}",
-                expected=f"the environment variable {VARIABLE}: {_FORM}",
+                expected=f"srun with several tasks, or {VARIABLE}: {_FORM}",
             )
         return read(text)
 

@@ -28,8 +28,8 @@ def make_strategy(
 
     Args:
         distribution: "one_device", "mirrored", "multi_worker", "tpu", or
-            "auto": the TPU if `use_tpu`, several workers if TF_CONFIG names
-            them, all GPUs from two on, else one device. "mirrored" needs a
+            "auto": the TPU if `use_tpu`, several workers if TF_CONFIG or SLURM
+            name them, all GPUs from two on, else one device. "mirrored" needs a
             GPU, or logical CPUs, as tests configure them.
         use_tpu: whether "auto" means the TPU.
         cluster_timeout: seconds to wait for the other workers.
@@ -78,7 +78,12 @@ def make_strategy(
 # A process can join a cluster only once.
 @functools.cache
 def _join(processes: cluster.Cluster, timeout: float) -> tf.distribute.Strategy:
+    source = cluster.VARIABLE if cluster.VARIABLE in os.environ else "SLURM"
+    me, count = processes.describe(processes.index), len(processes.tasks)
+    say(f"{source}: this is {me} of {count} processes")
+
     workers.join(processes, timeout)
+    os.environ[cluster.VARIABLE] = processes.tf_config
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 

@@ -12,7 +12,7 @@ from tensorflow.python.framework import config  # has no public name
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.progress import Progress, say
+from bert.common.progress import Progress, duration, say
 from bert.data import features, length_batches
 from bert.data.records.examples import Examples
 from bert.training import (
@@ -127,6 +127,8 @@ class Run:
 
         # A run that follows the clock ends by it, over all its resumptions.
         limit = None if self._clock else settings.seconds
+        if limit is not None and not settings.train_for:
+            say(f"SLURM: the job ends; --train_for is {duration(limit)}")
         began = time.monotonic() - self._spent
         with (
             self._saver,

@@ -15,7 +15,7 @@ from bert.common.flags import (
     flag,
     group,
 )
-from bert.training import cluster
+from bert.training import cluster, slurm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Devices:
     distribution: str = flag(
         "auto",
         "Devices: auto selects the TPU with --use_tpu, several workers if the "
-        "environment has TF_CONFIG, all GPUs if there are two or more, else "
-        "one device.",
+        "environment has TF_CONFIG or srun starts several tasks, all GPUs if "
+        "there are two or more, else one device.",
         choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
         per_worker=True,
         topic=RARE,
@@ -85,9 +85,9 @@ class Devices:
         workers = cluster.from_flags(self.distribution, self.use_tpu)
         if workers and not do_train:
             raise UserError(
-                f"{cluster.VARIABLE} names {len(workers.tasks)} processes",
+                f"a cluster of {len(workers.tasks)} processes",
                 expected="one: only training is distributed",
-                fix=f"pass --do_train, or unset {cluster.VARIABLE}",
+                fix="pass --do_train, or --distribution=one_device",
             )
 
     @property
@@ -147,7 +147,8 @@ class Training:
     )
     train_for: str | None = flag(
         None,
-        "Stop and save after this time, such as 90m, 36h or 30s.",
+        "Stop and save after this time, such as 90m, 36h or 30s; in a job of "
+        "SLURM by default a minute before its end.",
         parse=read_time,
         per_worker=True,
     )
@@ -259,8 +260,10 @@ class Training:
 
     @property
     def seconds(self) -> float | None:
-        """--train_for in seconds."""
-        return None if self.train_for is None else read_time(self.train_for)
+        """--train_for in seconds; by default until a job of SLURM ends."""
+        if self.train_for is None:
+            return slurm.seconds_left()
+        return read_time(self.train_for)
 
     def check_micro_batches(self, batch_size: int) -> None:
         """Checks that a batch of training can be divided."""

@@ -326,6 +326,6 @@ def test_only_training_is_shared(folder, run_script, monkeypatch, tmp_path):
     )
     assert code == 2
     assert err == (
-        "error: TF_CONFIG names 2 processes; expected one: only training is "
-        "distributed; pass --do_train, or unset TF_CONFIG\n"
+        "error: a cluster of 2 processes; expected one: only training is "
+        "distributed; pass --do_train, or --distribution=one_device\n"
     )

@@ -58,8 +58,8 @@ def test_a_chief_comes_before_the_workers():
             "TF_CONFIG: the task is worker 3; expected one of worker 0, "
             "worker 1, worker 2",
         ),
-        (config(kind="ps"), "TF_CONFIG: the task is ps 0"),
-        (config(ps=["a:1"]), "TF_CONFIG: Invalid enum value 'ps'"),
+        (config(kind="master"), "TF_CONFIG: the task is master 0"),
+        (config(ps=["a"]), "TF_CONFIG: Expected `str` matching regex"),
         (config("a:1"), "TF_CONFIG: Expected `array`, got `str`"),
         (config(["a"]), "TF_CONFIG: Expected `str` matching regex"),
         (config(["a:1", "a:1"]), "TF_CONFIG: the same address twice"),
@@ -70,6 +70,25 @@ def test_mistakes_in_tf_config_are_reported_in_one_line(text, message):
         cluster.read(text)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_other_jobs_and_keys_are_ignored():
+    text = json.loads(config(index=1, chief=["d:1"], ps=["e:1"]))
+    text["task"]["trial"] = text["environment"] = "cloud"
+    found = cluster.read(json.dumps(text))
+    assert found.tasks == ("chief 0", "worker 0", "worker 1", "worker 2")
+    assert cluster.read(found.tf_config) == found
+    assert "e:1" not in found.tf_config
+
+
+@pytest.mark.parametrize("kind", ["ps", "evaluator"])
+def test_who_has_no_part_in_the_training_ends_well(kind, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cluster.read(config(kind=kind, index=2))
+    assert caught.value.code == 0
+    assert capsys.readouterr().err == (
+        f"TF_CONFIG: {kind} 2 has no part in this training\n"
+    )
 
 
 @pytest.mark.parametrize(
