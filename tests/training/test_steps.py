@@ -66,6 +66,26 @@ def test_parts_of_a_batch_drop_different_positions():
     assert len(np.unique(np.round(losses, 3))) == parts
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("use_xla", "kind", "tolerance"),
+    [(False, "float32", 1e-4), (True, "bfloat16", 0.03)],
+)
+def test_a_replica_without_weights_changes_no_loss(use_xla, kind, tolerance):
+    """In so many steps that a number which doubles in each would overflow."""
+    batch = tiny.batch(1)
+    batch["weight"][: tiny.ROWS // 2] = 0
+    data = tf.data.Dataset.from_tensors(batch).repeat()
+    together, alone = (
+        tiny.make_steps(*parts, kind=kind).train(iter(data), tf.constant(131))
+        for parts in ((2, 2, use_xla), (1, 1, False))
+    )
+    assert np.isfinite(together).all()
+    np.testing.assert_allclose(
+        together[:, 0], alone[:, 0], rtol=tolerance, atol=tolerance
+    )
+
+
 def keys_of_dropout(use_xla, count):
     """Keys of all layers of a BERT in some steps: [count, layers, 2]."""
     model = build_pretraining_model(
