@@ -272,6 +272,52 @@ def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
     assert (tmp_path / "run" / f"model.ckpt-{step}.json").exists()
 
 
+# Sends itself SIGTERM after a step.
+STOPPED = """
+import os, signal, sys
+import run_pretraining
+from bert.tasks import main as tasks_main
+from bert.training import logs
+
+log = logs.log_training
+
+def log_and_stop(step, *rest):
+    log(step, *rest)
+    if step == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+logs.log_training = log_and_stop
+sys.exit(tasks_main.run(run_pretraining.main, sys.argv[1:]))
+"""
+
+
+@pytest.mark.long
+def test_a_run_goes_on_with_another_number_of_workers(folder, tmp_path):
+    """One until step 5, two until step 9, and four to the end."""
+    parts = {"elastic": [(1, 5, 75), (2, 9, 75), (4, 0, 0)]}
+    parts["straight"] = [(1, 0, 0)]
+    plan = {"num_train_steps": 13, "learning_rate": 1e-3}
+    words = ["--do_train", "--dynamic_masking"]
+    for name, counts in parts.items():
+        flags = [*words, *flags_of(folder, tmp_path / name, **plan)]
+        for count, stop, code in counts:
+            ports = workers.free_ports(count)
+            found = ends(workers.start(ports, ["-c", STOPPED, stop, *flags]))
+            assert [x for x, *_ in found] == [code] * count, found
+    elastic, straight = (
+        [float.fromhex(x) for x in losses(tmp_path / name)] for name in parts
+    )
+    assert len(straight) == 13
+    np.testing.assert_allclose(elastic, straight, rtol=0, atol=1e-6)
+    ours, theirs = (
+        tensors(tmp_path / name / "model.ckpt-13") for name in parts
+    )
+    for name, value in theirs.items():
+        np.testing.assert_allclose(
+            ours[name], value, rtol=0, atol=1e-6, err_msg=name
+        )
+
+
 @pytest.fixture
 def classify(tmp_path, run_script):
     """Flags of a short fine-tuning, and a function that runs them here."""
