@@ -116,7 +116,7 @@ class Network:
                 "PERFORMANCE_HINT": "LATENCY",
                 "NUM_STREAMS": 1,
             }
-            self._compiled = core.compile_model(model, "CPU", options)
+            compiled = core.compile_model(model, "CPU", options)
         except RuntimeError as error:
             cause = str(error).strip().splitlines()[-1]
             raise UserError(
@@ -125,12 +125,13 @@ class Network:
                 fix="export it again",
             ) from None
 
-        self.outputs = [port.any_name for port in self._compiled.outputs]
+        self.outputs = [port.any_name for port in compiled.outputs]
         self.description = (
             f"OpenVINO {openvino.get_version().partition('-')[0]}, "
             f"{precision}, {threads} threads"
         )
-        self._local = threading.local()  # a request of each thread
+        self._request = compiled.create_infer_request()
+        self._turn = threading.Lock()  # each computes on all threads
 
     def _contents(self, folder: str) -> list:
         """The two files: local ones are mapped to memory, others are read."""
@@ -156,8 +157,7 @@ class Network:
         Returns:
             name -> float32 array [B, ...].
         """
-        if not hasattr(self._local, "request"):
-            self._local.request = self._compiled.create_infer_request()
         given = {name: inputs[name] for name in features.ENCODER_INPUTS}
-        arrays = self._local.request.infer(given)
+        with self._turn:
+            arrays = self._request.infer(given)
         return dict(zip(self.outputs, arrays.values(), strict=True))

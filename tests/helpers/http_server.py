@@ -6,16 +6,24 @@ import http.client
 import json
 import socket
 import threading
+import types
 
 import numpy as np
 
 from bert.common import flags
-from bert.serving.http import rest, server
+from bert.serving.http import rest, server, versions
 from bert.serving.http.settings import Settings
 
 
 def settings_of(**changes) -> Settings:
     return flags.replace(Settings(), model="some/mails", **changes)
+
+
+def app_of(servable, **settings):
+    """An application whose version 7 of `mails` is a servable."""
+    model = types.SimpleNamespace(served=versions.Served(7, servable))
+    metrics = server.Metrics()
+    return server.make_app({"mails": model}, settings_of(**settings), metrics)
 
 
 class Stalled:

@@ -62,14 +62,29 @@ def test_a_port_in_use_is_reported_before_the_model_is_loaded(
     assert f"--port={port}: Address already in use" in err
 
 
+def test_models_have_the_names_of_their_folders_or_others(run_script):
+    for value, expected in (
+        ("a/mails/", [("mails", "a/mails/")]),
+        ("a=b/c,d/lr=3", [("a", "b/c"), ("lr=3", "d/lr=3")]),
+        (
+            "gs://b/mails,x=gs://b/y=2",
+            [("mails", "gs://b/mails"), ("x", "gs://b/y=2")],
+        ),
+    ):
+        assert flags.replace(Settings(), model=value).models == expected
+    code, _, err = run_script(serve, model="a/mails,b/mails")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a different name for each model; write NAME=FOLDER" in err
+
+
 def test_the_newest_version_is_the_greatest_number(tmp_path):
-    settings = flags.replace(Settings(), model=str(tmp_path), trust_model=True)
+    settings = flags.replace(Settings(), trust_model=True)
     for name in ("9", "10", "x11", "12.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "saved_model.pb").touch()
-    assert next(settings.find()) == (str(tmp_path / "10"), 10)
+    assert next(settings.find(str(tmp_path))) == (str(tmp_path / "10"), 10)
     (tmp_path / "10").rename(tmp_path / "0011")
-    assert next(settings.find()) == (str(tmp_path / "0011"), 11)
+    assert next(settings.find(str(tmp_path))) == (str(tmp_path / "0011"), 11)
 
 
 @pytest.mark.slow

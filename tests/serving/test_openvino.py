@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import openvino
@@ -131,13 +132,11 @@ def test_a_line_is_answered_without_tensorflow(exports, tmp_path):
 @pytest.mark.slow
 def test_requests_are_answered_without_tensorflow(exports):
     code = """
-from bert.serving.http import openvino_servable, server, settings
-limits = settings.Settings(model="mails")
-sizes = server.Metrics()
-model = openvino_servable.Servable(
-    sys.argv[1], limits, sizes.batches.observe
-)
-client = server.make_app(model, 7, limits, sizes).test_client()
+from bert.serving.http import openvino_servable
+from tests.helpers import http_server
+settings = http_server.settings_of()
+model = openvino_servable.Servable(sys.argv[1], settings, lambda _: None)
+client = http_server.app_of(model).test_client()
 body = {"instances": ["the cat", "a"]}
 print(client.get("/v1/models/mails/metadata").text.replace("\\n", ""))
 print(client.post("/v1/models/mails:predict", json=body).text)
@@ -155,10 +154,10 @@ print(client.post("/v1/models/mails:predict", json=body).text)
 
 @pytest.mark.slow
 def test_threads_share_a_network(exports):
-    sizes = []
+    batches = []
     folder = f"{exports()}/openvino"
     limits = Settings(model="mails", max_batch_size=1, max_queued_batches=89)
-    servable = openvino_servable.Servable(folder, limits, sizes.append)
+    servable = openvino_servable.Servable(folder, limits, batches.append)
 
     def ask(text):
         texts = {"text": np.array([text.encode()], object)}
@@ -169,13 +168,24 @@ def test_threads_share_a_network(exports):
         for _ in range(5):
             for one, other in zip(pool.map(ask, TEXTS), expected):
                 np.testing.assert_allclose(one, other, atol=1e-6)
-    assert sizes == [1] * 6 * len(TEXTS)
+    assert [*map(len, batches)] == [1] * 6 * len(TEXTS)
 
     busy = Settings(model="mails", max_batch_size=1, max_queued_batches=1)
-    servable = openvino_servable.Servable(folder, busy, sizes.append)
+    servable = openvino_servable.Servable(folder, busy, batches.append)
     servable._places.acquire()
     with pytest.raises(rest.Busy):
         ask("the cat")
+
+    # The time in the queue is that before the turn.
+    servable._places.release()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with servable._turn:
+            answer = pool.submit(ask, "the cat")
+            while servable._places.acquire(blocking=False):
+                servable._places.release()
+            turn = time.perf_counter()
+        answer.result()
+    assert batches[-1] < turn
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """A network of OpenVINO that answers requests, without TensorFlow."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -13,12 +14,13 @@ _ANY = {"dim": [{"size": "-1"}]}  # of a shape, in TF Serving's JSON
 
 
 class Servable:
-    """A network that many threads may call; one batch is a request.
+    """A network that many threads may call, in turns; a batch is a request.
 
     Args:
         folder: of the network.
         settings: the sizes of batches and queue.
-        on_batch: called with the number of examples of each request.
+        on_batch: called before each batch, with the time.perf_counter() at
+            which each example came, float64 [b].
 
     Attributes:
         signatures: name -> specs of the inputs by name.
@@ -32,7 +34,7 @@ class Servable:
         self,
         folder: str,
         settings: Settings,
-        on_batch: Callable[[int], None],
+        on_batch: Callable[[np.ndarray], None],
     ):
         self._model = openvino_model.load(
             predict_settings.Settings(model=folder)
@@ -50,6 +52,7 @@ class Servable:
         # A request that waits has a thread of the server, and no batch.
         waiting = settings.max_batch_size * settings.max_queued_batches
         self._places = threading.Semaphore(waiting)
+        self._turn = threading.Lock()  # one request takes all cores
         self._model.call({name: [""] for name in inputs})  # the first is slow
 
     def call(
@@ -67,6 +70,7 @@ class Servable:
         Raises:
             rest.Busy: too many requests wait.
         """
+        came = time.perf_counter()
         if not self._places.acquire(blocking=False):
             raise rest.Busy
         try:
@@ -74,7 +78,9 @@ class Servable:
                 name: [x.decode(errors="replace") for x in column]
                 for name, column in arrays.items()
             }
-            self._on_batch(len(next(iter(texts.values()))))
-            return self._model.call(texts)
+            size = len(next(iter(texts.values())))
+            with self._turn:
+                self._on_batch(np.full(size, came))
+                return self._model.call(texts)
         finally:
             self._places.release()

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 import uuid
 from collections.abc import Callable
 
@@ -37,7 +38,8 @@ class Servable:
         folder: the SavedModel.
         settings: the sizes of batches and queue; `find` has checked that
             the folder is trusted.
-        on_batch: called with the number of examples of each batch.
+        on_batch: called before each batch, with the time.perf_counter() at
+            which each example came, float64 [b].
 
     Attributes:
         signatures: name -> specs of the inputs by name.
@@ -51,7 +53,7 @@ class Servable:
         self,
         folder: str,
         settings: Settings,
-        on_batch: Callable[[int], None],
+        on_batch: Callable[[np.ndarray], None],
     ):
         self._loaded = hub.load(folder, trust_model=True)  # variables
         self._functions = dict(self._loaded.signatures)
@@ -83,13 +85,18 @@ class Servable:
         TensorFlow then optimizes the graph, and logs messages about it, before
         the first request.
         """
+        # To hold the log back would lose the lines of other threads.
+        is_start = threading.current_thread() is threading.main_thread()
+        silence = (
+            tensorflow_log.held_back if is_start else contextlib.nullcontext
+        )
         specs = self.signatures.get(rest.DEFAULT)
         if specs is None:
             return
 
         # A model may reject them; then the first request does all this.
         with (
-            tensorflow_log.held_back(),
+            silence(),
             contextlib.suppress(tf.errors.OpError, ValueError),
         ):
             zeros = {
@@ -120,8 +127,10 @@ class Servable:
             name: tf.constant(array, _dtype_of(specs[name]))
             for name, array in arrays.items()
         }
+        size = next(len(x) for x in arrays.values() if x.ndim)
+        came = tf.fill([size], tf.constant(time.perf_counter(), tf.float64))
         try:
-            outputs = self._batched[signature](**tensors)
+            outputs = self._batched[signature](came, tensors)
         except tf.errors.UnavailableError:
             # To compute it alone would add to the load.
             raise rest.Busy from None
@@ -180,17 +189,16 @@ def _batched(
         enable_large_batch_splitting=False,
         autograph=False,
     )
-    def of_batch(*tensors):
-        size = tf.shape(tensors[0], tf.int64)[0]
-        tf.numpy_function(on_batch, [size], [])
+    def of_batch(came, *tensors):
+        tf.numpy_function(on_batch, [came], [])
         outputs = function(**dict(zip(specs, tensors, strict=True)))
         return [outputs[name] for name in names]
 
     queue = f"queue_{uuid.uuid4().hex}"  # equal names would share a queue
 
-    def call(**tensors):
+    def call(came, tensors):
         with tf.name_scope(queue):
-            outputs = of_batch(*(tensors[name] for name in specs))
+            outputs = of_batch(came, *(tensors[name] for name in specs))
         return dict(zip(names, outputs, strict=True))
 
     named = {
@@ -198,4 +206,6 @@ def _batched(
         for name, spec in specs.items()
     }
     traced = tf.function(call, autograph=False)
-    return traced.get_concrete_function(**named)
+    return traced.get_concrete_function(
+        tf.TensorSpec([None], tf.float64), named
+    )

@@ -8,9 +8,11 @@ import socket
 import threading
 import time
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import flask
+import numpy as np
 import prometheus_client as prometheus
 import waitress
 from waitress import channel, task, wasyncore
@@ -18,7 +20,7 @@ from werkzeug import exceptions
 
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.serving.http import rest
+from bert.serving.http import rest, versions
 from bert.serving.http.settings import Settings
 
 _DEADLINE = 30  # seconds for a request to come, and between two
@@ -34,56 +36,91 @@ class Metrics:
             "bert_answers", "Answers by status.", ["code"], registry=registry
         )
         self.seconds = prometheus.Histogram(
-            "bert_predict_seconds", "Request to answer.", registry=registry
+            "bert_predict_seconds",
+            "Request to answer.",
+            ["model"],
+            registry=registry,
+        )
+        self.queue = prometheus.Histogram(
+            "bert_queue_seconds",
+            "Request to the begin of its batch.",
+            ["model"],
+            registry=registry,
         )
         self.batches = prometheus.Histogram(
             "bert_batch_size",
             "Examples of a batch.",
+            ["model"],
             buckets=[2**i for i in range(11)],
             registry=registry,
         )
 
+    def begin(self, name: str, came: np.ndarray) -> None:
+        """Counts a batch that begins.
+
+        Args:
+            name: of the model.
+            came: the time.perf_counter() at which each example came, float64
+                [b]; examples of a request came at once.
+        """
+        self.batches.labels(name).observe(len(came))
+        now = time.perf_counter()
+        for start in np.unique(came):
+            self.queue.labels(name).observe(now - start)
+
 
 def make_app(
-    model, version: int, settings: Settings, metrics: Metrics
+    models: Mapping[str, versions.Model], settings: Settings, metrics: Metrics
 ) -> flask.Flask:
     """Makes the application.
 
     Args:
-        model: answers requests, as `servable.Servable` does.
-        version: its number.
-        settings: the name and the limits.
+        models: name in the paths -> model.
+        settings: the limits.
         metrics: the numbers to show.
     """
     app = flask.Flask(__name__, static_folder=None)
-    most, name = settings.max_batch_size, settings.name
+    most = settings.max_batch_size
 
-    @metrics.seconds.time()
-    def predict():
-        request = rest.parse(
-            _body(settings.max_request_bytes), model.signatures
-        )
-        if request.size > most:
-            raise UserError(f"{request.size} examples", expected=f"1 to {most}")
+    def served(name, version):
+        # As in TF Serving, the version may be named or not.
+        if name not in models:
+            flask.abort(404)
+        number, servable = models[name].served
+        if version not in (None, number):
+            flask.abort(404)
+        return number, servable
 
-        outputs = model.call(request.signature, request.arrays)
-        return flask.Response(
-            rest.to_json(outputs, request), mimetype="application/json"
-        )
+    def predict(name, version=None):
+        _, servable = served(name, version)
+        with metrics.seconds.labels(name).time():
+            request = rest.parse(
+                _body(settings.max_request_bytes), servable.signatures
+            )
+            if request.size > most:
+                raise UserError(
+                    f"{request.size} examples", expected=f"1 to {most}"
+                )
 
-    def status():
-        state: dict[str, Any] = {"version": str(version), "state": "AVAILABLE"}
+            outputs = servable.call(request.signature, request.arrays)
+            return flask.Response(
+                rest.to_json(outputs, request), mimetype="application/json"
+            )
+
+    def status(name, version=None):
+        number, _ = served(name, version)
+        state: dict[str, Any] = {"version": str(number), "state": "AVAILABLE"}
         state["status"] = {"error_code": "OK", "error_message": ""}
         return {"model_version_status": [state]}
 
-    def metadata():
-        spec = {"name": name, "version": str(version)}
-        signatures = {"signature_def": model.metadata}
+    def metadata(name, version=None):
+        number, servable = served(name, version)
+        spec = {"name": name, "version": str(number)}
+        signatures = {"signature_def": servable.metadata}
         return {"model_spec": spec, "metadata": {"signature_def": signatures}}
 
-    # As in TF Serving, the version may be named or not.
-    paths = [f"/v1/models/{name}", f"/v1/models/{name}/versions/{version}"]
-    for path in paths:
+    model = "/v1/models/<name>"
+    for path in (model, f"{model}/versions/<int:version>"):
         app.post(f"{path}:predict")(predict)
         app.get(path)(status)
         app.get(f"{path}/metadata")(metadata)
@@ -100,22 +137,32 @@ def make_app(
 
     @app.errorhandler(404)
     def not_found(error):
-        path = flask.request.path
-        return {"error": f"no {path}; this server has {paths[0]}:predict"}, 404
+        asked = f"{flask.request.method} {flask.request.path}"
+        paths = ", ".join(f"/v1/models/{name}:predict" for name in models)
+        message = f"no {asked}; this server has POST {paths}"
+        flask.g.cause = message
+        return {"error": message}, 404
 
     @app.errorhandler(Exception)
     def fail(error):
         code, message = _describe(error)
+        flask.g.cause = repr(error) if code == 500 else message
         more = {"Retry-After": "1"} if code == 503 else {}
         return {"error": message}, code, more
+
+    @app.before_request
+    def start():
+        flask.g.start = time.perf_counter()
 
     @app.after_request
     def count(response):
         code, request = response.status_code, flask.request
         metrics.answers.labels(code).inc()
-        if code >= 400:
-            error = response.json["error"]
-            say(f"{request.method} {request.path:.100}: {code} {error:.200}")
+        note = flask.g.get("cause")
+        if note or settings.access_log:
+            spent = 1000 * (time.perf_counter() - flask.g.start)
+            note = note or f"in {spent:.1f} ms"
+            say(f"{request.method} {request.path:.100}: {code} {note:.200}")
         return response
 
     return app
@@ -148,7 +195,6 @@ def _describe(error: Exception) -> tuple[int, str]:
     if isinstance(error, rest.Busy):
         return 503, "the queue is full"
 
-    say(f"warning: a request failed: {error!r}")
     return 500, "the model failed; see the log of the server"
 
 
@@ -233,8 +279,9 @@ def run(
     """
     logging.getLogger("waitress").setLevel(logging.ERROR)
 
-    # More threads could only wait: these fill the queue, which then rejects.
+    # More threads could only wait: these fill the queues, which then reject.
     examples = settings.max_batch_size * (settings.max_queued_batches + 2)
+    examples *= len(settings.models)
     sockets: dict = {}
     server = waitress.create_server(
         app,
@@ -279,11 +326,17 @@ def run(
     wasyncore.close_all(sockets)
 
 
-def serve(app, opened: socket.socket, settings: Settings) -> None:
+def serve(
+    app,
+    opened: socket.socket,
+    settings: Settings,
+    models: Mapping[str, versions.Model],
+) -> None:
     """Serves until SIGTERM or Ctrl-C; a second one ends the process at once.
 
     Args:
         app, opened, settings: as for `run`.
+        models: as for `make_app`; their new versions are loaded.
     """
     end = threading.Event()
 
@@ -295,4 +348,13 @@ def serve(app, opened: socket.socket, settings: Settings) -> None:
     numbers = signal.SIGTERM, signal.SIGINT
     for number in numbers:
         signal.signal(number, stop)
-    run(app, opened, settings, end)
+
+    watching = threading.Thread(
+        target=versions.watch, args=[models.values(), end]
+    )
+    watching.start()
+    try:
+        run(app, opened, settings, end)
+    finally:
+        end.set()
+        watching.join()

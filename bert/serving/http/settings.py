@@ -20,8 +20,9 @@ class Settings:
 
     model: str | None = flag(
         None,
-        "Folder of a SavedModel, or of its numbered versions, of which the "
-        "last is served.",
+        "Folder of a SavedModel or of a network for OpenVINO, or of its "
+        "numbered versions, of which the last is served; NAME=FOLDER names "
+        "it, commas separate several.",
         required=True,
         path=True,
     )
@@ -50,48 +51,85 @@ class Settings:
     max_request_bytes: int = flag(
         1 << 20, "Size of a request; 413 answers larger ones.", at_least=1
     )
+    access_log: bool = flag(
+        False, "Log a line for each request, not only for those that fail."
+    )
 
     @property
-    def name(self) -> str:
-        """Name of the model in the paths."""
-        return os.path.basename(storage.absolute(self.model))
+    def models(self) -> list[tuple[str, str]]:
+        """The models: the name in the paths, and the folder."""
+        pairs = []
+        for word in (self.model or "").split(","):
+            name, is_named, folder = word.partition("=")
+            if not is_named or "/" in name:
+                name, folder = os.path.basename(storage.absolute(word)), word
+            pairs.append((name, folder))
+        return pairs
 
-    def find(self) -> Iterator[tuple[str, int]]:
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields names that several models have."""
+        names = [name for name, _ in self.models]
+        if len({*names}) < len(names):
+            yield UserError(
+                f"--model={self.model}",
+                expected="a different name for each model",
+                fix="write NAME=FOLDER",
+            )
+
+    def versions(self, folder: str) -> list[tuple[str, int]]:
+        """Lists the versions of a model, the newest first.
+
+        Args:
+            folder: of the model.
+
+        Returns:
+            folder and number of each.
+        """
+        names = storage.list_folder(folder) if storage.is_folder(folder) else []
+
+        # Without numbered folders, the model's own is the version 1. Zeros may
+        # come first in a number.
+        numbers = [x for x in names if x.isascii() and x.isdecimal()] or [""]
+        numbers.sort(key=lambda name: int(name or 1), reverse=True)
+        return [(os.path.join(folder, x), int(x or 1)) for x in numbers]
+
+    def check(self, path: str) -> None:
+        """Checks the folder of a version.
+
+        Raises:
+            UserError: see `predict_settings.Settings.check`.
+        """
+        predict_settings.Settings(
+            model=path, trust_model=self.trust_model
+        ).check()
+
+    def find(self, folder: str) -> Iterator[tuple[str, int]]:
         """Finds the versions to serve, the newest first.
 
         Warns of a version that cannot be served, such as one that is being
         copied, if there are others.
 
+        Args:
+            folder: of the model.
+
         Yields:
-            its folder and number.
+            folder and number of a version.
 
         Raises:
             UserError: there is none, or packages are missing.
         """
-        names = []
-        if storage.is_folder(self.model):
-            names = storage.list_folder(self.model)
-
-        # Without numbered folders, the model's own is the version 1. Zeros may
-        # come first in a number.
-        versions = [x for x in names if x.isascii() and x.isdecimal()] or [""]
-        versions.sort(key=lambda name: int(name or 1), reverse=True)
-
-        for name in versions:
-            folder = os.path.join(self.model, name)
-            model = predict_settings.Settings(
-                model=folder, trust_model=self.trust_model
-            )
+        versions = self.versions(folder)
+        for path, number in versions:
             try:
-                model.check()
+                self.check(path)
             except UserError as error:
-                if name == versions[-1]:
+                if path == versions[-1][0]:
                     raise
                 say(f"warning: {error}; trying the version before it")
                 continue
 
             extras.check("serve", *_NEEDED)
-            yield folder, int(name or 1)
+            yield path, number
 
     def listen(self) -> socket.socket:
         """Opens the port.

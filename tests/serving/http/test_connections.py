@@ -15,15 +15,10 @@ import pytest
 
 from bert.serving.http import server
 from tests.helpers import http_server
-from tests.helpers.http_server import Stalled
+from tests.helpers.http_server import Stalled, app_of
 
 pytestmark = pytest.mark.slow
 PREDICT = "/v1/models/mails:predict"
-
-
-def app_of(model):
-    metrics = server.Metrics()
-    return server.make_app(model, 7, http_server.settings_of(), metrics)
 
 
 def test_a_connection_above_the_limit_waits():
@@ -67,7 +62,7 @@ def test_the_second_signal_has_its_default_handler(monkeypatch):
 
     monkeypatch.setattr(server, "run", run)
     try:
-        server.serve(None, None, None)
+        server.serve(None, None, None, {})
     finally:
         for number, handler in zip(numbers, before):
             signal.signal(number, handler)

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import flags
 from bert.modeling.formats import saved_models
-from bert.serving.http import rest, servable, server
+from bert.serving.http import rest, servable
 from bert.serving.http.settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import shared_export
@@ -32,8 +31,7 @@ WRONG_ID = {name: [2, 5003, 3] for name in TOKENS} | {"segment_ids": [0] * 3}
 
 
 def settings_of(**changes) -> Settings:
-    values = {"model": "some/mails", "trust_model": True, "max_batch_size": 5}
-    return flags.replace(Settings(), **values | changes)
+    return http_server.settings_of(**{"max_batch_size": 5} | changes)
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +46,10 @@ def signatures(export):
 
 @pytest.fixture(scope="module")
 def model(export):
-    """A servable, and the sizes of its batches."""
-    sizes = []
+    """A servable, and when the examples of its batches came."""
+    batches = []
     settings = settings_of(max_delay_ms=20.0, max_queued_batches=89)
-    return servable.Servable(export, settings, sizes.append), sizes
+    return servable.Servable(export, settings, batches.append), batches
 
 
 @pytest.fixture
@@ -64,8 +62,7 @@ def client_of(model, **changes):
 
 
 def app_of(model, **changes):
-    metrics = server.Metrics()
-    return server.make_app(model, 7, settings_of(**changes), metrics)
+    return http_server.app_of(model, **{"max_batch_size": 5} | changes)
 
 
 def test_rows_and_columns_are_answered_as_by_the_bare_model(client, signatures):
@@ -214,7 +211,7 @@ def test_other_paths_and_methods_are_answered_in_json(client):
     ):
         answer = client.post(path, json={"instances": ["a"]})
         assert (answer.status_code, list(answer.json)) == (code, ["error"])
-        named = f"no {path}; this server has /v1/models/mails:predict"
+        named = f"no POST {path}; this server has POST {PREDICT}"
         assert code == 405 or named == answer.json["error"]
 
 
@@ -235,7 +232,7 @@ def test_state_signatures_and_metrics_are_reported(client):
     for line in (
         'bert_answers_total{code="200"} 4.0',
         'bert_answers_total{code="400"} 1.0',
-        "bert_predict_seconds_count 2.0",
+        'bert_predict_seconds_count{model="mails"} 2.0',
     ):
         assert line in text.splitlines()
 
@@ -244,8 +241,8 @@ def test_requests_at_once_share_batches_and_none_spoils_another(
     model, signatures
 ):
     """Nothing is lost or mixed up, with a failing one in many batches."""
-    served, sizes = model
-    sizes.clear()
+    served, batches = model
+    batches.clear()
     texts = [TEXTS[i % len(TEXTS)] for i in range(41)]
     bodies = [{"instances": [text]} for text in texts]
     good = {name: [2, 7, 3] for name in TOKENS} | {"segment_ids": [0] * 3}
@@ -266,7 +263,8 @@ def test_requests_at_once_share_batches_and_none_spoils_another(
         if number % 4 == 0:
             expected = of_ids["probabilities"][0]
         np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
-    assert max(sizes) == 5  # TensorFlow's queue has batched them
+    came = max(batches, key=len)  # TensorFlow's queue has batched them
+    assert len(came) == len({*came.tolist()}) == 5
 
 
 def test_a_full_queue_is_answered_by_503(export):
@@ -309,7 +307,8 @@ def test_an_answer_that_is_not_finite_is_an_error_of_the_server(capsys):
     answer = client_of(Broken()).post(PREDICT, json={"instances": ["a"]})
     assert answer.status_code == 500
     assert "log" in answer.json["error"]
-    assert "JSON compliant" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"POST {PREDICT}: 500 ") and "JSON comp" in line
 
 
 def test_lists_have_no_padding_of_other_requests():

@@ -1,0 +1,132 @@
+"""The versions of a model in its folder, of which the newest answers.
+
+folder/1, folder/2 -> Model -> served, replaced while requests come
+"""
+
+import gc
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.modeling import openvino_network
+from bert.serving.http.settings import Settings
+
+_SECONDS = 2.0  # between two looks at the folders
+_SETTLED = 2  # looks at the same files, after which a copy seems whole
+
+
+class Served(NamedTuple):
+    """A loaded version.
+
+    Attributes:
+        number: its number.
+        servable: answers requests, as `servable.Servable` does.
+    """
+
+    number: int
+    servable: Any
+
+
+class Model:
+    """A model whose newest version answers.
+
+    Args:
+        folder: of the model, or of its numbered versions.
+        settings: of the script.
+
+    Attributes:
+        served: the version that answers, once `open` has loaded it.
+
+    Raises:
+        UserError: see `Settings.find`.
+    """
+
+    served: Served
+    _on_batch: Callable[[np.ndarray], None]
+
+    def __init__(self, folder: str, settings: Settings):
+        self._folder, self._settings = folder, settings
+        self._looks: dict[str, tuple[list, int]] = {}
+
+        # What the first one lacks is told before any is loaded.
+        versions = settings.find(folder)
+        self._versions = itertools.chain([next(versions)], versions)
+
+    def open(self, on_batch: Callable[[np.ndarray], None]) -> None:
+        """Loads the newest version that is not damaged.
+
+        Args:
+            on_batch: see `servable.Servable`.
+
+        Raises:
+            UserError: all are damaged.
+        """
+        self._on_batch = on_batch
+        damage = None
+        for path, number in self._versions:
+            if damage:
+                say(f"warning: {damage}")
+            try:
+                return self._load(path, number)
+            except UserError as error:
+                damage = error
+        raise damage
+
+    def refresh(self) -> None:
+        """Loads a newer version, or an older one if the served one has gone.
+
+        A version is tried when a second look finds the same files, and again
+        when they have changed. Requests that have come are answered by the
+        version that they began with.
+        """
+        for path, number in self._settings.versions(self._folder):
+            if number == self.served.number:
+                return
+
+            names = storage.files_below(path)
+            files = [(name, storage.version(name)) for name in names]
+            before, looks = self._looks.get(path, ([], 0))
+            looks = looks + 1 if files == before else 1
+            self._looks[path] = files, looks
+            if looks != _SETTLED:
+                continue
+
+            try:
+                self._settings.check(path)
+                self._load(path, number)
+            except UserError as error:
+                say(f"warning: {error}; still version {self.served.number}")
+                continue
+            say(f"serving version {number} of {self._folder}")
+            self._looks.clear()
+            gc.collect()  # else the one before it would stay in memory
+            return
+
+    def _load(self, path: str, number: int) -> None:
+        say(f"loading {path} ...")
+        given = path, self._settings, self._on_batch
+        if openvino_network.is_network(path):
+            from bert.serving.http import openvino_servable
+
+            answers = openvino_servable.Servable(*given)
+        else:
+            from bert.serving.http import servable  # imports TensorFlow
+
+            answers = servable.Servable(*given)
+        self.served = Served(number, answers)
+
+
+def watch(models: Iterable[Model], end: threading.Event) -> None:
+    """Refreshes models until `end` is set."""
+    while not end.wait(_SECONDS):
+        for model in models:
+            try:
+                model.refresh()
+            except Exception as error:  # the server goes on with what it has
+                say(f"warning: no look at the versions: {error!r}")
