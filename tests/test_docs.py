@@ -52,8 +52,9 @@ def fences(language):
 
 def commands():
     """All commands without duplicates, on one line each."""
+    units = re.findall(r"^ExecStart=\S*/(.*\n)", "".join(fences("ini")), re.M)
     found = {}
-    for body in fences("sh"):
+    for body in [*fences("sh"), *units]:
         pending = ""
         for line in body.splitlines():
             if line.startswith("#"):
