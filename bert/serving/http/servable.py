@@ -72,12 +72,19 @@ class Servable:
                 specs,
                 list(self._loaded.signatures[name].structured_outputs),
                 settings,
-                on_batch,
+                self._begin,
             )
             for name, specs in self.signatures.items()
         }
         self._one_at_a_time = threading.Lock()
+        self._on_batch, self._is_ready = on_batch, False
         self._call_once()
+        self._is_ready = True
+
+    def _begin(self, came: np.ndarray) -> None:
+        """Reports a batch of requests; `_call_once` has none."""
+        if self._is_ready:
+            self._on_batch(came)
 
     def _call_once(self) -> None:
         """Calls the default signature with zeros or "".
@@ -103,7 +110,8 @@ class Servable:
                 name: tf.zeros([n or 1 for n in spec.shape], _dtype_of(spec))
                 for name, spec in specs.items()
             }
-            self._functions[rest.DEFAULT](**zeros)
+            came = tf.zeros([1], tf.float64)
+            self._batched[rest.DEFAULT](came, zeros)
 
     def call(
         self, signature: str, arrays: dict[str, np.ndarray]

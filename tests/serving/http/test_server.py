@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import threading
-import types
 
 import numpy as np
 import pytest
@@ -88,28 +87,26 @@ def test_a_first_call_comes_before_requests_and_is_quiet(
     export, monkeypatch, capfd
 ):
     """TensorFlow writes notes on a graph when it is first called."""
-    load, calls = servable.hub.load, []
+    batched, calls = servable._batched, []
 
-    def load_loudly(path, trust_model):
-        loaded = load(path, trust_model)
-        functions = dict(loaded.signatures)
-        quiet = functions["serving_default"]
+    def batched_loudly(*given):
+        quiet = batched(*given)
 
-        def loud(**tensors):
-            if tf.executing_eagerly():
-                os.write(2, b"E0000 noise\n")
-                calls.append(tensors["text"].numpy().tolist())
-            return quiet(**tensors)
+        def loud(came, tensors):
+            os.write(2, b"E0000 noise\n")
+            calls.append([x.numpy().tolist() for x in tensors.values()])
+            return quiet(came, tensors)
 
-        loud.structured_outputs = quiet.structured_outputs
-        functions["serving_default"] = loud
-        return types.SimpleNamespace(signatures=functions, of=loaded)
+        return loud
 
-    monkeypatch.setattr(servable.hub, "load", load_loudly)
-    sizes = []
-    servable.Servable(export, settings_of(), sizes.append)
-    assert (calls, sizes) == ([[b""]], [])
+    monkeypatch.setattr(servable, "_batched", batched_loudly)
+    batches = []
+    model = servable.Servable(export, settings_of(), batches.append)
+    assert (calls, batches) == ([[[b""]]], [])
     assert "noise" not in capfd.readouterr().err
+    texts = {"text": np.array([b"a", b"b"], object)}
+    model.call(rest.DEFAULT, texts)
+    assert [len(x) for x in batches] == [2]
 
 
 def test_an_export_needs_one_operation_of_tensorflow_text(export):
