@@ -7,11 +7,13 @@ The outputs of both models are compared before the files get their names. No
 graph is loaded and no pickle is read.
 """
 
+import os
 import sys
 
-from bert.common import flags
+from bert.common import flags, storage
 from bert.common import main as common_main
 from bert.common.progress import say
+from bert.modeling.formats import checkpoint_files, model_card
 from bert.modeling.formats.conversion_settings import Settings
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.ner import entities
@@ -21,6 +23,12 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     model = ModelFolder.open(settings.input, settings.files)
+
+    # What the run has recorded, before anything is written.
+    recorded = checkpoint_files.recorded_settings(model.path)
+    report = checkpoint_files.beside(model.path, model_card.REPORT)
+    step = checkpoint_files.step_of(model.path)
+    scores = model_card.read_scores(os.path.dirname(report), step)
 
     from bert.modeling.formats import conversion, extend_embeddings
     from bert.training import distribution
@@ -43,6 +51,18 @@ def main(argv: list[str]) -> None:
     say(distribution.describe(one, "float32"))
     difference = conversion.convert(bert, settings.target, settings.output)
     say(f"largest difference of the outputs of both models: {difference:.1e}")
+
+    if settings.target == "huggingface":
+        has_vectors = bool(bert.vectors)
+        model_card.write(
+            settings.output,
+            os.path.basename(storage.absolute(settings.output)),
+            "sentence-transformers" if has_vectors else "transformers",
+            model_card.task_of(bert.values, has_vectors),
+            settings.card,
+            recorded.get("init_checkpoint") or settings.input,
+            scores,
+        )
 
     count = sum(value.size for value in bert.values.values())
     heads = ", ".join(conversion.parts_of(bert.values, settings.target))

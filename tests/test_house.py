@@ -270,6 +270,7 @@ def test_only_formats_and_surgery_know_checkpoint_names():
         "model_garden",
         "saved_models",
         "extend_embeddings",
+        "model_card",
     }
     for path in sources("bert/modeling", "bert/training", "bert/data"):
         if path.stem not in known:

@@ -17,8 +17,8 @@ import os
 from bert.common import atomic
 from bert.common.formats import json_files
 from bert.common.progress import say
+from bert.modeling.formats.model_card import REPORT
 
-REPORT = "eval_report.json"
 MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"

@@ -5,15 +5,17 @@ and the metrics.
 """
 
 import dataclasses
+import os
 from typing import Any
 
 import keras
 
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import batching, length_batches
 from bert.modeling import checkpoints, layer_decay
-from bert.modeling.formats import checkpoint_files, sentence_files
+from bert.modeling.formats import checkpoint_files, model_card, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import export_folder
 from bert.tasks import start
@@ -65,11 +67,12 @@ def work(
         wrote += folder.write_results(run.weights_step, metrics, report)
     wrote += task.predict(run)
     if shared.export_dir and folder.is_chief:
-        wrote.append(
-            export_folder.write(
-                shared.export_dir, lambda path: export(run, path, metrics)
-            )
-        )
+
+        def save(path):
+            export(run, path, metrics)
+            write_card(shared, folder, run, path)
+
+        wrote.append(export_folder.write(shared.export_dir, save))
     print_written(wrote)
     return run, metrics or {}
 
@@ -188,6 +191,23 @@ def export(run: Run, folder: str, metrics: dict[str, float] | None) -> None:
     scores = (metrics or {}) | (run.task.export(run, folder) or {})
     if scores:
         export_folder.write_extra(folder, export_folder.METRICS, scores)
+
+
+def write_card(
+    shared: FineTuning, folder: RunFolder, run: Run, path: str
+) -> None:
+    """Writes the README.md of an export, with the scores of its weights."""
+    base = shared.training.model.init_checkpoint
+    recorded = checkpoint_files.recorded_settings(folder.shared)
+    model_card.write(
+        path,
+        os.path.basename(storage.absolute(shared.export_dir)),
+        "tensorflow",
+        model_card.task_of(run.named, bool(run.task.vectors)),
+        shared.card,
+        base or recorded.get("init_checkpoint"),
+        model_card.read_scores(folder.path, run.weights_step),
+    )
 
 
 def print_written(wrote: list[str]) -> None:

@@ -16,6 +16,7 @@ from bert.common.flags import (
     group,
 )
 from bert.data.text.settings import Text
+from bert.modeling.formats.model_card import CardFlags
 from bert.training.settings import Training
 
 
@@ -86,6 +87,7 @@ class FineTuning:
         per_worker=True,
         topic=OUTPUT,
     )
+    card: CardFlags = group(CardFlags)
 
     @property
     def evaluates(self) -> bool:

@@ -91,6 +91,7 @@ def test_each_format_has_its_files(good):
     limit = json.loads(path.read_text())["model_max_length"]
     assert limit == small.POSITIONS
     assert set(bytes_of(good / "huggingface")) == {
+        "README.md",
         "config.json",
         "model.safetensors",
         "tokenizer.json",

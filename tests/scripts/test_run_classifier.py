@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 
+import huggingface_hub
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import convert_checkpoint
 import run_classifier
 from bert.common import main as main_lib
 from bert.common import tensor_files
@@ -118,6 +120,37 @@ def test_a_run_learns_and_writes_the_originals_files(made):
         "max_seq_length": S,
         "pairs": True,
     }
+
+
+def test_the_scores_of_the_best_weights_are_in_its_cards(
+    made, run_script, tmp_path
+):
+    """Of the export, and of a conversion; the last weights have none."""
+    for folder in ("best", "."):
+        code, _, err = run_script(
+            convert_checkpoint,
+            to="huggingface",
+            input=made / "run" / folder,
+            output=tmp_path / folder / "cats",
+            card_license="mit",
+        )
+        assert code == 0, err
+    cards = [
+        huggingface_hub.ModelCard.load(path / "README.md").data.to_dict()
+        for path in (made / "export", tmp_path / "best/cats", tmp_path / "cats")
+    ]
+    export, best, last = [card.pop("model-index", None) for card in cards]
+    common = {"pipeline_tag": "text-classification", "tags": ["bert"]}
+    theirs = common | {"library_name": "transformers", "license": "mit"}
+    assert cards == [common | {"library_name": "tensorflow"}, theirs, theirs]
+    assert last is None and best[0]["name"] == "cats"
+    assert best[0]["results"] == export[0]["results"]
+    (result,) = export[0]["results"]
+    assert result["dataset"] == {"type": "mrpc", "name": "dev.tsv"}
+    found = {x["type"]: x["value"] for x in result["metrics"]}
+    values = run_folders.results(made / "run")
+    names = ("accuracy", "f1", "loss")
+    assert found == {x: round(values[f"eval_{x}"], 4) for x in names}
 
 
 def test_the_best_weights_are_used_and_their_step_is_logged(made):

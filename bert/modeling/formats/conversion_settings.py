@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from bert.common import extras, outputs
 from bert.common.errors import UserError, raised_by
 from bert.common.flags import flag, group
+from bert.modeling.formats.model_card import CardFlags
 from bert.modeling.formats.model_folder import ModelFiles
 
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
@@ -50,6 +51,7 @@ class Settings:
         "Positions of the output: the position embeddings are repeated.",
         at_least=1,
     )
+    card: CardFlags = group(CardFlags)
 
     def mistakes(self) -> Iterator[UserError]:
         """Yields a package that is missing, and an output that is not empty."""

@@ -1,0 +1,112 @@
+"""README.md of a model, as Hugging Face's own library reads it."""
+
+import json
+
+import huggingface_hub
+import pytest
+
+from bert.modeling.formats import model_card
+from bert.modeling.formats.model_card import CardFlags, Scores
+
+HOSTILE = (
+    "a 'b' \"c\": {d}",
+    "---\nlicense: mit\n---",
+    "# !!python/object:os.system",
+    "- [x]: &a *a",
+    "\x85\u2028\x7f\ufeff\t\\u00e9",
+    "猫 \U0001f431 é",
+)
+
+
+def read(folder):
+    return huggingface_hub.ModelCard.load(folder / model_card.README)
+
+
+def written(folder, name="cats", base=None, scores=None, told=None):
+    model_card.write(
+        str(folder),
+        name,
+        "transformers",
+        "text-classification",
+        told or CardFlags(),
+        base,
+        scores,
+    )
+    return read(folder)
+
+
+def test_hugging_face_reads_what_the_run_and_the_user_tell(tmp_path):
+    metrics = {"eval_matthews": 0.123456, "loss": 0.00001, "eval_f1": None}
+    scores = Scores("cola", "/secret/folder/dev.tsv", metrics, 5)
+    told = CardFlags(card_license="mit", card_language=("en", "no"))
+    base = "hf://google-bert/bert-base-uncased@v1"
+    card = written(tmp_path, base=base, scores=scores, told=told)
+    data = card.data.to_dict()
+    (model,) = data.pop("model-index")
+    assert data == {
+        "base_model": "google-bert/bert-base-uncased",
+        "library_name": "transformers",
+        "pipeline_tag": "text-classification",
+        "language": ["en", "no"],
+        "license": "mit",
+        "tags": ["bert"],
+    }
+    assert model == {
+        "name": "cats",
+        "results": [
+            {
+                "task": {"type": "text-classification"},
+                "dataset": {"type": "cola", "name": "dev.tsv"},
+                "metrics": [
+                    {"type": "matthews_correlation", "value": 0.1235},
+                    {"type": "loss", "value": 0.0},
+                ],
+            }
+        ],
+    }
+    assert "# `cats`" in card.text and "| `loss` | 0.0 |" in card.text
+    assert "secret" not in card.content
+
+    # Without what is unknown: no path of a machine is a base model.
+    for base in (None, "some/folder", "/models/google"):
+        card = written(tmp_path, base=base)
+        assert card.data.to_dict() == {
+            "library_name": "transformers",
+            "pipeline_tag": "text-classification",
+            "tags": ["bert"],
+        }
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_stay_inside_their_strings(tmp_path, name):
+    scores = Scores(name, f"{name}.tsv", {name: 0.5}, 5)
+    card = written(tmp_path, name, f"hf://{name}", scores, CardFlags(name))
+    assert (card.data.license, card.data.base_model) == (name, name)
+    (model,) = card.data.to_dict()["model-index"]
+    (result,) = model["results"]
+    assert (model["name"], result["dataset"]["type"]) == (name, name)
+    assert [x["type"] for x in result["metrics"]] == [name]
+    assert not any(x.startswith("---") for x in card.text.splitlines())
+
+
+def test_scores_of_other_weights_are_not_read(tmp_path):
+    path, values = tmp_path / model_card.REPORT, {"eval_f1": 0.5, "x": None}
+    content = {"task": "a", "records": "b", "metrics": values, "step": 5}
+    path.write_text(json.dumps(content | {"labels": []}))
+    assert model_card.read_scores(str(tmp_path), 5).metrics == values
+    assert model_card.read_scores(str(tmp_path), 7) is None
+    assert model_card.read_scores(str(tmp_path / "none"), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "has_vectors", "task"),
+    [
+        (["cls/ner/output_weights"], False, "token-classification"),
+        (["cls/predictions/output_bias"], False, "fill-mask"),
+        (["cls/predictions/output_bias"], True, "sentence-similarity"),
+        (["bert/pooler/dense/kernel"], False, "feature-extraction"),
+        (["output_weights"], False, "text-classification"),
+    ],
+)
+def test_the_head_is_the_task(names, has_vectors, task):
+    assert model_card.task_of(names, has_vectors) == task
