@@ -110,7 +110,7 @@ def test_a_first_call_comes_before_requests_and_is_quiet(
 
 
 def test_an_export_needs_one_operation_of_tensorflow_text(export):
-    """As docs/serving.md says for images of TF Serving."""
+    """As docs/production.md says for images of TF Serving."""
     (meta,) = saved_models.read_proto(export).meta_graphs
     operations = {node.op for node in saved_models.nodes(meta)}
     others = {x for x in operations if not hasattr(tf.raw_ops, x)}
