@@ -13,6 +13,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
+LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
@@ -75,7 +77,7 @@ class _Finder:
 
 def hold_back_import() -> None:
     """Holds back the log of the first `import tensorflow` of this process."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault(LEVEL, "2")
     if "tensorflow" not in sys.modules:
         # oneDNN's matrix products are a quarter faster on any x86; by default
         # TensorFlow uses them only with AVX-512.

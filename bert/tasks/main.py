@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bert.common import flags
+from bert.common import flags, tensorflow_log
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.formats import published
@@ -76,9 +76,10 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
     Returns:
         the exit code.
     """
-    if os.environ.get(cluster.VARIABLE) or slurm.num_tasks() > 1:
+    has_others = os.environ.get(cluster.VARIABLE) or slurm.num_tasks() > 1
+    if has_others and os.environ[tensorflow_log.LEVEL] == "2":
         # TensorFlow's errors about lost workers would hide ours.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        os.environ[tensorflow_log.LEVEL] = "3"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
 
     return common_main.run(main, argv, workers.leave, explain)
