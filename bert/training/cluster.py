@@ -159,21 +159,22 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
         UserError: TF_CONFIG is missing or malformed.
         SystemExit: this process has no part in the training.
     """
-    text = os.environ.get(VARIABLE) or slurm.tf_config()
-    if distribution == "multi_worker":
-        if not text:
-            raise UserError(
-                f"--distribution=multi_worker without {VARIABLE}",
-                expected=f"srun with several tasks, or {VARIABLE}: {_FORM}",
-            )
-        return read(text)
-
-    if distribution != "auto" or use_tpu or not text:
+    is_asked_for = distribution == "multi_worker"
+    if not is_asked_for and (distribution != "auto" or use_tpu):
         return None
+
+    text = os.environ.get(VARIABLE) or slurm.tf_config()
+    if not text:
+        if not is_asked_for:
+            return None
+        raise UserError(
+            f"--distribution=multi_worker without {VARIABLE}",
+            expected=f"srun with several tasks, or {VARIABLE}: {_FORM}",
+        )
 
     # Some platforms set TF_CONFIG for a single process, too.
     cluster = read(text)
-    return cluster if len(cluster.tasks) > 1 else None
+    return cluster if is_asked_for or len(cluster.tasks) > 1 else None
 
 
 def meet(cluster: Cluster, timeout: float) -> None:

@@ -128,7 +128,7 @@ class Run:
         # A run that follows the clock ends by it, over all its resumptions.
         limit = None if self._clock else settings.seconds
         if limit is not None and not settings.train_for:
-            say(f"SLURM: the job ends; --train_for is {duration(limit)}")
+            say(f"SLURM: the job leaves {duration(limit)} of training")
         began = time.monotonic() - self._spent
         with (
             self._saver,

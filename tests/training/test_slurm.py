@@ -77,6 +77,7 @@ def test_tasks_that_are_dealt_out_are_rejected(srun):
     srun(SLURM_NODEID="3", SLURM_LOCALID="0")
     with pytest.raises(UserError, match="task 3 is on gpu-a007; .*=block to"):
         cluster.from_flags("auto", False)
+    assert cluster.from_flags("mirrored", False) is None
 
 
 def test_a_run_stops_before_its_job(monkeypatch):
