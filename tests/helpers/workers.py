@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -52,3 +53,14 @@ def start(
             )
         )
     return started
+
+
+def wait_for_step(process, step):
+    """Reads a worker's log up to a step."""
+    log = ""
+    for line in process.stderr:
+        log += line
+        found = re.match(r"step (\d+)/", line)
+        if found and int(found[1]) >= step:
+            return
+    raise AssertionError(log)

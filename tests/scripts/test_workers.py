@@ -165,17 +165,6 @@ def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
 LONG = {"num_train_steps": 3000, "save_checkpoints_steps": 20, "log_steps": 10}
 
 
-def wait_for_step(process, step):
-    """Reads a worker's log up to a text."""
-    log = ""
-    for line in process.stderr:
-        log += line
-        found = re.match(r"step (\d+)/", line)
-        if found and int(found[1]) >= step:
-            return
-    raise AssertionError(log)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("victim", [0, 1, 2])
 @pytest.mark.parametrize(
@@ -188,7 +177,7 @@ def test_survivors_name_the_worker_that_is_lost(
     flags = flags_of(folder, tmp_path / "run", **LONG)
     started = workers.start(ports, ["run_pretraining.py", "--do_train", *flags])
     for process in started:
-        wait_for_step(process, 20)
+        workers.wait_for_step(process, 20)
     started[victim].send_signal(number)
     start = time.monotonic()
     survivors = [x for i, x in enumerate(started) if i != victim]
@@ -241,7 +230,7 @@ def test_a_lost_worker_changes_no_bit(folder, tmp_path):
         if name == "killed":
             for victim, step in ((1, 60), (0, 240)):
                 started = workers.start(ports, command)
-                wait_for_step(started[victim], step)
+                workers.wait_for_step(started[victim], step)
                 started[victim].kill()
                 assert sorted(x for x, *_ in ends(started)) == [-9, 75]
         found = ends(workers.start(ports, command))
@@ -260,7 +249,7 @@ def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
     ports = workers.free_ports(2)
     flags = flags_of(folder, tmp_path / "run", **LONG)
     started = workers.start(ports, ["run_pretraining.py", "--do_train", *flags])
-    wait_for_step(started[asked], 20)
+    workers.wait_for_step(started[asked], 20)
     started[asked].terminate()
     found = ends(started)
     for code, _, err in found:
