@@ -50,6 +50,22 @@ _DEFINE: dict[type, Callable] = {
 }
 
 
+_NUMBERS: dict[type, Callable] = {
+    int: absl_flags.IntegerParser,
+    float: absl_flags.FloatParser,
+}
+
+
+class _Numbers(absl_flags.ArgumentParser):
+    """Reads one or more numbers, with commas between them."""
+
+    def __init__(self, number: absl_flags.ArgumentParser):
+        self._number = number
+
+    def parse(self, argument):
+        return [self._number.parse(text) for text in str(argument).split(",")]
+
+
 @dataclasses.dataclass(frozen=True)
 class Flag:
     """The definition of a flag by a field.
@@ -68,6 +84,7 @@ class Flag:
             steps.
         path: whether the value is a path or several; `~` is expanded.
         per_worker: whether workers may have other values.
+        several: whether a number may be several, with commas between them.
         topic: of the flag in `--help`.
         where: names of the nested fields that lead to the flag.
     """
@@ -84,6 +101,7 @@ class Flag:
     resume: bool = False
     path: bool = False
     per_worker: bool = False
+    several: bool = False
     topic: str = ""
     where: tuple[str, ...] = ()
 
@@ -153,7 +171,9 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     Args:
         argv: the command line, program name first.
         settings_class: a dataclass of flags; its field `given`, if it has
-            one, receives the names of the flags on the command line.
+            one, receives the names of the flags on the command line, and
+            `grid` the names and values of those with several values, of which
+            the flag itself has the first.
         usage: the script's docstring, which `--help` prints.
 
     Returns:
@@ -193,12 +213,18 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         settings = dataclasses.replace(settings, given=frozenset(given))
 
     # Each value alone; then all of them against each other.
-    read = {}
+    read, grid = {}, []
     for one in declared:
         value = values[one.name].value
-        mistakes += raised_by(_check_value, one, value)
-        read[one.name] = _value(one, value)
+        each = value if one.several else [value]
+        for item in each:
+            mistakes += raised_by(_check_value, one, item)
+        read[one.name] = _value(one, each[0])
+        if len(each) > 1:
+            grid.append((one.name, tuple(each)))
     settings = replace(settings, **read)
+    if grid:
+        settings = dataclasses.replace(settings, grid=tuple(grid))
 
     # What could not be read would seem to contradict the rest.
     if not unreadable and hasattr(settings, "mistakes"):
@@ -397,6 +423,8 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
     }
     if one.choices:
         absl_flags.DEFINE_enum(enum_values=one.choices, **named)
+    elif one.several:
+        absl_flags.DEFINE(_Numbers(_NUMBERS[one.kind]()), **named)
     else:
         _DEFINE[one.kind](**named)
 

@@ -62,6 +62,26 @@ def test_values_have_the_types_of_the_fields():
     }  # fmt: skip
 
 
+def test_a_number_may_be_several_where_a_script_says_so():
+    @dataclasses.dataclass(frozen=True)
+    class Grid:
+        text: Text = group(Text, max_seq_length={"several": True})
+        grid: tuple = ()
+
+    def read(*words):
+        settings = flags.parse(["script", "--vocab_file=v", *words], Grid, "")
+        return settings.text.max_seq_length, settings.grid
+
+    assert read() == (128, ())
+    assert read("--max_seq_length=7") == (7, ())
+    assert read("--max_seq_length", "7,5") == (7, (("max_seq_length", (7, 5)),))
+    for value, message in (("7,x", "not .*'x'|'x'"), ("7,2", "at least 3")):
+        with pytest.raises(UserError, match=message):
+            read(f"--max_seq_length={value}")
+    with pytest.raises(UserError, match="--max_seq_length=7,5"):
+        parse("--max_seq_length=7,5")
+
+
 def test_a_flag_that_is_given_its_default_counts_as_given():
     assert "max_seq_length" in parse("--max_seq_length=384").given
 
