@@ -33,15 +33,15 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(training, model.config, model.tokenizer) as folder:
         # TensorFlow loads here: mistakes in flags and files come before.
         from bert.tasks import finetuning
-        from bert.tasks.classification import seeds
+        from bert.tasks.classification import runs
         from bert.tasks.classification.task import make_task
 
         for note in data.notes:
             say(note)
-        task = make_task(settings, model, folder, data)
-        if settings.num_seeds > 1:
-            seeds.work(settings, model, folder, data, task)
+        if settings.is_several:
+            runs.work(settings, model, folder, data)
         else:
+            task = make_task(settings, model, folder, data)
             finetuning.work(settings, model, folder, task)
         drawing.draw_trained(settings, folder.is_chief)
 

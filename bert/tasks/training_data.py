@@ -8,12 +8,13 @@ from bert.data.records.examples import Examples
 from bert.modeling.formats import checkpoint_files
 
 
-def identify(folder: str, source: str) -> str:
+def identify(folder: str, source: str, rows: str = "") -> str:
     """Identifies training data, which a run in output_dir must have read.
 
     Args:
         folder: output_dir.
         source: file of the data.
+        rows: a description of those that were drawn from it; "": all.
 
     Returns:
         a part of a sha256 of its content.
@@ -21,7 +22,7 @@ def identify(folder: str, source: str) -> str:
     Raises:
         UserError: the folder holds a run with other training data.
     """
-    content = storage.hash_file(source)
+    content = storage.hash_file(source) + rows
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     try:
         recorded = checkpoint_files.recorded_settings(folder)

@@ -48,6 +48,33 @@ def write_task(folder: pathlib.Path) -> None:
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n")
 
 
+def write_table(folder: pathlib.Path, rows: int) -> dict:
+    """Writes mails.csv and new.csv, a file to predict; returns their flags.
+
+    The label is y if the text has "cat"; there are 13 authors.
+    """
+    rng = random.Random(7)
+    lines = ["id,text,label,author"]
+    for number in range(rows):
+        words = rng.choices(["dog", "sees", "the", "tree", "bird"], k=5)
+        label = "ny"[rng.randrange(2)]
+        words[rng.randrange(5)] = "cat" if label == "y" else "a"
+        lines.append(f"q{number},{' '.join(words)},{label},{number % 13}")
+    (folder / "mails.csv").write_text("\n".join(lines) + "\n")
+    (folder / "new.csv").write_text("id,text\nz1,the cat\nz2,a dog\n")
+    named = flags_of(folder)
+    del named["data_dir"]
+    return named | {
+        "task_name": "csv",
+        "train_file": folder / "mails.csv",
+        "predict_file": folder / "new.csv",
+        "text_column": "text",
+        "label_column": "label",
+        "id_column": "id",
+        "num_train_epochs": 2,
+    }
+
+
 def flags_of(folder: pathlib.Path) -> dict:
     """Flags of a short run with this model and task."""
     return {

@@ -1,4 +1,4 @@
-"""Killed runs of pre-training, and checks of their files."""
+"""Killed runs, and checks of their files."""
 
 import hashlib
 import os
@@ -69,11 +69,20 @@ def pretrain(argv: list[str], replicas: int = 1) -> int:
     return main_lib.run(run_pretraining.main, ["run_pretraining", *argv])
 
 
-def pretrain_and_die(argv: list[str], function: str, word: str) -> int:
-    """Runs run_pretraining up to a call that kills the process.
+def classify(argv: list[str]) -> int:
+    """Runs run_classifier in this process; returns its exit code."""
+    import run_classifier
+    from bert.common import main as main_lib
+
+    return main_lib.run(run_classifier.main, ["run_classifier", *argv])
+
+
+def die(argv: list[str], script: str, function: str, word: str) -> int:
+    """Runs a script up to a call that kills the process.
 
     Args:
         argv: flags.
+        script: name of the function of this module that runs it.
         function: its name, with module and class.
         word: the process dies at the first call with it in an argument. In
             the thread of training it dies between two checkpoints.
@@ -92,7 +101,7 @@ def pretrain_and_die(argv: list[str], function: str, word: str) -> int:
         return original(*args)
 
     setattr(owner, name, call)
-    return pretrain(argv)
+    return globals()[script](argv)
 
 
 def save_for_ever(folder: str, first: int, megabytes: int) -> None:

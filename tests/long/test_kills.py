@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bert.training.saver import Saver
-from tests.helpers import killed_runs
+from tests.helpers import classifier_files, killed_runs, run_folders
 from tests.helpers.fork_server import ForkServer
 
 pytestmark = pytest.mark.long
@@ -26,7 +26,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server():
-    with ForkServer(*killed_runs.MODULES, "bert.training.saver") as server:
+    modules = "bert.training.saver", "bert.tasks.classification.runs"
+    with ForkServer(*killed_runs.MODULES, *modules) as server:
         yield server
 
 
@@ -61,7 +62,7 @@ def test_three_kills_change_no_bit(server, folder, tmp_path):
     killed, start = tmp_path / "killed", []
     for function, word, left, step in KILLS:
         found = run(
-            "killed", -signal.SIGKILL, "pretrain_and_die", function, word
+            "killed", -signal.SIGKILL, "die", "pretrain", function, word
         )
         assert found == start
         assert killed_runs.leftovers(killed) == left
@@ -72,6 +73,68 @@ def test_three_kills_change_no_bit(server, folder, tmp_path):
     ends = [killed_runs.digest(x, 13) for x in (straight, killed)]
     assert ends[0] == ends[1]
     assert killed_runs.leftovers(killed) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "names", "last"),
+    [
+        (
+            {"num_folds": 3, "group_column": "author"},
+            ["fold_1", "fold_2", "fold_3"],
+            "all_rows/model.ckpt-13.json",
+        ),
+        (
+            {"eval_share": 0.3, "learning_rate": "0.0005,0.005"},
+            ["learning_rate_0.0005", "learning_rate_0.005"],
+            "test_results.tsv",
+        ),
+    ],
+)
+def test_kills_of_several_runs_change_no_bit(
+    server, tmp_path, flags, names, last
+):
+    """In the second run, after it, and in what comes after all of them."""
+    classifier_files.write_model(tmp_path)
+    named = classifier_files.write_table(tmp_path, 47) | flags
+    named["save_checkpoints_steps"] = 3
+    log = tmp_path / "log"
+
+    def run(output, code=0, call="classify", *args):
+        words = named | {"output_dir": tmp_path / output}
+        argv = ["--do_train", "--do_eval", "--do_predict", "--noreport"]
+        argv += [f"--{name}={x}" for name, x in words.items()]
+        server.start(f"tests.helpers.killed_runs:{call}", argv, *args, log=log)
+        assert server.wait() == code, log.read_text()
+        return re.findall(r"finished: .*/(\w+(?:\.\w+)?) is", log.read_text())
+
+    assert run("straight") == []
+    second, done = names[1], []
+    for word, finished in (
+        (f"{second}/model.ckpt-6.json", names[:1]),
+        (f"{second}/eval_results.txt", names[:2]),
+        (last, names),
+    ):
+        die = (-signal.SIGKILL, "die", "classify", "os.replace", word)
+        assert run("killed", *die) == done
+        done = finished
+    assert run("killed") == done
+
+    # The command is the same but for --output_dir, which files have.
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    for folder in (".", *names):
+        digests = [
+            run_folders.digests(x / folder, "*.t*") for x in (straight, killed)
+        ]
+        digests[0].pop("command.txt"), digests[1].pop("command.txt")
+        assert digests[0] == digests[1] and len(digests[0]) > 1
+    for path in straight.glob("*/model.ckpt-*.index"):
+        name, step = path.parent.name, int(path.stem.rpartition("-")[2])
+        ends = [killed_runs.digest(x / name, step) for x in (straight, killed)]
+        assert ends[0] == ends[1]
+        assert killed_runs.losses(killed / name) == killed_runs.losses(
+            straight / name
+        )
+        assert killed_runs.leftovers(killed / name) == []
 
 
 def run_and_kill(server, argv, folder, kills, replicas, seed=1):

@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
@@ -33,7 +31,7 @@ class File:
 
     Attributes:
         path: the file, see `data.tables`.
-        text, text_b, label, id: columns; all but `text` are optional.
+        text, text_b, label, id, group: columns; all but `text` are optional.
         header: whether line 1 names the columns.
         optional: "label" or "id", which is ignored if the file has no such
             column; or "".
@@ -57,6 +55,7 @@ class File:
     skip_broken: bool = False
     part: str = ""
     submission: str = ""
+    group: tables.Column | None = None
 
 
 class TextExample(NamedTuple):
@@ -69,6 +68,8 @@ class TextExample(NamedTuple):
         label: the id of the class; a list of C zeros and ones; a number; or
             None if the example has no label. In a `Table`, the field.
         line: the line of the file that the example starts in, from 1.
+        group: examples of the same group stay on one side of a division; "":
+            the example is in none.
     """
 
     id: str
@@ -76,6 +77,7 @@ class TextExample(NamedTuple):
     text_b: str
     label: Any
     line: int
+    group: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +106,7 @@ def read(file: File) -> Table:
     # Field of an example -> its column, as far as the user named one.
     columns = {
         name: getattr(file, name)
-        for name in ("text", "text_b", "label", "id")
+        for name in ("text", "text_b", "label", "id", "group")
         if getattr(file, name) is not None
     }
     if file.keep:
@@ -136,6 +138,7 @@ def read(file: File) -> Table:
         if file.keep and fields["keep"] != file.keep[1]:
             continue
 
+        group = fields.get("group")
         with json_files.reported(file.path, line=line):
             example = TextExample(
                 tables.text_of(fields.get("id", len(examples)), "id"),
@@ -143,6 +146,7 @@ def read(file: File) -> Table:
                 tables.text_of(fields.get("text_b", ""), "text_b"),
                 fields.get("label"),
                 line,
+                tables.text_of("" if group is None else group, "group"),
             )
         examples.append(example)
 
@@ -161,63 +165,6 @@ def read(file: File) -> Table:
         raise UserError(f"no example{kept}", path=file.path, expected=expected)
     file = dataclasses.replace(file, label=columns.get("label"))
     return Table(file, names, examples)
-
-
-def divide(
-    table: Table, share: float, seed: int, by_label: bool
-) -> tuple[Table, Table]:
-    """Divides a table at random; copies of a text stay together.
-
-    Args:
-        table: the table.
-        share: the share of the second part.
-        seed: seed of the choice.
-        by_label: whether the share is drawn from each label, or from all
-            examples together, as of numbers and of several labels.
-
-    Returns:
-        the examples for training, and those for evaluation.
-
-    Raises:
-        UserError: one of them has no examples.
-    """
-    # A copy in the other part would be evaluated after training on it.
-    firsts = first_copies(table.examples)
-    by_key: dict[str, list[int]] = {}
-    for number in sorted(set(firsts)):
-        label = table.examples[number].label
-        key = str(label).strip() if by_label else ""
-        by_key.setdefault(key, []).append(number)
-    generator, chosen = np.random.default_rng(seed), set()
-    for _, numbers in sorted(by_key.items()):
-        drawn = generator.permutation(numbers)
-        if len(numbers) > 1:  # a label that occurs once is for training
-            count = max(1, round(share * len(numbers)))
-            chosen.update(drawn[:count].tolist())
-
-    for_training, for_evaluation = [], []
-    for number, example in zip(firsts, table.examples, strict=True):
-        part = for_evaluation if number in chosen else for_training
-        part.append(example)
-    if not (for_training and for_evaluation):
-        raise UserError(
-            f"--eval_share={share} of {len(set(firsts)):,} different texts",
-            path=table.file.path,
-            expected="enough for training and evaluation",
-        )
-    return (
-        dataclasses.replace(table, examples=for_training),
-        dataclasses.replace(table, examples=for_evaluation),
-    )
-
-
-def first_copies(examples: list[TextExample]) -> list[int]:
-    """The number of the first example with the same texts, for each one."""
-    numbers: dict[tuple[str, str], int] = {}
-    return [
-        numbers.setdefault((example.text, example.text_b), number)
-        for number, example in enumerate(examples)
-    ]
 
 
 def discover(table: Table, labels: Labels) -> tuple[str, ...]:

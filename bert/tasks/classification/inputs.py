@@ -24,6 +24,7 @@ from bert.data.label_kinds import (
 from bert.data.sequences import HEAD
 from bert.tasks import run_folder
 from bert.tasks.classification import (
+    division,
     examples,
     notes,
     trained_labels,
@@ -52,6 +53,7 @@ class Part:
         examples: its examples.
         name: "", or a name such as "mismatched" for a second file.
         submission: the name of its predictions on the GLUE site, or "".
+        rows: a description of those that were drawn from the file; "": all.
     """
 
     split: str
@@ -59,6 +61,7 @@ class Part:
     examples: list[TextExample]
     name: str = ""
     submission: str = ""
+    rows: str = ""
 
     @property
     def labels(self) -> np.ndarray:
@@ -170,7 +173,7 @@ def read(settings: Settings) -> Data:
     for split, whole in files:
         table = whole
         if own.eval_share and split != TEST:
-            for_training, for_evaluation = examples.divide(
+            for_training, for_evaluation = division.divide(
                 table,
                 own.eval_share,
                 settings.finetuning.training.random_seed,
@@ -229,8 +232,8 @@ def _own_task(settings: Settings) -> ClassificationTask:
     """The task of the user's own tables, with the files of this run."""
     own = settings.own
     flags = (own.text_column, own.text_b_column)
-    flags += (own.label_column, own.id_column)
-    columns = text, text_b, label, key = [*map(tables.column_of, flags)]
+    flags += (own.label_column, own.id_column, own.group_column)
+    columns = text, text_b, label, key, group = [*map(tables.column_of, flags)]
 
     # Columns that have names are named in a header.
     header = own.header
@@ -251,6 +254,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
             header,
             optional,
             delimiter=delimiter,
+            group=None if split == TEST else group,
         )
         files[split] = (_lines(file) if split == TEST else file,)
 
@@ -287,8 +291,8 @@ def _lines(file: File) -> File:
 
 def _own_path(settings: Settings, split: str) -> str:
     """The path of the user's own file of a split."""
-    # --eval_share divides the file of training, so both are one.
-    if split == DEV and settings.own.eval_share:
+    # The file of training is divided later, so both are one.
+    if split == DEV and settings.own.divides:
         split = TRAIN
     return getattr(settings, _SPLIT_FLAGS[split])
 

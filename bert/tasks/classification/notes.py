@@ -6,7 +6,8 @@ import numpy as np
 
 from bert.data import tables
 from bert.data.label_kinds import CLASSES, Labels
-from bert.tasks.classification.examples import TextExample, first_copies
+from bert.tasks.classification.division import first_copies
+from bert.tasks.classification.examples import TextExample
 
 _SHOWN = 20  # labels of a message
 _FEW = 5  # examples of a label

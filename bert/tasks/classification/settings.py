@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from bert.common import flags
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raised_by
 from bert.common.flags import (
     MODEL,
     OUTPUT,
@@ -42,6 +42,19 @@ class OwnTables:
         at_most=0.5,
         resume=True,
     )
+    num_folds: int = flag(
+        0,
+        "tsv: number of folds of the training file: of each, the scores are "
+        "by a run on the others; 0: none.",
+        at_least=0,
+        topic=TRAINING,
+    )
+    group_column: str | None = flag(
+        None,
+        "tsv: column of groups, such as authors, whose texts stay in one fold, "
+        "or on one side of --eval_share.",
+        topic=RARE,
+    )
     label_column: str | None = flag(None, "tsv: column of the label.")
     id_column: str | None = flag(
         None, "tsv: column of the ids in predictions and reports."
@@ -69,6 +82,11 @@ class OwnTables:
     regression: bool = flag(False, "tsv: the labels are numbers.")
 
     @property
+    def divides(self) -> bool:
+        """Whether the file of training is that of evaluation, too."""
+        return bool(self.eval_share or self.num_folds)
+
+    @property
     def label_names(self) -> tuple[str, ...]:
         """--labels, without spaces around them."""
         return tuple(name.strip() for name in self.labels or ())
@@ -92,6 +110,17 @@ class OwnTables:
             yield UserError(
                 "--multi_label and --regression", expected="one of them"
             )
+        if self.num_folds == 1:
+            yield UserError("--num_folds=1", expected="at least 2")
+        if self.eval_share and self.num_folds:
+            yield UserError(
+                "--eval_share and --num_folds", expected="one of them"
+            )
+        if self.group_column and not self.divides:
+            yield UserError(
+                "--group_column without --num_folds or --eval_share",
+                fix="pass one of them",
+            )
         if not self.label_separator:
             yield UserError(
                 "--label_separator is empty", expected="such as ','"
@@ -108,7 +137,19 @@ class OwnTables:
 class Settings:
     """Settings of run_classifier.py."""
 
-    finetuning: FineTuning = group(FineTuning)
+    finetuning: FineTuning = group(
+        FineTuning,
+        learning_rate={
+            "several": True,
+            "help": "Peak learning rate; several, such as 5e-5,3e-5,2e-5, are "
+            "a run each.",
+        },
+        train_batch_size={
+            "several": True,
+            "help": "Examples of a batch, over all devices; several, such as "
+            "16,32, are a run each.",
+        },
+    )
     task_name: str | None = flag(
         None,
         "cola, mnli, mrpc, xnli, sst2, ...; tsv, csv, jsonl or txt for your "
@@ -188,12 +229,18 @@ class Settings:
         topic=TRAINING,
     )
     given: frozenset[str] = frozenset()
+    grid: tuple[tuple[str, tuple], ...] = ()
 
     @property
     def task(self) -> str:
         """--task_name, spelled as in `TASKS`."""
         task = (self.task_name or "").lower().replace("-", "")
         return OWN if task in _OWN_KINDS else task
+
+    @property
+    def is_several(self) -> bool:
+        """Whether the command is several runs."""
+        return self.num_seeds > 1 or self.own.num_folds > 0 or bool(self.grid)
 
     def mistakes(self) -> Iterator[UserError]:
         """Yields the flags that contradict each other."""
@@ -202,18 +249,19 @@ class Settings:
         if self.task == OWN:
             yield from self.own.mistakes(bool({*reads} - {"predict_file"}))
 
-            # --eval_share divides the file of training.
-            if self.own.eval_share:
+            # The file of training is divided.
+            if self.own.divides:
                 reads = ["train_file" if x == "eval_file" else x for x in reads]
             yield from unnamed({name: getattr(self, name) for name in reads})
         else:
             yield from self._mistakes_of_task()
 
         # Of each pair one would be ignored in silence.
-        if self.own.eval_share and self.eval_file:
-            yield UserError(
-                "--eval_share and --eval_file", expected="one of them"
-            )
+        for name in ("eval_share", "num_folds"):
+            if getattr(self.own, name) and self.eval_file:
+                yield UserError(
+                    f"--{name} and --eval_file", expected="one of them"
+                )
 
         # Both name the initial weights.
         start = shared.training.model.init_checkpoint
@@ -222,19 +270,11 @@ class Settings:
                 "--init_checkpoint and --bert_hub_module_handle",
                 expected="one of them",
             )
-        if self.num_seeds > 1 and not (
-            shared.training.do_train and shared.do_eval
-        ):
-            yield UserError(
-                f"--num_seeds={self.num_seeds}",
-                expected="--do_train --do_eval too",
-            )
-        if self.num_seeds > 1 and shared.training.train_for:
-            yield UserError(
-                "--num_seeds and --train_for", expected="one of them"
-            )
+        yield from self._mistakes_of_runs()
         yield from self.scoring.mistakes(
-            shared.training.eval_steps > 0 or self.num_seeds > 1,
+            shared.training.eval_steps > 0
+            or self.num_seeds > 1
+            or bool(self.grid),
             shared.do_eval,
         )
         if self.glue_dir and not shared.do_predict:
@@ -247,6 +287,50 @@ class Settings:
             shared.export_dir,
             shared.training.do_train or shared.do_eval,
         )
+
+    def _mistakes_of_runs(self) -> Iterator[UserError]:
+        """Yields flags that contradict several runs."""
+        training = self.finetuning.training
+        varied = {name: ",".join(map(str, x)) for name, x in self.grid}
+        if self.num_seeds > 1:
+            varied["num_seeds"] = str(self.num_seeds)
+        if self.own.num_folds:
+            varied["num_folds"] = str(self.own.num_folds)
+        if not varied:
+            return
+
+        # Of runs that differ in several ways, no table would tell the best.
+        names = [name for name in varied if name.startswith("num_")]
+        if len(names) + bool(self.grid) > 1:
+            shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
+            yield UserError(shown, expected="one of them")
+        first, value = next(iter(varied.items()))
+        if not (training.do_train and self.finetuning.do_eval):
+            yield UserError(
+                f"--{first}={value}", expected="--do_train --do_eval too"
+            )
+        if training.train_for:
+            yield UserError(
+                f"--{first} and --train_for", expected="one of them"
+            )
+
+        for name, values in self.grid:
+            if len(set(values)) < len(values):
+                yield UserError(
+                    f"--{name}={varied[name]}", expected="each value once"
+                )
+        for size in dict(self.grid).get("train_batch_size", ())[1:]:
+            yield from raised_by(training.check_micro_batches, size)
+
+        # No fold may choose what it is scored with.
+        if self.own.num_folds:
+            for name in ("eval_steps", "tune_thresholds", "calibrate"):
+                if flags.as_dict(self)[name]:
+                    yield UserError(
+                        f"--num_folds and --{name}",
+                        expected="one of them: what is held out in a fold "
+                        "chooses nothing",
+                    )
 
     def _mistakes_of_task(self) -> Iterator[UserError]:
         """Yields an unknown task, and flags that are for own tables only."""

@@ -41,15 +41,20 @@ _SHORT = 100  # characters of the example of an export
 
 
 def make_task(
-    settings: Settings, model: ModelFolder, folder: RunFolder, data: Data
+    settings: Settings,
+    model: ModelFolder,
+    folder: RunFolder,
+    data: Data,
+    on_logits: Callable[[Part, np.ndarray], None] = lambda *_: None,
 ) -> Task:
     """Encodes the examples, and says what is computed with them.
 
     Args:
         settings: the settings of the script.
         model: config and tokenizer.
-        folder: the folder of the run, or of the runs of all seeds.
+        folder: the folder of the run, or of several runs.
         data: the input files.
+        on_logits: called with each evaluated file, and its logits.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
@@ -62,7 +67,7 @@ def make_task(
     # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
     for part in data.of(TRAIN):
-        records = training_data.identify(folder.shared, part.path)
+        records = training_data.identify(folder.shared, part.path, part.rows)
         rows = encode(part, settings, data, model)
         encoded = Examples(rows, examples.schema(labels))
 
@@ -105,6 +110,7 @@ def make_task(
         # The main file is the last one, which the report is about.
         for part in reversed(data.of(DEV)):
             logits = _logits(run, eval_size, part, held_out(part))
+            on_logits(part, logits)
             decision = decided(run).labels.decision
             found = label_kinds.answers(logits, labels.kind, decision)
             if settings.scoring.tunes and not part.name:
@@ -138,7 +144,7 @@ def make_task(
         if not settings.export_openvino:
             return {}
         network = _save_openvino(path, weights, settings, model, final)
-        if not shared.do_eval:
+        if not (shared.do_eval and data.of(DEV)):
             return {}
 
         # Another precision may answer differently, so it is scored too.

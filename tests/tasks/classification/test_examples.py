@@ -6,8 +6,9 @@ import pytest
 
 from bert.common.errors import UserError
 from bert.data.label_kinds import REGRESSION, Labels
+from bert.tasks.classification import division
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.examples import File
+from bert.tasks.classification.examples import File, TextExample
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -88,7 +89,7 @@ def divided(file, labels, share=0.2, seed=7):
     by_label = labels.kind == classification.CLASSES
     return [
         [e[:4] for e in classification.label(x, labels, True)]
-        for x in classification.divide(table, share, seed, by_label)
+        for x in division.divide(table, share, seed, by_label)
     ]
 
 
@@ -114,6 +115,35 @@ def test_copies_of_a_text_are_on_one_side(tmp_path):
     path = write(tmp_path, "t\tl\n" + "a\tno\n" * 9)
     with pytest.raises(UserError, match="--eval_share=0.2 of 1 different text"):
         divided(File(path, "t", label="l"), YES_NO)
+
+
+@pytest.mark.parametrize(
+    ("groups", "firsts"),
+    [
+        ("------", [0, 1, 0, 3, 1, 5]),
+        ("x--x--", [0, 1, 0, 0, 1, 5]),
+        ("-xx---", [0, 0, 0, 3, 0, 5]),
+        ("--y-x-", [0, 1, 0, 3, 1, 5]),
+        ("---xyx", [0, 1, 0, 3, 1, 3]),
+    ],
+)
+def test_copies_and_groups_stay_together(groups, firsts):
+    rows = [
+        TextExample("", text, "", 0, 1, group.strip("-"))
+        for text, group in zip("abacbd", groups)
+    ]
+    assert division.together(rows) == firsts
+
+
+def test_groups_are_on_one_side(tmp_path):
+    rows = [f"text {i}\tno yes\t{i % 5}" for i in range(43)]
+    path = write(tmp_path, "t\tl\tg\n" + "\n".join(rows))
+    table = classification.read(File(path, "t", label="l", group="g"))
+    train, held_out = (
+        {example.group for example in part.examples}
+        for part in division.divide(table, 0.4, 7, True)
+    )
+    assert len(held_out) == 2 and train == {*"01234"} - held_out
 
 
 def test_numbers_are_divided_as_one(tmp_path):

@@ -261,6 +261,45 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
     assert (len(part.examples), part.is_labelled) == (2, scored)
 
 
+SHARE, FOLDS = "--eval_share=0.1", "--num_folds=3"
+RUNS = (
+    (
+        [SHARE, "--num_seeds=2", "--train_for=1m"],
+        "--num_seeds and --train_for; expected one of them",
+    ),
+    (
+        [SHARE, "--num_seeds=2", "--learning_rate=1,0.5"],
+        "--learning_rate=1.0,0.5 and --num_seeds=2; expected one of them",
+    ),
+    (
+        [FOLDS, "--num_seeds=2"],
+        "--num_seeds=2 and --num_folds=3; expected one of them",
+    ),
+    (
+        [SHARE, "--train_batch_size=8,4,8"],
+        "--train_batch_size=8,4,8; expected each value once",
+    ),
+    (
+        [SHARE, "--train_batch_size=8,3", "--gradient_accumulation_steps=2"],
+        "--gradient_accumulation_steps=2; expected a divisor of 3, the batch",
+    ),
+    (
+        [SHARE, "--learning_rate=1,-1"],
+        "--learning_rate=-1.0; expected at least 0.0",
+    ),
+    ([FOLDS, "--nodo_eval"], "--num_folds=3; expected --do_train --do_eval"),
+    (["--num_folds=1"], "--num_folds=1; expected at least 2"),
+    ([FOLDS, SHARE], "--eval_share and --num_folds; expected one of them"),
+    ([FOLDS, "--eval_file=x"], "--num_folds and --eval_file; expected one of"),
+    ([FOLDS, "--eval_steps=5"], "--num_folds and --eval_steps; expected one"),
+    ([FOLDS, "--calibrate"], "--num_folds and --calibrate; expected one of"),
+    (
+        ["--eval_file=x", "--group_column=g"],
+        "--group_column without --num_folds or --eval_share; pass one of them",
+    ),
+)
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -279,11 +318,13 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
             + ["--data_dir=x"],
             "no --train_file; name the file",
         ),
-        (
-            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
-            + ["--train_file=x", "--do_eval", "--eval_share=0.1"]
-            + ["--num_seeds=2", "--train_for=1m"],
-            "--num_seeds and --train_for; expected one of them",
+        *(
+            (
+                ["--task_name=tsv", "--text_column=0", "--label_column=1"]
+                + ["--train_file=x", "--do_eval", *words],
+                found,
+            )
+            for words, found in RUNS
         ),
         (
             ["--task_name=tsv", "--text_column=0", "--train_file=x"],

@@ -1,0 +1,106 @@
+"""Folds of a table, each of which is held out once."""
+
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn import model_selection
+
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data.label_kinds import CLASSES
+from bert.tasks.classification import division, weights
+from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
+from bert.tasks.classification.settings import Settings
+
+_SPLITTERS = {  # (by label, in groups) -> the one of scikit-learn
+    (True, False): model_selection.StratifiedKFold,
+    (True, True): model_selection.StratifiedGroupKFold,
+    (False, False): model_selection.KFold,
+    (False, True): model_selection.GroupKFold,
+}
+
+
+def of_data(settings: Settings, data: Data) -> Iterator[Data]:
+    """Yields the data of each fold: examples for training and evaluation.
+
+    Args:
+        settings: the settings of the script, with --num_folds.
+        data: the input files; all examples are for training.
+
+    Raises:
+        UserError: there are too few examples.
+    """
+    own, seed = settings.own, settings.finetuning.training.random_seed
+    (whole,), given = data.of(TRAIN), settings.scoring.class_weights
+    by_label = data.labels.kind == CLASSES
+    drawn = held_out(whole, own.num_folds, seed, by_label)
+    for number, is_held_out in enumerate(drawn, 1):
+        sides = [
+            [*itertools.compress(whole.examples, is_chosen)]
+            for is_chosen in (~is_held_out, is_held_out)
+        ]
+
+        # A run that is resumed must have the same rows again.
+        rows = f"fold {number} of {own.num_folds}, {seed}, {own.group_column}"
+        parts = [
+            dataclasses.replace(whole, split=split, examples=side, rows=rows)
+            for split, side in zip((TRAIN, DEV), sides)
+        ]
+        class_weights = data.class_weights
+        if given:
+            labels = parts[0].labels
+            class_weights = weights.of_labels(given, data.labels, labels)
+        yield dataclasses.replace(
+            data, parts=tuple(parts), class_weights=class_weights
+        )
+
+
+def held_out(
+    part: Part, count: int, seed: int, by_label: bool
+) -> list[np.ndarray]:
+    """Draws folds; examples that belong together are in one of them.
+
+    Args:
+        part: the N examples, labelled.
+        count: the number of folds.
+        seed: seed of the choice.
+        by_label: whether each fold has the same share of each label, or any
+            examples, as of numbers and of several labels.
+
+    Returns:
+        for each fold, whether an example is in it: bool [N].
+
+    Raises:
+        UserError: there are too few examples.
+    """
+    firsts = division.together(part.examples)
+    distinct = len(set(firsts))
+    if distinct < count:
+        raise UserError(
+            f"--num_folds={count} of {distinct:,} different texts or groups",
+            path=part.path,
+            expected="one for each fold",
+        )
+
+    # With groups, scikit-learn balances the labels less.
+    is_grouped = distinct < len(firsts)
+    splitter = _SPLITTERS[by_label, is_grouped](
+        count, shuffle=True, random_state=seed
+    )
+    groups = firsts if is_grouped else None
+    labels = part.labels if by_label else None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            pairs = [*splitter.split(firsts, labels, groups)]
+        except ValueError as error:
+            text = f"--num_folds={count}: {error}"
+            raise UserError(text, path=part.path) from None
+    for warning in caught:
+        say(f"warning: {part.path}: {warning.message}")
+
+    numbers = np.arange(len(firsts))
+    return [np.isin(numbers, chosen) for _, chosen in pairs]

@@ -1,0 +1,262 @@
+"""Several runs of run_classifier.py: seeds, folds, or settings of a grid.
+
+list_of -> a name, settings and data for each run
+work    -> a folder for each, one table, and the run that answers
+"""
+
+import dataclasses
+import functools
+import itertools
+import os
+import statistics
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bert.common import flags
+from bert.common.atomic import write_whole
+from bert.common.progress import say
+from bert.modeling import task_models
+from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import finetuning, training_data
+from bert.tasks.classification import answers, folds
+from bert.tasks.classification.examples import TextExample
+from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
+from bert.tasks.classification.settings import Settings
+from bert.tasks.classification.task import make_task
+from bert.tasks.run_folder import RunFolder
+from bert.training.optimization import WarmupLinearDecay
+from bert.training.task import Task
+
+TABLE, OUT_OF_FOLD = "runs.tsv", "out_of_fold.tsv"
+_ALL_ROWS = "all_rows"  # the run after those of folds
+
+
+class OneRun(NamedTuple):
+    """One of several runs.
+
+    Attributes:
+        name: of its folder in --output_dir.
+        settings: with that folder, and what distinguishes the run.
+        data: its examples.
+    """
+
+    name: str
+    settings: Settings
+    data: Data
+
+
+def work(
+    settings: Settings, model: ModelFolder, folder: RunFolder, data: Data
+) -> None:
+    """Trains and evaluates each run in its folder; finished ones stay.
+
+    The best run of seeds and of a grid predicts and exports; of folds, one
+    more that trains on all rows.
+
+    Args:
+        settings: the settings of the script.
+        model: the initial weights.
+        folder: the folder of all runs.
+        data: the input files.
+
+    Raises:
+        UserError: there are too few examples, or a folder holds another run.
+    """
+    shared, is_divided = settings.finetuning, settings.own.num_folds > 0
+    runs, last = list_of(settings, data), None
+    if is_divided:
+        parts = tuple(part for part in data.parts if part.split != DEV)
+        everything = dataclasses.replace(data, parts=parts)
+        last = _one(settings, _ALL_ROWS, everything)
+
+    # Mistakes are told before the first run.
+    for one in [*runs, last] if last else runs:
+        schedule_of(one)
+        folder_of(one, folder)
+    folder.write_inputs()
+    described = data.describe() | data.describe_training()
+    length = {"max_seq_length": shared.max_seq_length}
+    checkpoint_files.write_task(folder.path, described | length)
+
+    held_out: list[tuple[TextExample, np.ndarray]] = []
+    task_of = _tasks(settings, model, folder, held_out)
+
+    # Train and evaluate each; one of them predicts later.
+    results, steps = [], []
+    for one in runs:
+        say(f"run: {one.name}")
+        task = dataclasses.replace(task_of(one), predict=lambda run: [])
+        run, scores = finetuning.work(
+            flags.replace(one.settings, do_predict=False, export_dir=None),
+            model,
+            folder_of(one, folder),
+            task,
+        )
+        results.append(scores)
+        steps.append(run.weights_step)
+
+    sign = -1 if task.is_loss else 1
+    values = [sign * scores[task.metric] for scores in results]
+    best = values.index(max(values))
+
+    # Settings have no mean: the results of a grid are those of its best run.
+    means = {} if settings.grid else summarize(results)
+    summary, step = means or results[best], steps[best if settings.grid else -1]
+    paths = [folder.file(TABLE)]
+    write_table(paths[0], [one.name for one in runs], results, means)
+    paths += folder.write_results(step, summary)
+    if is_divided:
+        paths.append(folder.file(OUT_OF_FOLD))
+        rows, logits = zip(*sorted(held_out, key=lambda pair: pair[0].line))
+        answers.write_predictions(
+            paths[-1], [*rows], np.stack(logits), data.labels, data.has_pairs
+        )
+    finetuning.print_written(paths)
+
+    # The folds have told how good a run is that has all rows.
+    last, scores = (last, summary) if last else (runs[best], results[best])
+    if not (shared.do_predict or shared.export_dir):
+        return
+    path = last.settings.finetuning.training.output_dir
+    say(f"predictions and export use {path}")
+    finetuning.work(
+        flags.replace(last.settings, do_train=is_divided, do_eval=False),
+        model,
+        folder_of(last, folder),
+        task_of(last),
+        scores,
+    )
+
+
+def _tasks(
+    settings: Settings,
+    model: ModelFolder,
+    folder: RunFolder,
+    held_out: list[tuple[TextExample, np.ndarray]],
+) -> Callable[[OneRun], Task]:
+    """Makes a function to the task of a run.
+
+    Args:
+        settings, model, folder: as for `work`.
+        held_out: receives the evaluated examples of folds, with their logits.
+    """
+
+    def keep(part: Part, logits: np.ndarray) -> None:
+        if part.rows:
+            held_out.extend(zip(part.examples, logits, strict=True))
+
+    @functools.lru_cache(maxsize=1)  # seeds and grids have the same examples
+    def task_with(data: Data) -> Task:
+        return make_task(settings, model, folder, data, keep)
+
+    def task_of(one: OneRun) -> Task:
+        size = one.data.labels.size
+        seed = one.settings.finetuning.training.random_seed
+        return dataclasses.replace(
+            task_with(one.data),
+            build=lambda: task_models.build_classifier(
+                model.config, size, seed
+            ),
+            learning_rate=schedule_of(one),
+        )
+
+    return task_of
+
+
+def list_of(settings: Settings, data: Data) -> list[OneRun]:
+    """The runs, in order.
+
+    Args:
+        settings: the settings of the script.
+        data: the input files; with --num_folds, all rows are for training.
+
+    Raises:
+        UserError: there are too few examples for the folds.
+    """
+    if settings.own.num_folds:
+        each = enumerate(folds.of_data(settings, data), 1)
+        return [_one(settings, f"fold_{i}", part) for i, part in each]
+
+    # Every combination of the values that differ.
+    first = settings.finetuning.training.random_seed
+    seeds = range(first, first + settings.num_seeds)
+    varied = settings.grid or (("random_seed", seeds),)
+    runs = []
+    for values in itertools.product(*(values for _, values in varied)):
+        changes = dict(zip((name for name, _ in varied), values))
+        parts = [f"{flag}_{value}" for flag, value in changes.items()]
+        name = "_".join(parts).removeprefix("random_")
+        runs.append(_one(flags.replace(settings, **changes), name, data))
+    return runs
+
+
+def _one(settings: Settings, name: str, data: Data) -> OneRun:
+    """A run in a folder of --output_dir."""
+    path = os.path.join(settings.finetuning.training.output_dir, name)
+    return OneRun(name, flags.replace(settings, output_dir=path), data)
+
+
+def schedule_of(one: OneRun) -> WarmupLinearDecay:
+    """The learning rates of a run; see `finetuning.schedule`."""
+    count = sum(len(part.examples) for part in one.data.of(TRAIN))
+    return finetuning.schedule(one.settings.finetuning, count)
+
+
+def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:
+    """The folder of a run in that of all; it may be of an earlier command.
+
+    Raises:
+        UserError: it holds a run with another network or other data.
+    """
+    below = folder.below(one.name)
+    below.check()
+    for part in one.data.of(TRAIN):
+        training_data.identify(below.shared, part.path, part.rows)
+    return below
+
+
+def summarize(results: list[dict[str, float]]) -> dict[str, float]:
+    """Means of the scores of all runs, and standard deviations."""
+    summary = {}
+    for name in _shared(results):
+        values = [result[name] for result in results]
+        summary[name] = statistics.fmean(values)
+        if len(values) > 1 and name.startswith("eval_"):
+            summary[f"{name}_std"] = statistics.stdev(values)
+    return summary
+
+
+def write_table(
+    path: str, names: list[str], results: list[dict[str, float]], means: dict
+) -> None:
+    """Writes and prints the scores of each run.
+
+    Args:
+        path: the file, with all digits.
+        names: of the runs.
+        results: metric -> value, of each run.
+        means: of `summarize`, for the last line; {}: there is none.
+    """
+    metrics = [name for name in _shared(results) if name.startswith("eval_")]
+    header, rows = ["run", *metrics], list(zip(names, results, strict=True))
+    exact = [[name, *(str(x[key]) for key in metrics)] for name, x in rows]
+    lines = ["\t".join(line) + "\n" for line in (header, *exact)]
+    write_whole(path, "".join(lines))
+
+    # Log.
+    shown = [[name, *(f"{x[key]:.4f}" for key in metrics)] for name, x in rows]
+    if means:
+        ends = [f"{means[x]:.4f} ± {means[f'{x}_std']:.4f}" for x in metrics]
+        shown.append(["mean ± deviation", *ends])
+    table = [header, *shown]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for line in table:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
+
+
+def _shared(results: list[dict[str, float]]) -> list[str]:
+    """The metrics that all runs have: a ranking may need more queries."""
+    return [name for name in results[0] if all(name in x for x in results)]

@@ -1,0 +1,92 @@
+"""Folds of a table, beside those of scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.data.label_kinds import CLASSES, REGRESSION, Labels
+from bert.tasks.classification import folds
+from bert.tasks.classification.examples import TextExample
+from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
+from bert.tasks.classification.settings import Settings
+
+N, K, SEED = 61, 5, 17
+CLASS = [int(i % 7 == 0) for i in range(N)]
+TEXTS = [f"text {i}" for i in range(N)]
+ALONE, GROUPS = [""] * N, [str(i * i % 19) for i in range(N)]
+COPIES = [f"text {i % 23}" for i in range(N)]
+
+
+def part_of(labels=CLASS, texts=TEXTS, groups=ALONE):
+    columns = enumerate(zip(texts, labels, groups))
+    rows = [
+        TextExample(f"q{i}", text, "", label, i + 2, group)
+        for i, (text, label, group) in columns
+    ]
+    return Part(TRAIN, "mails.csv", rows)
+
+
+@pytest.mark.parametrize("by_label", [True, False])
+@pytest.mark.parametrize(
+    "column", [ALONE, GROUPS, COPIES], ids=["alone", "groups", "copies"]
+)
+def test_folds_are_those_of_scikit_learn(by_label, column):
+    name = "Stratified" * by_label + "Group" * (column != ALONE) + "KFold"
+    splitter = getattr(model_selection, name)(
+        K, shuffle=True, random_state=SEED
+    )
+    firsts = [column.index(value) for value in column]
+    expected = [rows for _, rows in splitter.split(CLASS, CLASS, firsts)]
+    named = {"texts": COPIES} if column is COPIES else {"groups": column}
+    found = folds.held_out(part_of(**named), K, SEED, by_label)
+    assert [np.flatnonzero(x).tolist() for x in found] == [
+        rows.tolist() for rows in expected
+    ]
+
+
+def test_each_row_is_held_out_once_and_trains_in_the_other_folds():
+    settings = flags.replace(
+        Settings(), num_folds=K, class_weights=("balanced",)
+    )
+    whole = part_of(groups=GROUPS)
+    labels = Labels(CLASSES, ("no", "yes"))
+    data = Data(labels, ("accuracy",), (whole,), False)
+    each = [*folds.of_data(settings, data)]
+    seen = [row for one in each for row in one.of(DEV)[0].examples]
+    assert sorted(seen, key=lambda row: row.line) == whole.examples
+    for one in each:
+        (train,), (held_out,) = one.of(TRAIN), one.of(DEV)
+        sides = [{x.group for x in part.examples} for part in one.parts]
+        assert not sides[0] & sides[1]
+        rows = train.examples + held_out.examples
+        assert sorted(rows, key=lambda row: row.line) == whole.examples
+        counts = np.bincount(train.labels)
+        np.testing.assert_allclose(
+            one.class_weights * counts, len(train.labels) / 2
+        )
+    assert len({one.of(TRAIN)[0].rows for one in each}) == K
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "message"),
+    [
+        (
+            part_of(texts=["a", "b", "c", "d"] * 15 + ["a"]),
+            REGRESSION,
+            "--num_folds=5 of 4 different texts or groups; expected one for",
+        ),
+        (part_of(labels=range(N)), CLASSES, "--num_folds=5: n_splits=5 cannot"),
+    ],
+)
+def test_too_few_examples_are_one_line(part, kind, message):
+    with pytest.raises(UserError) as caught:
+        folds.held_out(part, K, SEED, kind == CLASSES)
+    assert str(caught.value).startswith(f"mails.csv: {message}")
+
+
+def test_a_label_with_fewer_rows_than_folds_is_told(capsys):
+    found = folds.held_out(part_of([1, 1, 1] + [0] * (N - 3)), K, SEED, True)
+    assert np.sum(found, 0).tolist() == [1] * N
+    assert capsys.readouterr().err.startswith("warning: mails.csv: The least")
