@@ -18,8 +18,8 @@ from bert.common.progress import say
 from bert.data.records.shards import check_alike
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import run_folder
 from bert.training import saver
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
@@ -51,7 +51,9 @@ def examine(settings: Settings) -> list[Finding]:
     folder = settings.output_dir
     checkpoint = published.fetch(settings.init_checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
-    vocab_file = settings.vocab_file or _find(folder, run_folder.VOCABULARY)
+    vocab_file = settings.vocab_file or _find(
+        folder, checkpoint_files.VOCABULARY
+    )
 
     # Each may be None from here on: what can be checked is checked.
     config = tokenizer = None
@@ -224,7 +226,7 @@ def check_files(
         findings.append(fine(f"whole checkpoints: {listed}", path=folder))
 
     # The best checkpoint lies in a folder of its own, in the same form.
-    best = os.path.join(folder, run_folder.BEST)
+    best = os.path.join(folder, checkpoint_files.BEST)
     if storage.is_folder(best):
         check_files(best, findings)
     return description

@@ -21,8 +21,6 @@ from bert.tasks import eval_report
 from bert.training import cluster
 from bert.training.settings import Training
 
-BEST = "best"  # folder of the best checkpoint
-
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:

@@ -15,7 +15,7 @@ from bert.common.progress import say
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.run_folder import BEST, RunFolder
+from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, distribution, optimization
 from bert.training.run import Run
 from bert.training.saver import Saver
@@ -119,7 +119,7 @@ def open_run(
         steps,
         named,
         Saver(folder.shared, training.keep_checkpoint_max, folder.is_chief),
-        Saver(folder.below(BEST).shared, 1, folder.is_chief),
+        Saver(folder.below(checkpoint_files.BEST).shared, 1, folder.is_chief),
         folder.path,
         description,
         lengths,

@@ -176,6 +176,17 @@ def test_a_folder_means_its_newest_checkpoint(written, tmp_path):
     newest = f"{tmp_path}/model.ckpt-1000"
     assert checkpoint_files.resolve(str(tmp_path)) == newest
 
+    # What was fitted to the best weights belongs to them.
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best/model.ckpt-600.index").touch()
+    task = {"kind": "classes", "labels": ["a", "b"]}
+    checkpoint_files.write_task(str(tmp_path), task)
+    assert checkpoint_files.resolve(str(tmp_path)) == newest
+    task["decision"] = {"temperature": 2.0}
+    checkpoint_files.write_task(str(tmp_path), task)
+    best = f"{tmp_path}/best/model.ckpt-600"
+    assert checkpoint_files.resolve(str(tmp_path)) == best
+
 
 def test_a_pooler_that_is_missing_as_a_whole_starts_fresh(written):
     """As in models that were trained without next sentences."""

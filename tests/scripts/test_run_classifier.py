@@ -356,7 +356,7 @@ def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
         assert [x["label"] or "" for x in answers] == found
         given = [[*x["probabilities"].values()] for x in answers]
         np.testing.assert_allclose(given, chances, atol=1e-4)
-    model = TextClassifier(str(run / "best"))
+    model = TextClassifier(str(run))  # its best weights, which it is about
     path = str(tmp_path / "model.keras")
     model.save(path)
     for classifier in (model, keras.saving.load_model(path)):

@@ -24,6 +24,7 @@ from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
 
 TASK, VOCABULARY = "task.json", "vocab.txt"
+BEST = "best"  # folder of the best checkpoint
 _HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
 
 
@@ -66,7 +67,7 @@ def beside(path: str, name: str) -> str:
     """
     folder = folder_of(path).rstrip("/")
     path = os.path.join(folder, name)
-    if os.path.basename(folder) == "best" and not storage.is_file(path):
+    if os.path.basename(folder) == BEST and not storage.is_file(path):
         return os.path.join(os.path.dirname(folder), name)
     return path
 
@@ -83,11 +84,16 @@ def resolve(path: str) -> str:
 
     Args:
         path: a prefix, such as `bert_model.ckpt`; or a folder, for its newest
-            checkpoint, by its step.
+            checkpoint, by its step. If its `task.json` has cuts or a
+            temperature, the best checkpoint, to which they were fitted.
 
     Raises:
         UserError: there is no checkpoint, or several without a step.
     """
+    best = os.path.join(path, BEST)
+    if storage.is_folder(best) and "decision" in (recorded_task(path) or {}):
+        return resolve(best)
+
     prefix, *others = _prefixes_of(path)
     if storage.is_folder(path):
         several = [x for x in others if _step_of(x) == _step_of(prefix)]

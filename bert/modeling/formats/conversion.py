@@ -170,6 +170,11 @@ def write(bert: Bert, target: str, folder: str) -> None:
     """Writes the files of a model into an empty folder."""
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
+        if bert.task and "decision" in bert.task:
+            say(
+                "warning: config.json has no field for cuts, temperature and "
+                "--unknown_below: answers will be those of the logits alone"
+            )
     elif target == "model_garden":
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)

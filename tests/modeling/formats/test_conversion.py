@@ -60,6 +60,20 @@ def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
     }
 
 
+@pytest.mark.parametrize("target", ["google", "huggingface"])
+def test_what_a_format_has_no_field_for_is_told(
+    folder, tmp_path, capsys, target
+):
+    bert = conversion.read(ModelFolder.open(str(folder)))
+    bert.values["output_weights"] = np.zeros((2, small.H), np.float32)
+    bert.task = {"kind": "classes", "labels": ["a", "b"]}
+    bert.task["decision"] = {"temperature": 2.0}
+    (tmp_path / "new").mkdir()
+    conversion.write(bert, target, str(tmp_path / "new"))
+    told = "warning: config.json has no field for cuts, temperature and"
+    assert (told in capsys.readouterr().err) == (target == "huggingface")
+
+
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 def test_an_output_that_is_no_number_is_the_largest_difference(order):
     values = {"a": np.zeros(3), "b": np.array([0.0, np.nan, 0.0])}
