@@ -10,6 +10,7 @@ import run_similarity
 from bert.common import tensor_files
 from bert.modeling.formats import sentence_files
 from bert.modeling.formats.sentence_files import TextVectors
+from bert.serving import graphs, openvino_export
 from tests.helpers import classifier_files, model_files, run_folders, small
 
 pytestmark = pytest.mark.slow
@@ -115,6 +116,26 @@ def test_pairs_with_scores_are_learned_and_exported(
     )
     best = bert.embed([a for a, _ in texts], tmp_path / "run" / "best")
     np.testing.assert_allclose(best, vectors[:, 0], atol=1e-5)
+
+
+def test_int8_is_calibrated_with_the_prompt(
+    folder, flags_of, run_script, tmp_path, monkeypatch
+):
+    calls = []
+    monkeypatch.setattr(graphs, "save", lambda *_: None)
+    monkeypatch.setattr(openvino_export, "write", lambda *x: calls.append(x))
+    code, _, err = run_script(
+        run_similarity,
+        "--do_train",
+        **flags_of("scored", tmp_path / "run", num_train_epochs=0.2),
+        export_dir=tmp_path / "export",
+        export_openvino="int8",
+    )
+    assert code == 0, err
+    ((*_, precision, rows),) = calls
+    vocab = bert.Tokenizer(str(folder / "vocab.txt")).vocab
+    assert precision == "int8" and len(rows) == 150
+    assert {ids[1] for ids, _ in rows} == {vocab["a"]}
 
 
 def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(

@@ -1,7 +1,6 @@
 """The task of run_similarity.py: vectors whose cosine is a similarity."""
 
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -13,8 +12,6 @@ from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.formats.sentence_files import TextVectors
-from bert.modeling.openvino_network import Network
 from bert.serving import graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
@@ -112,19 +109,29 @@ def make_task(
         if not settings.export_openvino:
             return {}
 
-        network = _save_openvino(path, weights, settings, model, how, tables)
+        # Rounding to int8 is calibrated with texts, best those of training.
+        limit, known = shared.max_seq_length, []
+        if settings.export_openvino == "int8":
+            name = "train_file" if "train_file" in tables else "eval_file"
+            known = openvino_export.sample(_sequences(encode(name)))
+        bert = conversion.Bert(
+            path,
+            model.config,
+            weights,
+            [],
+            model.tokenizer.with_max_length(limit),
+            vectors=how,
+        )
+        network = openvino_export.write(
+            path, bert, settings.export_openvino, known
+        )
         if not shared.do_eval:
             return {}
 
         # Another precision may answer differently, so it is scored too.
         rows = held_out()
-        flat = [
-            pair
-            for row in rows
-            for pair in zip(row[features.INPUT_IDS], row[features.SEGMENT_IDS])
-        ]
         others = openvino_model.text_vectors(
-            network, flat, shared.max_seq_length, how
+            network, _sequences(rows), limit, how
         )
         scores = _score(tables["eval_file"], rows, others.__getitem__)
         shown = " | ".join(f"{name} {x:.4g}" for name, x in scores.items())
@@ -159,32 +166,13 @@ def make_task(
     )
 
 
-def _save_openvino(
-    path: str,
-    weights: dict[str, np.ndarray],
-    settings: Settings,
-    model: ModelFolder,
-    how: TextVectors,
-    tables: dict[str, Table],
-) -> Network:
-    """Writes the network for OpenVINO, calibrated with texts of the data."""
-    limit, rows = settings.finetuning.max_seq_length, []
-    tokenizer = model.tokenizer.with_max_length(limit)
-
-    if settings.export_openvino == "int8":
-        table = tables.get("train_file") or tables["eval_file"]
-        texts = openvino_export.sample([*itertools.chain(*table.texts)])
-        rows = tokenizer.rows(texts, [""] * len(texts), limit)
-
-    bert = conversion.Bert(
-        path,
-        model.config,
-        weights,
-        [],
-        tokenizer,
-        vectors=how,
-    )
-    return openvino_export.write(path, bert, settings.export_openvino, rows)
+def _sequences(rows: Iterable[dict]) -> list[tuple[list[int], list[int]]]:
+    """Ids and segment ids of all texts of rows."""
+    return [
+        pair
+        for row in rows
+        for pair in zip(row[features.INPUT_IDS], row[features.SEGMENT_IDS])
+    ]
 
 
 def _score(
