@@ -117,18 +117,16 @@ def _ranking(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     whole_numbers = all_rows(numbers)
 
     # The second texts of all rows, then their third texts, and so on.
-    texts = numbers.shape[1]
-    others = tf.concat([whole[:, t] for t in range(1, texts)], 0)
+    others = tf.concat(tf.unstack(whole[:, 1:], axis=1), 0)
     scores = scale * tf.matmul(vectors[:, 0], others, transpose_b=True)
-    names = tf.concat([whole_numbers[:, t] for t in range(1, texts)], 0)
+    names = tf.concat(tf.unstack(whole_numbers[:, 1:], axis=1), 0)
 
     # Equal texts, and the second texts of rows with the same first one.
     anchor, positive = numbers[:, :1], numbers[:, 1:2]
     same_anchor = anchor == whole_numbers[:, 0]
-    nothing = tf.zeros([tf.shape(scores)[0], 1], tf.bool)
-    rest = tf.tile(nothing, [1, tf.size(names) - tf.shape(same_anchor)[1]])
+    rest = tf.size(names) - tf.shape(same_anchor)[1]
     is_masked = (names == anchor) | (names == positive)
-    is_masked |= tf.concat([same_anchor, rest], 1)
+    is_masked |= tf.pad(same_anchor, [[0, 0], [0, rest]])
 
     context = tf.distribute.get_replica_context()
     replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
