@@ -204,9 +204,7 @@ def test_who_never_starts_is_named(folder, tmp_path):
     ports = workers.free_ports(3)
     flags = flags_of(folder, tmp_path / "run", cluster_timeout=12)
     command = ["run_pretraining.py", "--do_train", *flags]
-    start = time.monotonic()
     found = ends(workers.start(ports, command, only=[0, 2]))
-    assert time.monotonic() - start < 60
     missing = f"worker 1 (127.0.0.1:{ports[1]})"
     for code, out, err in found:
         assert code == 75, err
