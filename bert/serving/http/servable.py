@@ -66,25 +66,27 @@ class Servable:
             for name in self.signatures
         }
 
+        # Not of `_call_once`. TensorFlow keeps the function for ever, so it
+        # must not keep the model.
+        is_ready = threading.Event()
+
+        def begin(came):
+            if is_ready.is_set():
+                on_batch(came)
+
         self._batched = {
             name: _batched(
                 self._functions[name],
                 specs,
                 list(self._loaded.signatures[name].structured_outputs),
                 settings,
-                self._begin,
+                begin,
             )
             for name, specs in self.signatures.items()
         }
         self._one_at_a_time = threading.Lock()
-        self._on_batch, self._is_ready = on_batch, False
         self._call_once()
-        self._is_ready = True
-
-    def _begin(self, came: np.ndarray) -> None:
-        """Reports a batch of requests; `_call_once` has none."""
-        if self._is_ready:
-            self._on_batch(came)
+        is_ready.set()
 
     def _call_once(self) -> None:
         """Calls the default signature with zeros or "".

@@ -2,10 +2,12 @@
 
 import base64
 import concurrent.futures
+import gc
 import gzip
 import json
 import os
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -107,6 +109,12 @@ def test_a_first_call_comes_before_requests_and_is_quiet(
     texts = {"text": np.array([b"a", b"b"], object)}
     model.call(rest.DEFAULT, texts)
     assert [len(x) for x in batches] == [2]
+
+    # Its memory is free once another version has taken its place.
+    reference = weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
 
 
 def test_an_export_needs_one_operation_of_tensorflow_text(export):
