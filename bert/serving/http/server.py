@@ -246,6 +246,12 @@ class _Connection(channel.HTTPChannel):
     def received(self, data):
         return not self.is_ending and super().received(data)
 
+    def write_soon(self, data):
+        # Only now its client has something to read, however long it took.
+        if not self.total_outbufs_len:
+            self.last_activity = time.time()
+        return super().write_soon(data)
+
     def handle_close(self):
         if self.is_ending:
             super().handle_close()

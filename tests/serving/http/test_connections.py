@@ -10,8 +10,10 @@ import select
 import signal
 import socket
 import threading
+from unittest import mock
 
 import pytest
+from waitress import adjustments
 
 from bert.serving.http import server
 from tests.helpers import http_server
@@ -130,6 +132,24 @@ def test_a_client_that_does_not_read_is_disconnected(monkeypatch):
         end = select.poll()
         end.register(client, 0)  # for errors only
         assert end.poll(30_000)
+
+
+def test_a_slow_answer_is_not_taken_for_a_client_that_does_not_read():
+    """The time to read it begins when it is there, and not anew."""
+    one, other = socket.socketpair()
+    with other:
+        of, limits = mock.MagicMock(), adjustments.Adjustments()
+        connection = server._Connection(of, one, "", limits, {})
+        times = []
+        connection._flush_some = lambda **_: times.append(
+            connection.last_activity
+        )
+        for _ in range(2):
+            connection.last_activity = 0
+            connection.write_soon(b"answer")
+        connection.drop()
+        connection.drop()
+    assert times[0] > 0 and times[1] == 0
 
 
 @pytest.mark.parametrize(
