@@ -26,6 +26,7 @@ from benchmarks import (
     scaling,
     serving,
     serving_load,
+    soak,
     squad,
     step_profile,
     text_ops,
@@ -83,6 +84,15 @@ def run_serving_load(folder):
     model = classifier_files.write_export(folder)
     lines = str(folder / "lines.txt")
     return list(serving_load.measure(model, lines, 0.5, clients=(1, 3)))
+
+
+def run_soak(folder):
+    """Long enough for the second version."""
+    export = classifier_files.write_export(folder, openvino="float32")
+    network, lines = f"{export}/openvino", str(folder / "lines.txt")
+    figures = soak.soak(network, lines, minutes=0.5, wait=0.1, clients=3)
+    assert figures["failed"] == 0 and figures["seconds_to_version_2"] > 0
+    return figures
 
 
 def run_steps_on_a_device(folder):
@@ -153,6 +163,7 @@ RUNS = {
         runs=1,
     ),
     "serving_load": run_serving_load,
+    "soak": run_soak,
     "squad": lambda folder: squad.measure(
         *[str(folder / "questions.json")] * 2, str(folder), 1, [3]
     ),
