@@ -7,20 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.progress import say
-from bert.data import features, label_kinds
+from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
 from bert.data.records.examples import Examples
 from bert.data.text import vocabulary
 from bert.modeling import task_losses, task_models
-from bert.modeling.formats import checkpoint_files, conversion
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.openvino_network import Network
-from bert.serving import export_folder, graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, run_folder, training_data
 from bert.tasks.classification import (
     answers,
     examples,
-    export,
+    export_files,
     metrics,
     reference,
     tuning,
@@ -37,7 +35,6 @@ _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
     MULTI_LABEL: task_losses.multi_label_sums,
 }
-_SHORT = 100  # characters of the example of an export
 
 
 def make_task(
@@ -61,8 +58,6 @@ def make_task(
             holds a run with other training data.
     """
     shared, labels = settings.finetuning, data.labels
-    is_number = labels.kind == REGRESSION
-    eval_size = shared.training.eval_batch_size
 
     # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
@@ -71,89 +66,11 @@ def make_task(
         rows = encode(part, settings, data, model)
         encoded = Examples(rows, examples.schema(labels))
 
-    @functools.cache  # a validation reads them again
-    def held_out(part: Part) -> list[dict]:
-        return [*encode(part, settings, data, model)]
-
-    @functools.cache  # the same for all seeds
-    def simple_scores() -> dict[str, float]:
-        if not (settings.reference and data.of(TRAIN)):
-            return {}
-        train, part = data.of(TRAIN)[0], data.of(DEV)[0]
-        found = reference.answers(train, part, labels.kind, model.tokenizer)
-        if found is None:
-            return {}
-        scores = metrics.scores(data.metrics, part.labels, found)
-        return {
-            f"eval_{name}/{eval_report.TFIDF}": value
-            for name, value in scores.items()
-        }
-
-    # Folder of a seed -> what was fitted to its logits.
-    fitted: dict[str, Decision] = {}
-
-    def decided(run: Run) -> Data:
-        decision = fitted.get(run.folder, labels.decision)
-        return dataclasses.replace(
-            data, labels=dataclasses.replace(labels, decision=decision)
-        )
-
-    def validate(run: Run) -> dict[str, float]:
-        part = data.of(DEV)[0]
-        logits = _logits(run, eval_size, part, held_out(part))
-        found = label_kinds.answers(logits, labels.kind)
-        return score(settings, data, part, logits, found)
-
-    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
-        result, more = {}, {}
-
-        # The main file is the last one, which the report is about.
-        for part in reversed(data.of(DEV)):
-            logits = _logits(run, eval_size, part, held_out(part))
-            on_logits(part, logits)
-            decision = decided(run).labels.decision
-            found = label_kinds.answers(logits, labels.kind, decision)
-            if settings.scoring.tunes and not part.name:
-                tuned = tuning.tune(
-                    settings.scoring, labels, data.class_weights, part, logits
-                )
-                found, more = tuned.answers, tuned.report
-                fitted[run.folder] = tuned.decision
-            result |= score(settings, data, part, logits, found)
-        if more or settings.scoring.unknown_below is not None:
-            _write_decision(run, folder, decided(run), shared.max_seq_length)
-        report = answers.report(part, decided(run).labels, logits, found) | more
-        report["references"] |= simple_scores()
-        if data.class_weights:
-            report["class_weights"] = data.weights_by_name()
-        return result, report | {"task": settings.task, "records": part.path}
-
-    def predict(run: Run) -> list[str]:
-        wrote = []
-        for part in data.of(TEST):
-            rows = encode(part, settings, data, model)
-            logits = _logits(run, shared.predict_batch_size, part, rows)
-            wrote += _write_predictions(
-                settings, folder, decided(run), part, logits
-            )
-        return wrote
-
-    def save(run: Run, path: str) -> dict[str, float]:
-        weights, final = run.weights(), decided(run)
-        _save(path, weights, settings, model, final)
-        if not settings.export_openvino:
-            return {}
-        network = _save_openvino(path, weights, settings, model, final)
-        if not (shared.do_eval and data.of(DEV)):
-            return {}
-
-        # Another precision may answer differently, so it is scored too.
-        part = data.of(DEV)[0]
-        rows = held_out(part)
-        logits = _logits(run, eval_size, part, rows)
-        return _score_openvino(network, settings, final, part, rows, logits)
-
     best = settings.scoring.best_metric or data.metrics[0]
+    is_number = labels.kind == REGRESSION
+    classification = Classification(
+        settings, model, folder, data, on_logits
+    )
     return Task(
         settings.task,
         lambda: task_models.build_classifier(
@@ -169,11 +86,145 @@ def make_task(
         is_loss=best in (LOSS, MAE),
         examples=encoded,
         labels=data.describe() | data.describe_training(),
-        validate=validate,
-        evaluate=evaluate,
-        predict=predict,
-        export=save,
+        validate=classification.validate,
+        evaluate=classification.evaluate,
+        predict=classification.predict,
+        export=classification.export,
     )
+
+
+class Classification:
+    """Scores, predictions and exports of a run.
+
+    Args:
+        settings: the settings of the script.
+        model: config and tokenizer.
+        folder: the folder of the run, or of several runs.
+        data: the input files.
+        on_logits: called with each evaluated file, and its logits.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: ModelFolder,
+        folder: RunFolder,
+        data: Data,
+        on_logits: Callable[[Part, np.ndarray], None],
+    ):
+        self._settings, self._model = settings, model
+        self._folder, self._data = folder, data
+        self._on_logits = on_logits
+
+        # Validations, and several runs, read the same texts.
+        self._rows = functools.cache(
+            lambda part: [*encode(part, settings, data, model)]
+        )
+        self._references = functools.cache(self._score_reference)
+        self._fitted: dict[str, Decision] = {}  # folder of a seed -> its own
+
+    def validate(self, run: Run) -> dict[str, float]:
+        """Scores the first file of evaluation, during training."""
+        part = self._data.of(DEV)[0]
+        logits = self._evaluated(run, part)
+        answers = label_kinds.answers(logits, self._data.labels.kind)
+        return score(self._settings, self._data, part, logits, answers)
+
+    def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
+        """Scores all files of evaluation; reports on the first."""
+        settings, data = self._settings, self._data
+        scoring, labels = settings.scoring, data.labels
+        result, tuned_report = {}, {}
+
+        # The main file is the last one, which the report is about.
+        for part in reversed(data.of(DEV)):
+            logits = self._evaluated(run, part)
+            self._on_logits(part, logits)
+            decision = self._decided(run).labels.decision
+            chosen = label_kinds.answers(logits, labels.kind, decision)
+            if scoring.tunes and not part.name:
+                tuned = tuning.tune(
+                    scoring, labels, data.class_weights, part, logits
+                )
+                chosen, tuned_report = tuned.answers, tuned.report
+                self._fitted[run.folder] = tuned.decision
+            result |= score(settings, data, part, logits, chosen)
+
+        decided = self._decided(run)
+        if scoring.tunes or scoring.unknown_below is not None:
+            length = settings.finetuning.max_seq_length
+            _write_decision(run, self._folder, decided, length)
+        report = answers.report(part, decided.labels, logits, chosen)
+        report |= tuned_report
+        report["references"] |= self._references()
+        if data.class_weights:
+            report["class_weights"] = data.weights_by_name()
+        return result, report | {"task": settings.task, "records": part.path}
+
+    def predict(self, run: Run) -> list[str]:
+        """Writes the predictions for all files of prediction."""
+        settings, data = self._settings, self._data
+        batch_size, wrote = settings.finetuning.predict_batch_size, []
+        for part in data.of(TEST):
+            rows = encode(part, settings, data, self._model)
+            logits = _logits(run, batch_size, part, rows)
+            wrote += _write_predictions(
+                settings, self._folder, self._decided(run), part, logits
+            )
+        return wrote
+
+    def export(self, run: Run, path: str) -> dict[str, float]:
+        """Writes the export; returns the scores of its network of OpenVINO."""
+        settings, model = self._settings, self._model
+        weights, decided = run.weights(), self._decided(run)
+        export_files.save(path, weights, settings, model, decided)
+        if not settings.export_openvino:
+            return {}
+        network = export_files.save_openvino(
+            path, weights, settings, model, decided
+        )
+        if not (settings.finetuning.do_eval and decided.of(DEV)):
+            return {}
+
+        # Another precision may answer differently, so it is scored too.
+        part = decided.of(DEV)[0]
+        return export_files.score_openvino(
+            network,
+            settings,
+            decided,
+            part,
+            self._rows(part),
+            self._evaluated(run, part),
+        )
+
+    def _evaluated(self, run: Run, part: Part) -> np.ndarray:
+        """Logits of a file of evaluation, float32 [N, C]."""
+        batch_size = self._settings.finetuning.training.eval_batch_size
+        return _logits(run, batch_size, part, self._rows(part))
+
+    def _decided(self, run: Run) -> Data:
+        """The data, with what was fitted to the logits of a seed."""
+        data = self._data
+        decision = self._fitted.get(run.folder, data.labels.decision)
+        labels = dataclasses.replace(data.labels, decision=decision)
+        return dataclasses.replace(data, labels=labels)
+
+    def _score_reference(self) -> dict[str, float]:
+        """Scores of a linear model of the words; {} without one."""
+        data = self._data
+        if not (self._settings.reference and data.of(TRAIN)):
+            return {}
+        train, part = data.of(TRAIN)[0], data.of(DEV)[0]
+        chosen = reference.answers(
+            train, part, data.labels.kind, self._model.tokenizer
+        )
+        if chosen is None:
+            return {}
+        scores = metrics.scores(data.metrics, part.labels, chosen)
+        return {
+            f"eval_{name}/{eval_report.TFIDF}": value
+            for name, value in scores.items()
+        }
 
 
 def _write_decision(
@@ -252,7 +303,7 @@ def score(
     data: Data,
     part: Part,
     logits: np.ndarray,
-    found: np.ndarray,
+    chosen: np.ndarray,
 ) -> dict[str, float]:
     """Metrics and losses of a file with labels.
 
@@ -261,11 +312,11 @@ def score(
         data: labels and metrics of the task.
         part: the file, with N examples.
         logits: float32 [N, C].
-        found: the answers.
+        chosen: the answers.
     """
     kind, gold = data.labels.kind, part.labels
     each = metrics.losses(logits, gold, kind)
-    result = metrics.scores(data.metrics, gold, found)
+    result = metrics.scores(data.metrics, gold, chosen)
     result["loss"] = float(each.mean())
     result |= _ranking(data, part, logits)
 
@@ -287,26 +338,6 @@ def _logits(
     what = "predicted" if part.split == TEST else "evaluated"
     outputs = run.outputs(rows, batch_size, what, len(part.examples))
     return np.stack([output["logits"] for output in outputs])
-
-
-def _save(
-    path: str,
-    weights: dict[str, np.ndarray],
-    settings: Settings,
-    model: ModelFolder,
-    data: Data,
-) -> None:
-    """Writes the SavedModel, and an example of its texts."""
-    classifier = export.Classifier(
-        model, settings, data.labels, data.has_pairs, weights, data.truncate
-    )
-    graphs.save(classifier, path, "tokens", "examples")
-
-    # A text of the data, to try the export with.
-    for part in (data.of(DEV) or data.of(TRAIN))[:1]:
-        row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
-        texts = {"text": row.text, "text_b": row.text_b}
-        export_folder.write_extra(path, export_folder.EXAMPLE, texts)
 
 
 def _write_predictions(
@@ -347,62 +378,3 @@ def _write_predictions(
             )
         )
     return wrote
-
-
-def _save_openvino(
-    path: str,
-    weights: dict[str, np.ndarray],
-    settings: Settings,
-    model: ModelFolder,
-    data: Data,
-) -> Network:
-    """Writes the network for OpenVINO, calibrated with texts of the data."""
-    limit = settings.finetuning.max_seq_length
-    bert = conversion.Bert(
-        path,
-        model.config,
-        weights,
-        [],
-        model.tokenizer.with_max_length(limit),
-        data.describe()
-        | data.describe_training()
-        | {"max_seq_length": limit}
-        | data.labels.decision.described(),
-    )
-
-    rows = []
-    if settings.export_openvino == "int8":
-        part = (data.of(TRAIN) or data.of(DEV))[0]
-        texts = openvino_export.sample(part.examples)
-        rows = model.tokenizer.rows(
-            [x.text for x in texts],
-            [x.text_b for x in texts],
-            limit,
-            data.truncate,
-        )
-    return openvino_export.write(path, bert, settings.export_openvino, rows)
-
-
-def _score_openvino(
-    network: Network,
-    settings: Settings,
-    data: Data,
-    part: Part,
-    rows: list[dict],
-    logits: np.ndarray,
-) -> dict[str, float]:
-    """Scores the network of an export beside the logits of the run."""
-    pairs = [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows]
-    limit = settings.finetuning.max_seq_length
-    others = openvino_model.text_logits(network, pairs, limit, data.labels.size)
-
-    # The same metrics, and how many of the answers have changed.
-    kind, decision = data.labels.kind, data.labels.decision
-    predicted = label_kinds.answers(others, kind, decision)
-    result = metrics.scores(data.metrics, part.labels, predicted)
-    if kind != REGRESSION:
-        before = label_kinds.answers(logits, kind, decision)
-        result["changed_labels"] = int((predicted != before).sum())
-    shown = " | ".join(f"{name} {x:.4g}" for name, x in result.items())
-    say(f"OpenVINO, {settings.export_openvino} | {part.path} | {shown}")
-    return {f"openvino_{name}": value for name, value in result.items()}
