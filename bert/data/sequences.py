@@ -1,19 +1,28 @@
-"""Input sequences: `[CLS]` and `[SEP]`, truncation, padding.
+"""Input sequences: `[CLS]` and `[SEP]`, truncation, windows, padding.
 
 ids       [CLS]  a  a  a  [SEP]  b  b  [SEP]  0  0
 mask         1   1  1  1     1   1  1     1   0  0
 segments     0   0  0  0     0   1  1     1   0  0
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
 
+Row = tuple[list[int], list[int]]  # ids and segment ids
 
-def join_pair(
-    a: list[int], b: list[int], cls_id: int, sep_id: int
-) -> tuple[list[int], list[int]]:
+
+class TokenWindow(NamedTuple):
+    """The `length` tokens of a text from token `start` on."""
+
+    start: int
+    length: int
+
+
+def join_pair(a: list[int], b: list[int], cls_id: int, sep_id: int) -> Row:
     """Makes `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if `b` is empty.
 
     Args:
@@ -56,6 +65,32 @@ def truncate_pair(
         _truncate(a, max(max_tokens - len(b), max_tokens - half), truncate),
         _truncate(b, max(max_tokens - len(a), half), truncate),
     )
+
+
+def cut(count: int, size: int, stride: int) -> list[TokenWindow]:
+    """Divides a text into windows, as the original does for SQuAD.
+
+        count = 10, size = 6, stride = 3
+        0 1 2 3 4 5
+              3 4 5 6 7 8
+                    6 7 8 9
+
+    Args:
+        count: number of tokens of the text.
+        size: maximum number of tokens of a window.
+        stride: tokens between the starts of two windows; at most `size` is
+            used.
+
+    Returns:
+        windows that cover all tokens; [] if there are no tokens.
+    """
+    assert size > 0 and stride > 0, (size, stride)
+    windows = []
+    for start in range(0, count, min(size, stride)):
+        windows.append(TokenWindow(start, min(size, count - start)))
+        if start + size >= count:
+            break
+    return windows
 
 
 def kept_at_start(count, truncate: str):

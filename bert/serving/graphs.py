@@ -1,6 +1,7 @@
 """Functions shared by the SavedModels of the tasks."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -24,6 +25,46 @@ class Untracked:
 
     def __init__(self, value: keras.Model | text_ops.GraphTokenizer):
         self.value = value
+
+
+class Windows(NamedTuple):
+    """The W windows of several texts.
+
+    of: int64 [W], index of the text, ascending.
+    numbers: int64 [W], number of the window, from 0 in each text.
+    starts, lengths: int64 [W], first token and number of tokens of the text
+        in the window.
+    """
+
+    of: tf.Tensor
+    numbers: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+
+    def tokens(self, texts: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The tokens of each window, int32 [W, (tokens)]."""
+        # All texts are one row; a window is a range of it.
+        first = self.starts + tf.gather(texts.row_starts(), self.of)
+        indices = tf.ragged.range(first, first + self.lengths)
+        return tf.gather(texts.values, indices)
+
+
+def cut(counts: tf.Tensor, sizes: tf.Tensor, strides: tf.Tensor) -> Windows:
+    """Divides texts into windows, as `data.sequences.cut`.
+
+    Args:
+        counts: int64 [B], number of tokens of each text; one without tokens
+            has one empty window.
+        sizes: int64 [B], maximum number of tokens of a window.
+        strides: int64 [B], at most the size.
+    """
+    more = tf.maximum(counts - sizes, 0)
+    numbers = tf.ragged.range(1 + -(-more // strides))
+    of = numbers.value_rowids()
+    starts = numbers.values * tf.gather(strides, of)
+    rest = tf.gather(counts, of) - starts
+    lengths = tf.minimum(tf.gather(sizes, of), rest)
+    return Windows(of, numbers.values, starts, lengths)
 
 
 def equip(

@@ -64,3 +64,13 @@ def test_of_a_longer_segment_other_tokens_can_be_kept(truncate, kept):
 
 def test_head_and_tail_are_those_of_sun_et_al():
     assert sequences.kept_at_start(510, "head_tail") == 128
+
+
+def test_windows_as_drawn():
+    #  0 1 2 3 4 5
+    #        3 4 5 6 7 8
+    #              6 7 8 9
+    assert sequences.cut(10, 6, 3) == [(0, 6), (3, 6), (6, 4)]
+    assert sequences.cut(6, 6, 3) == [(0, 6)]
+    assert sequences.cut(7, 3, 11) == [(0, 3), (3, 3), (6, 1)]
+    assert sequences.cut(0, 6, 3) == []

@@ -33,7 +33,7 @@ class _Paragraphs(NamedTuple):
     tokens: int32 [B, (tokens)], token ids of the contexts.
     starts, limits: int64 [tokens], first byte of each token of the contexts,
         and the byte after its last.
-    size, stride: int64 [B], see `tasks.squad.windows.cut`.
+    size, stride: int64 [B], see `data.sequences.cut`.
     windows: int64 [B], number of windows.
     """
 
@@ -44,21 +44,6 @@ class _Paragraphs(NamedTuple):
     size: tf.Tensor
     stride: tf.Tensor
     windows: tf.Tensor
-
-
-class _Windows(NamedTuple):
-    """The W windows of all questions.
-
-    of: int64 [W], index of the question, ascending.
-    numbers: int64 [W], number of the window, from 0 in each question.
-    starts, lengths: int64 [W], first token and number of tokens of the
-        context in the window.
-    """
-
-    of: tf.Tensor
-    numbers: tf.Tensor
-    starts: tf.Tensor
-    lengths: tf.Tensor
 
 
 class _Spans(NamedTuple):
@@ -120,7 +105,9 @@ class QuestionAnswering(tf.train.Checkpoint):
 
     def _answer(self, question, context):
         paragraphs = self._tokenize(question, context)
-        windows = _cut(paragraphs)
+        windows = graphs.cut(
+            paragraphs.tokens.row_lengths(), paragraphs.size, paragraphs.stride
+        )
         logits, mask = self._logits(paragraphs, windows)
         spans = _without_duplicates(
             self._spans(paragraphs, windows, logits, mask),
@@ -157,7 +144,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         )
 
     def _logits(
-        self, paragraphs: _Paragraphs, windows: _Windows
+        self, paragraphs: _Paragraphs, windows: graphs.Windows
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs the network on the windows.
 
@@ -165,14 +152,9 @@ class QuestionAnswering(tf.train.Checkpoint):
             float32 [W, S, 2], logits of starts and ends; int32 [W, S], the
             input mask.
         """
-        # All contexts are one row; a window is a range of it.
-        first = windows.starts + tf.gather(
-            paragraphs.tokens.row_starts(), windows.of
-        )
-        indices = tf.ragged.range(first, first + windows.lengths)
         segments = [
             tf.gather(paragraphs.questions, windows.of),
-            tf.gather(paragraphs.tokens.values, indices),
+            windows.tokens(paragraphs.tokens),
         ]
         inputs = graphs.trim(
             graphs.pack(
@@ -192,7 +174,7 @@ class QuestionAnswering(tf.train.Checkpoint):
     def _spans(
         self,
         paragraphs: _Paragraphs,
-        windows: _Windows,
+        windows: graphs.Windows,
         logits: tf.Tensor,
         mask: tf.Tensor,
     ) -> _Spans:
@@ -302,19 +284,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         }
 
 
-def _cut(paragraphs: _Paragraphs) -> _Windows:
-    """Splits the contexts of all questions into windows."""
-    numbers = tf.ragged.range(paragraphs.windows)
-    of = numbers.value_rowids()
-    starts = numbers.values * tf.gather(paragraphs.stride, of)
-    count = tf.gather(paragraphs.tokens.row_lengths(), of)
-    size = tf.gather(paragraphs.size, of)
-    return _Windows(
-        of, numbers.values, starts, tf.minimum(size, count - starts)
-    )
-
-
-def _inside(tokens: tf.Tensor, windows: _Windows) -> tf.Tensor:
+def _inside(tokens: tf.Tensor, windows: graphs.Windows) -> tf.Tensor:
     """Whether tokens of the context are in their windows; bool [W, n]."""
     starts, lengths = windows.starts, windows.lengths
     limits = (starts + lengths)[:, tf.newaxis]
@@ -322,7 +292,7 @@ def _inside(tokens: tf.Tensor, windows: _Windows) -> tf.Tensor:
 
 
 def _has_most_context(
-    tokens: tf.Tensor, paragraphs: _Paragraphs, windows: _Windows
+    tokens: tf.Tensor, paragraphs: _Paragraphs, windows: graphs.Windows
 ) -> tf.Tensor:
     """Whether tokens have their maximum context in their own window.
 

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.data import features
+from bert.data import features, sequences
 from bert.data.records.encoding import Feature, Schema
+from bert.data.sequences import TokenWindow
 from bert.data.text.tokenizer import Tokenizer, Tokens
 from bert.tasks.squad.examples import SquadExample, word_numbers
 from bert.tasks.squad.settings import Settings
@@ -42,45 +43,13 @@ class Span(NamedTuple):
     end: int
 
 
-class DocSpan(NamedTuple):
-    """The `length` tokens of a paragraph from token `start` on."""
-
-    start: int
-    length: int
-
-
 # Answers that training sees wrongly or not at all.
 ABSENT = "not in the context at answer_start; question skipped"
 WIDER = "not at token boundaries; trained on a longer answer"
 UNCOVERED = "not whole in any window; trained on as unanswerable"
 
 
-def cut(count: int, size: int, stride: int) -> list[DocSpan]:
-    """Splits a paragraph into windows, as in the original.
-
-        count = 10, size = 6, stride = 3
-        0 1 2 3 4 5
-              3 4 5 6 7 8
-                    6 7 8 9
-
-    Args:
-        count: number of tokens of the paragraph.
-        size: maximum number of tokens of a window.
-        stride: see `Settings.doc_stride`; at most `size` is used.
-
-    Returns:
-        windows that cover all tokens; [] if there are no tokens.
-    """
-    assert size > 0 and stride > 0, (size, stride)
-    windows = []
-    for start in range(0, count, min(size, stride)):
-        windows.append(DocSpan(start, min(size, count - start)))
-        if start + size >= count:
-            break
-    return windows
-
-
-def max_context(windows: list[DocSpan], count: int) -> np.ndarray:
+def max_context(windows: list[TokenWindow], count: int) -> np.ndarray:
     """Finds the window in which each token has its maximum context.
 
     As in the original, the context is the smaller of the numbers of tokens to
@@ -88,7 +57,7 @@ def max_context(windows: list[DocSpan], count: int) -> np.ndarray:
     in favour of long windows. The first of equal windows is taken.
 
     Args:
-        windows: the result of `cut`.
+        windows: the result of `sequences.cut`.
         count: number of tokens of the paragraph.
 
     Returns:
@@ -277,9 +246,11 @@ class WindowMaker:
         if not covered:
             self.lost[UNCOVERED].append(example.id)
 
-    def _windows(self, question: np.ndarray, tokens: Tokens) -> list[DocSpan]:
+    def _windows(
+        self, question: np.ndarray, tokens: Tokens
+    ) -> list[TokenWindow]:
         size = self._settings.finetuning.max_seq_length - len(question) - 3
-        return cut(len(tokens.ids), size, self._settings.doc_stride)
+        return sequences.cut(len(tokens.ids), size, self._settings.doc_stride)
 
     def _record(self, question, ids, number: int) -> dict:
         """Features of `[CLS] question [SEP] window [SEP]`."""

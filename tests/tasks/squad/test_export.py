@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert.common import flags
-from bert.data import features
+from bert.data import features, sequences
 from bert.data.text import vocabulary
 from bert.modeling import checkpoints, task_models
+from bert.serving import graphs
 from bert.tasks.squad import answers as spans
 from bert.tasks.squad import export as serving
 from bert.tasks.squad import windows as squad_windows
@@ -175,7 +176,7 @@ def test_most_context_equals_that_of_the_windows(seed):
     rng = np.random.default_rng(seed)
     count, size = rng.integers(1, 60, 31), rng.integers(1, 20, 31)
     stride = np.minimum(size, rng.integers(1, 25, 31))
-    cut = [squad_windows.cut(*x) for x in zip(count, size, stride)]
+    cut = [sequences.cut(*x) for x in zip(count, size, stride)]
     paragraphs = serving._Paragraphs(
         questions=tf.RaggedTensor.from_row_lengths([], [0] * 31),
         tokens=tf.RaggedTensor.from_row_lengths(
@@ -187,7 +188,7 @@ def test_most_context_equals_that_of_the_windows(seed):
         stride=tf.constant(stride),
         windows=tf.constant([len(x) for x in cut], tf.int64),
     )
-    windows = serving._cut(paragraphs)
+    windows = graphs.cut(tf.constant(count), paragraphs.size, paragraphs.stride)
     pairs = np.stack([windows.starts, windows.lengths], 1).tolist()
     assert pairs == [list(x) for some in cut for x in some]
     tokens = windows.starts[:, None] + tf.range(20, dtype=tf.int64)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.common import flags
+from bert.data import sequences
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.squad import windows
@@ -48,23 +49,13 @@ def ids(text):
     return [NUMBER[token] for token in text.split()]
 
 
-def test_windows_as_drawn():
-    #  0 1 2 3 4 5
-    #        3 4 5 6 7 8
-    #              6 7 8 9
-    assert windows.cut(10, 6, 3) == [(0, 6), (3, 6), (6, 4)]
-    assert windows.cut(6, 6, 3) == [(0, 6)]
-    assert windows.cut(7, 3, 11) == [(0, 3), (3, 3), (6, 1)]
-    assert windows.cut(0, 6, 3) == []
-
-
 def test_most_context_as_drawn():
     # the man went to the store and bought a gallon of milk
     # |--- A: 0 to 4 --|
     #              |- B: 3 to 7 -----|
     #                            |-- C: 6 to 10 ---|
     #                                      | D: 9 to 11 |
-    spans = windows.cut(12, 5, 3)
+    spans = sequences.cut(12, 5, 3)
     assert spans == [(0, 5), (3, 5), (6, 5), (9, 3)]
     owners = windows.max_context(spans, 12)
     # "bought" (7) has 1 to its left in C and 0 to its right in B.
@@ -74,7 +65,7 @@ def test_most_context_as_drawn():
 @settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 30))
 def test_windows_cover_all_tokens_and_each_has_one_owner(count, size, stride):
-    spans = windows.cut(count, size, stride)
+    spans = sequences.cut(count, size, stride)
     covered = np.zeros(count, int)
     for start, length in spans:
         assert 0 < length <= size
@@ -232,7 +223,7 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
     labels = [(x["start_positions"][0], x["end_positions"][0]) for x in records]
     found = set()
     for window, (first, last) in zip(
-        windows.cut(len(tokens.ids), size, stride), labels
+        sequences.cut(len(tokens.ids), size, stride), labels
     ):
         if last:
             span = windows.Span(
