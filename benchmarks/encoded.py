@@ -1,5 +1,6 @@
 """Examples as our scripts encode them, for benchmarks and their peers."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,7 +50,9 @@ def classified(
         max_seq_length=max_seq_length,
     )
     data = inputs.read(settings)
-    return data, lambda part: encode(part, settings, data, folder)
+    return data, lambda part: itertools.chain.from_iterable(
+        encode(part, settings, data, folder)
+    )
 
 
 def window_maker(model: str, **changed: int) -> WindowMaker:

@@ -1,7 +1,9 @@
 """Batches of an encoder's inputs, of texts in whatever holds them."""
 
 import contextlib
+import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +12,7 @@ from bert import row_batches, text_labels
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
-from bert.data.sequences import HEAD
+from bert.data.sequences import FIRST_TOKENS, Row
 from bert.data.text.columns import finite, strings
 from bert.data.text.tokenizer import Tokenizer
 
@@ -27,7 +29,9 @@ class TextBatches:
         max_length: S; longer texts are truncated.
         labels: kind and names of the labels.
         seed: of the order.
-        truncate: what is kept of longer texts.
+
+    Attributes:
+        long_texts: what is read of longer texts.
     """
 
     def __init__(
@@ -36,10 +40,10 @@ class TextBatches:
         max_length: int,
         labels: Labels,
         seed: int,
-        truncate: str = HEAD,
     ):
         self._tokenizer, self._max_length = tokenizer, max_length
-        self._labels, self._seed, self._truncate = labels, seed, truncate
+        self._labels, self._seed = labels, seed
+        self.long_texts = FIRST_TOKENS
         self._error: UserError | None = None  # of a text in a dataset
 
     def labeled(
@@ -82,29 +86,51 @@ class TextBatches:
             row_batches.training(last, batch_size, self._seed),
         )
 
-    def rows(self, x) -> list[tuple[list[int], list[int]]]:
-        """The ids and segment ids of texts, without padding.
+    def rows(self, x) -> list[Row]:
+        """The ids and segment ids of texts, truncated, without padding.
 
         Raises:
             UserError: a text is invalid.
         """
         return self._columns(x)[0]
 
-    def unlabeled(self, x, batch_size: int):
+    def windows(self, x) -> list[list[Row]]:
+        """The sequences of each text: one, or its windows.
+
+        Raises:
+            UserError: a text is invalid.
+        """
+        return self._tokenizer.windows(
+            *_texts(x), self._max_length, self.long_texts
+        )
+
+    def unlabeled(
+        self, x, batch_size: int
+    ) -> tuple[tf.data.Dataset, Callable[[np.ndarray], np.ndarray]]:
         """Batches of the encoder's inputs, of texts of similar lengths.
 
         Returns:
-            the batches, and the position of each text in them.
+            the batches, and a function from their logits to those of the
+            texts, in order.
 
         Raises:
             UserError: a text is invalid.
         """
         if isinstance(x, tf.data.Dataset):
+            if self.long_texts.pool:
+                raise UserError(
+                    "a tf.data.Dataset, and long texts in windows",
+                    expected="texts in a list or a column",
+                )
             if isinstance(x.element_spec, tuple):
                 x = x.map(lambda *element: element[:1])  # labels are not read
-            return self._encoded(x), slice(None)
+            return self._encoded(x), lambda logits: logits
 
-        return row_batches.by_length(self.rows(x), batch_size)
+        windows = self.windows(x)
+        rows = [*itertools.chain.from_iterable(windows)]
+        batches, order = row_batches.by_length(rows, batch_size)
+        counts = [*map(len, windows)]
+        return batches, lambda x: self.long_texts.pooled(x[order], counts)
 
     def _encoded(self, x: tf.data.Dataset) -> tf.data.Dataset:
         """Converts a dataset of batches of strings, and perhaps of labels."""
@@ -174,28 +200,14 @@ class TextBatches:
 
     def _columns(self, x, y=None, weights=None) -> tuple:
         """Ids of the texts, and labels and weights that are not None."""
-        texts = x if isinstance(x, tuple) else (x,)
-        if len(texts) not in (1, 2):
-            raise UserError(
-                f"{len(texts)} columns of texts", expected="one, or two"
-            )
-
-        fix = "pass one, or a tuple of two for pairs"
-        a, *b = (strings(part, "texts", fix) for part in texts)
+        a, b = _texts(x)
         others = [] if y is None else [text_labels.ids(y, self._labels)]
         if weights is not None:
             others.append(finite(weights, "sample_weight"))
 
-        sizes = [len(a), *map(len, b), *map(len, others)]
-        if len(set(sizes)) > 1:
-            raise UserError(
-                f"{' and '.join(map(str, sizes))} rows",
-                expected="as many labels as texts",
-            )
-
-        # The tokenizer takes pairs; an empty second text stands for none.
-        b = b[0] if b else [""] * len(a)
-        rows = self._tokenizer.rows(a, b, self._max_length, self._truncate)
+        _check_sizes([len(a), *map(len, others)])
+        truncate = self.long_texts.truncate
+        rows = self._tokenizer.rows(a, b, self._max_length, truncate)
         return rows, *others
 
     @contextlib.contextmanager
@@ -227,6 +239,33 @@ def split(columns: tuple, share: float) -> tuple[tuple, tuple]:
     # Before any shuffle, as in Keras: the texts held out are the same.
     first, last = zip(*((part[:at], part[at:]) for part in columns))
     return first, last
+
+
+def _texts(x) -> tuple[list[str], list[str]]:
+    """The first texts and the second ones, "" where there are none.
+
+    Raises:
+        UserError: a text is invalid, or there are not as many of both.
+    """
+    columns = x if isinstance(x, tuple) else (x,)
+    if len(columns) not in (1, 2):
+        raise UserError(
+            f"{len(columns)} columns of texts", expected="one, or two"
+        )
+
+    fix = "pass one, or a tuple of two for pairs"
+    a, *b = (strings(part, "texts", fix) for part in columns)
+    _check_sizes([len(a), *map(len, b)])
+    return a, b[0] if b else [""] * len(a)
+
+
+def _check_sizes(sizes: list[int]) -> None:
+    """Rejects columns of different sizes."""
+    if len(set(sizes)) > 1:
+        raise UserError(
+            f"{' and '.join(map(str, sizes))} rows",
+            expected="as many labels as texts",
+        )
 
 
 def _decoded(texts: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from bert.data.label_kinds import (
     REGRESSION,
     Decision,
 )
-from bert.data.sequences import HEAD, TRUNCATIONS
+from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.data.text.columns import finite
 from bert.modeling import openvino_network, task_models
 from bert.modeling.formats import conversion
@@ -69,6 +69,9 @@ class TextClassifier(keras.Model):
             "bert" is the encoder, for `enable_lora` and `quantize`.
         tokenizer: a `bert.Tokenizer`.
         labels: kind and names of the labels.
+        long_texts: what is read of long texts. Windows, if the model was
+            fine-tuned with them, are those of predictions and of the export:
+            `fit` and `evaluate` truncate.
 
     Raises:
         UserError: an argument is invalid, or the model cannot be loaded.
@@ -105,12 +108,14 @@ class TextClassifier(keras.Model):
             network = heads.classifier(network, self.labels.size, seed)
         self.network, self.seed = network, seed
 
-        self.truncate = truncate or task.get("truncate", HEAD)
-        if self.truncate not in TRUNCATIONS:
+        if truncate not in (None, *TRUNCATIONS):
             raise UserError(
                 f"truncate={truncate!r:.60}",
                 expected=f"one of {', '.join(TRUNCATIONS)}",
             )
+        long_texts = LongTexts.of_task(task)
+        if truncate:
+            long_texts = dataclasses.replace(long_texts, truncate=truncate)
         usual = task.get("max_seq_length", 128)
         self.max_length = text_model.length(network, max_length, usual)
         network.task = {  # for `bert.save`
@@ -119,11 +124,10 @@ class TextClassifier(keras.Model):
             "max_seq_length": self.max_length,
             **self.labels.decision.described(),
         }
-        if self.truncate != HEAD:
-            network.task["truncate"] = self.truncate
         self._texts = TextBatches(
-            self.tokenizer, self.max_length, self.labels, seed, self.truncate
+            self.tokenizer, self.max_length, self.labels, seed
         )
+        self._read(long_texts)
         self.jit_compile = False  # else each length is compiled
         self.built = True
 
@@ -235,13 +239,13 @@ class TextClassifier(keras.Model):
         Raises:
             UserError: a text is invalid.
         """
-        batches, order = self._texts.unlabeled(x, batch_size)
+        batches, of_texts = self._texts.unlabeled(x, batch_size)
 
         # Keras does not predict nothing.
         logits = np.zeros((0, self.labels.size), np.float32)
         if int(batches.cardinality()) != 0:
             with self._texts.errors():
-                logits = super().predict(batches, **kwargs)[order]
+                logits = of_texts(super().predict(batches, **kwargs))
 
         return self._answers(logits)
 
@@ -263,11 +267,14 @@ class TextClassifier(keras.Model):
 
     def predict_on_batch(self, x) -> dict:
         """The answers of `predict` for one batch of texts, at once."""
-        rows = self._texts.rows(x)
-        if not rows:
+        windows = self._texts.windows(x)
+        if not windows:
             return self.predict([])
+        rows = [*itertools.chain.from_iterable(windows)]
         inputs, *_ = row_batches.batch((rows,))
-        return self._answers(super().predict_on_batch(inputs))
+        logits = super().predict_on_batch(inputs)
+        counts = [*map(len, windows)]
+        return self._answers(self.long_texts.pooled(logits, counts))
 
     def export(
         self,
@@ -315,7 +322,7 @@ class TextClassifier(keras.Model):
                 self.labels,
                 pairs,
                 source.values,
-                self.truncate,
+                self.long_texts,
             )
 
             def save(folder):
@@ -331,15 +338,18 @@ class TextClassifier(keras.Model):
             "labels": list(self.labels.names),
             "multi_label": self.labels.kind == MULTI_LABEL,
             "regression": self.labels.kind == REGRESSION,
-            "truncate": self.truncate,
+            "truncate": self.long_texts.truncate,
+            **self.long_texts.described(),
             **self.labels.decision.described(),
         }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """The model of a `get_config`."""
-        arguments = {k: x for k, x in config.items() if k != "decision"}
+        answered = "decision", "windows"
+        arguments = {k: x for k, x in config.items() if k not in answered}
         model = text_model.from_config(cls, arguments, custom_objects)
+        model._read(LongTexts.of_task(config))
         model._decide(Decision.of_task(config))
         return model
 
@@ -352,6 +362,13 @@ class TextClassifier(keras.Model):
         self.labels = dataclasses.replace(self.labels, decision=decision)
         task = {k: x for k, x in self.network.task.items() if k != "decision"}
         self.network.task = task | decision.described()
+
+    def _read(self, long_texts: LongTexts) -> None:
+        """Changes what is read of long texts."""
+        self.long_texts = self._texts.long_texts = long_texts
+        changed = "truncate", "windows"
+        task = {k: x for k, x in self.network.task.items() if k not in changed}
+        self.network.task = task | long_texts.described()
 
     def _usual_loss(self) -> dict:
         loss, metrics = task_models.default_loss(

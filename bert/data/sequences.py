@@ -5,12 +5,16 @@ mask         1   1  1  1     1   1  1     1   0  0
 segments     0   0  0  0     0   1  1     1   0  0
 """
 
-from typing import NamedTuple
+import dataclasses
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from bert.common.errors import UserError
+
 HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
+MEAN, MAX = "mean", "max"
 
 Row = tuple[list[int], list[int]]  # ids and segment ids
 
@@ -20,6 +24,111 @@ class TokenWindow(NamedTuple):
 
     start: int
     length: int
+
+
+@dataclasses.dataclass(frozen=True)
+class LongTexts:
+    """What is read of a text that is longer than a sequence.
+
+        tokens of the text    0 1 2 3 4 5 6 7 8 9
+        truncated to 6        0 1 2 3 4 5
+        windows of 6          0 1 2 3 4 5
+                                      4 5 6 7 8 9
+
+    Attributes:
+        truncate: what is kept of it, see `kept_at_start`.
+        pool: MEAN or MAX, over the logits of its windows; "": no windows, it
+            is truncated.
+        stride: tokens between the starts of two windows.
+    """
+
+    truncate: str = HEAD
+    pool: str = ""
+    stride: int = 0
+
+    @classmethod
+    def of_task(cls, task: dict) -> Self:
+        """The one of a `task.json`."""
+        return cls(task.get("truncate", HEAD), **task.get("windows", {}))
+
+    def described(self) -> dict:
+        """Its entries in a `task.json`; {} if it is as in the original."""
+        task: dict = {}
+        if self.truncate != HEAD:
+            task["truncate"] = self.truncate
+        if self.pool:
+            task["windows"] = {"pool": self.pool, "stride": self.stride}
+        return task
+
+    def without_windows(self) -> Self:
+        """The same truncation, as in training."""
+        return dataclasses.replace(self, pool="", stride=0)
+
+    def check(self, has_pairs: bool) -> None:
+        """Rejects windows of pairs of texts.
+
+        Raises:
+            UserError: there are both.
+        """
+        if has_pairs and self.pool:
+            raise UserError(
+                "pairs of texts, and long texts in windows",
+                expected="one text in each example",
+                fix="truncate the texts, as without --long_texts=windows",
+            )
+
+    def rows(
+        self, a: list, b: list, max_seq_length: int, cls_id, sep_id
+    ) -> list[Row]:
+        """The sequences of one or two texts: one, or those of the windows.
+
+        Args:
+            a: ids of the first text.
+            b: ids of the second text; may be empty.
+            max_seq_length: S, the longest sequence.
+            cls_id: id of `[CLS]`.
+            sep_id: id of `[SEP]`.
+
+        Returns:
+            ids and segment ids of each sequence, at least one.
+
+        Raises:
+            UserError: there are windows, and two texts.
+        """
+        self.check(bool(b))
+
+        # Room for [CLS], and for [SEP] after each text.
+        space = max_seq_length - (3 if b else 2)
+        if not self.pool:
+            a, b = truncate_pair(a, b, space, self.truncate)
+            return [join_pair(a, b, cls_id, sep_id)]
+
+        windows = cut(len(a), space, self.stride) or [TokenWindow(0, 0)]
+        return [
+            join_pair(a[start : start + length], [], cls_id, sep_id)
+            for start, length in windows
+        ]
+
+    def pooled(self, logits: np.ndarray, counts: list[int]) -> np.ndarray:
+        """Pools the logits of sequences to those of their texts.
+
+        Args:
+            logits: float32 [W, C].
+            counts: number of sequences of each text, [N], from 1.
+
+        Returns:
+            float32 [N, C].
+        """
+        if not self.pool or not counts:
+            return logits
+        starts = np.cumsum([0, *counts[:-1]])
+        if self.pool == MAX:
+            return np.maximum.reduceat(logits, starts)
+        sizes = np.array(counts, np.float32)[:, np.newaxis]
+        return np.add.reduceat(logits, starts) / sizes
+
+
+FIRST_TOKENS = LongTexts()  # as in the original
 
 
 def join_pair(a: list[int], b: list[int], cls_id: int, sep_id: int) -> Row:

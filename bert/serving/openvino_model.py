@@ -6,6 +6,7 @@ Its folder has the files of a checkpoint, with openvino_model.xml and .bin
 for the weights. No TensorFlow is imported.
 """
 
+import itertools
 import sys
 from collections.abc import Callable
 
@@ -22,7 +23,7 @@ from bert.data.label_kinds import (
     Decision,
     Labels,
 )
-from bert.data.sequences import HEAD
+from bert.data.sequences import LongTexts
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.formats.sentence_files import TextVectors
 from bert.modeling.openvino_network import Network
@@ -74,18 +75,25 @@ def _classifier(
         task["kind"], tuple(task["labels"]), decision=Decision.of_task(task)
     )
 
-    def rows_of(strings, max_length):
-        texts = strings[_TEXT]
-        pairs = strings.get(_TEXT_B, [""] * len(texts))
-        truncate = task.get("truncate", HEAD)
-        return tokenizer.rows(texts, pairs, max_length, truncate)
+    long_texts = LongTexts.of_task(task)
 
-    def answer(rows):
-        return _answer(text_logits(network, rows, limit, labels.size), labels)
+    def columns(strings) -> tuple[list[str], list[str]]:
+        texts = strings[_TEXT]
+        return texts, strings.get(_TEXT_B, [""] * len(texts))
+
+    def answer(strings):
+        windows = tokenizer.windows(*columns(strings), limit, long_texts)
+        rows = [*itertools.chain.from_iterable(windows)]
+        logits = text_logits(network, rows, limit, labels.size)
+        counts = [*map(len, windows)]
+        return _answer(long_texts.pooled(logits, counts), labels)
 
     names = [_TEXT, _TEXT_B] if task.get("pairs") else [_TEXT]
     inputs = asking.in_order(settings, names)
-    return _served(inputs, rows_of, answer, limit)
+    if long_texts.pool:  # no text is truncated
+        return asking.ServedModel(answer, inputs)
+    count = _counter(lambda x: tokenizer.rows(*columns(x), sys.maxsize), limit)
+    return asking.ServedModel(answer, inputs, count_tokens=count)
 
 
 def _embedder(
@@ -99,11 +107,13 @@ def _embedder(
         texts = [prompt + text for text in strings[_TEXT]]
         return tokenizer.rows(texts, [""] * len(texts), max_length)
 
-    def answer(rows):
+    def answer(strings):
+        rows = rows_of(strings, limit)
         return {"vector": text_vectors(network, rows, limit, how)}
 
     inputs = asking.in_order(settings, [_TEXT])
-    return _served(inputs, rows_of, answer, limit)
+    count = _counter(lambda x: rows_of(x, sys.maxsize), limit)
+    return asking.ServedModel(answer, inputs, count_tokens=count)
 
 
 def text_logits(
@@ -158,20 +168,13 @@ def text_vectors(
     return vectors
 
 
-def _served(
-    inputs: list[str], rows_of: Callable, answer: Callable, limit: int
-) -> asking.ServedModel:
-    """A model of texts -> rows of at most `limit` tokens -> outputs."""
+def _counter(rows_of: Callable, limit: int) -> Callable:
+    """Counts the tokens of texts, with a function to their whole rows."""
 
     def count_tokens(strings):
-        rows = rows_of(strings, sys.maxsize)
-        return limit, np.array([len(ids) for ids, _ in rows])
+        return limit, np.array([len(ids) for ids, _ in rows_of(strings)])
 
-    return asking.ServedModel(
-        lambda strings: answer(rows_of(strings, limit)),
-        inputs,
-        count_tokens=count_tokens,
-    )
+    return count_tokens
 
 
 def _answer(logits: np.ndarray, labels: Labels) -> dict:

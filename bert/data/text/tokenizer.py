@@ -285,8 +285,25 @@ class Tokenizer:
         pairs: list[str],
         max_length: int,
         truncate: str = sequences.HEAD,
-    ) -> list[tuple[list[int], list[int]]]:
+    ) -> list[sequences.Row]:
         """Returns the ids and the segment ids of each sequence, unpadded."""
+        truncated = sequences.LongTexts(truncate)
+        return [
+            row for (row,) in self.windows(texts, pairs, max_length, truncated)
+        ]
+
+    def windows(
+        self,
+        texts: list[str],
+        pairs: list[str],
+        max_length: int,
+        long_texts: sequences.LongTexts,
+    ) -> list[list[sequences.Row]]:
+        """Returns the sequences of each text, as `rows`: one, or its windows.
+
+        Raises:
+            UserError: there are windows, and second texts.
+        """
         lines = [*texts, *pairs]
 
         # The ids are the same; arrays are faster from some length on.
@@ -296,7 +313,7 @@ class Tokenizer:
             tokens = map(self.exact.tokenize, lines)
             ids = list(map(self.exact.convert_tokens_to_ids, tokens))
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
-        return _join(ids, max_length, cls, sep, truncate)
+        return _join(ids, max_length, cls, sep, long_texts)
 
     def decode(self, ids) -> str | list:
         """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.
@@ -389,32 +406,34 @@ class Tokenizer:
         # Spans are truncated as ids are, so that their positions agree.
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
         none = (0, 0)  # of a special token
-        joined = [row for row, _ in _join(spans, max_length, none, none)]
-        return _join(ids, max_length, cls, sep), joined
+        joined = _join(spans, max_length, none, none)
+        rows = _join(ids, max_length, cls, sep)
+        return [row for (row,) in rows], [row for ((row, _),) in joined]
 
 
 def _join(
-    parts: list[list], max_length: int, cls, sep, truncate=sequences.HEAD
-) -> list[tuple]:
-    """Truncates and joins what the tokens of N texts and of N pairs have.
+    parts: list[list],
+    max_length: int,
+    cls,
+    sep,
+    long_texts: sequences.LongTexts = sequences.FIRST_TOKENS,
+) -> list[list[tuple]]:
+    """Divides and joins what the tokens of N texts and of N pairs have.
 
     Args:
         parts: of each text, then of the pair of each.
         max_length: of a row.
         cls, sep: what `[CLS]` and `[SEP]` have.
-        truncate: what is kept of a text.
+        long_texts: what is read of a long text.
 
     Returns:
-        each row, and its segment ids.
+        of each text, its rows, and the segment ids of each.
     """
     count = len(parts) // 2
-    rows = []
-    for a, b in zip(parts[:count], parts[count:]):
-        # Room for [CLS], and for [SEP] after each text.
-        space = max_length - (3 if b else 2)
-        a, b = sequences.truncate_pair(a, b, space, truncate)
-        rows.append(sequences.join_pair(a, b, cls, sep))
-    return rows
+    return [
+        long_texts.rows(a, b, max_length, cls, sep)
+        for a, b in zip(parts[:count], parts[count:])
+    ]
 
 
 def _fill(inside: np.ndarray, rows: list[list[int]]) -> np.ndarray:

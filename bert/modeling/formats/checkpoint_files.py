@@ -35,12 +35,18 @@ class _Decision(TypedDict, total=False):
     unknown_below: float
 
 
+class _Windows(TypedDict):
+    pool: Literal["mean", "max"]
+    stride: Annotated[int, msgspec.Meta(ge=1)]
+
+
 class _Task(TypedDict):
     kind: str
     labels: list[str]
     max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
     pairs: NotRequired[bool]  # whether an example has two texts
     truncate: NotRequired[Literal["head", "tail", "head_tail"]]
+    windows: NotRequired[_Windows]  # see `sequences.LongTexts`
     class_weights: NotRequired[list[float]]  # in the loss of training
     decision: NotRequired[_Decision]  # see `label_kinds.Decision`
 

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
-from bert.data import features, sequences, tables
+from bert.data import features, tables
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
+from bert.data.sequences import FIRST_TOKENS, LongTexts
 
 _AT_ONCE = 1024
 _LARGEST = 3.4e38  # as float32
@@ -282,23 +283,25 @@ def encode(
     max_seq_length: int,
     labels: Labels,
     on_length: Callable[[int], None] = lambda tokens: None,
-    truncate: str = sequences.HEAD,
-) -> Iterator[dict]:
-    """Yields the features of examples, truncated as in the original.
+    long_texts: LongTexts = FIRST_TOKENS,
+) -> Iterator[list[dict]]:
+    """Yields the features of examples, as in the original.
+
 
     Args:
         examples: the examples; they are tokenized in groups of `_AT_ONCE`.
         ids_of_lines: function from texts to lists of token ids.
         special: ids of `[CLS]` and `[SEP]`.
-        max_seq_length: S, the maximum number of tokens of an example.
+        max_seq_length: S, the maximum number of tokens of a sequence.
         labels: the labels of the task; a missing label is written as 0, as in
             the original's files.
         on_length: called with the number of tokens of each example, special
             ones included, before it is truncated.
-        truncate: what is kept of a text.
+        long_texts: what is read of a long text.
 
     Yields:
-        feature name -> values, as `data.records.examples` takes them.
+        of each example, its sequences: one, or its windows. Each is feature
+        name -> values, as `data.records.examples` takes them.
     """
     examples = iter(examples)
     blank = [0] * labels.size if labels.kind == MULTI_LABEL else [0]
@@ -307,20 +310,21 @@ def encode(
         ids = iter(ids_of_lines(texts))
         for example, a, b in zip(held, ids, ids, strict=True):
             # `[CLS]`, and a `[SEP]` behind each text.
-            added = 3 if b else 2
-            on_length(len(a) + len(b) + added)
-            space = max_seq_length - added
-            a, b = sequences.truncate_pair(a, b, space, truncate)
-            joined, segments = sequences.join_pair(a, b, *special)
+            on_length(len(a) + len(b) + (3 if b else 2))
             label = example.label
             if not isinstance(label, list):
                 label = blank if label is None else [label]
-            yield {
-                features.INPUT_IDS: joined,
-                features.SEGMENT_IDS: segments,
-                features.LABEL_IDS: label,
-                features.IS_REAL_EXAMPLE: [1],
-            }
+            yield [
+                {
+                    features.INPUT_IDS: row,
+                    features.SEGMENT_IDS: segments,
+                    features.LABEL_IDS: label,
+                    features.IS_REAL_EXAMPLE: [1],
+                }
+                for row, segments in long_texts.rows(
+                    a, b, max_seq_length, *special
+                )
+            ]
 
 
 def _each(table: Table, function: Callable[[TextExample], Any]) -> list:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
-from bert.data.sequences import HEAD
+from bert.data.sequences import FIRST_TOKENS, MAX, LongTexts
 from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
@@ -33,11 +33,12 @@ class Classifier(tf.train.Checkpoint):
         labels: the labels of the task.
         has_pairs: whether an example has two texts.
         weights: original name -> array, for all variables of the network.
-        truncate: what is kept of longer texts.
+        long_texts: what is read of longer texts.
 
     Attributes:
         serve: text, string [B] (and text_b, string [B]) -> outputs.
-        count_tokens: text, and text_b -> `graphs.lengths_before_packing`.
+        count_tokens: text, and text_b -> `graphs.lengths_before_packing`;
+            missing where nothing is truncated.
         tokens: the encoder's inputs, int32 [B, S] -> outputs.
         examples: serialized records, string [B] -> outputs.
         vocab_file: the vocabulary, as an asset.
@@ -58,11 +59,12 @@ class Classifier(tf.train.Checkpoint):
         labels: Labels,
         has_pairs: bool,
         weights: dict[str, np.ndarray],
-        truncate: str = HEAD,
+        long_texts: LongTexts = FIRST_TOKENS,
     ):
         super().__init__()
         self._max_seq_length = settings.finetuning.max_seq_length
-        self._labels, self._truncate = labels, truncate
+        self._labels, self._long_texts = labels, long_texts
+        long_texts.check(has_pairs)
         with stored_in(settings.export_precision):
             model = task_models.build_classifier(
                 source.config, labels.size, packed=True
@@ -77,15 +79,18 @@ class Classifier(tf.train.Checkpoint):
         # One function for each form of input, all with the same weights.
         texts = (TEXT, TEXT_B) if has_pairs else (TEXT,)
         self.serve = graphs.signature(
-            lambda **strings: self._answer(
-                self._pack([strings[name] for name in texts])
+            lambda **strings: self._answer_texts(
+                [strings[name] for name in texts]
             ),
             {name: tf.TensorSpec([None], tf.string) for name in texts},
         )
-        self.count_tokens = graphs.signature(
-            lambda **strings: self._count([strings[name] for name in texts]),
-            {name: tf.TensorSpec([None], tf.string) for name in texts},
-        )
+        if not long_texts.pool:
+            self.count_tokens = graphs.signature(
+                lambda **strings: self._count(
+                    [strings[name] for name in texts]
+                ),
+                {name: tf.TensorSpec([None], tf.string) for name in texts},
+            )
         self.tokens = graphs.signature(
             lambda **inputs: self._answer(inputs),
             {
@@ -106,13 +111,36 @@ class Classifier(tf.train.Checkpoint):
         segments = self._segments(strings)
         return graphs.lengths_before_packing(segments, self._max_seq_length)
 
-    def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Converts texts to the encoder's inputs."""
-        tokenizer, segments = self._tokenizer, self._segments(strings)
+    def _answer_texts(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Answers texts, truncated or in windows."""
+        segments = self._segments(strings)
+        if not self._long_texts.pool:
+            return self._answer(self._pack(segments))
+
+        # All windows of all texts share rows, as short texts do.
+        (tokens,) = segments
+        counts = tokens.row_lengths()
+        size = self._max_seq_length - 2
+        windows = graphs.cut(
+            counts,
+            tf.fill(tf.shape(counts), tf.constant(size, tf.int64)),
+            tf.fill(
+                tf.shape(counts), tf.constant(self._long_texts.stride, tf.int64)
+            ),
+        )
+        logits = self._logits(self._pack([windows.tokens(tokens)]))
+        pool = tf.math.segment_mean
+        if self._long_texts.pool == MAX:
+            pool = tf.math.segment_max
+        return self._answers_of(pool(logits, windows.of))
+
+    def _pack(self, segments: list[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        """Converts tokens of texts to the encoder's inputs."""
+        tokenizer = self._tokenizer
 
         def pack(some):
             return graphs.pack(
-                tokenizer, some, self._max_seq_length, self._truncate
+                tokenizer, some, self._max_seq_length, self._long_texts.truncate
             )
 
         packed = pack(segments)
@@ -140,7 +168,12 @@ class Classifier(tf.train.Checkpoint):
         }
 
     def _logits(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        return self._model.value(inputs, training=False)["logits"]
+        """Logits of sequences, float32 [B, C]."""
+
+        def logits_of(rows):
+            return self._model.value(rows, training=False)["logits"]
+
+        return shared_rows.logits(logits_of, inputs, self._labels.size)
 
     def _decide(self, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Logits for the answers and for the probabilities, [B, C]."""
@@ -154,8 +187,10 @@ class Classifier(tf.train.Checkpoint):
         return margins, scaled
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return self._answers_of(self._logits(inputs))
+
+    def _answers_of(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         labels = self._labels
-        logits = shared_rows.logits(self._logits, inputs, labels.size)
         names = tf.constant(labels.names, tf.string)
         margins, scaled = self._decide(logits)
         if labels.kind == CLASSES:

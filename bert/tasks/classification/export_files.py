@@ -1,5 +1,7 @@
 """The folder of an export: a SavedModel, and a network of OpenVINO."""
 
+import itertools
+
 import numpy as np
 
 from bert.common.progress import say
@@ -25,7 +27,7 @@ def save(
 ) -> None:
     """Writes the SavedModel, and an example of its texts."""
     classifier = export.Classifier(
-        model, settings, data.labels, data.has_pairs, weights, data.truncate
+        model, settings, data.labels, data.has_pairs, weights, data.long_texts
     )
     graphs.save(classifier, path, "tokens", "examples")
 
@@ -65,7 +67,7 @@ def save_openvino(
             [x.text for x in texts],
             [x.text_b for x in texts],
             limit,
-            data.truncate,
+            data.long_texts.truncate,
         )
     return openvino_export.write(path, bert, settings.export_openvino, rows)
 
@@ -75,13 +77,17 @@ def score_openvino(
     settings: Settings,
     data: Data,
     part: Part,
-    rows: list[dict],
+    texts: list[list[dict]],
     logits: np.ndarray,
 ) -> dict[str, float]:
     """Scores the network of an export beside the logits of the run."""
-    pairs = [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows]
+    rows = [
+        (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
+        for x in itertools.chain.from_iterable(texts)
+    ]
     limit = settings.finetuning.max_seq_length
-    others = openvino_model.text_logits(network, pairs, limit, data.labels.size)
+    others = openvino_model.text_logits(network, rows, limit, data.labels.size)
+    others = data.long_texts.pooled(others, [*map(len, texts)])
 
     # The same metrics, and how many of the answers have changed.
     kind, decision = data.labels.kind, data.labels.decision

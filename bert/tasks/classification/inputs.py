@@ -21,7 +21,7 @@ from bert.data.label_kinds import (
     Decision,
     Labels,
 )
-from bert.data.sequences import HEAD
+from bert.data.sequences import FIRST_TOKENS, MEAN, LongTexts
 from bert.tasks import run_folder
 from bert.tasks.classification import (
     division,
@@ -32,7 +32,7 @@ from bert.tasks.classification import (
 )
 from bert.tasks.classification.examples import File, TextExample
 from bert.tasks.classification.score_settings import LOSS
-from bert.tasks.classification.settings import OWN, Settings
+from bert.tasks.classification.settings import OWN, WINDOWS, Settings
 from bert.tasks.classification.tasks import (
     METRICS_OF,
     TASKS,
@@ -96,7 +96,7 @@ class Data:
         has_pairs: whether examples have two texts.
         notes: lines to print: counts of the labels, and warnings.
         class_weights: of the labels in the loss of training; (): 1.
-        truncate: what is kept of longer texts.
+        long_texts: what is read of longer texts.
     """
 
     labels: Labels
@@ -105,7 +105,7 @@ class Data:
     has_pairs: bool
     notes: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
-    truncate: str = HEAD
+    long_texts: LongTexts = FIRST_TOKENS
 
     def of(self, split: str) -> list[Part]:
         """The files of a split."""
@@ -124,8 +124,8 @@ class Data:
 
     def describe_training(self) -> dict:
         """What `task.json` has besides: what answers depend on."""
-        task = {"truncate": self.truncate} if self.truncate != HEAD else {}
         weights = list(self.class_weights)
+        task = self.long_texts.described()
         return task | ({"class_weights": weights} if weights else {})
 
     def weights_by_name(self) -> dict[str, float]:
@@ -202,6 +202,8 @@ def read(settings: Settings) -> Data:
     has_pairs = own.text_b_column is not None or any(
         file.text_b is not None for file in task.train + task.dev + task.test
     )
+    long_texts = _long_texts(settings, of_weights)
+    long_texts.check(has_pairs)
     return Data(
         labels,
         _metrics(settings, task),
@@ -209,8 +211,21 @@ def read(settings: Settings) -> Data:
         has_pairs,
         (*dict.fromkeys(lines),),
         tuple(class_weights),
-        settings.truncate or of_weights.get("truncate", HEAD),
+        long_texts,
     )
+
+
+def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
+    """What is read of long texts, by the flags or as before."""
+    reading, before = settings.reading, LongTexts.of_task(recorded)
+    truncate = reading.truncate or before.truncate
+    if reading.long_texts == WINDOWS:
+        size = settings.finetuning.max_seq_length - 2
+        stride = reading.window_stride or max(1, size * 3 // 4)
+        return LongTexts(truncate, reading.pool_windows or MEAN, stride)
+
+    chosen = dataclasses.replace(before, truncate=truncate)
+    return chosen.without_windows() if reading.long_texts else chosen
 
 
 def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:

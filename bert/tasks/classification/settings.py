@@ -15,7 +15,7 @@ from bert.common.flags import (
     group,
 )
 from bert.data import tables
-from bert.data.sequences import TRUNCATIONS
+from bert.data.sequences import HEAD, MAX, MEAN, TRUNCATIONS
 from bert.modeling import openvino_network
 from bert.modeling.openvino_network import PRECISIONS
 from bert.tasks.classification.score_settings import Scoring
@@ -24,6 +24,7 @@ from bert.tasks.finetuning_settings import FineTuning, unnamed
 
 OWN = "tsv"  # --task_name for the user's own tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # the same
+TRUNCATE, WINDOWS = "truncate", "windows"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +135,62 @@ class OwnTables:
 
 
 @dataclasses.dataclass(frozen=True)
+class Reading:
+    """What is read of a text that is longer than a sequence."""
+
+    topic = RARE
+
+    truncate: str | None = flag(
+        None,
+        "What is kept of a longer text; head_tail: the first quarter and the "
+        "end; default: as in the training of the model, or head.",
+        choices=TRUNCATIONS,
+        resume=True,
+    )
+    long_texts: str | None = flag(
+        None,
+        "What evaluation, prediction and export do with a longer text: "
+        "windows: answer overlapping parts of it, and pool their logits; "
+        "default: as before, or truncate.",
+        choices=(TRUNCATE, WINDOWS),
+    )
+    pool_windows: str | None = flag(
+        None,
+        "How the logits of windows become those of the text; default: mean.",
+        choices=(MEAN, MAX),
+    )
+    window_stride: int | None = flag(
+        None,
+        "Number of tokens between the starts of two windows; default: three "
+        "quarters of a window.",
+        at_least=1,
+    )
+
+    def mistakes(self, max_seq_length: int) -> Iterator[UserError]:
+        """Yields flags without an effect, or that contradict each other."""
+        if self.long_texts != WINDOWS:
+            for name in ("pool_windows", "window_stride"):
+                if value := getattr(self, name):
+                    yield UserError(
+                        f"--{name}={value} without --long_texts=windows",
+                        fix="pass --long_texts=windows too",
+                    )
+            return
+
+        if self.truncate not in (None, HEAD):
+            yield UserError(
+                f"--long_texts=windows and --truncate={self.truncate}",
+                expected="one of them",
+            )
+        size = max_seq_length - 2
+        if self.window_stride and self.window_stride > size:
+            yield UserError(
+                f"--window_stride={self.window_stride}",
+                expected=f"at most a window, {size}",
+            )
+
+
+@dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of run_classifier.py."""
 
@@ -174,6 +231,7 @@ class Settings:
     )
     own: OwnTables = group(OwnTables)
     scoring: Scoring = group(Scoring)
+    reading: Reading = group(Reading)
     language: str = flag("zh", "xnli: language of the text.", topic=RARE)
     train_language: str | None = flag(
         None,
@@ -206,14 +264,6 @@ class Settings:
         "predict.py and serve.py without TensorFlow.",
         choices=PRECISIONS,
         topic=OUTPUT,
-    )
-    truncate: str | None = flag(
-        None,
-        "What is kept of a longer text; head_tail: the first quarter and the "
-        "end; default: as in the training of the model, or head.",
-        choices=TRUNCATIONS,
-        resume=True,
-        topic=RARE,
     )
     reference: bool = flag(
         True,
@@ -277,6 +327,7 @@ class Settings:
             or bool(self.grid),
             shared.do_eval,
         )
+        yield from self.reading.mistakes(shared.max_seq_length)
         if self.glue_dir and not shared.do_predict:
             yield UserError(
                 "--glue_dir without --do_predict", fix="pass --do_predict too"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -63,14 +64,13 @@ def make_task(
     encoded, records = None, ""
     for part in data.of(TRAIN):
         records = training_data.identify(folder.shared, part.path, part.rows)
-        rows = encode(part, settings, data, model)
+        texts = encode(part, settings, data, model)
+        rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
 
     best = settings.scoring.best_metric or data.metrics[0]
     is_number = labels.kind == REGRESSION
-    classification = Classification(
-        settings, model, folder, data, on_logits
-    )
+    classification = Classification(settings, model, folder, data, on_logits)
     return Task(
         settings.task,
         lambda: task_models.build_classifier(
@@ -117,7 +117,7 @@ class Classification:
         self._on_logits = on_logits
 
         # Validations, and several runs, read the same texts.
-        self._rows = functools.cache(
+        self._texts = functools.cache(
             lambda part: [*encode(part, settings, data, model)]
         )
         self._references = functools.cache(self._score_reference)
@@ -151,9 +151,13 @@ class Classification:
             result |= score(settings, data, part, logits, chosen)
 
         decided = self._decided(run)
-        if scoring.tunes or scoring.unknown_below is not None:
+        if (
+            scoring.tunes
+            or scoring.unknown_below is not None
+            or settings.reading.long_texts
+        ):
             length = settings.finetuning.max_seq_length
-            _write_decision(run, self._folder, decided, length)
+            _write_answers(run, self._folder, decided, length)
         report = answers.report(part, decided.labels, logits, chosen)
         report |= tuned_report
         report["references"] |= self._references()
@@ -166,8 +170,8 @@ class Classification:
         settings, data = self._settings, self._data
         batch_size, wrote = settings.finetuning.predict_batch_size, []
         for part in data.of(TEST):
-            rows = encode(part, settings, data, self._model)
-            logits = _logits(run, batch_size, part, rows)
+            texts = encode(part, settings, data, self._model)
+            logits = self._logits(run, batch_size, part, texts)
             wrote += _write_predictions(
                 settings, self._folder, self._decided(run), part, logits
             )
@@ -193,14 +197,35 @@ class Classification:
             settings,
             decided,
             part,
-            self._rows(part),
+            self._texts(part),
             self._evaluated(run, part),
         )
 
     def _evaluated(self, run: Run, part: Part) -> np.ndarray:
         """Logits of a file of evaluation, float32 [N, C]."""
         batch_size = self._settings.finetuning.training.eval_batch_size
-        return _logits(run, batch_size, part, self._rows(part))
+        return self._logits(run, batch_size, part, self._texts(part))
+
+    def _logits(
+        self, run: Run, batch_size: int, part: Part, texts: Iterable[list[dict]]
+    ) -> np.ndarray:
+        """Logits of the texts of a file, float32 [N, C]."""
+        long_texts, total = self._data.long_texts, len(part.examples)
+        if long_texts.pool:
+            texts = [*texts]  # else nobody knows how many windows there are
+            total = sum(map(len, texts))
+
+        counts: list[int] = []
+
+        def rows():
+            for windows in texts:
+                counts.append(len(windows))
+                yield from windows
+
+        what = "predicted" if part.split == TEST else "evaluated"
+        outputs = run.outputs(rows(), batch_size, what, total)
+        logits = np.stack([output["logits"] for output in outputs])
+        return long_texts.pooled(logits, counts)
 
     def _decided(self, run: Run) -> Data:
         """The data, with what was fitted to the logits of a seed."""
@@ -227,18 +252,19 @@ class Classification:
         }
 
 
-def _write_decision(
+def _write_answers(
     run: Run, folder: RunFolder, data: Data, max_seq_length: int
 ) -> None:
-    """Adds what was fitted to the `task.json` beside the weights."""
+    """Adds what answers are made of to the `task.json` beside the weights."""
     if not (folder.is_chief and run_folder.has_checkpoint(run.folder)):
         return
     task = checkpoint_files.recorded_task(run.folder)
     if task is None:  # of an earlier version
         task = run.task.labels | {"max_seq_length": max_seq_length}
-    task.pop("decision", None)
-    decision = data.labels.decision.described()
-    checkpoint_files.write_task(run.folder, task | decision)
+    for name in ("decision", "windows"):
+        task.pop(name, None)
+    task |= data.long_texts.described() | data.labels.decision.described()
+    checkpoint_files.write_task(run.folder, task)
 
 
 def _batch_sums(settings: Settings, data: Data) -> Callable:
@@ -253,8 +279,10 @@ def _batch_sums(settings: Settings, data: Data) -> Callable:
 
 def encode(
     part: Part, settings: Settings, data: Data, model: ModelFolder
-) -> Iterator[dict]:
-    """Yields the features of a file; warns of texts that are cut.
+) -> Iterator[list[dict]]:
+    """Yields the sequences of each text of a file; tells of long texts.
+
+    Those of training are truncated.
 
     Args:
         part: the file.
@@ -263,6 +291,9 @@ def encode(
         model: its tokenizer.
     """
     tokenizer, limit = model.tokenizer, settings.finetuning.max_seq_length
+    long_texts = data.long_texts
+    if part.split == TRAIN:
+        long_texts = long_texts.without_windows()
     lengths: list[int] = []  # in tokens, before they are cut
     yield from examples.encode(
         part.examples,
@@ -271,15 +302,18 @@ def encode(
         limit,
         data.labels,
         lengths.append,
-        data.truncate,
+        long_texts,
     )
 
     # Log; all lengths are known only at the end.
     count = sum(tokens > limit for tokens in lengths)
     if count:
+        level, done = "warning", "were cut"
+        if long_texts.pool:
+            level, done = "note", "are read in windows"
         say(
-            f"warning: {part.path}: texts longer than {limit} tokens, which "
-            f"were cut: {count:,} of {len(lengths):,} (the longest: "
+            f"{level}: {part.path}: texts longer than {limit} tokens, which "
+            f"{done}: {count:,} of {len(lengths):,} (the longest: "
             f"{max(lengths):,}); see --max_seq_length"
         )
 
@@ -329,15 +363,6 @@ def score(
         means = [float(each[i : i + size].mean()) for i in starts]
         result["loss"] = sum(means) / len(means)
     return result
-
-
-def _logits(
-    run: Run, batch_size: int, part: Part, rows: Iterable[dict]
-) -> np.ndarray:
-    """float32 [N, C], of the examples of a file."""
-    what = "predicted" if part.split == TEST else "evaluated"
-    outputs = run.outputs(rows, batch_size, what, len(part.examples))
-    return np.stack([output["logits"] for output in outputs])
 
 
 def _write_predictions(

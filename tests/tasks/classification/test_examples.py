@@ -347,8 +347,8 @@ def test_examples_are_truncated_as_in_the_original():
         classification.TextExample("0", "11 12 13 14 15", "21 22 23 24", 1, 2),
         classification.TextExample("1", "11 12 13 14 15 16 17 18", "", None, 3),
     ]
-    rows = classification.encode(examples, ids_of_lines, (2, 3), 7, YES_NO)
-    assert list(rows) == [
+    texts = classification.encode(examples, ids_of_lines, (2, 3), 7, YES_NO)
+    assert [row for (row,) in texts] == [
         {
             "input_ids": [2, 11, 12, 3, 21, 22, 3],
             "segment_ids": [0, 0, 0, 0, 1, 1, 1],

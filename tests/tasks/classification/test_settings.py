@@ -90,3 +90,24 @@ def test_the_casing_is_that_of_the_model(
         return
     tokenizer = starting_model.find(settings.finetuning).tokenizer
     assert (tokenizer.do_lower_case, tokenizer.strip_accents) == expected
+
+
+WINDOWS = "--long_texts=windows"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((WINDOWS, "--truncate=tail"), f"{WINDOWS} and --truncate=tail; expe"),
+        (("--pool_windows=max",), f"=max without {WINDOWS}; pass {WINDOWS} t"),
+        ((WINDOWS, "--window_stride=127"), "expected at most a window, 126"),
+        ((WINDOWS, "--window_stride=126", "--truncate=head"), None),
+    ],
+)
+def test_flags_of_long_texts_agree(words, message):
+    if message is None:
+        parse(*words)
+        return
+    with pytest.raises(UserError) as caught:
+        parse(*words)
+    assert message in str(caught.value)
