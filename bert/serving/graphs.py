@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.data import features, sequences
-from bert.data.text import text_ops
+from bert.data.text import input_ops, text_ops
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints
 
@@ -114,14 +114,14 @@ def pack(
 
     Args:
         tokenizer: has the ids of `[CLS]`, `[SEP]` and `[PAD]`.
-        segments: one or two, see `text_ops.pack_inputs`.
+        segments: one or two, see `input_ops.pack_inputs`.
         max_seq_length: S of the sequences.
         truncate: what is kept of a segment.
 
     Returns:
         the encoder's inputs, int32 [B, S].
     """
-    return text_ops.pack_inputs(
+    return input_ops.pack_inputs(
         segments,
         max_seq_length,
         cls_id=tokenizer.cls_id,
@@ -137,7 +137,7 @@ def lengths_before_packing(
     """Counts tokens of sequences, with [CLS] and a [SEP] for each segment.
 
     Args:
-        segments: one or two, see `text_ops.pack_inputs`; an empty second one
+        segments: one or two, see `input_ops.pack_inputs`; an empty second one
             has no [SEP].
         max_seq_length: S of the sequences; longer ones are truncated.
 

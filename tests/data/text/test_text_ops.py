@@ -11,7 +11,13 @@ import pytest
 import tensorflow as tf
 
 from bert.data import features, sequences
-from bert.data.text import text_ops, tokenization, unicode_tables, vocabulary
+from bert.data.text import (
+    input_ops,
+    text_ops,
+    tokenization,
+    unicode_tables,
+    vocabulary,
+)
 from tests.helpers import original_tokenization
 from tests.helpers.hard_texts import (
     assert_frozen_tables_are_computed,
@@ -224,7 +230,7 @@ def test_packing_of_all_lengths(seq_length):
         ([one, two], zip(firsts, seconds)),
         ([one], ((first, None) for first in firsts)),
     ):
-        packed = text_ops.pack_inputs(segments, seq_length, cls_id=2, sep_id=3)
+        packed = input_ops.pack_inputs(segments, seq_length, cls_id=2, sep_id=3)
         rows = [plain_pack(a, b, seq_length) for a, b in expected]
         for number, name in enumerate(NAMES):
             assert packed[name].dtype == tf.int32
@@ -236,7 +242,7 @@ def test_packing_keeps_the_same_tokens_as_lists(truncate):
     lengths = [(i, j) for i in range(11) for j in range(9)]
     firsts = [list(range(10, 10 + i)) for i, _ in lengths]
     seconds = [list(range(30, 30 + j)) for _, j in lengths]
-    packed = text_ops.pack_inputs(
+    packed = input_ops.pack_inputs(
         [tf.ragged.constant(x, tf.int32) for x in (firsts, seconds)],
         11,
         cls_id=2,
@@ -252,7 +258,7 @@ def test_packing_keeps_the_same_tokens_as_lists(truncate):
 def test_packing_takes_words_and_another_padding():
     words = tf.ragged.constant([[[7], [8, 9]], []], tf.int32)
     flat = tf.ragged.constant([[5], [6]], tf.int32, row_splits_dtype=tf.int32)
-    packed = text_ops.pack_inputs(
+    packed = input_ops.pack_inputs(
         [words, flat], tf.constant(7), cls_id=2, sep_id=3, pad_id=97
     )
     assert packed[features.INPUT_IDS].numpy().tolist() == [
@@ -266,7 +272,7 @@ def test_tf_data_gets_static_shapes(tokenizer):
 
     def pack(strings):
         rows = tokenizer.tokenize(strings)
-        return text_ops.pack_inputs([rows, rows], 11, cls_id=2, sep_id=3)
+        return input_ops.pack_inputs([rows, rows], 11, cls_id=2, sep_id=3)
 
     dataset = tf.data.Dataset.from_tensor_slices(texts).batch(
         2, drop_remainder=True
