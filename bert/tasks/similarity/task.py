@@ -12,6 +12,7 @@ from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.openvino_network import Network
 from bert.serving import graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
@@ -40,107 +41,19 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-    shared, count = settings.finetuning, len(settings.text_columns)
-    how = settings.vectors(model)
+    shared, how = settings.finetuning, settings.vectors(model)
+    similarity = Similarity(settings, model, folder, tables)
 
-    def encode(name: str) -> Iterator[dict]:
-        length = shared.max_seq_length
-        return examples.encode(
-            tables[name], model.tokenizer, length, how.prompt(None)
-        )
-
-    @functools.cache  # a validation reads them again
-    def held_out() -> list[dict]:
-        return [*encode("eval_file")]
-
-    sizes = settings.sizes(model.config.hidden_size)
+    # Before the network is built: a mistake in the data is told at once.
     encoded, records = None, ""
     if "train_file" in tables:
+        count = len(settings.text_columns)
         records = training_data.identify(folder.shared, settings.train_file)
-        encoded = Examples(encode("train_file"), examples.schema(count), count)
-
-    def vectors(run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
-        """float32 [N, T, H], of length 1."""
-        size, what = shared.training.eval_batch_size, "evaluated"
-        if name == "predict_file":
-            size, what = shared.predict_batch_size, "predicted"
-        total = len(tables[name].texts)
-        outputs = run.outputs(rows, size, what, total, count)
-        return metrics.unit(np.stack([x["vectors"] for x in outputs]))
-
-    def validate(run: Run) -> dict[str, float]:
-        computed = vectors(run, held_out(), "eval_file")
-        flat = computed.reshape(-1, computed.shape[-1])
-        return _score(tables["eval_file"], held_out(), flat.__getitem__)
-
-    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
-        table, trained = tables["eval_file"], run.weights()
-        result = validate(run)
-        references = {eval_report.OVERLAP: _overlap(table, held_out())}
-
-        # Vectors of the weights that training began with.
-        if shared.training.do_train and model.path not in ("", folder.shared):
-            checkpoints.assign(run.named, model.weights()[0], model.path)
-            references[eval_report.BEFORE] = validate(run)
-            checkpoints.assign(run.named, trained, folder.path)
-        return result, {
-            "task": "similarity",
-            "records": table.path,
-            "references": {
-                f"{name}/{kind}": value
-                for kind, values in references.items()
-                for name, value in values.items()
-            },
-        }
-
-    def predict(run: Run) -> list[str]:
-        if not shared.do_predict:
-            return []
-        path = folder.file("predictions.tsv")
-        computed = vectors(run, encode("predict_file"), "predict_file")
-        cosines = (computed[:, :1] * computed[:, 1:]).sum(-1)  # [N, T - 1]
-        lines = ("\t".join(f"{x:.6f}" for x in row) for row in cosines)
-        write_whole(path, "".join(f"{line}\n" for line in lines))
-        return [path]
-
-    def save(run: Run, path: str) -> dict[str, float]:
-        weights = run.weights()
-        graphs.save(export.Embedder(model, settings, weights), path)
-        if not settings.export_openvino:
-            return {}
-
-        # Rounding to int8 is calibrated with texts, best those of training.
-        limit, known = shared.max_seq_length, []
-        if settings.export_openvino == "int8":
-            name = "train_file" if "train_file" in tables else "eval_file"
-            known = openvino_export.sample(_sequences(encode(name)))
-        bert = conversion.Bert(
-            path,
-            model.config,
-            weights,
-            [],
-            model.tokenizer.with_max_length(limit),
-            vectors=how,
+        encoded = Examples(
+            similarity.encode("train_file"), examples.schema(count), count
         )
-        network = openvino_export.write(
-            path, bert, settings.export_openvino, known
-        )
-        if not shared.do_eval:
-            return {}
 
-        # Another precision may answer differently, so it is scored too.
-        rows = held_out()
-        others = openvino_model.text_vectors(
-            network, _sequences(rows), limit, how
-        )
-        scores = _score(tables["eval_file"], rows, others.__getitem__)
-        shown = " | ".join(f"{name} {x:.4g}" for name, x in scores.items())
-        say(f"OpenVINO, {settings.export_openvino} | {shown}")
-        return {
-            name.replace("eval_", "openvino_", 1): x
-            for name, x in scores.items()
-        }
-
+    sizes = settings.sizes(model.config.hidden_size)
     has_scores = (
         "eval_file" in tables and tables["eval_file"].scores is not None
     )
@@ -159,11 +72,144 @@ def make_task(
         examples=encoded,
         vectors=how,
         compares_rows=settings.loss != COSINE,
-        validate=validate,
-        evaluate=evaluate,
-        predict=predict,
-        export=save,
+        validate=similarity.validate,
+        evaluate=similarity.evaluate,
+        predict=similarity.predict,
+        export=similarity.export,
     )
+
+
+class Similarity:
+    """Scores, predictions and exports of a run.
+
+    Args:
+        settings: settings of the script.
+        model: config, tokenizer and the initial weights.
+        folder: the folder of the run.
+        tables: flag of a file -> its rows.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: ModelFolder,
+        folder: RunFolder,
+        tables: dict[str, Table],
+    ):
+        self._settings, self._model = settings, model
+        self._folder, self._tables = folder, tables
+        self._how = settings.vectors(model)
+
+        # Validations read the same rows.
+        self._held_out = functools.cache(lambda: [*self.encode("eval_file")])
+
+    def encode(self, name: str) -> Iterator[dict]:
+        """Yields the features of the rows of a file, named by its flag."""
+        return examples.encode(
+            self._tables[name],
+            self._model.tokenizer,
+            self._settings.finetuning.max_seq_length,
+            self._how.prompt(None),
+        )
+
+    def validate(self, run: Run) -> dict[str, float]:
+        """Scores the file of evaluation."""
+        rows = self._held_out()
+        computed = self._vectors(run, rows, "eval_file")
+        flat = computed.reshape(-1, computed.shape[-1])
+        return _score(self._tables["eval_file"], rows, flat.__getitem__)
+
+    def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
+        """Scores the file of evaluation; reports on references too."""
+        model, folder = self._model, self._folder
+        table, trained = self._tables["eval_file"], run.weights()
+        result = self.validate(run)
+        references = {eval_report.OVERLAP: _overlap(table, self._held_out())}
+
+        # Vectors of the weights that training began with.
+        trains = self._settings.finetuning.training.do_train
+        if trains and model.path not in ("", folder.shared):
+            checkpoints.assign(run.named, model.weights()[0], model.path)
+            references[eval_report.BEFORE] = self.validate(run)
+            checkpoints.assign(run.named, trained, folder.path)
+
+        return result, {
+            "task": "similarity",
+            "records": table.path,
+            "references": {
+                f"{name}/{kind}": value
+                for kind, values in references.items()
+                for name, value in values.items()
+            },
+        }
+
+    def predict(self, run: Run) -> list[str]:
+        """Writes the cosines of each row of the file of prediction."""
+        if not self._settings.finetuning.do_predict:
+            return []
+        path, name = self._folder.file("predictions.tsv"), "predict_file"
+        computed = self._vectors(run, self.encode(name), name)
+        cosines = (computed[:, :1] * computed[:, 1:]).sum(-1)  # [N, T - 1]
+        lines = ("\t".join(f"{x:.6f}" for x in row) for row in cosines)
+        write_whole(path, "".join(f"{line}\n" for line in lines))
+        return [path]
+
+    def export(self, run: Run, path: str) -> dict[str, float]:
+        """Writes the export; returns the scores of its network of OpenVINO."""
+        settings, weights = self._settings, run.weights()
+        graphs.save(export.Embedder(self._model, settings, weights), path)
+        if not settings.export_openvino:
+            return {}
+        network = self._save_openvino(path, weights)
+        if not settings.finetuning.do_eval:
+            return {}
+
+        # Another precision may answer differently, so it is scored too.
+        rows, limit = self._held_out(), settings.finetuning.max_seq_length
+        others = openvino_model.text_vectors(
+            network, _sequences(rows), limit, self._how
+        )
+        scores = _score(self._tables["eval_file"], rows, others.__getitem__)
+        shown = " | ".join(f"{name} {x:.4g}" for name, x in scores.items())
+        say(f"OpenVINO, {settings.export_openvino} | {shown}")
+        return {
+            name.replace("eval_", "openvino_", 1): x
+            for name, x in scores.items()
+        }
+
+    def _save_openvino(
+        self, path: str, weights: dict[str, np.ndarray]
+    ) -> Network:
+        """Writes the network for OpenVINO, calibrated with texts."""
+        precision, texts = self._settings.export_openvino, []
+        if precision == "int8":  # best those of training
+            is_trained = "train_file" in self._tables
+            name = "train_file" if is_trained else "eval_file"
+            texts = openvino_export.sample(_sequences(self.encode(name)))
+
+        limit = self._settings.finetuning.max_seq_length
+        bert = conversion.Bert(
+            path,
+            self._model.config,
+            weights,
+            [],
+            self._model.tokenizer.with_max_length(limit),
+            vectors=self._how,
+        )
+        return openvino_export.write(path, bert, precision, texts)
+
+    def _vectors(self, run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
+        """Vectors of the texts of a file, float32 [N, T, H], of length 1."""
+        shared, what = self._settings.finetuning, "evaluated"
+        size = shared.training.eval_batch_size
+        if name == "predict_file":
+            size, what = shared.predict_batch_size, "predicted"
+        total, count = (
+            len(self._tables[name].texts),
+            len(self._settings.text_columns),
+        )
+        outputs = run.outputs(rows, size, what, total, count)
+        return metrics.unit(np.stack([x["vectors"] for x in outputs]))
 
 
 def _sequences(rows: Iterable[dict]) -> list[tuple[list[int], list[int]]]:
