@@ -98,12 +98,11 @@ def plain_logits(folder, network, pool):
             row = ["[CLS]", *tokens[start : start + SIZE], "[SEP]"]
             rows.append(tokenizer.convert_tokens_to_ids(row))
             start += STRIDE
+
         inputs = np.zeros((3, len(rows), SIZE + 2), np.int32)
         for number, row in enumerate(rows):
-            inputs[0, number, : len(row)], inputs[1, number, : len(row)] = (
-                row,
-                1,
-            )
+            inputs[0, number, : len(row)] = row
+            inputs[1, number, : len(row)] = 1
         names = ("input_ids", "input_mask", "segment_ids")
         found = network(dict(zip(names, inputs)))["logits"]
         logits.append(getattr(np, pool)(np.array(found), axis=0))
@@ -115,9 +114,14 @@ def plain_logits(folder, network, pool):
     ("kind", "labels", "pool", "words"),
     [
         (CLASSES, ["no", "yes"], "mean", CALIBRATED),
-        (CLASSES, ["a", "b", "c"], "max", "--unknown_below={}"),
         (MULTI_LABEL, ["a", "b", "c"], "max", f"--multi_label {CALIBRATED}"),
-        (REGRESSION, [], "mean", "--regression"),
+        pytest.param(
+            *(CLASSES, ["a", "b", "c"], "max", "--unknown_below={}"),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            *(REGRESSION, [], "mean", "--regression"), marks=pytest.mark.long
+        ),
     ],
 )
 def test_windows_are_answered_alike_everywhere(
@@ -152,6 +156,8 @@ def test_windows_are_answered_alike_everywhere(
     predicted = [row[1] for row in rows_of(run / "predictions.tsv")[1:]]
     if kind == CLASSES:
         assert ("" in predicted) == ("unknown" in words)
+
+    # All that reads the run or an export of it.
     lines = "".join(f"{x}\n" for x in TEXTS).encode()
     encoded = np.array([x.encode() for x in TEXTS], object)
     model = TextClassifier(str(run))
@@ -199,9 +205,8 @@ def test_texts_that_fit_are_in_the_same_batches_with_the_same_answers(
     for how in ("truncate", "windows"):
         export = tmp_path / how
         seen.append([])
-        answer(long_texts=how, export_dir=export, export_openvino="float32")
-        exports = export, export / "openvino"
-        answers = [ask(folder, lines.encode())[1] for folder in exports]
+        answer(long_texts=how, export_dir=export)
+        answers = ask(export, lines.encode())[1]
         written = (tmp_path / "run" / "test_results.tsv").read_bytes()
         results.append([written, answers])
     assert results[0] == results[1]
