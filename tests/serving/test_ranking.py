@@ -14,12 +14,12 @@ from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.sentence_files import TextVectors
 from bert.serving import answer_lines, asking, graphs, openvino_export
-from bert.serving.http import openvino_servable, rest, servable, server
+from bert.serving.http import openvino_servable, rest, servable
 from bert.serving.http.settings import Settings
 from bert.serving.predict_settings import Settings as PredictSettings
 from bert.tasks.similarity import export
 from bert.tasks.similarity.settings import Settings as Similarity
-from tests.helpers import model_files
+from tests.helpers import http_server, model_files
 from tests.helpers.classifier_files import write_export
 
 QUERY = {"text": "the cat", "texts": ["a dog", "", "the cat", "tree " * 23]}
@@ -105,8 +105,7 @@ def ask(model, lines, capsys, batch_size=2):
 
 def post(model, instances):
     """Status, and predictions or error, of serve.py."""
-    limits = Settings(model="mails", max_batch_size=11)
-    app = server.make_app(model, 3, limits, server.Metrics())
+    app = http_server.app_of(model, max_batch_size=11)
     body = {"instances": instances}
     answer = app.test_client().post("/v1/models/mails:predict", json=body)
     return answer.status_code, [*answer.json.values()][0]
