@@ -47,6 +47,14 @@ def no_determinism_and_no_seed():
         tf.random.set_seed(None)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def no_collection_of_earlier_modules():
+    """What a module leaves in Keras' caches takes no time later."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def no_report(monkeypatch):
     """Runs do not draw their report, which takes a second."""
