@@ -36,26 +36,31 @@ _PROFESSIONS = {
 }
 
 
-def articles(corpus: str) -> list[tuple[str, str]]:
-    """Text and profession of each article of these lengths."""
+def articles(corpus: str, words: range) -> list[tuple[str, list[str]]]:
+    """Text and professions of each article on a person.
+
+    Args:
+        corpus: the file.
+        words: lengths of the texts.
+    """
     rows = []
     with storage.open_text(corpus) as file:
         for is_blank, lines in itertools.groupby(file, str.isspace):
             first, *others = lines
             text = " ".join(" ".join(others).split())
             tells = re.search(r"\b(?:is|was) an? (.{0,80})", first)
-            if is_blank or not tells or text.count(" ") + 1 not in _WORDS:
+            if is_blank or not tells or text.count(" ") + 1 not in words:
                 continue
 
-            words = re.findall("[a-z]+", tells[1])
-            known = [_PROFESSIONS[x] for x in words if x in _PROFESSIONS]
-            rows += [(text, known[0])] if known else []
+            told = re.findall("[a-z]+", tells[1])
+            known = [_PROFESSIONS[x] for x in told if x in _PROFESSIONS]
+            rows += [(text, known)] if known else []
     return rows
 
 
 def main(corpus: str, folder: str) -> None:
     """Writes both files."""
-    rows = articles(corpus)
+    rows = [(text, known[0]) for text, known in articles(corpus, _WORDS)]
     random.Random(1).shuffle(rows)
     dev = rows[_TRAIN : _TRAIN + _DEV]
     for name, part in (("train", rows[:_TRAIN]), ("dev", dev)):
