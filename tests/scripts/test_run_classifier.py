@@ -320,7 +320,11 @@ def test_an_export_tells_its_scores_and_an_example(made):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", ["--tune_thresholds --calibrate", "--unknown_below={}"]
+    "words",
+    [
+        "--tune_thresholds --calibrate",
+        pytest.param("--unknown_below={}", marks=pytest.mark.long),
+    ],
 )
 def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
     made, classify, ask, tmp_path, words

@@ -67,10 +67,16 @@ def settings_of(folder, **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize(
-    ("kind", "names"),
-    [(CLASSES, NAMES), (MULTI_LABEL, NAMES), (REGRESSION, ())],
+    ("kind", "names", "pairs"),
+    [
+        (CLASSES, NAMES, True),
+        (MULTI_LABEL, NAMES, False),
+        (REGRESSION, (), False),
+        pytest.param(CLASSES, NAMES, False, marks=pytest.mark.long),
+        pytest.param(MULTI_LABEL, NAMES, True, marks=pytest.mark.long),
+        pytest.param(REGRESSION, (), True, marks=pytest.mark.long),
+    ],
 )
 def test_the_answers_are_those_of_the_saved_model(exports, kind, names, pairs):
     export = exports(kind, names, pairs)
@@ -242,7 +248,9 @@ np.save(vectors, both)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.parametrize(
+    "precision", [pytest.param("bfloat16", marks=pytest.mark.long), "int8"]
+)
 def test_the_script_writes_a_network_and_its_scores(
     run_script, tmp_path, precision
 ):

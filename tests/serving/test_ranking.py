@@ -52,7 +52,14 @@ EXPORTS = {
 }
 
 
-@pytest.fixture(scope="module", params=EXPORTS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        "labels",
+        "vectors",
+        pytest.param("numbers", marks=pytest.mark.long),
+    ],
+)
 def exported(request, tmp_path_factory):
     return EXPORTS[request.param](tmp_path_factory.mktemp("ranking"))
 
