@@ -10,6 +10,7 @@ run_classifier.py from MODEL_FOLDER until its first step is reported, in turns.
 Prints a JSON line for each script.
 """
 
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -20,8 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-
-import tensorflow as tf
 
 ROOT = pathlib.Path(__file__).parents[1]
 RUNS = 3
@@ -146,7 +145,7 @@ def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
                 "beyond_import": median,
                 "min_max": spread,
                 "peak_megabytes": round(peaks[name]),
-                "tensorflow": tf.__version__,
+                "tensorflow": importlib.metadata.version("tensorflow"),
             }
         )
     return lines
