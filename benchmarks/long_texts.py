@@ -3,7 +3,7 @@
     python -m benchmarks.long_texts CORPUS FOLDER
 
 CORPUS has a sentence a line and a blank line between articles, as in the
-original. The first sentence, which tells the profession, is left out. FOLDER
+original. The first sentence, which names the profession, is left out. FOLDER
 gets train.csv and dev.csv.
 """
 

@@ -116,6 +116,7 @@ class TextClassifier(keras.Model):
         long_texts = LongTexts.of_task(task)
         if truncate:
             long_texts = dataclasses.replace(long_texts, truncate=truncate)
+
         usual = task.get("max_seq_length", 128)
         self.max_length = text_model.length(network, max_length, usual)
         network.task = {  # for `bert.save`
@@ -124,6 +125,7 @@ class TextClassifier(keras.Model):
             "max_seq_length": self.max_length,
             **self.labels.decision.described(),
         }
+
         self._texts = TextBatches(
             self.tokenizer, self.max_length, self.labels, seed
         )

@@ -142,7 +142,7 @@ def test_windows_are_answered_alike_everywhere(
     )
     assert f"in windows: {len(TEXTS) - len(SHORT)} of {len(TEXTS)} (the" in err
 
-    # Nothing later is told of the windows.
+    # Later commands read the windows from task.json.
     task = json.loads((run / "task.json").read_text())
     assert task["windows"] == {"pool": pool, "stride": STRIDE}
     decision = Decision.of_task(task)

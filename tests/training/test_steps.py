@@ -72,7 +72,7 @@ def test_parts_of_a_batch_drop_different_positions():
     [(False, "float32", 1e-4), (True, "bfloat16", 0.03)],
 )
 def test_a_replica_without_weights_changes_no_loss(use_xla, kind, tolerance):
-    """In so many steps that a number which doubles in each would overflow."""
+    """131 steps: a number that doubles in each step would overflow."""
     batch = tiny.batch(1)
     batch["weight"][: tiny.ROWS // 2] = 0
     data = tf.data.Dataset.from_tensors(batch).repeat()

@@ -238,6 +238,26 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     special = sorted({ids[x] for x in vocabulary.SPECIAL_TOKENS if x in ids})
     ends = {"sep": vocabulary.SEP, "cls": vocabulary.CLS}
 
+    # The steps of a text, in their order.
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": casing.strip_accents,
+        "lowercase": casing.do_lower_case,
+    }
+    model = {
+        "type": "WordPiece",
+        "unk_token": vocabulary.UNK,
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 200,
+        "vocab": ids,
+    }
+    post_processor = {
+        "type": "BertProcessing",
+        **{name: [token, ids[token]] for name, token in ends.items()},
+    }
+
     pipeline = {
         "version": "1.0",
         "truncation": None,
@@ -245,27 +265,11 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
         "added_tokens": [
             {"id": i, "content": tokens[i], **added} for i in special
         ],
-        # From here on the steps of a text, in their order.
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": casing.strip_accents,
-            "lowercase": casing.do_lower_case,
-        },
+        "normalizer": normalizer,
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {
-            "type": "BertProcessing",
-            **{name: [token, ids[token]] for name, token in ends.items()},
-        },
+        "post_processor": post_processor,
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": vocabulary.UNK,
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 200,
-            "vocab": ids,
-        },
+        "model": model,
     }
 
     text = json.dumps(pipeline, indent=2, ensure_ascii=False)

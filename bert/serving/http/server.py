@@ -35,6 +35,8 @@ class Metrics:
         self.answers = prometheus.Counter(
             "bert_answers", "Answers by status.", ["code"], registry=registry
         )
+
+        # Of each model.
         self.seconds = prometheus.Histogram(
             "bert_predict_seconds",
             "Request to answer.",

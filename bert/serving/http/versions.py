@@ -54,7 +54,7 @@ class Model:
         self._folder, self._settings = folder, settings
         self._looks: dict[str, tuple[list, int]] = {}
 
-        # What the first one lacks is told before any is loaded.
+        # Mistakes in the first one end the script before any is loaded.
         versions = settings.find(folder)
         self._versions = itertools.chain([next(versions)], versions)
 

@@ -245,6 +245,7 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
         field = example.label
         if not needed and _is_absent(field, labels):
             return example._replace(label=None)
+
         if field is None:
             raise UserError(
                 "the label is null",
@@ -287,7 +288,6 @@ def encode(
 ) -> Iterator[list[dict]]:
     """Yields the features of examples, as in the original.
 
-
     Args:
         examples: the examples; they are tokenized in groups of `_AT_ONCE`.
         ids_of_lines: function from texts to lists of token ids.
@@ -314,6 +314,8 @@ def encode(
             label = example.label
             if not isinstance(label, list):
                 label = blank if label is None else [label]
+
+            # Of each text one, or its windows.
             yield [
                 {
                     features.INPUT_IDS: row,

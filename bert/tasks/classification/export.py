@@ -78,19 +78,23 @@ class Classifier(tf.train.Checkpoint):
 
         # One function for each form of input, all with the same weights.
         texts = (TEXT, TEXT_B) if has_pairs else (TEXT,)
+        specs = {name: tf.TensorSpec([None], tf.string) for name in texts}
         self.serve = graphs.signature(
             lambda **strings: self._answer_texts(
                 [strings[name] for name in texts]
             ),
-            {name: tf.TensorSpec([None], tf.string) for name in texts},
+            specs,
         )
+
+        # Windows read all tokens, so nobody counts those that are cut.
         if not long_texts.pool:
             self.count_tokens = graphs.signature(
                 lambda **strings: self._count(
                     [strings[name] for name in texts]
                 ),
-                {name: tf.TensorSpec([None], tf.string) for name in texts},
+                specs,
             )
+
         self.tokens = graphs.signature(
             lambda **inputs: self._answer(inputs),
             {

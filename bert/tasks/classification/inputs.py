@@ -333,11 +333,13 @@ def _files(
         if settings.task == OWN:
             yield split, files[0]
             continue
+
         given = getattr(settings, _SPLIT_FLAGS[split])
         if given:  # its name tells which one it is
             names = [file.path for file in files]
             name = os.path.basename(given)
             files = [files[names.index(name) if name in names else 0]]
+
         for file in files:
             path = given or _path(settings, file.path, split)
             if file.part and not given and not storage.exists(path):

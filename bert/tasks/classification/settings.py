@@ -111,6 +111,8 @@ class OwnTables:
             yield UserError(
                 "--multi_label and --regression", expected="one of them"
             )
+
+        # How the file of training is divided.
         if self.num_folds == 1:
             yield UserError("--num_folds=1", expected="at least 2")
         if self.eval_share and self.num_folds:
@@ -122,6 +124,7 @@ class OwnTables:
                 "--group_column without --num_folds or --eval_share",
                 fix="pass one of them",
             )
+
         if not self.label_separator:
             yield UserError(
                 "--label_separator is empty", expected="such as ','"

@@ -60,7 +60,7 @@ def make_task(
     """
     shared, labels = settings.finetuning, data.labels
 
-    # Before the network is built: a mistake in the data is told at once.
+    # A mistake in the data ends the run before the network is built.
     encoded, records = None, ""
     for part in data.of(TRAIN):
         records = training_data.identify(folder.shared, part.path, part.rows)
@@ -71,6 +71,7 @@ def make_task(
     best = settings.scoring.best_metric or data.metrics[0]
     is_number = labels.kind == REGRESSION
     classification = Classification(settings, model, folder, data, on_logits)
+
     return Task(
         settings.task,
         lambda: task_models.build_classifier(

@@ -49,7 +49,7 @@ def make_task(
     shared, is_entities = settings.finetuning, kind == ENTITIES
     featurizer = featurizer_of(model.tokenizer, labels, settings)
 
-    # Before the network is built: a mistake in the data is told at once.
+    # A mistake in the data ends the run before the network is built.
     encoded, records = None, ""
     if "train_file" in sentences:
         records = training_data.identify(folder.shared, settings.train_file)

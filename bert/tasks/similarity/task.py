@@ -44,7 +44,7 @@ def make_task(
     shared, how = settings.finetuning, settings.vectors(model)
     similarity = Similarity(settings, model, folder, tables)
 
-    # Before the network is built: a mistake in the data is told at once.
+    # A mistake in the data ends the run before the network is built.
     encoded, records = None, ""
     if "train_file" in tables:
         count = len(settings.text_columns)
@@ -57,6 +57,7 @@ def make_task(
     has_scores = (
         "eval_file" in tables and tables["eval_file"].scores is not None
     )
+
     return Task(
         "similarity",
         lambda: task_models.build_similarity_model(

@@ -110,7 +110,7 @@ def test_a_first_call_comes_before_requests_and_is_quiet(
     model.call(rest.DEFAULT, texts)
     assert [len(x) for x in batches] == [2]
 
-    # Its memory is free once another version has taken its place.
+    # Its memory is freed when another version replaces it.
     reference = weakref.ref(model)
     del model
     gc.collect()
