@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -16,6 +17,7 @@ from benchmarks import encoded
 
 RATE = 5e-5
 BATCH_SIZE = 32
+TIMES = ("seconds", "command_seconds", "step_seconds", "peak_mb")
 
 
 def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
@@ -28,7 +30,9 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
         flags: further flags.
 
     Returns:
-        the values of eval_results.txt, and `seconds` of the whole command.
+        the values of eval_results.txt; `seconds` of the whole command;
+        `step_seconds`, the mean of a step without the first; `peak_mb`, the
+        memory of the process.
     """
     flags = {
         **encoded.model_flags(model),
@@ -39,15 +43,24 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
         **flags,
     }
     start = time.perf_counter()
-    subprocess.run(
+    with subprocess.Popen(
         [
             *(sys.executable, script, "--do_train", "--do_eval"),
             *(f"--{name}={value}" for name, value in flags.items()),
         ],
-        check=True,
         stdout=subprocess.DEVNULL,
-    )
-    return {"seconds": time.perf_counter() - start, **results(folder)}
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{script} ended with {process.returncode}")
+
+    times = {
+        "seconds": time.perf_counter() - start,
+        "step_seconds": step_seconds(folder, flags["train_batch_size"]),
+        "peak_mb": usage.ru_maxrss // 1024,
+    }
+    return {**times, **results(folder)}
 
 
 def results(folder: str) -> dict[str, float]:
@@ -55,6 +68,17 @@ def results(folder: str) -> dict[str, float]:
     with open(f"{folder}/eval_results.txt", encoding="utf-8") as file:
         found = dict(line.strip().split(" = ") for line in file)
     return {name: float(value) for name, value in found.items()}
+
+
+def step_seconds(folder: str, batch_size: int) -> float:
+    """Mean time of a training step of a run, without the first."""
+    with open(f"{folder}/metrics.jsonl", encoding="utf-8") as file:
+        rates = [
+            values["examples_per_second"]
+            for values in map(json.loads, file)
+            if values["kind"] == "train"
+        ]
+    return batch_size / rates[-1]
 
 
 def compare(
@@ -69,13 +93,13 @@ def compare(
         what: task, epochs and flags, which are printed.
         metrics: names of its metrics.
         sides: name -> function of a seed and a folder, which returns
-            `seconds` and the metrics, and may return `command_seconds`. The
+            `seconds` and the metrics, and may return the other `TIMES`. The
             sides share the folder of a seed.
         seeds: the seeds.
 
     Returns:
-        side -> median of seconds, and for each metric the value of each
-        seed, their mean and deviation.
+        side -> medians of its `TIMES`, and for each metric the value of
+        each seed, their mean and deviation.
     """
     runs = {side: [] for side in sides}
     for seed in seeds:
@@ -83,7 +107,7 @@ def compare(
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for side, run in sides.items():
                 found = run(seed, folder)
-                names = ("seconds", "command_seconds", *metrics)
+                names = (*TIMES, *metrics)
                 kept = {x: round(found[x], 4) for x in names if x in found}
                 date = datetime.date.today().isoformat()
                 line = {"what": what, "side": side, "seed": seed, **kept}
@@ -138,7 +162,9 @@ def describe(task: str, data: str, epochs: float, flags: dict[str, str]) -> str:
 
 
 def _described(runs: list[dict[str, float]], metrics: tuple[str, ...]) -> dict:
-    found = {"seconds": statistics.median(x["seconds"] for x in runs)}
+    names = [name for name in TIMES if name in runs[0]]
+    found = {name: statistics.median(x[name] for x in runs) for name in names}
+
     for metric in metrics:
         values = [x[metric] for x in runs]
         found[metric] = {

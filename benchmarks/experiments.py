@@ -2,12 +2,17 @@ r"""Claims about pre-training in small: runs that differ in one switch.
 
     python -m benchmarks.experiments pretrain CORPUS VOCAB CONFIG FOLDER STEPS \
         SEEDS PARALLEL [NAME ...]
+    python -m benchmarks.experiments equal_time CORPUS VOCAB CONFIG FOLDER \
+        MINUTES SEEDS PARALLEL GLUE [NAME ...]
     python -m benchmarks.experiments finetune RUN VOCAB CONFIG GLUE PARALLEL \
         [TASK ...]
 
 `pretrain` trains each variant, by default all, with each seed on CORPUS without
 every 50th document, and evaluates on these. A step has 4,096 positions, of
-packed rows 1,536.
+packed rows of 512 tokens 1,536.
+`equal_time` first takes the time of a step of each variant, alone and on one
+core, and then trains each for the steps of MINUTES, on as many cores as runs.
+All are evaluated with masks of 15 %, and fine-tuned.
 `finetune` trains a classifier from random weights and from every checkpoint in
 the folder RUN; GLUE has a folder of each task. PARALLEL runs share the machine,
 so that seconds are comparable only if it is 1. Records and runs are kept, and
@@ -18,6 +23,7 @@ import concurrent.futures
 import dataclasses
 import datetime
 import json
+import os
 import pathlib
 import sys
 import time
@@ -33,10 +39,21 @@ TASKS = {
 }
 # Length -> batch size and masked positions.
 SIZES = {128: (32, 20), 512: (8, 77)}
+_ONCE = ("--dupe_factor=1",)
+_MASKED_30 = ("--masked_lm_prob=0.3", "--max_predictions_per_seq=39")
 RECORDS = {
     "plain_128": (128,),
     "whole_words_128": (128, "--do_whole_word_mask"),
-    "once_128": (128, "--dupe_factor=1"),
+    "once_128": (128, *_ONCE),
+    "masked_30_128": (128, *_ONCE, *_MASKED_30),
+    "masked_40_128": (
+        128,
+        *_ONCE,
+        "--masked_lm_prob=0.4",
+        "--max_predictions_per_seq=52",
+    ),
+    "packed_128": (128, *_ONCE, "--pack_sequences"),
+    "packed_masked_30_128": (128, *_ONCE, "--pack_sequences", *_MASKED_30),
     "plain_512": (512,),
     "packed_512": (512, "--pack_sequences"),
 }
@@ -69,10 +86,24 @@ VARIANTS = {
     "whole words": Variant("whole_words_128"),
     "static masks, drawn once": Variant("once_128"),
     "dynamic masks": Variant("once_128", flags=("--dynamic_masking",)),
+    "15 % masked": Variant("once_128", "once_128"),
+    "30 % masked": Variant("masked_30_128", "once_128"),
+    "40 % masked": Variant("masked_40_128", "once_128"),
+    "15 % masked, no next sentences": Variant(
+        "once_128", "once_128", flags=("--nouse_next_sentence",)
+    ),
+    "packed": Variant("packed_128", "once_128"),
+    "packed, 30 % masked, no next sentences": Variant(
+        "packed_masked_30_128", "once_128", flags=("--nouse_next_sentence",)
+    ),
     "512 tokens": Variant("plain_512", "plain_512"),
     "128, then 512 tokens": Variant("plain_512", "plain_512", short_first=True),
     "512 tokens, packed": Variant("packed_512", "packed_512", batch_size=3),
 }
+
+
+EQUAL_TIME = [name for name, x in VARIANTS.items() if x.held_out == "once_128"]
+_TIMED_STEPS = 60
 
 
 def pretrain(corpus, vocab, config, folder, steps, seeds, parallel, names):
@@ -84,67 +115,166 @@ def pretrain(corpus, vocab, config, folder, steps, seeds, parallel, names):
         steps, seeds, parallel: numbers.
         names: keys of `VARIANTS`.
     """
-    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    texts = [f"{folder}/held_out.txt", f"{folder}/train.txt"]
-    if not pathlib.Path(texts[1]).exists():
-        split(corpus, folder)
-    needed = {"plain_128"} | {VARIANTS[name].records for name in names}
-    held_out = {VARIANTS[name].held_out for name in names}
-    for text, made in ((texts[0], held_out), (texts[1], needed)):
-        prefix = "held_out_" if text == texts[0] else ""
-        for name in sorted(made):
-            path = f"{folder}/{prefix}{name}.tfrecord"
-            if not pathlib.Path(path).exists():
-                length, *flags = RECORDS[name]
-                if prefix:
-                    flags.append("--dupe_factor=1")
-                run_script(
-                    ROOT / "create_pretraining_data.py",
-                    f"--input_file={text}",
-                    f"--output_file={path}",
-                    f"--vocab_file={vocab}",
-                    *_lengths(length),
-                    *flags,
-                )
+    create_records(corpus, vocab, folder, names)
 
     def run(name: str, seed: int) -> dict:
-        variant = VARIANTS[name]
-        own = f"{folder}/{name.replace(' ', '_').replace(',', '')}_{seed}"
-        batch_size, _ = SIZES[RECORDS[variant.held_out][0]]
-        batch_size = variant.batch_size or batch_size
-        records = f"--input_file={folder}/{variant.records}.tfrecord"
-        if variant.short_first:
-            records = (
-                f"--phases={folder}/plain_128.tfrecord:90:{SIZES[128][0]},"
-                f"{folder}/plain_512.tfrecord:10:{SIZES[512][0]}"
-            )
         start = time.perf_counter()
-        run_script(
-            ROOT / "run_pretraining.py",
-            *("--do_train", "--do_eval", "--precision=auto"),
-            records,
-            *variant.flags,
-            f"--eval_input_file={folder}/held_out_{variant.held_out}.tfrecord",
-            f"--bert_config_file={config}",
-            f"--output_dir={own}",
-            f"--train_batch_size={batch_size}",
-            *("--eval_batch_size=64", "--eval_steps=0"),
-            f"--num_train_steps={steps}",
-            f"--num_warmup_steps={steps // 10}",
-            f"--save_checkpoints_steps={steps}",
-            "--learning_rate=1e-3",
-            f"--random_seed={seed}",
-        )
+        output = train(name, config, folder, steps, seed)
         return {
             "what": f"pre-training, {name}",
             "seed": seed,
             "steps": steps,
             "seconds": round(time.perf_counter() - start, 1),
-            **_results(own, METRICS),
+            **_results(output, METRICS),
         }
 
     pairs = [(name, s) for s in range(1, seeds + 1) for name in names]
     _in_parallel(run, pairs, parallel)
+
+
+def equal_time(
+    corpus, vocab, config, folder, minutes, seeds, parallel, glue, names
+):
+    """Trains variants for equal times, and fine-tunes them; see the module.
+
+    Args:
+        corpus, vocab, config: paths of text, vocabulary and config.
+        folder: where texts, records and runs are written.
+        minutes, seeds, parallel: numbers.
+        glue: folder of the tasks' folders.
+        names: keys of `VARIANTS`.
+    """
+    os.environ |= {
+        "TF_NUM_INTRAOP_THREADS": "1",
+        "TF_NUM_INTEROP_THREADS": "1",
+    }
+    create_records(corpus, vocab, folder, names)
+
+    steps = {}
+    for name in names:
+        timed = train(name, config, folder, _TIMED_STEPS, 0)
+        seconds = by_seed.step_seconds(timed, _batch_size(VARIANTS[name]))
+        steps[name] = round(minutes * 60 / seconds)
+
+    def run(name: str, seed: int) -> dict:
+        output = train(name, config, folder, steps[name], seed)
+        flags = ("--max_seq_length=64", "--num_train_epochs=1")
+        scores = {}
+        for task in ("sst2", "stsb"):
+            tuned = f"{output}_{task}"
+            train_classifier(
+                task, glue, tuned, f"--init_checkpoint={output}", *flags
+            )
+            scores |= _results(tuned, (f"eval_{TASKS[task][1]}",))
+        return {
+            "what": f"pre-training for {minutes:g} minutes, {name}",
+            "seed": seed,
+            "steps": steps[name],
+            **_results(output, METRICS),
+            **scores,
+        }
+
+    pairs = [(name, s) for s in range(1, seeds + 1) for name in names]
+    _in_parallel(run, pairs, parallel)
+
+
+def create_records(corpus, vocab, folder, names) -> None:
+    """Makes the records of variants that are not there, and the held-out ones.
+
+    Args:
+        corpus, vocab: paths of text and vocabulary.
+        folder: where texts and records are written.
+        names: keys of `VARIANTS`.
+    """
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    texts = [f"{folder}/held_out.txt", f"{folder}/train.txt"]
+    if not pathlib.Path(texts[1]).exists():
+        split(corpus, folder)
+
+    variants = [VARIANTS[name] for name in names]
+    needed = {variant.records for variant in variants}
+    if any(variant.short_first for variant in variants):
+        needed.add("plain_128")
+    held_out = {variant.held_out for variant in variants}
+
+    for text, kinds in ((texts[0], held_out), (texts[1], needed)):
+        prefix = "held_out_" if text == texts[0] else ""
+        for kind in sorted(kinds):
+            path = f"{folder}/{prefix}{kind}.tfrecord"
+            if pathlib.Path(path).exists():
+                continue
+            length, *flags = RECORDS[kind]
+            if prefix:
+                flags += _ONCE
+            run_script(
+                ROOT / "create_pretraining_data.py",
+                f"--input_file={text}",
+                f"--output_file={path}",
+                f"--vocab_file={vocab}",
+                *_lengths(length),
+                *flags,
+            )
+
+
+def train(name: str, config: str, folder: str, steps: int, seed: int) -> str:
+    """Trains and evaluates a variant; returns the folder of the run.
+
+    Args:
+        name: key of `VARIANTS`.
+        config: path of the config.
+        folder: of the records and the runs.
+        steps: number of steps.
+        seed: of the training; those of 0 only take the time.
+    """
+    variant = VARIANTS[name]
+    output = f"{folder}/{name.replace(' ', '_').replace(',', '')}_{seed}"
+    if pathlib.Path(f"{output}/eval_results.txt").exists():
+        return output
+
+    records = f"--input_file={folder}/{variant.records}.tfrecord"
+    if variant.short_first:
+        records = (
+            f"--phases={folder}/plain_128.tfrecord:90:{SIZES[128][0]},"
+            f"{folder}/plain_512.tfrecord:10:{SIZES[512][0]}"
+        )
+    run_script(
+        ROOT / "run_pretraining.py",
+        *("--do_train", "--do_eval", "--precision=auto", "--noreport"),
+        records,
+        *variant.flags,
+        f"--eval_input_file={folder}/held_out_{variant.held_out}.tfrecord",
+        f"--bert_config_file={config}",
+        f"--output_dir={output}",
+        f"--train_batch_size={_batch_size(variant)}",
+        *("--eval_batch_size=64", "--eval_steps=0"),
+        f"--num_train_steps={steps}",
+        f"--num_warmup_steps={steps // 10}",
+        f"--save_checkpoints_steps={steps}",
+        "--learning_rate=1e-3",
+        f"--random_seed={seed}",
+    )
+    return output
+
+
+def train_classifier(task: str, glue: str, output: str, *flags: str) -> None:
+    """Trains and evaluates a classifier.
+
+    Args:
+        task: key of `TASKS`.
+        glue: folder of the tasks' folders.
+        output: folder of the run.
+        flags: of the model, the length, and the epochs.
+    """
+    run_script(
+        ROOT / "run_classifier.py",
+        *("--do_train", "--do_eval", "--precision=auto", "--noreport"),
+        f"--task_name={task}",
+        f"--data_dir={glue}/{TASKS[task][0]}",
+        f"--output_dir={output}",
+        *("--train_batch_size=32", "--eval_batch_size=32"),
+        "--learning_rate=3e-4",
+        *flags,
+    )
 
 
 def finetune(run_folder, vocab, config, glue, parallel, names):
@@ -166,18 +296,14 @@ def finetune(run_folder, vocab, config, glue, parallel, names):
     def run(start: str | None, task: str) -> dict:
         name = pathlib.Path(start).name if start else "random weights"
         own = f"{run_folder}/finetuned/{task}_{name.replace(' ', '_')}"
-        run_script(
-            ROOT / "run_classifier.py",
-            *("--do_train", "--do_eval", "--precision=auto"),
-            f"--task_name={task}",
-            f"--data_dir={glue}/{TASKS[task][0]}",
+        train_classifier(
+            task,
+            glue,
+            own,
             *([f"--init_checkpoint={start}"] if start else []),
             f"--bert_config_file={config}",
             f"--vocab_file={vocab}",
-            f"--output_dir={own}",
-            *("--train_batch_size=32", "--eval_batch_size=32"),
-            *("--learning_rate=3e-4", "--num_train_epochs=3"),
-            "--max_seq_length=128",
+            *("--num_train_epochs=3", "--max_seq_length=128"),
         )
         metric = TASKS[task][1]
         return {
@@ -197,6 +323,11 @@ def _in_parallel(run, arguments: list[tuple], parallel: int) -> None:
         waiting = [pool.submit(run, *each) for each in arguments]
         for done in concurrent.futures.as_completed(waiting):
             print(json.dumps({**done.result(), "date": date}), flush=True)
+
+
+def _batch_size(variant: Variant) -> int:
+    length = RECORDS[variant.held_out][0]
+    return variant.batch_size or SIZES[length][0]
 
 
 def _results(folder: str, names: tuple[str, ...]) -> dict[str, float]:
@@ -219,6 +350,10 @@ def main() -> None:
         *paths, steps, seeds, parallel = words[:7]
         names = words[7:] or list(VARIANTS)
         pretrain(*paths, int(steps), int(seeds), int(parallel), names)
+    elif what == "equal_time":
+        *paths, minutes, seeds, parallel, glue = words[:8]
+        counts = float(minutes), int(seeds), int(parallel)
+        equal_time(*paths, *counts, glue, words[8:] or EQUAL_TIME)
     else:
         *paths, parallel = words[:5]
         finetune(*paths, int(parallel), words[5:] or list(TASKS))

@@ -12,7 +12,8 @@ MODEL_FOLDER has a checkpoint with bert_config.json and vocab.txt, PEER_FOLDER
 the same weights for sentence-transformers. SEEDS is 3 for the seeds 1 to 3. The
 batch size is 32, the learning rate 2e-5, and a tenth of the steps are warm-up.
 Our seconds are those of the whole command, the peer's those of training;
-peak_mb is the memory of the whole process.
+step_seconds are those of training by the number of steps, ours without the
+first; peak_mb is the memory of the process.
 """
 
 import itertools

@@ -70,7 +70,8 @@ def main(path: str) -> None:
         json.dumps(
             {
                 "seconds": trained.metrics["train_runtime"],
-                "steps": trainer.state.global_step,
+                "step_seconds": trained.metrics["train_runtime"]
+                / trainer.state.global_step,
                 "peak_mb": round(
                     resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
                 ),
