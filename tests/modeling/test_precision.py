@@ -85,12 +85,16 @@ def test_tf32_is_a_decision(monkeypatch, tensor_float_32):
     with pytest.raises(UserError, match=message):
         distribution.choose_precision(strategy, "tf32")
     assert not tensor_float_32()
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [7])
+    gpus = [(8, 0), (7, 5)]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
     monkeypatch.setattr(
         tf.config.experimental,
         "get_device_details",
-        lambda gpu: {"compute_capability": (8, 0)},
+        lambda gpu: {"compute_capability": gpu},
     )
+    with pytest.raises(UserError, match=message):
+        distribution.choose_precision(strategy, "tf32")
+    gpus.pop()
     assert distribution.choose_precision(strategy, "tf32") == "tf32"
     assert tensor_float_32()
     with precision.computing_in("tf32"):

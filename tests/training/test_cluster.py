@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import threading
+import types
 
 import pytest
 
@@ -20,9 +21,9 @@ def config(workers=THREE, kind="worker", index=0, **jobs):
 
 
 def test_the_first_worker_is_the_chief():
-    found = cluster.read(config(index=2))
+    found = cluster.read(config(index=1))
     assert found == Cluster(
-        ("worker 0", "worker 1", "worker 2"), tuple(THREE), 2
+        ("worker 0", "worker 1", "worker 2"), tuple(THREE), 1
     )
     assert not found.is_chief
     assert cluster.read(config(index=0)).is_chief
@@ -32,6 +33,7 @@ def test_a_chief_comes_before_the_workers():
     found = cluster.read(config(index=1, chief=["[::1]:2225"]))
     assert found.tasks == ("chief 0", "worker 0", "worker 1", "worker 2")
     assert found.describe(found.index) == "worker 1 (10.0.0.2:2223)"
+    assert cluster._split(found.addresses[0]) == ("::1", 2225)
     assert cluster.read(config(kind="chief", chief=["[::1]:2225"])).is_chief
 
 
@@ -110,6 +112,7 @@ def test_flags_say_whether_tf_config_counts(monkeypatch, flags, workers):
 def test_one_worker_alone_is_one_process(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", config(["a:1"]))
     assert cluster.from_flags("auto", False) is None
+    assert cluster.from_flags("multi_worker", False).is_chief
     monkeypatch.delenv("TF_CONFIG")
     assert cluster.from_flags("auto", False) is None
     with pytest.raises(UserError, match="multi_worker without TF_CONFIG"):
@@ -164,11 +167,23 @@ def test_all_meet_and_their_ports_are_free_again(ports):
     assert meet(members(ports), 30.0) == [None] * 3
 
 
-def test_all_report_the_missing_worker(ports):
-    everybody = members(ports)
-    absent = f"worker 1 (127.0.0.1:{ports[1]}) did not start within 1 s"
-    for error in meet([everybody[0], everybody[2]], 1.0):
-        assert error == f"{absent} (--cluster_timeout)"
+def test_the_missing_worker_is_told_every_ten_seconds(
+    ports, monkeypatch, capsys
+):
+    seconds = iter(range(0, 44, 4))  # of each look
+    clock = types.SimpleNamespace(
+        monotonic=seconds.__next__, sleep=lambda seconds: None
+    )
+    monkeypatch.setattr(cluster, "time", clock)
+    with (
+        socket.create_server(("127.0.0.1", ports[2])),
+        pytest.raises(WorkerLostError) as caught,
+    ):
+        cluster.meet(members(ports)[0], 25.0)
+    absent = f"worker 1 (127.0.0.1:{ports[1]})"
+    message = f"{absent} did not start within 25 s (--cluster_timeout)"
+    assert str(caught.value) == message
+    assert capsys.readouterr().err == f"waiting for {absent}\n" * 2
 
 
 def test_a_port_in_use_is_reported(ports):
@@ -201,3 +216,4 @@ def test_who_has_only_passed_a_message_on_is_not_lost():
     found = cluster.read(config(index=1))
     assert found.named_in(message) == ["worker 2 (host-c:2224)"]
     assert found.named_in(passed_on) == ["worker 0 (10.0.0.1:2222)"]
+    assert cluster.read(config(index=2)).named_in(message) == []

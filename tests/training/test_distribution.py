@@ -47,6 +47,27 @@ def test_gpus_that_are_found_are_no_error(gpu_files, monkeypatch):
     distribution.check_gpus_are_found()
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["GPU:0"], ("OneDevice", "GPU:0")),
+        (["GPU:0", "GPU:1"], ("Mirrored", ["GPU:0", "GPU:1"])),
+    ],
+)
+def test_all_gpus_are_used(monkeypatch, names, expected):
+    gpus = [tf.config.LogicalDevice(name, "GPU") for name in names]
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda kind: gpus * (kind == "GPU")
+    )
+    for kind in ("OneDevice", "Mirrored"):
+        monkeypatch.setattr(
+            tf.distribute,
+            f"{kind}Strategy",
+            lambda devices, *_, kind=kind: (kind, devices),
+        )
+    assert distribution.make_strategy() == expected
+
+
 def test_the_devices_are_described():
     one = distribution.make_strategy()
     threads = distribution.environment(one)["threads"]
@@ -193,5 +214,7 @@ def test_a_tpu_of_another_size_is_rejected(asked):
 def test_a_tpu_takes_no_notice_of_tf_config(asked, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "{}")
     assert isinstance(distribution.make_strategy(use_tpu=True), Tpu)
+    one = distribution.make_strategy("one_device", use_tpu=True)
+    assert not isinstance(one, Tpu)
     with pytest.raises(UserError, match="TF_CONFIG: Object missing"):
         distribution.make_strategy()

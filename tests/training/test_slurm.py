@@ -1,12 +1,14 @@
 """SLURM's environment: hosts, ranks, ports, and the end of a job."""
 
 import json
+import os
 import time
 
 import pytest
+import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.training import cluster, slurm
+from bert.training import cluster, distribution, slurm, workers
 from bert.training.settings import Training
 
 # The second task of node10, of seven.
@@ -58,6 +60,24 @@ def test_a_step_is_a_cluster(srun):
     assert list(found.addresses) == addresses
     assert found.describe(found.index) == f"worker 3 (node10:{PORT + 1})"
     assert cluster.from_flags("one_device", False) is None
+
+
+def test_a_task_joins_its_step(srun, monkeypatch, capsys):
+    """The wiring alone: there is one process."""
+    srun()
+    joined = []
+    for owner, name, stand_in in (
+        (os, "environ", {**os.environ}),
+        (distribution, "_join", distribution._join.__wrapped__),
+        (workers, "join", lambda *given: joined.append(given)),
+        (tf.distribute, "MultiWorkerMirroredStrategy", lambda: "all"),
+    ):
+        monkeypatch.setattr(owner, name, stand_in)
+    assert distribution.make_strategy(cluster_timeout=7.0) == "all"
+    found = cluster.read(os.environ[cluster.VARIABLE])
+    assert joined == [(found, 7.0)]
+    line = f"SLURM: this is worker 3 (node10:{PORT + 1}) of 7 processes\n"
+    assert capsys.readouterr().err == line
 
 
 def test_tf_config_comes_first_and_one_task_is_one_process(srun, monkeypatch):
