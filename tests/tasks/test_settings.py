@@ -15,7 +15,13 @@ from bert.modeling import checkpoints, layer_decay, task_models
 from bert.tasks import starting_model
 from bert.tasks.pretraining import task as pretraining
 from bert.tasks.pretraining.inputs import Inputs
+from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run_folder import RunFolder
+from bert.training.optimization import (
+    WarmupClockDecay,
+    WarmupLinearDecay,
+    WarmupStableDecay,
+)
 from bert.training.settings import Training
 from tests.helpers import classifier_files, pretraining_files, small
 from tests.helpers.small import L, P, S
@@ -28,6 +34,28 @@ def test_steps_to_profile_are_a_range(text):
     with pytest.raises(UserError, match="expected first:last") as caught:
         flags.parse(words, Training, "")
     assert f"--profile_steps: {text!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ({}, WarmupLinearDecay(0.7, 11, 3)),
+        ({"schedule": "constant"}, WarmupStableDecay(0.7, 11, 3)),
+        (
+            {"schedule": "wsd", "num_decay_steps": 5},
+            WarmupStableDecay(0.7, 11, 3, 5),
+        ),
+        (
+            {"schedule": "clock", "train_for": "7m"},
+            WarmupClockDecay(0.7, 11, 3, 420.0),
+        ),
+    ],
+)
+def test_flags_choose_the_schedule(named, expected):
+    steps = {"num_train_steps": 11, "num_warmup_steps": 3}
+    settings = flags.replace(Settings(), learning_rate=0.7, **steps, **named)
+    found = pretraining.schedule(settings)
+    assert type(found) is type(expected) and vars(found) == vars(expected)
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,15 @@ def test_the_time_is_up_before_the_last_step(capsys):
     )
 
 
+@pytest.mark.parametrize("request_", [1, signal.SIGTERM])
+def test_a_request_of_another_process_is_adopted(request_):
+    preemption = Preemption(alone=False)
+    preemption.adopt(request_)
+    assert preemption.request == request_
+    with preemption.abandoning():  # the others would wait for ever
+        pass
+
+
 def test_without_a_request_nothing_ends():
     before = signal.getsignal(signal.SIGTERM)
     with Preemption(train_for=1000.0) as preemption:

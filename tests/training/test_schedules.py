@@ -37,14 +37,14 @@ def test_rates_of_steps_equal_numpy(warmup, decay):
     np.testing.assert_allclose(rates, PEAK * expected, atol=1e-6)
 
 
-def train(folder, schedule, last, scores=None):
+def train(folder, schedule, last, scores=None, **named):
     """Resumes a run of the tiny network, or begins it; trains to a step."""
     folder.mkdir(exist_ok=True)
     task = {"learning_rate": schedule}
     if scores:
         task["validate"] = lambda run: {"score": scores[run.step]}
     steps = tiny.make_steps(schedule=schedule)
-    run = make_run(steps, folder, task, iterations_per_loop=1)
+    run = make_run(steps, folder, task, iterations_per_loop=1, **named)
     run.resume()
     run.fit([phase(batches, last, tiny.ROWS)])
     return run
@@ -73,7 +73,10 @@ def test_a_run_without_an_end_goes_on_to_a_decay(tmp_path):
 def test_the_rate_follows_the_clock_over_a_resumption(
     tmp_path, monkeypatch, capsys
 ):
-    """Each step takes 2 of 12 seconds; the run is stopped after its third."""
+    """Each step takes 2 of 12 seconds; the run is stopped after its third.
+
+    Only the schedule ends it, not the flag, which one process alone would see.
+    """
 
     def clock():
         schedule = WarmupClockDecay(PEAK, 99, 1, 12.0)
@@ -84,13 +87,17 @@ def test_the_rate_follows_the_clock_over_a_resumption(
         ticks = itertools.count(7.0, 2.0)
         time = types.SimpleNamespace(monotonic=lambda t=ticks: next(t))
         monkeypatch.setattr(run_lib, "time", time)
-        run = train(tmp_path, clock(), last, {3: 0.5, 6: 0.7})
+        scores = {3: 0.5, 6: 0.7}
+        run = train(tmp_path, clock(), last, scores, train_for="0s")
         assert run.step == (3 if last == 3 else 6)
     lines = run_folders.points(tmp_path)
     rates = [x["learning_rate"] for x in lines if x["kind"] == "train"]
     shares = np.array([1, *(1 - np.arange(4, 13, 2) / 12)])
     np.testing.assert_allclose(rates, PEAK * shares * [0, 1, 1, 1, 1, 1], 1e-6)
     assert run.best.steps() == [6]
+    late = clock()
+    late.spent.assign(13.0)
+    assert float(late(7)) == 0
     assert capsys.readouterr().err.endswith(
         "finished: stopped early at step 6 of 99, the time of --train_for is "
         "up\n"

@@ -107,4 +107,5 @@ def test_a_run_stops_before_its_job(monkeypatch):
     for end, seconds in (("1900", 840.0), ("1030", 0.0)):
         monkeypatch.setenv("SLURM_JOB_END_TIME", end)
         assert Training().seconds == seconds
-    assert Training(train_for="7s").seconds == 7.0
+    for time_, seconds in (("7s", 7.0), ("1.5m", 90.0), ("3h", 10_800.0)):
+        assert Training(train_for=time_).seconds == seconds
