@@ -77,7 +77,7 @@ class Preemption:
         """Ends the process if that was requested, after the run has saved.
 
         Args:
-            step: the step that was saved.
+            step: the step that was saved; 0: none was.
             last_step: the last step of the run.
 
         Raises:
@@ -91,8 +91,10 @@ class Preemption:
         else:
             return
 
+        # A run that has not begun has no checkpoint.
+        state = "which is saved" if step else "with nothing to save"
         say(
-            f"stopped at step {step} of {last_step}, which is saved: {cause}; "
+            f"stopped at step {step} of {last_step}, {state}: {cause}; "
             "the same command resumes the run; --do_eval runs at its end"
         )
         raise SystemExit(code)

@@ -70,15 +70,18 @@ def test_a_signal_abandons_an_evaluation_only():
     assert found.returncode == 0
 
 
-def test_the_time_is_up_before_the_last_step(capsys):
+@pytest.mark.parametrize(
+    ("step", "state"), [(7, "which is saved"), (0, "with nothing to save")]
+)
+def test_the_time_is_up_before_the_last_step(step, state, capsys):
     preemption = Preemption(train_for=0.0)
     assert preemption.request == 1
     preemption.end(11, 11)  # done: not stopped
     with pytest.raises(SystemExit) as caught:
-        preemption.end(7, 11)
+        preemption.end(step, 11)
     assert caught.value.code == 0
     assert capsys.readouterr().err == (
-        "stopped at step 7 of 11, which is saved: the time of --train_for is "
+        f"stopped at step {step} of 11, {state}: the time of --train_for is "
         "up; the same command resumes the run; --do_eval runs at its end\n"
     )
 
