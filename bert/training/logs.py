@@ -35,7 +35,12 @@ class TrainingLog:
         iterations_per_loop: maximum number of steps in one call.
         profiled: the first and the last step, from 1, of a profile for
             TensorBoard; None: nothing is profiled.
+
+    Attributes:
+        seconds_left: time after which the run ends, at whatever step.
     """
+
+    seconds_left = float("inf")
 
     def __init__(
         self,
@@ -158,7 +163,8 @@ class TrainingLog:
             is_stop: whether the means are written, and begin anew.
         """
         seconds = self.seconds_per_step
-        show_progress(step, phase.last, seconds)
+        left = min(seconds * (phase.last - step), self.seconds_left)
+        show_progress(step, phase.last, seconds, left)
         is_late = self._start - self._logged >= _SECONDS_BETWEEN_LINES
         if not self._count or not (is_stop or is_late):
             return
@@ -171,7 +177,6 @@ class TrainingLog:
             "tokens_per_second": rate * float(tokens),
         }
 
-        left = seconds * (phase.last - step)
         objectives = self._steps.task.objectives
         log_training(step, phase.last, values, objectives, left)
         self._logged = time.monotonic()
@@ -290,12 +295,14 @@ def log_training(
     )
 
 
-def show_progress(step: int, last_step: int, seconds_per_step: float) -> None:
+def show_progress(
+    step: int, last_step: int, seconds_per_step: float, seconds_left: float
+) -> None:
     """Draws the bar of the steps, on a terminal."""
     text = f"step {step} of {last_step}"
     if seconds_per_step:
-        left = duration(seconds_per_step * (last_step - step))
-        text += f", {quantity(1 / seconds_per_step)} steps/s, {left} left"
+        speed = quantity(1 / seconds_per_step)
+        text += f", {speed} steps/s, {duration(seconds_left)} left"
     draw("training", step / last_step, text)
 
 

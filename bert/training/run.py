@@ -249,6 +249,7 @@ class Run:
         if self._clock:
             self._spent = float(spent)
             self._clock.spent.assign(self._spent)
+            self._log.seconds_left = max(0.0, self._clock.seconds - spent)
 
     def _validate(self, preemption: Preemption) -> None:
         """Evaluates; saves the weights if no earlier ones are as good.

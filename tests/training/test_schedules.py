@@ -98,6 +98,7 @@ def test_the_rate_follows_the_clock_over_a_resumption(
     late = clock()
     late.spent.assign(13.0)
     assert float(late(7)) == 0
+    assert run._log.seconds_left == 0
     assert capsys.readouterr().err.endswith(
         "finished: stopped early at step 6 of 99, the time of --train_for is "
         "up\n"
