@@ -3,6 +3,7 @@
 folder/1, folder/2 -> Model -> served, replaced while requests come
 """
 
+import ctypes
 import gc
 import itertools
 import threading
@@ -105,7 +106,7 @@ class Model:
                 continue
             say(f"serving version {number} of {self._folder}")
             self._looks.clear()
-            gc.collect()  # else the one before it would stay in memory
+            _free_memory()
             return
 
     def _load(self, path: str, number: int) -> None:
@@ -120,6 +121,15 @@ class Model:
 
             answers = servable.Servable(*given)
         self.served = Served(number, answers)
+
+
+def _free_memory() -> None:
+    """Returns the memory of the version before to the system."""
+    gc.collect()
+    # glibc would keep it, in the heaps of the threads that have loaded it.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim:
+        trim(0)
 
 
 def watch(models: Iterable[Model], end: threading.Event) -> None:

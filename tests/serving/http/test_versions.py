@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from benchmarks.soak import resident_mb
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.modeling import openvino_network
@@ -103,6 +104,23 @@ def test_a_version_is_tried_once_its_files_have_settled(
     shutil.rmtree(tmp_path / "mails")
     look("two")
     look("two", warnings=1)
+
+
+def test_a_new_version_returns_the_memory_of_the_one_before(write, tmp_path):
+    write("mails/1", "one")
+    models, _ = opened(tmp_path / "mails")
+    model = models["mails"]
+    held = [bytes(1009) for _ in range(100_003)]
+    kept = held[::997]  # between which glibc would keep what is freed
+    model.served.servable.held = held
+    del held
+
+    write("mails/2", "two")
+    model.refresh()
+    before = resident_mb(os.getpid())
+    model.refresh()
+    assert model.served.servable.answer == "two" and kept
+    assert resident_mb(os.getpid()) < before - 80
 
 
 def test_a_new_version_fails_no_request(write, tmp_path, monkeypatch):
