@@ -13,6 +13,7 @@ one ends it at once.
 """
 
 import functools
+import os
 import sys
 
 from bert.common import flags
@@ -31,6 +32,11 @@ def main(argv: list[str]) -> None:
     }
     with settings.listen() as opened:
         from bert.serving.http import server
+
+        # Each of these threads keeps what oneDNN has compiled for up to 1,024
+        # shapes. A model computes in one; one more takes requests meanwhile.
+        threads = 1 + len(models)
+        os.environ.setdefault("TF_NUM_INTEROP_THREADS", f"{threads}")
 
         metrics = server.Metrics()
         for name, model in models.items():
