@@ -130,9 +130,13 @@ def write_export(
 
 
 def shared_export(factory) -> str:
-    """Folder of an export of one text, which tests do not change.
+    """Folder of an export of one text, and a network, that no test changes.
 
     Args:
         factory: `tmp_path_factory`.
     """
-    return str(once.written(factory, "classifier", write_export) / "export")
+
+    def write(folder: pathlib.Path) -> None:
+        write_export(folder, openvino="float32")
+
+    return str(once.written(factory, "classifier", write) / "export")

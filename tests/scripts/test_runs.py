@@ -1,13 +1,17 @@
 """Several runs of run_classifier: folds and a grid."""
 
+import json
+
 import numpy as np
 import pytest
 
 import run_classifier
 from bert.modeling.formats import checkpoint_files
+from bert.tasks import finetuning
 from bert.text_classifier import TextClassifier
 from tests.helpers import classifier_files, run_folders
 from tests.helpers.classifier_files import rows_of
+from tests.helpers.pretraining_files import assert_same_bits
 
 ROWS, AUTHORS = 47, 13
 
@@ -66,7 +70,10 @@ def test_folds_have_scores_and_predictions_of_their_own(classify, tmp_path):
     right = np.mean([row[1] == row[3] for row in table])
     assert right == pytest.approx(np.average(accuracies, weights=sizes))
 
-    # The last run has all rows; what it answers is exported.
+    # The last run has all rows; what it answers is exported, with the means.
+    text = (export / "assets.extra/metrics.json").read_text()
+    for name in ("eval_accuracy", "eval_loss_std"):
+        assert json.loads(text)[name] == pytest.approx(found[name])
     settings = checkpoint_files.recorded_settings(str(run / "all_rows"))
     assert settings["records"].startswith(f"{ROWS} examples of ")
     answers = TextClassifier(str(run / "all_rows")).predict(
@@ -77,7 +84,13 @@ def test_folds_have_scores_and_predictions_of_their_own(classify, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path):
+def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
+    exported = []
+    monkeypatch.setattr(
+        finetuning,
+        "export",
+        lambda run, folder, scores: exported.append((run.weights(), scores)),
+    )
     run, alone = tmp_path / "run", tmp_path / "alone"
     flags = {"eval_share": 0.3, "eval_steps": 5, "best_metric": "loss"}
     flags |= {"train_batch_size": 11}
@@ -87,6 +100,7 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path):
         learning_rate="0.005,0.0005",
         export_dir=tmp_path / "export",
     )
+    ((weights, scores),) = exported
     table = rows_of(run / "runs.tsv")
     column = table[0].index("eval_loss")
     losses = [float(row[column]) for row in table[1:]]
@@ -94,16 +108,15 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path):
     best = run / "learning_rate_0.0005"
     assert f"predictions and export use {best}\n" in log
 
-    flags["export_dir"] = tmp_path / "export_alone"
-    classify(alone, **flags, learning_rate=0.0005)
+    classify(
+        alone, **flags, learning_rate=0.0005, export_dir=tmp_path / "single"
+    )
+    assert_same_bits(weights, exported[1][0])
+    assert scores == exported[1][1]
     for one, other, files in (
         (run, alone, "eval_results.txt"),
         (run, alone, "predictions.tsv"),
         (best / "best", alone / "best", "*.data*"),
-        *[
-            (tmp_path / "export" / x, flags["export_dir"] / x, "*.*")
-            for x in ("variables", "assets.extra")
-        ],
     ):
         digests = [run_folders.digests(x, files) for x in (one, other)]
         assert digests[0] == digests[1] != {}

@@ -29,7 +29,12 @@ from bert.serving import (
 from bert.serving.http import openvino_servable, rest
 from bert.serving.http.settings import Settings
 from tests.helpers import classifier_files
-from tests.helpers.classifier_files import rows_of, write_export, write_model
+from tests.helpers.classifier_files import (
+    rows_of,
+    shared_export,
+    write_export,
+    write_model,
+)
 
 ROOT = pathlib.Path(predict.__file__).parent
 TEXTS = [
@@ -44,21 +49,9 @@ PAIRS = [[a, b] for a, b in zip(TEXTS, [*TEXTS[3:], "", "a", "tree " * 89])]
 NAMES = ("no, never", "yes", "maybe")
 
 
-@pytest.fixture(scope="module")
-def exports(tmp_path_factory):
-    """A function of the labels, and whether there are pairs -> an export."""
-    folders = {}
-
-    def export(kind=CLASSES, names=NAMES, pairs=False):
-        key = kind, pairs
-        if key not in folders:
-            folder = tmp_path_factory.mktemp("openvino")
-            folders[key] = write_export(
-                folder, *[kind, names], pairs, "float32"
-            )
-        return folders[key]
-
-    return export
+@pytest.fixture
+def export(tmp_path_factory):
+    return shared_export(tmp_path_factory)
 
 
 def settings_of(folder, **changes):
@@ -78,8 +71,8 @@ def settings_of(folder, **changes):
         pytest.param(REGRESSION, (), True, marks=pytest.mark.long),
     ],
 )
-def test_the_answers_are_those_of_the_saved_model(exports, kind, names, pairs):
-    export = exports(kind, names, pairs)
+def test_the_answers_are_those_of_the_saved_model(tmp_path, kind, names, pairs):
+    export = write_export(tmp_path, kind, names, pairs, "float32")
     graph = graph_model.load(settings_of(export))
     network = openvino_model.load(settings_of(f"{export}/openvino"))
     assert network.inputs == graph.inputs
@@ -123,10 +116,10 @@ def without_tensorflow(code, *words, **options):
 
 
 @pytest.mark.slow
-def test_a_line_is_answered_without_tensorflow(exports, tmp_path):
+def test_a_line_is_answered_without_tensorflow(export, tmp_path):
     """In a folder with a name that would be other things elsewhere."""
     folder = tmp_path / "-v %s 'é; {x}"
-    shutil.copytree(f"{exports()}/openvino", folder)
+    shutil.copytree(f"{export}/openvino", folder)
     code = "import predict; sys.exit(predict.main(sys.argv))"
     done = without_tensorflow(code, f"--model={folder}", input="the cat\na\n")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -136,7 +129,7 @@ def test_a_line_is_answered_without_tensorflow(exports, tmp_path):
 
 
 @pytest.mark.slow
-def test_requests_are_answered_without_tensorflow(exports):
+def test_requests_are_answered_without_tensorflow(export):
     code = """
 from bert.serving.http import openvino_servable
 from tests.helpers import http_server
@@ -147,7 +140,7 @@ body = {"instances": ["the cat", "a"]}
 print(client.get("/v1/models/mails/metadata").text.replace("\\n", ""))
 print(client.post("/v1/models/mails:predict", json=body).text)
 """
-    folder = f"{exports()}/openvino"
+    folder = f"{export}/openvino"
     described, answer = without_tensorflow(code, folder).stdout.splitlines()
     assert '"DT_STRING"' in described and '"text"' in described
     model = openvino_model.load(settings_of(folder))
@@ -159,9 +152,9 @@ print(client.post("/v1/models/mails:predict", json=body).text)
 
 
 @pytest.mark.slow
-def test_threads_share_a_network(exports):
+def test_threads_share_a_network(export):
     batches = []
-    folder = f"{exports()}/openvino"
+    folder = f"{export}/openvino"
     limits = Settings(model="mails", max_batch_size=1, max_queued_batches=89)
     servable = openvino_servable.Servable(folder, limits, batches.append)
 
@@ -302,9 +295,9 @@ def remove(folder, name):
         (remove, "vocab.txt", "no such file; pass --vocab_file"),
     ],
 )
-def test_a_damaged_folder_is_one_line(exports, tmp_path, change, name, message):
+def test_a_damaged_folder_is_one_line(export, tmp_path, change, name, message):
     folder = tmp_path / "model"
-    shutil.copytree(f"{exports()}/openvino", folder)
+    shutil.copytree(f"{export}/openvino", folder)
     change(folder, name)
     with pytest.raises(UserError, match=message) as error:
         openvino_model.load(settings_of(folder))

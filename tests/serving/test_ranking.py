@@ -27,7 +27,7 @@ OTHER = {"text": "a bird", "texts": ["the red fish", "zzz", "the old house"]}
 TEXT = rest.Spec(np.dtype(object), (None,))
 
 
-def write_vectors(folder):
+def write_vectors(folder, part):
     """Exports a model of vectors with random weights; returns its folder."""
     config = model_files.write_sizes(folder)
     model = task_models.build_similarity_model(config, "mean")
@@ -39,29 +39,22 @@ def write_vectors(folder):
     )
     settings = flags.replace(Similarity(), max_seq_length=13)
     path = str(folder / "export")
-    graphs.save(export.Embedder(source, settings, weights), path)
+    if not part:
+        graphs.save(export.Embedder(source, settings, weights), path)
+        return path
     bert = conversion.Bert("", config, weights, [], tokenizer, vectors=vectors)
     openvino_export.write(path, bert, "float32")
-    return path
+    return path + part
 
 
-EXPORTS = {
-    "labels": lambda x: write_export(x, CLASSES, ("1", "0"), True, "float32"),
-    "numbers": lambda x: write_export(x, REGRESSION, (), True, "float32"),
-    "vectors": write_vectors,
-}
+def write_pairs(folder, part, *labels):
+    """Exports a classifier of two texts; returns its folder."""
+    precision = "float32" if part else None
+    return write_export(folder, *labels, True, precision) + part
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "labels",
-        "vectors",
-        pytest.param("numbers", marks=pytest.mark.long),
-    ],
-)
-def exported(request, tmp_path_factory):
-    return EXPORTS[request.param](tmp_path_factory.mktemp("ranking"))
+LABELS, NUMBERS = (CLASSES, ("1", "0")), (REGRESSION, ())
+NETWORK = "/openvino"
 
 
 def scores_of(model, query):
@@ -79,9 +72,21 @@ def scores_of(model, query):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["", "/openvino"])
-def test_texts_are_ordered_by_their_scores(exported, part, capsys):
-    settings = PredictSettings(model=exported + part, trust_model=True)
+@pytest.mark.parametrize(
+    ("write", "part", "labels"),
+    [
+        (write_pairs, "", LABELS),
+        (write_vectors, NETWORK, ()),
+        pytest.param(write_pairs, NETWORK, LABELS, marks=pytest.mark.long),
+        pytest.param(write_pairs, NETWORK, NUMBERS, marks=pytest.mark.long),
+        pytest.param(write_vectors, "", (), marks=pytest.mark.long),
+    ],
+)
+def test_texts_are_ordered_by_their_scores(
+    write, part, labels, tmp_path, capsys
+):
+    folder = write(tmp_path, part, *labels)
+    settings = PredictSettings(model=folder, trust_model=True)
     model = asking.load(settings)
     printed = ask(model, [{"id": 7} | QUERY, {"text": "x"}, OTHER], capsys)
     assert list(printed[0]) == ["id", "ranking"]

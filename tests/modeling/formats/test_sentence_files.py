@@ -51,31 +51,40 @@ def folder(tmp_path, values):
     return tmp_path / "model"
 
 
+CLS_KEY, MEAN_KEY = "pooling_mode_cls_token", "pooling_mode_mean_tokens"
+BOTH = ["Transformer", "Pooling"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pooling", "expected"),
+    [
+        ([OLD + x for x in BOTH], {CLS_KEY: True, MEAN_KEY: False}, "cls"),
+        (BOTH, {"pooling_mode": "cls"}, "cls"),
+        ([OLD + x for x in BOTH], {CLS_KEY: False, MEAN_KEY: True}, "mean"),
+        (BOTH, {"pooling_mode": ["mean"]}, "mean"),
+        (BOTH, {}, "mean"),
+        (BOTH, {"include_prompt": True}, "mean"),
+    ],
+)
+def test_the_pooling_of_any_version_is_read(tmp_path, kinds, pooling, expected):
+    for end in ([], ["Normalize"]):
+        write(tmp_path, [*kinds, *end], pooling)
+        vectors = sentence_files.read(str(tmp_path))
+        assert vectors == sentence_files.TextVectors(
+            expected, bool(end), PROMPTS
+        )
+
+
 def test_embed_takes_the_pooling_of_the_folder(folder):
     encoder = str(folder)
     plain = bert.embed(TEXTS, encoder)
+    assert (plain == bert.embed(TEXTS, encoder, pooling="mean")).all()
     cls = bert.embed(TEXTS, encoder, pooling="cls", max_length=11)
-    mean = bert.embed(TEXTS, encoder, pooling="mean", max_length=11)
-    assert abs(plain - bert.embed(TEXTS, encoder, pooling="mean")).max() == 0
-    cls_key, mean_key = "pooling_mode_cls_token", "pooling_mode_mean_tokens"
-    both = ["Transformer", "Pooling"]
-    old = [OLD + x for x in both]
-    for kinds, pooling, expected in (
-        (old, {cls_key: True, mean_key: False}, cls),
-        (both, {"pooling_mode": "cls"}, cls),
-        (old, {cls_key: False, mean_key: True}, mean),
-        (both, {"pooling_mode": ["mean"]}, mean),
-        (both, {}, mean),
-    ):
-        for end in ((), ("Normalize",)):
-            write(folder, [*kinds, *end], pooling)
-            if end:
-                expected = expected / np.linalg.norm(
-                    expected, axis=1, keepdims=True
-                )
-            for model in (encoder, bert.load_encoder(encoder)):
-                found = bert.embed(TEXTS, model)
-                np.testing.assert_allclose(found, expected, atol=1e-6)
+    expected = cls / np.linalg.norm(cls, axis=1, keepdims=True)
+    write(folder, [*BOTH, "Normalize"], {"pooling_mode": "cls"})
+    for model in (encoder, bert.load_encoder(encoder)):
+        found = bert.embed(TEXTS, model)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
     told = bert.embed(TEXTS, encoder, pooling="cls", normalize=False)
     np.testing.assert_allclose(told, cls, atol=1e-6)
 

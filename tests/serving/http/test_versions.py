@@ -204,9 +204,11 @@ def test_the_queue_is_measured_by_request():
 
 
 @pytest.mark.slow
-def test_a_network_replaces_a_saved_model_once_it_is_whole(tmp_path):
+def test_a_network_replaces_a_saved_model_once_it_is_whole(
+    tmp_path, tmp_path_factory
+):
     """They wait in queues of different kinds."""
-    export = classifier_files.write_export(tmp_path, openvino="float32")
+    export = classifier_files.shared_export(tmp_path_factory)
     folder = tmp_path / "served"
     shutil.copytree(export, folder / "1")
     models, _ = opened(folder, trust_model=True)
