@@ -7,7 +7,7 @@ from sklearn import model_selection
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, REGRESSION, Labels
-from bert.tasks.classification import folds
+from bert.tasks.classification import division, folds
 from bert.tasks.classification.examples import TextExample
 from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
 from bert.tasks.classification.settings import Settings
@@ -46,14 +46,30 @@ def test_folds_are_those_of_scikit_learn(by_label, column):
     ]
 
 
-def test_each_row_is_held_out_once_and_trains_in_the_other_folds():
+@pytest.mark.parametrize(
+    ("labels", "weights"),
+    [
+        (Labels(CLASSES, ("no", "yes")), ("balanced",)),
+        (Labels(REGRESSION, ()), None),
+    ],
+)
+def test_each_row_is_held_out_once_and_trains_in_the_other_folds(
+    labels, weights
+):
     settings = flags.replace(
-        Settings(), num_folds=K, class_weights=("balanced",)
+        Settings(),
+        num_folds=K,
+        class_weights=weights,
+        group_column="author",
+        random_seed=SEED,
     )
     whole = part_of(groups=GROUPS)
-    labels = Labels(CLASSES, ("no", "yes"))
     data = Data(labels, ("accuracy",), (whole,), False)
     each = [*folds.of_data(settings, data)]
+    drawn = folds.held_out(whole, K, SEED, labels.kind == CLASSES)
+    for chosen, one in zip(drawn, each, strict=True):
+        lines = [row.line - 2 for row in one.of(DEV)[0].examples]
+        assert lines == np.flatnonzero(chosen).tolist()
     seen = [row for one in each for row in one.of(DEV)[0].examples]
     assert sorted(seen, key=lambda row: row.line) == whole.examples
     for one in each:
@@ -62,11 +78,13 @@ def test_each_row_is_held_out_once_and_trains_in_the_other_folds():
         assert not sides[0] & sides[1]
         rows = train.examples + held_out.examples
         assert sorted(rows, key=lambda row: row.line) == whole.examples
-        counts = np.bincount(train.labels)
-        np.testing.assert_allclose(
-            one.class_weights * counts, len(train.labels) / 2
-        )
-    assert len({one.of(TRAIN)[0].rows for one in each}) == K
+        if weights:
+            counts = np.bincount(train.labels)
+            np.testing.assert_allclose(
+                one.class_weights * counts, len(train.labels) / 2
+            )
+    names = [f"fold {i} of {K}, {SEED}, author" for i in range(1, K + 1)]
+    assert [one.of(TRAIN)[0].rows for one in each] == names
 
 
 @pytest.mark.parametrize(
@@ -84,6 +102,20 @@ def test_too_few_examples_are_one_line(part, kind, message):
     with pytest.raises(UserError) as caught:
         folds.held_out(part, K, SEED, kind == CLASSES)
     assert str(caught.value).startswith(f"mails.csv: {message}")
+
+
+def test_rows_belong_together_through_texts_and_groups():
+    rows = ["a..", "b.g", "a.g", "b..", "az.", "c.h", "c.."]
+    examples = [
+        TextExample("", a, b.strip("."), 0, 0, group.strip("."))
+        for a, b, group in rows
+    ]
+    assert division.together(examples) == [0, 0, 0, 0, 4, 5, 5]
+
+
+def test_as_many_texts_as_folds_are_enough():
+    found = folds.held_out(part_of(texts=[*"abcde"] * 13), K, SEED, False)
+    assert np.sum(found, 0).tolist() == [1] * N
 
 
 def test_a_label_with_fewer_rows_than_folds_is_told(capsys):

@@ -35,8 +35,8 @@ def test_null_labels_are_valid_only_for_prediction(tmp_path):
 
 def test_one_file_is_divided(tmp_path):
     path = tmp_path / "mails.csv"
-    rows = [f"text {i},{'ab'[i % 7 == 0]}" for i in range(43)]
-    path.write_text("\n".join(["subject,folder", *rows]))
+    rows = [f"text {i},{'ab'[i % 11 == 0]}" for i in range(43)]
+    path.write_text("\n".join(["subject,folder", *rows, "alone,c"]))
     flags = {
         "task_name": "csv",
         "train_file": path,
@@ -46,8 +46,17 @@ def test_one_file_is_divided(tmp_path):
     }
     data = read("--do_train", "--do_eval", **flags)
     counts = [np.bincount(part.labels).tolist() for part in data.parts]
-    assert counts == [[32, 6], [4, 1]]  # a tenth of each label
-    assert data.labels.names == ("a", "b")
+    assert counts == [[35, 3, 1], [4, 1]]  # a tenth of each label, from 1
+    assert data.labels.names == ("a", "b", "c")
+    again, other = (
+        read("--do_train", "--do_eval", random_seed=seed, **flags)
+        for seed in (12345, 7)
+    )
+    texts, same, others = (
+        [row.text for row in one.of(DEV)[0].examples]
+        for one in (data, again, other)
+    )
+    assert texts == same != others
     with pytest.raises(UserError, match="--eval_share and --eval_file"):
         read("--do_train", "--do_eval", eval_file=path, **flags)
 

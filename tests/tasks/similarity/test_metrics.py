@@ -7,19 +7,20 @@ from scipy import stats
 from bert.tasks.similarity import metrics
 
 # The second row repeats a query, which then has two texts that belong to it.
-NUMBERS = np.stack([np.arange(29), np.arange(29, 58)], 1)
+# Third texts belong to no query.
+NUMBERS = np.arange(87).reshape(3, 29).T.copy()
 NUMBERS[1, 0] = NUMBERS[0, 0]
 NUMBERS[3, 1] = NUMBERS[2, 1]
-VECTORS = metrics.unit(np.random.default_rng(7).normal(size=(58, 3)))
-VECTORS[29:] = metrics.unit(VECTORS[29:] + 2 * VECTORS[:29])
+VECTORS = metrics.unit(np.random.default_rng(7).normal(size=(87, 3)))
+VECTORS[29:58] = metrics.unit(VECTORS[29:58] + 2 * VECTORS[:29])
 
 
 def test_retrieval_equals_a_plain_search(monkeypatch):
     monkeypatch.setattr(metrics, "_BLOCK", 11)
     belongs = {}
-    for query, text in NUMBERS:
+    for query, text, _ in NUMBERS:
         belongs.setdefault(query, set()).add(text)
-    others, expected = sorted({*NUMBERS[:, 1]}), []
+    others, expected = sorted({*NUMBERS[:, 1:].flat}), []
     for query, texts in belongs.items():
         ranked = sorted(others, key=lambda x: -VECTORS[query] @ VECTORS[x])
         hits = [x in texts for x in ranked[:10]]
@@ -46,7 +47,10 @@ def test_correlations():
         "pearson_cosine": pytest.approx(stats.pearsonr(scores, cosines)[0]),
         "spearman_cosine": pytest.approx(stats.spearmanr(scores, cosines)[0]),
     }
-    assert {*metrics.correlations(VECTORS, NUMBERS, scores * 0).values()} == {0}
+    equal = np.ones_like(VECTORS)
+    for vectors, one in ((VECTORS, scores * 0), (equal, scores)):
+        found = metrics.correlations(vectors, NUMBERS, one)
+        assert {*found.values()} == {0}
 
 
 def test_bags_are_compared_by_their_words():
