@@ -78,7 +78,7 @@ def make_strategy(
 # A process can join a cluster only once.
 @functools.cache
 def _join(processes: cluster.Cluster, timeout: float) -> tf.distribute.Strategy:
-    source = cluster.VARIABLE if cluster.VARIABLE in os.environ else "SLURM"
+    source = cluster.VARIABLE if os.environ.get(cluster.VARIABLE) else "SLURM"
     me, count = processes.describe(processes.index), len(processes.tasks)
     say(f"{source}: this is {me} of {count} processes")
 

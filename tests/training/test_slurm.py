@@ -63,11 +63,11 @@ def test_a_step_is_a_cluster(srun):
 
 
 def test_a_task_joins_its_step(srun, monkeypatch, capsys):
-    """The wiring alone: there is one process."""
+    """The wiring alone: there is one process; an empty TF_CONFIG is none."""
     srun()
     joined = []
     for owner, name, stand_in in (
-        (os, "environ", {**os.environ}),
+        (os, "environ", {**os.environ, cluster.VARIABLE: ""}),
         (distribution, "_join", distribution._join.__wrapped__),
         (workers, "join", lambda *given: joined.append(given)),
         (tf.distribute, "MultiWorkerMirroredStrategy", lambda: "all"),
