@@ -2,18 +2,15 @@
 
 import datetime
 import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
-from benchmarks import encoded
+from benchmarks import commands, encoded
 
 RATE = 5e-5
 BATCH_SIZE = 32
@@ -42,23 +39,16 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
         "learning_rate": RATE,
         **flags,
     }
-    start = time.perf_counter()
-    with subprocess.Popen(
+    seconds, _, peak_mb = commands.run(
         [
             *(sys.executable, script, "--do_train", "--do_eval"),
             *(f"--{name}={value}" for name, value in flags.items()),
-        ],
-        stdout=subprocess.DEVNULL,
-    ) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{script} ended with {process.returncode}")
-
+        ]
+    )
     times = {
-        "seconds": time.perf_counter() - start,
+        "seconds": seconds,
         "step_seconds": step_seconds(folder, flags["train_batch_size"]),
-        "peak_mb": usage.ru_maxrss // 1024,
+        "peak_mb": peak_mb,
     }
     return {**times, **results(folder)}
 

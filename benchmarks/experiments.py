@@ -40,12 +40,16 @@ TASKS = {
 # Length -> batch size and masked positions.
 SIZES = {128: (32, 20), 512: (8, 77)}
 _ONCE = ("--dupe_factor=1",)
-_MASKED_30 = ("--masked_lm_prob=0.3", "--max_predictions_per_seq=39")
 RECORDS = {
     "plain_128": (128,),
     "whole_words_128": (128, "--do_whole_word_mask"),
     "once_128": (128, *_ONCE),
-    "masked_30_128": (128, *_ONCE, *_MASKED_30),
+    "masked_30_128": (
+        128,
+        *_ONCE,
+        "--masked_lm_prob=0.3",
+        "--max_predictions_per_seq=39",
+    ),
     "masked_40_128": (
         128,
         *_ONCE,
@@ -53,7 +57,6 @@ RECORDS = {
         "--max_predictions_per_seq=52",
     ),
     "packed_128": (128, *_ONCE, "--pack_sequences"),
-    "packed_masked_30_128": (128, *_ONCE, "--pack_sequences", *_MASKED_30),
     "plain_512": (512,),
     "packed_512": (512, "--pack_sequences"),
 }
@@ -93,9 +96,6 @@ VARIANTS = {
         "once_128", "once_128", flags=("--nouse_next_sentence",)
     ),
     "packed": Variant("packed_128", "packed_128"),
-    "packed, 30 % masked, no next sentences": Variant(
-        "packed_masked_30_128", "packed_128", flags=("--nouse_next_sentence",)
-    ),
     "512 tokens": Variant("plain_512", "plain_512"),
     "128, then 512 tokens": Variant("plain_512", "plain_512", short_first=True),
     "512 tokens, packed": Variant("packed_512", "packed_512", batch_size=3),

@@ -3,8 +3,8 @@
     python -m benchmarks.long_texts CORPUS FOLDER
 
 CORPUS has a sentence a line and a blank line between articles, as in the
-original. The first sentence, which names the profession, is left out. FOLDER
-gets train.csv and dev.csv.
+original. A text is an article without its first sentence, which names the
+profession. FOLDER gets train.csv and dev.csv.
 """
 
 import csv

@@ -17,8 +17,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
+from benchmarks import commands
 from bert.data.corpus import documents
 from bert.data.records import shard_check
 
@@ -46,14 +46,7 @@ def measure(
         f"--output_file={output}",
         *words,
     ]
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    if status:
-        raise SystemExit(f"{command} ended with status {status}")
+    seconds, _, peak = commands.run(command, stderr=subprocess.DEVNULL)
     instances, damage = shard_check.scan(output)
     assert damage is None, damage
     with open(output, "rb") as file:
@@ -64,7 +57,7 @@ def measure(
         "instances": instances,
         "instances_per_second": round(instances / seconds),
         "megabytes_per_second": round(size / 1e6 / seconds, 3),
-        "peak_megabytes_of_a_process": usage.ru_maxrss // 1024,
+        "peak_megabytes_of_a_process": peak,
         "sha256": digest,
     }
 

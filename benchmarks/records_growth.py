@@ -21,9 +21,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 
+from benchmarks import commands
 from bert.data.corpus import documents
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -74,7 +74,7 @@ def measure(
             command = _command(corpus, vocab_file, output, words)
             if way == "continued after a kill":
                 _kill(command, KILLED_AFTER * taken[last])
-            seconds, cpu_seconds, peak = _run(command)
+            seconds, cpu_seconds, peak = commands.run(command)
             taken[way] = seconds
             found = _digest(output)
             digests.add(found)
@@ -124,23 +124,6 @@ def _command(
         "--dupe_factor=1",
         *words,
     ]
-
-
-def _run(command: list[str]) -> tuple[float, float, int]:
-    """Runs a command.
-
-    Returns:
-        seconds, CPU seconds of all its processes, and megabytes of the
-        largest of them.
-    """
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{command} ended with status {status}")
-    seconds = time.perf_counter() - start
-    used = usage.ru_utime + usage.ru_stime
-    return seconds, used, usage.ru_maxrss // 1024
 
 
 def _kill(command: list[str], seconds: float) -> None:
