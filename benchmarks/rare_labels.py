@@ -1,4 +1,4 @@
-"""Rare labels: weights in the loss, cuts and temperature, for professions.
+"""Rare labels: weights in the loss, thresholds, temperature, for professions.
 
     python -m benchmarks.rare_labels CORPUS MODEL FOLDER
 
@@ -31,6 +31,7 @@ _FLAGS = (
 _SEVERAL = "--multi_label --label_separator=+"
 _RUNS = (  # folder, table, flags; a folder that is trained is evaluated again
     ("plain", "classes", "--calibrate"),
+    ("balanced", "classes", "--class_weights=balanced"),
     ("balanced", "classes", "--class_weights=balanced --calibrate"),
     ("several", "labels", _SEVERAL),
     ("several", "labels", f"{_SEVERAL} --tune_thresholds"),

@@ -10,14 +10,16 @@ CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What answers and probabilities are made of, besides the logits.
+    """Post-processing of the logits, to predictions and probabilities.
 
     Attributes:
-        cuts: subtracted from the logits before the answer, C of them or none.
-        log_weights: subtracted before the probabilities: logarithms of the
-            weights of classes in training, which shift the logits by them.
+        cuts: thresholds of the logits, C of them or none. They decide the
+            prediction, but do not change the probabilities.
+        log_weights: logarithms of the weights of the labels in training,
+            which shift the logits by them. They are subtracted before the
+            probabilities, and before a prediction without cuts.
         temperature: divides the logits before the probabilities.
-        unknown_below: an answer of CLASSES that is less probable is none.
+        unknown_below: a class with a lower probability is not predicted.
     """
 
     cuts: tuple[float, ...] = ()
@@ -54,7 +56,7 @@ class Labels:
         names: names of the classes, in the order of their ids.
         aliases: pairs of another spelling in the files and its name.
         separator: for MULTI_LABEL, the separator of names in a field.
-        decision: what answers are made of; no other labels if it differs.
+        decision: post-processing; ignored when labels are compared.
     """
 
     kind: str = CLASSES
@@ -77,7 +79,7 @@ def probabilities(
     Args:
         logits: float32 [N, C].
         kind: the kind of labels.
-        decision: may have a temperature.
+        decision: may have log_weights and a temperature.
 
     Returns:
         float32 [N, C]: softmax for CLASSES, sigmoid for MULTI_LABEL, and the
@@ -103,35 +105,47 @@ def answers(
 ) -> np.ndarray:
     """Converts logits to predictions, in the shape of the labels.
 
+    Without cuts, a prediction agrees with `probabilities`: it is the most
+    probable class, or the labels with a probability of at least one half.
+
     Args:
         logits: float32 [N, C].
         kind: the kind of labels.
-        decision: may have cuts.
+        decision: may have cuts or log_weights.
 
     Returns:
-        CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 1 where the probability
-        is at least one half, or the logit at least the cut; REGRESSION:
-        float32 [N].
+        CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 0 or 1 for each label;
+        REGRESSION: float32 [N].
     """
-    if decision.cuts:
-        logits = logits - np.array(decision.cuts, np.float32)
+    margins = logits
+    if shift := decision.cuts or decision.log_weights:
+        margins = logits - np.array(shift, np.float32)
     if kind == CLASSES:
-        return logits.argmax(-1)
+        return margins.argmax(-1)
     if kind == MULTI_LABEL:
-        return (logits >= 0).astype(np.int64)
+        return (margins >= 0).astype(np.int64)
     return logits[:, 0]
 
 
+def of_predicted(chances: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """The probability of each predicted class, float32 [N].
+
+    With cuts, it may be lower than the probability of another class.
+
+    Args:
+        chances: probabilities of CLASSES, float32 [N, C].
+        predicted: int64 [N], see `answers`.
+    """
+    return np.take_along_axis(chances, predicted[:, np.newaxis], -1)[:, 0]
+
+
 def unknown(logits: np.ndarray, decision: Decision) -> np.ndarray:
-    """Whether answers are too improbable to be given, bool [N].
+    """Whether predictions are too improbable to be given, bool [N].
 
     Args:
         logits: float32 [N, C], of CLASSES.
-        decision: what the answers are made of.
+        decision: the post-processing of the predictions.
     """
-    if not decision.unknown_below:
-        return np.zeros(len(logits), bool)
     chances = probabilities(logits, CLASSES, decision)
-    given = answers(logits, CLASSES, decision)
-    limit = np.float32(decision.unknown_below)
-    return chances[np.arange(len(chances)), given] < limit
+    given = of_predicted(chances, answers(logits, CLASSES, decision))
+    return given < np.float32(decision.unknown_below)

@@ -5,7 +5,7 @@ import random
 import types
 
 from bert.common import flags, tensor_files
-from bert.data.label_kinds import CLASSES, Labels
+from bert.data.label_kinds import CLASSES, PLAIN, Decision, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_models
 from bert.modeling.formats import conversion
@@ -101,6 +101,7 @@ def write_export(
     names: tuple[str, ...] = ("no", "yes", "maybe"),
     pairs: bool = False,
     openvino: str | None = None,
+    decision: Decision = PLAIN,
 ) -> str:
     """Exports a classifier with random weights; returns its folder.
 
@@ -109,9 +110,10 @@ def write_export(
         kind, names: of the labels.
         pairs: whether it takes two texts.
         openvino: precision of `export/openvino`; None: there is none.
+        decision: post-processing of the logits.
     """
     config = model_files.write_sizes(folder)
-    labels = Labels(kind, names)
+    labels = Labels(kind, names, decision=decision)
     model = task_models.build_classifier(config, labels.size)
     weights = model_files.random_values(model, 0.5)
     run = flags.replace(Settings(), max_seq_length=13)
@@ -124,6 +126,7 @@ def write_export(
     if openvino:
         tokenizer = tokenizer.with_max_length(13)
         task = {"kind": kind, "labels": list(names), "pairs": pairs}
+        task |= decision.described()
         bert = conversion.Bert("", config, weights, [], tokenizer, task)
         openvino_export.write(exported, bert, openvino)
     return exported

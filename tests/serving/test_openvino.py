@@ -19,7 +19,13 @@ import extract_features
 import predict
 import run_classifier
 from bert.common.errors import UserError
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    PLAIN,
+    REGRESSION,
+    Decision,
+)
 from bert.serving import (
     asking,
     graph_model,
@@ -47,6 +53,7 @@ TEXTS = [
 ]
 PAIRS = [[a, b] for a, b in zip(TEXTS, [*TEXTS[3:], "", "a", "tree " * 89])]
 NAMES = ("no, never", "yes", "maybe")
+DECISIONS = {CLASSES: Decision((4.17, 0.0, 0.0), (4.0, 0.0, 0.0), 1.2, 0.47)}
 
 
 @pytest.fixture
@@ -72,12 +79,15 @@ def settings_of(folder, **changes):
     ],
 )
 def test_the_answers_are_those_of_the_saved_model(tmp_path, kind, names, pairs):
-    export = write_export(tmp_path, kind, names, pairs, "float32")
+    decision = DECISIONS.get(kind, PLAIN)
+    export = write_export(tmp_path, kind, names, pairs, "float32", decision)
     graph = graph_model.load(settings_of(export))
     network = openvino_model.load(settings_of(f"{export}/openvino"))
     assert network.inputs == graph.inputs
     rows = PAIRS if pairs else [[text] for text in TEXTS]
     found = asking.answer(network, rows, 19)
+    if kind == CLASSES:
+        _check_labels(found, decision)
     for row, expected in zip(found, asking.answer(graph, rows, 19)):
         assert row.keys() == expected.keys()
         assert row.get("label") == expected.get("label")
@@ -91,6 +101,20 @@ def test_the_answers_are_those_of_the_saved_model(tmp_path, kind, names, pairs):
     limit, tokens = network.count_tokens(columns)
     expected_limit, expected = graph.count_tokens(columns)
     assert limit == expected_limit == 13 and (tokens == expected).all()
+
+
+def _check_labels(rows, decision):
+    """By a threshold of the logits; null by the probability of that label."""
+    chances = np.array([[*row["probabilities"].values()] for row in rows])
+    logits = np.log(chances) * decision.temperature + decision.log_weights
+    best = (logits - decision.cuts).argmax(-1)
+    assert (best != chances.argmax(-1)).any()
+    pairs = zip(best, chances[np.arange(len(best)), best])
+    labels = [
+        NAMES[i] if x >= decision.unknown_below else None for i, x in pairs
+    ]
+    assert [row["label"] for row in rows] == labels
+    assert {None} < {*labels}
 
 
 WITHOUT = """

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -36,11 +36,13 @@ def write_predictions(
     logits: np.ndarray,
     labels: Labels,
     has_pairs: bool = False,
+    folds: list[str] | None = None,
 ) -> None:
     """Writes a table with a header.
 
-    Its columns are id, predicted, probability (for CLASSES), label (if there
-    are any), the probabilities of all labels, text and text_b.
+    Its columns are id, predicted, probability of the predicted class (for
+    CLASSES), label (if there are any), the probabilities of all labels, text,
+    text_b and fold.
 
     Args:
         path: the file to write.
@@ -48,27 +50,30 @@ def write_predictions(
         logits: float32 [N, C].
         labels: the labels of the task.
         has_pairs: whether there is a column text_b.
+        folds: name of the fold of each example; None: no column fold.
     """
-    is_class = labels.kind == CLASSES
-    has_labels = any(row.label is not None for row in rows)
-    names = [] if labels.kind == REGRESSION else list(labels.names)
-    texts = ["text", "text_b"] if has_pairs else ["text"]
+    kind, decision = labels.kind, labels.decision
+    chances = label_kinds.probabilities(logits, kind, decision)
+    columns = [
+        ("id", [row.id for row in rows]),
+        ("predicted", names_of(logits, labels)),
+    ]
+    if kind == CLASSES:
+        predicted = label_kinds.answers(logits, kind, decision)
+        given = label_kinds.of_predicted(chances, predicted)
+        columns.append(("probability", _decimals(given)))
+    if any(row.label is not None for row in rows):
+        columns.append(("label", [_label(row.label, labels) for row in rows]))
+    if kind != REGRESSION:
+        columns += zip(labels.names, map(_decimals, chances.T))
+    columns.append(("text", [row.text for row in rows]))
+    if has_pairs:
+        columns.append(("text_b", [row.text_b for row in rows]))
+    if folds is not None:
+        columns.append(("fold", folds))
 
-    # Times True or False: a column that is there or not.
-    header = ["id", "predicted"] + ["probability"] * is_class
-    header += ["label"] * has_labels + names + texts
-    found = label_kinds.probabilities(logits, labels.kind, labels.decision)
-    chosen = names_of(logits, labels)
-
-    def lines():
-        for row, answer, chances in zip(rows, chosen, found, strict=True):
-            line = [row.id, answer]
-            line += [f"{chances.max():.6f}"] * is_class
-            line += [_label(row.label, labels)] * has_labels
-            line += [f"{x:.6f}" for x in chances] if names else []
-            yield line + [row.text, row.text_b][: len(texts)]
-
-    _write_table(path, header, lines())
+    header, values = zip(*columns)
+    _write_table(path, header, zip(*values, strict=True))
 
 
 def write_doubtful_labels(
@@ -90,22 +95,28 @@ def write_doubtful_labels(
     texts = ["text", "text_b"] if has_pairs else ["text"]
     header = ["line", "id", "label", "label_probability"]
     header += ["predicted", "probability", *texts]
-    found = label_kinds.probabilities(logits, CLASSES, labels.decision)
-    chosen = names_of(logits, labels)
-
-    # A label that the model finds improbable may be a mistake.
-    pairs = zip(rows, chosen, found, strict=True)
-    table = [
+    chances = label_kinds.probabilities(logits, CLASSES, labels.decision)
+    predicted = label_kinds.answers(logits, CLASSES, labels.decision)
+    gold = np.array([row.label for row in rows])
+    of_label = label_kinds.of_predicted(chances, gold)
+    of_predicted = label_kinds.of_predicted(chances, predicted)
+    columns = (
+        rows,
+        _decimals(of_label),
+        names_of(logits, labels),
+        _decimals(of_predicted),
+    )
+    lines = [
         [
-            *(str(row.line), row.id, labels.names[row.label]),
-            *(f"{chances[row.label]:.6f}", answer, f"{chances.max():.6f}"),
+            *(str(row.line), row.id, labels.names[row.label], *values),
             *(row.text, row.text_b)[: len(texts)],
         ]
-        for row, answer, chances in sorted(
-            pairs, key=lambda x: x[2][x[0].label]
-        )
+        for row, *values in zip(*columns, strict=True)
     ]
-    _write_table(path, header, table)
+
+    # A label that the model finds improbable may be a mistake.
+    order = np.argsort(of_label, kind="stable")
+    _write_table(path, header, (lines[i] for i in order))
 
 
 def write_submission(
@@ -194,8 +205,8 @@ def worst(
         logits: float32 [N, C].
         found: the answers, int [N].
     """
-    probabilities = label_kinds.probabilities(logits, CLASSES, labels.decision)
-    triples = zip(rows, found, probabilities, strict=True)
+    chances = label_kinds.probabilities(logits, CLASSES, labels.decision)
+    of_predicted = label_kinds.of_predicted(chances, found)
     wrong = (
         {
             "id": row.id,
@@ -203,9 +214,9 @@ def worst(
             "text": [row.text, row.text_b] if row.text_b else row.text,
             "label": labels.names[row.label],
             "predicted": labels.names[answer],
-            "probability": float(chances[answer]),
+            "probability": float(chance),
         }
-        for row, answer, chances in triples
+        for row, answer, chance in zip(rows, found, of_predicted, strict=True)
         if row.label != answer
     )
     return class_report.worst(wrong)
@@ -235,8 +246,12 @@ def _label(label, labels: Labels) -> str:
     return str(label)
 
 
+def _decimals(chances: np.ndarray) -> list[str]:
+    return [f"{x:.6f}" for x in chances]
+
+
 def _write_table(
-    path: str, header: list[str], lines: Iterable[list[str]]
+    path: str, header: Sequence[str], lines: Iterable[Sequence[str]]
 ) -> None:
     r"""Writes a table; a tab or a newline in a field becomes \t or \n."""
     escapes = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})

@@ -180,15 +180,17 @@ class Classifier(tf.train.Checkpoint):
         return shared_rows.logits(logits_of, inputs, self._labels.size)
 
     def _decide(self, logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Logits for the answers and for the probabilities, [B, C]."""
-        decision, margins, scaled = self._labels.decision, logits, logits
+        """Logits for the predictions and for the probabilities, [B, C].
+
+        The same as in `label_kinds`, in the graph.
+        """
+        decision, shifted = self._labels.decision, logits
+        if decision.log_weights:
+            shifted = logits - tf.constant(decision.log_weights, tf.float32)
+        margins = shifted
         if decision.cuts:
             margins = logits - tf.constant(decision.cuts, tf.float32)
-        if decision.log_weights:
-            scaled = logits - tf.constant(decision.log_weights, tf.float32)
-        if decision.temperature != 1.0:
-            scaled /= decision.temperature
-        return margins, scaled
+        return margins, shifted / decision.temperature
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return self._answers_of(self._logits(inputs))

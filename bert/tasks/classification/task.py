@@ -144,9 +144,7 @@ class Classification:
             decision = self._decided(run).labels.decision
             chosen = label_kinds.answers(logits, labels.kind, decision)
             if scoring.tunes and not part.name:
-                tuned = tuning.tune(
-                    scoring, labels, data.class_weights, part, logits
-                )
+                tuned = tuning.tune(scoring, data, part, logits)
                 chosen, tuned_report = tuned.answers, tuned.report
                 self._fitted[run.folder] = tuned.decision
             result |= score(settings, data, part, logits, chosen)

@@ -1,10 +1,10 @@
-"""Cuts and a temperature, fitted to labelled texts after training.
+"""Thresholds and a temperature, fitted to labelled texts after training.
 
-    logits - cuts                        -> answers
-    (logits - log(weights)) / temperature -> probabilities
+    logits - cuts, or logits - log(weights) -> predictions
+    (logits - log(weights)) / temperature   -> probabilities
 
-What is used is fitted to all texts. What is reported of one half of them was
-fitted to the other half, else it would be too good.
+The values that are used later are fitted to all texts. To avoid optimistic
+scores, each half of the texts is scored with values fitted on the other half.
 """
 
 import dataclasses
@@ -16,9 +16,11 @@ from sklearn import metrics as sklearn_metrics
 from bert.common.progress import say
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, Decision, Labels
+from bert.tasks import class_report
 from bert.tasks.classification import metrics
-from bert.tasks.classification.inputs import Part
+from bert.tasks.classification.inputs import Data, Part
 from bert.tasks.classification.score_settings import Scoring
+from bert.tasks.classification.tasks import MACRO_F1
 
 _BINS = 15  # as Guo et al. 2017
 _POINTS = 50  # of a curve
@@ -27,12 +29,12 @@ _LARGEST = 20.0  # temperature
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """What is used from now on, and how good it is.
+    """Fitted thresholds and temperature, with their evaluation.
 
     Attributes:
         decision: fitted to all examples.
-        answers: to each example, as of `label_kinds.answers`, by what was
-            fitted to the half that it is not in.
+        answers: predictions, see `label_kinds.answers`. Each half of the
+            examples is predicted with the values fitted on the other half.
         report: entries of `eval_report`.
     """
 
@@ -41,23 +43,16 @@ class Tuned:
     report: dict
 
 
-def tune(
-    scoring: Scoring,
-    labels: Labels,
-    class_weights: tuple[float, ...],
-    part: Part,
-    logits: np.ndarray,
-) -> Tuned:
-    """Fits what the settings ask for, and says it.
+def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
+    """Fits the values that the settings ask for, and prints their effect.
 
     Args:
         scoring: the settings.
-        labels: the labels of the task, with the decision so far.
-        class_weights: of training.
+        data: labels with the decision so far, metrics, weights of training.
         part: the N examples, with labels.
         logits: float32 [N, C].
     """
-    gold, kind = part.labels, labels.kind
+    labels, kind, gold = data.labels, data.labels.kind, part.labels
     positive = _positive(scoring, labels, gold)
 
     def fit(rows: np.ndarray) -> Decision:
@@ -66,7 +61,7 @@ def tune(
             cuts = _cuts(logits[rows], gold[rows], positive)
             decision = dataclasses.replace(decision, cuts=cuts)
         if scoring.calibrate:
-            logs = tuple(np.log(class_weights).tolist())
+            logs = tuple(np.log(data.class_weights).tolist())
             shifted = logits[rows] - (np.array(logs) if logs else 0.0)
             decision = dataclasses.replace(
                 decision,
@@ -79,9 +74,9 @@ def tune(
     order = np.lexsort(gold.reshape(len(gold), -1).T)
     is_first = np.zeros(len(gold), bool)
     is_first[order[::2]] = True
-    answers = label_kinds.answers(logits, kind)
-    chances = label_kinds.probabilities(logits, kind)
-    before = calibration(chances, gold, kind)
+    plain = label_kinds.answers(logits, kind)
+    plain_chances = label_kinds.probabilities(logits, kind)
+    answers, chances = plain.copy(), plain_chances.copy()
     for rows in (is_first, ~is_first) if len(gold) > 1 else ():
         decision = fit(~rows)
         answers[rows] = label_kinds.answers(logits[rows], kind, decision)
@@ -90,13 +85,12 @@ def tune(
 
     report: dict = {}
     if scoring.tune_thresholds:
-        cuts = _by_name(labels, decision, positive)
-        shown = ", ".join(f"{name} {cut:.4g}" for name, cut in cuts.items())
-        say(f"cuts of logits, by F1 on {part.path}: {shown}")
-        report["cuts"] = cuts
+        report["cuts"] = _by_name(labels, decision, positive)
         report["curves"] = _curves(labels, logits, gold, positive)
+        _say_thresholds(part, labels, report["cuts"], plain, answers)
     if scoring.calibrate:
-        after = calibration(chances, gold, kind)
+        before = calibration(plain_chances, gold, plain, kind)
+        after = calibration(chances, gold, answers, kind)
         say(
             f"temperature {decision.temperature:.4g}, by {part.path}: expected "
             f"calibration error {before['error']:.4f} -> {after['error']:.4f}"
@@ -106,11 +100,41 @@ def tune(
             "before": before,
             "after": after,
         }
+
+    # One score may rise at the cost of another.
+    names = (*dict.fromkeys((*data.metrics, MACRO_F1)),)
+    report["before_tuning"] = metrics.scores(names, gold, plain)
+    after = metrics.scores(names, gold, answers)
+    changes = ", ".join(
+        f"{name} {value:.4f} -> {after[name]:.4f}"
+        for name, value in report["before_tuning"].items()
+    )
     say(
-        f"scores of each half of {part.path} are by what was fitted to the "
-        "other; what is used from now on was fitted to both"
+        f"{part.path}, without these values -> with them: {changes} "
+        "(cross-fitted on two halves; later predictions use values fitted on "
+        "the whole file)"
     )
     return Tuned(decision, answers, report)
+
+
+def _say_thresholds(
+    part: Part,
+    labels: Labels,
+    cuts: dict[str, float],
+    plain: np.ndarray,
+    answers: np.ndarray,
+) -> None:
+    """Prints thresholds with the F1 without them and with them."""
+    before, after = (
+        class_report.per_class(part.labels, found, labels.names)
+        for found in (plain, answers)
+    )
+    shown = ", ".join(
+        f"{name} {cut:.4g} (F1 {before[name]['f1']:.4f} -> "
+        f"{after[name]['f1']:.4f})"
+        for name, cut in cuts.items()
+    )
+    say(f"thresholds of the logits, by F1 on {part.path}: {shown}")
 
 
 def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
@@ -150,20 +174,25 @@ def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
     return float(np.exp(result.x))
 
 
-def calibration(chances: np.ndarray, gold: np.ndarray, kind: str) -> dict:
-    """Compares probabilities with the shares of right answers.
+def calibration(
+    chances: np.ndarray, gold: np.ndarray, predicted: np.ndarray, kind: str
+) -> dict:
+    """Compares probabilities with the fractions of correct predictions.
 
     Args:
         chances: probabilities, float32 [N, C].
         gold: the labels, int [N] or [N, C].
-        kind: CLASSES: of the most probable label; MULTI_LABEL: of all labels.
+        predicted: the predictions, in the same shape.
+        kind: CLASSES compares the probabilities of the predicted classes;
+            MULTI_LABEL those of all labels.
 
     Returns:
         `error`, the expected calibration error; `bins`, a list of mean
         probability, share and number of examples in each.
     """
     if kind == CLASSES:
-        sure, hits = chances.max(-1), chances.argmax(-1) == gold
+        sure = label_kinds.of_predicted(chances, predicted)
+        hits = predicted == gold
     else:
         sure, hits = chances.ravel(), gold.ravel()
     numbers = np.minimum((sure * _BINS).astype(int), _BINS - 1)

@@ -1,9 +1,19 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data import label_kinds
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Decision,
+    Labels,
+)
 from bert.tasks.classification import answers, inputs
 from bert.tasks.classification.examples import TextExample
+from tests.helpers import classifier_files
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("x", "y", "z"), separator=";")
@@ -63,6 +73,42 @@ def test_the_least_probable_labels_are_first(tmp_path):
         "97\ta\ta\t0.375000\tb\t0.500000\ttext a\n"
         "99\tc\ta\t0.750000\ta\t0.750000\ttext c\n"
     )
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Decision(cuts=(0.0, 0.0, 2.0)),
+        Decision(log_weights=(0.0, 1.0, 2.0), temperature=1.5),
+        Decision((0.0, 0.0, 2.0), (0.0, 1.0, 2.0), 1.5, 0.3),
+        Decision(cuts=(0.0, 0.0, 2.0), unknown_below=0.3),
+    ],
+    ids=str,
+)
+def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
+    labels = dataclasses.replace(THREE, decision=decision)
+    logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
+    rows = [TextExample(str(i), "a", "", 0, i) for i in range(61)]
+    chances = label_kinds.probabilities(logits, CLASSES, decision)
+    found = label_kinds.answers(logits, CLASSES, decision)
+    assert (found != logits.argmax(-1)).any()
+    # Without cuts, it is the highest.
+    assert (found == chances.argmax(-1)).all() == (not decision.cuts)
+
+    path, doubtful = tmp_path / "p.tsv", tmp_path / "d.tsv"
+    answers.write_predictions(str(path), rows, logits, labels)
+    answers.write_doubtful_labels(str(doubtful), rows, logits, labels)
+    tables = [classifier_files.rows_of(x)[1:] for x in (path, doubtful)]
+    of_row = {row[0]: row[1:3] for row in tables[0]}
+    assert of_row == {row[1]: row[4:6] for row in tables[1]}
+    unknown = 0
+    for number, (name, shown) in of_row.items():
+        expected = chances[int(number), found[int(number)]]
+        assert shown == f"{expected:.6f}"
+        is_unknown = bool(expected < decision.unknown_below)
+        assert name == ("" if is_unknown else "abc"[found[int(number)]])
+        unknown += is_unknown
+    assert (0 < unknown < 61) == (decision.unknown_below > 0)
 
 
 def test_the_worst_errors_name_their_rows():

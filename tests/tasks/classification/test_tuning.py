@@ -10,8 +10,9 @@ from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.tasks.classification import tuning
 from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import DEV, Part
+from bert.tasks.classification.inputs import DEV, Data, Part
 from bert.tasks.classification.score_settings import Scoring
+from bert.tasks.classification.tasks import METRICS_OF
 
 TWO, THREE = Labels(names=("ham", "spam")), Labels(names=("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("a", "b", "c"))
@@ -50,7 +51,8 @@ def part(gold):
 
 
 def tune(labels, logits, gold, weights=(), **flags):
-    return tuning.tune(Scoring(**flags), labels, weights, part(gold), logits)
+    data = Data(labels, METRICS_OF[labels.kind], (), False, (), weights)
+    return tuning.tune(Scoring(**flags), data, part(gold), logits)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -96,17 +98,54 @@ def test_weights_of_training_are_taken_from_the_probabilities():
     assert after == pytest.approx(plain.report["calibration"]["after"]["error"])
     assert after < 0.05 < before
     assert weighted.decision.temperature == pytest.approx(2.0, rel=0.1)
-    # The weights are there to change answers: these stay.
-    assert (weighted.answers == shifted.argmax(-1)).all()
+    assert (weighted.answers == plain.answers).all()
+    assert (weighted.answers != shifted.argmax(-1)).any()
 
 
 def test_errors_of_calibration_by_hand():
+    """Those of the predictions that are given, not of the most probable."""
     chances = np.array([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], "f4")
-    found = tuning.calibration(chances, np.array([0, 1, 1]), CLASSES)
+    gold = np.array([0, 1, 1])
+    found = tuning.calibration(chances, gold, chances.argmax(-1), CLASSES)
     assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
     assert [x[1:] for x in found["bins"]] == [[1.0, 1], [0.5, 2]]
-    of_labels = tuning.calibration(chances[:1], np.array([[1, 1]]), MULTI_LABEL)
+    found = tuning.calibration(chances, gold, np.array([1, 1, 1]), CLASSES)
+    assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
+    assert [x[1:] for x in found["bins"]] == [[0.5, 2], [1.0, 1]]
+    both = np.array([[1, 1]])
+    of_labels = tuning.calibration(chances[:1], both, both, MULTI_LABEL)
     assert of_labels["error"] == pytest.approx((0.1 + 0.9) / 2)
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_the_printed_error_is_of_the_predictions_that_are_given(cuts):
+    rng = np.random.default_rng(11)
+    gold = (rng.random(401) < 0.1).astype(int)
+    logits = np.stack([np.zeros(401), rng.normal(2 * gold, 1)], -1).astype("f4")
+    flags = {"calibrate": True, "tune_thresholds": cuts}
+    tuned = tune(TWO, logits, gold, (0.5, 5.0), **flags)
+    right = (tuned.answers == gold).mean()
+    bins = tuned.report["calibration"]["after"]["bins"]
+    shares = [share * count for _, share, count in bins]
+    assert sum(shares) / 401 == pytest.approx(right)
+    # Predictions by a threshold may have a probability below one half.
+    assert (min(mean for mean, _, _ in bins) < 0.5) == cuts
+
+
+def test_scores_without_thresholds_are_printed(capsys):
+    rng = np.random.default_rng(5)
+    gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
+    logits = rng.normal(gold - 1.5, 1.0).astype("f4")
+    tuned = tune(SEVERAL, logits, gold, tune_thresholds=True)
+    both = (logits >= 0).astype(int), tuned.answers
+    macro = [f1_score(gold, x, average="macro", zero_division=0) for x in both]
+    exact = [(gold == x).all(-1).mean() for x in both]
+    of_a = [f1_score(gold[:, 0], x[:, 0], zero_division=0) for x in both]
+    err = capsys.readouterr().err
+    assert "macro_f1 {:.4f} -> {:.4f}".format(*macro) in err
+    assert "accuracy {:.4f} -> {:.4f}".format(*exact) in err
+    assert "(F1 {:.4f} -> {:.4f}), b ".format(*of_a) in err
+    assert tuned.report["before_tuning"]["macro_f1"] == macro[0]
 
 
 @pytest.mark.parametrize(
