@@ -223,10 +223,13 @@ def worst(
 
 
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
-    """Predictions as text: a label or "", several labels, or a number."""
+    """Predictions as text: a label or "", several labels, or a number.
+
+    A number has all digits of its float32, so that no two of them look equal.
+    """
     answers = label_kinds.answers(logits, labels.kind, labels.decision)
     if labels.kind == REGRESSION:
-        return [f"{x:.3f}" for x in answers]
+        return [str(x) for x in answers]
     names = [_label(answer, labels) for answer in answers]
     if labels.kind == CLASSES:
         pairs = zip(names, label_kinds.unknown(logits, labels.decision))

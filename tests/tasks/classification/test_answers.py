@@ -137,18 +137,18 @@ def test_no_label_for_any_example_is_reported(capsys):
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     logits = np.array([[3.14159], [7.0], [-1.0]], np.float32)
-    assert answers.names_of(logits, NUMBER) == ["3.142", "7.000", "-1.000"]
+    assert answers.names_of(logits, NUMBER) == ["3.14159", "7.0", "-1.0"]
     path = answers.write_submission(
         str(tmp_path / "glue"), "STS-B", ["0", "1", "2"], logits, NUMBER
     )
     assert path == f"{tmp_path}/glue/STS-B.tsv"
     with open(path) as file:
-        assert (
-            file.read() == "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n"
-        )
+        assert file.read() == "index\tprediction\n0\t3.14159\n1\t5.0\n2\t0.0\n"
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "abc"]
     answers.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
     assert (tmp_path / "p.tsv").read_text() == (
-        "id\tpredicted\tlabel\ttext\na\t3.142\t0.25\ttext a\n"
-        "b\t7.000\t0.25\ttext b\nc\t-1.000\t0.25\ttext c\n"
+        "id\tpredicted\tlabel\ttext\na\t3.14159\t0.25\ttext a\n"
+        "b\t7.0\t0.25\ttext b\nc\t-1.0\t0.25\ttext c\n"
     )
+    near = np.float32(0.5) + np.arange(150, dtype="f4")[:, None] / 1e5
+    assert len({*answers.names_of(near, NUMBER)}) == 150
