@@ -8,9 +8,11 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.atomic import write_whole
+from bert.common.progress import say
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import class_report, eval_report
+from bert.tasks.classification import notes
 from bert.tasks.classification.examples import TextExample
 from bert.tasks.classification.inputs import Part
 
@@ -168,6 +170,8 @@ def report(
             f"eval_mae/{eval_report.MAJORITY}": error,
         }
         return {"references": references}
+
+    _say_never_predicted(part, labels, found)
     if labels.kind == CLASSES:
         class_report.log_one_answer([labels.names[i] for i in found])
         return {
@@ -189,6 +193,31 @@ def report(
         "labels": list(labels.names),
         "per_class": class_report.per_class(gold, found, labels.names),
     }
+
+
+def _say_never_predicted(part: Part, labels: Labels, found: np.ndarray) -> None:
+    """Warns about labels of the file that are never predicted.
+
+    Args:
+        part: the file, with N labelled examples.
+        labels: the labels of the task, no numbers.
+        found: the predictions.
+    """
+    of_labels, of_predictions = (
+        x.sum(0) if x.ndim == 2 else np.bincount(x, minlength=labels.size)
+        for x in (part.labels, found)
+    )
+    never = [
+        f"{name!r} ({count:,})"
+        for name, count, given in zip(labels.names, of_labels, of_predictions)
+        if count and not given
+    ]
+    if never:
+        say(
+            f"warning: {part.path}: labels that are never predicted, with "
+            f"their numbers of examples: {notes.first(never)}; pass "
+            "--class_weights=balanced, or train for more epochs"
+        )
 
 
 def worst(

@@ -30,10 +30,10 @@ def of_labels(
 
     # The most frequent first: a message shows only some of the labels.
     common = sorted(zip(labels.names, counts, strict=True), key=lambda x: -x[1])
-    yield f"labels: {_first(f'{name} {count:,}' for name, count in common)}"
+    yield f"labels: {first(f'{name} {count:,}' for name, count in common)}"
     rare = [repr(name) for name, count in common if count < _FEW]
     if rare:
-        yield f"warning: {path}: fewer than {_FEW} examples of {_first(rare)}"
+        yield f"warning: {path}: fewer than {_FEW} examples of {first(rare)}"
 
     # Spellings of one label would be learned as different classes.
     spellings: dict[str, list[str]] = {}
@@ -51,7 +51,7 @@ def of_labels(
 def of_weights(labels: Labels, weights: tuple[float, ...]) -> str:
     """The weights of the labels in the loss, the highest first."""
     pairs = sorted(zip(labels.names, weights), key=lambda x: -x[1])
-    return f"class weights: {_first(f'{name} {x:.4g}' for name, x in pairs)}"
+    return f"class weights: {first(f'{name} {x:.4g}' for name, x in pairs)}"
 
 
 def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
@@ -106,7 +106,7 @@ def of_missing_labels(path: str, examples: list[TextExample]) -> str:
     )
 
 
-def _first(names: Iterable[str]) -> str:
+def first(names: Iterable[str]) -> str:
     """The first names for a message, and their number if there are more."""
     names = list(names)
     shown = ", ".join(names[:_SHOWN])

@@ -132,7 +132,37 @@ def test_no_label_for_any_example_is_reported(capsys):
     part = inputs.Part(inputs.DEV, "dev.csv", rows)
     logits = np.full((2, 3), -1, np.float32)
     answers.report(part, SEVERAL, logits, np.zeros((2, 3), int))
-    assert capsys.readouterr().err == "warning: all 2 predictions are []\n"
+    assert "warning: all 2 predictions are []\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("labels", "found", "never"),
+    [
+        (THREE, [0, 1, 0, 1, 0], "'c' (2)"),
+        (THREE, [0, 1, 2, 1, 0], ""),
+        (THREE, [0, 0, 0, 0, 0], "'b' (1), 'c' (2)"),
+        (SEVERAL, [[1, 0, 0]] * 4 + [[0, 0, 0]], "'y' (3), 'z' (1)"),
+    ],
+    ids=str,
+)
+def test_labels_that_are_never_predicted_are_named(
+    capsys, labels, found, never
+):
+    gold = [0, 2, 1, 2, 0]
+    if labels is SEVERAL:
+        gold = [[1, 1, 0], [0, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0]]
+    rows = [TextExample("0", "a", "", x, 2) for x in gold]
+    logits = np.zeros((5, 3), "f4")
+    part = inputs.Part(inputs.DEV, "dev.csv", rows)
+    answers.report(part, labels, logits, np.array(found))
+    lines = capsys.readouterr().err.splitlines()
+    told = [x for x in lines if "never predicted" in x]
+    expected = (
+        "warning: dev.csv: labels that are never predicted, with their numbers "
+        f"of examples: {never}; pass --class_weights=balanced, or train for "
+        "more epochs"
+    )
+    assert told == [expected] * bool(never)
 
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
