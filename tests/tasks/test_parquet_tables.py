@@ -77,7 +77,7 @@ def test_a_classifiers_examples(tmp_path):
     ("labels", "message"),
     [
         ([b"x", b"y", b"x", b"y"], ":1: the label is b'x'; expected a string"),
-        ([1.0, 0.0, math.nan, 1.0], ":3: the label is null; expected a "),
+        ([1.0, 0.0, math.nan, 1.0], ": rows without a label: 1 of 4 .lines 3"),
     ],
 )
 def test_labels_that_are_no_text(tmp_path, labels, message):

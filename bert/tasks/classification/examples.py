@@ -221,14 +221,41 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
     return tuple(sorted(count))
 
 
+def check_labelled(table: Table, kind: str) -> None:
+    """Rejects a file for training or evaluation with rows without a label.
+
+    Args:
+        table: the table; its labels are not checked yet.
+        kind: the kind of labels; an empty field is valid for MULTI_LABEL.
+
+    Raises:
+        UserError: a label is missing; the message counts all of them.
+    """
+    lines = [
+        example.line
+        for example in table.examples
+        if example.label is None
+        or (kind != MULTI_LABEL and not str(example.label).strip())
+    ]
+    if lines:
+        raise UserError(
+            f"rows without a label: {len(lines):,} of "
+            f"{len(table.examples):,} (lines {tables.first_few(lines)})",
+            path=table.file.path,
+            expected="a label in every row of a file for training or "
+            "evaluation",
+            fix="fill in the labels, or move these rows to --predict_file",
+        )
+
+
 def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
     """Checks the labels of a table.
 
     Args:
         table: the table.
         labels: the valid labels.
-        needed: whether a row without a label is an error; if not, its label
-            is None, as in files for prediction only.
+        needed: whether each row has a label, see `check_labelled`; if not,
+            a missing one is None, as in files for prediction only.
 
     Returns:
         the examples, with numbers for labels.
@@ -246,12 +273,6 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
         if not needed and _is_absent(field, labels):
             return example._replace(label=None)
 
-        if field is None:
-            raise UserError(
-                "the label is null",
-                expected="a label in every row of a file for training or "
-                "evaluation",
-            )
         if labels.kind == REGRESSION:
             return example._replace(label=_number(field))
         names = _names(field, labels)

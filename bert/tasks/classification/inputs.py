@@ -152,8 +152,12 @@ def read(settings: Settings) -> Data:
         (split, read_once(file)) for split, file in [*_files(settings, task)]
     ]
 
-    # Labels that no flag names are those of training, now or before.
     labels = task.labels
+    for split, table in files:
+        if split != TEST:
+            examples.check_labelled(table, labels.kind)
+
+    # Labels that no flag names are those of training, now or before.
     recorded = run_folder.recorded_labels(settings.finetuning.training)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)

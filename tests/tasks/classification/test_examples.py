@@ -169,8 +169,10 @@ def test_null_is_no_label(tmp_path, labels):
         "x.jsonl",
     )
     source = File(path, "t", label="l")
-    with pytest.raises(UserError, match="x.jsonl:2: the label is null; expect"):
-        read(source, labels)
+    with pytest.raises(
+        UserError, match="rows without a label: 1 of 2 .lines 2"
+    ):
+        classification.check_labelled(classification.read(source), labels.kind)
     found = read(source, labels, needed=False)
     assert [e[3] is None for e in found] == [False, True]
 

@@ -25,12 +25,27 @@ def test_null_labels_are_valid_only_for_prediction(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"t": "one", "l": "b"}\n{"t": "two", "l": null}\n')
     named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
-    with pytest.raises(UserError, match="x.jsonl:2: the label is null"):
+    with pytest.raises(UserError, match="x.jsonl: rows without a label: 1 of"):
         read("--do_eval", "--labels=a,b", eval_file=path, **named)
     data = read("--do_predict", "--labels=a,b", predict_file=path, **named)
     (part,) = data.of(TEST)
     assert (len(part.examples), part.is_labelled) == (2, False)
     assert "1 of 2 rows have no label: not scored" in data.notes[0]
+
+
+@pytest.mark.parametrize("words", [[], ["--labels=a,b"], ["--regression"]])
+def test_rows_without_a_label_are_one_message(tmp_path, words):
+    path = tmp_path / "x.csv"
+    fields = ["", "1", " "] * 4
+    path.write_text("t,l\n" + "".join(f"text {x!r},{x}\n" for x in fields))
+    named = {"task_name": "csv", "text_column": "t", "label_column": "l"}
+    with pytest.raises(UserError) as error:
+        read("--do_train", *words, train_file=path, **named)
+    assert str(error.value) == (
+        f"{path}: rows without a label: 8 of 12 (lines 2, 4, 5, 7, 8, ...); "
+        "expected a label in every row of a file for training or evaluation; "
+        "fill in the labels, or move these rows to --predict_file"
+    )
 
 
 def test_one_file_is_divided(tmp_path):
