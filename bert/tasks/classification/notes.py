@@ -1,5 +1,7 @@
 """What is unusual about the examples of a file, as lines to print."""
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -38,14 +40,29 @@ def of_labels(
     # Spellings of one label would be learned as different classes.
     spellings: dict[str, list[str]] = {}
     for name, _ in common:
-        key = "".join(name.split()).casefold()
-        spellings.setdefault(key, []).append(repr(name))
-    for alike in spellings.values():
-        if len(alike) > 1:
-            yield (
-                f"warning: {path}: the labels {', '.join(alike)} differ in "
-                "case or blanks only"
-            )
+        spellings.setdefault(_spelling(name), []).append(name)
+    alike = [_alike(names) for names in spellings.values() if len(names) > 1]
+    if alike:
+        yield (
+            f"warning: {path}: labels that look alike are different classes: "
+            f"{first(alike)}; write each label in one way"
+        )
+
+
+def _spelling(name: str) -> str:
+    """A label without case, blanks and invisible characters; 1.0 is 1."""
+    visible = "".join(
+        x for x in name if not (x.isspace() or unicodedata.category(x) == "Cf")
+    )
+    plain = unicodedata.normalize("NFKC", visible).casefold()
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", plain)
+
+
+def _alike(names: list[str]) -> str:
+    """Labels that look alike; with escapes where they look the same."""
+    looks = {unicodedata.normalize("NFC", name) for name in names}
+    show = ascii if len(looks) < len(names) else repr
+    return " and ".join(map(show, names))
 
 
 def of_weights(labels: Labels, weights: tuple[float, ...]) -> str:

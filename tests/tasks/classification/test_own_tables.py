@@ -162,6 +162,31 @@ def test_invalid_delimiters_of_csv_are_rejected(tmp_path, delimiter):
         read("--do_train", **named)
 
 
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["caf\u00e9", "cafe\u0301"], r"'cafe\u0301' and 'caf\xe9'"),
+        (["spam", "sp\u200bam"], r"'spam' and 'sp\u200bam'"),
+        (["1", "1.0"], "'1' and '1.0'"),
+        (["-2.00", "-2"], "'-2' and '-2.00'"),
+        (["\uff11", "1"], "'1' and '\uff11'"),
+        (["a", "A", "b", "B"], "'A' and 'a', 'B' and 'b'"),
+        (["1.1", "1.10"], ""),
+        (["10", "1.0"], ""),
+        (["e", "\u00e9"], ""),
+    ],
+)
+def test_labels_that_look_alike_are_one_warning(tmp_path, names, shown):
+    path = tmp_path / "x.csv"
+    rows = [f"text {i},{name}\n" for i, name in enumerate(names * 5)]
+    path.write_text("".join(["t,l\n", *rows]), "utf-8")
+    named = {"task_name": "csv", "text_column": "t", "label_column": "l"}
+    notes = read("--do_train", train_file=path, **named).notes
+    alike = [x for x in notes if "look alike" in x]
+    assert len(alike) == bool(shown)
+    assert not shown or f"classes: {shown}; write" in alike[0]
+
+
 def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     path = tmp_path / "mails.tsv"
     labels = ["library"] * 6 + ["admin"] * 5 + ["Li  brary"] * 2
@@ -174,8 +199,8 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     assert read("--do_train", "--do_eval", **named).notes == (
         "labels: library 6, admin 5, Li  brary 2",
         f"warning: {path}: fewer than 5 examples of 'Li  brary'",
-        f"warning: {path}: the labels 'library', 'Li  brary' differ in case "
-        "or blanks only",
+        f"warning: {path}: labels that look alike are different classes: "
+        "'library' and 'Li  brary'; write each label in one way",
         empty,
     )
     rows[7] = "text\tadmin"
