@@ -13,17 +13,40 @@ def identify(folder: str, source: str, rows: str = "") -> str:
 
     Args:
         folder: output_dir.
-        source: file of the data.
-        rows: a description of those that were drawn from it; "": all.
+        source, rows: see `digest_of`.
 
     Returns:
-        a part of a sha256 of its content.
+        the digest of the data.
 
     Raises:
         UserError: the folder holds a run with other training data.
     """
+    digest = digest_of(source, rows)
+    check(folder, digest)
+    return digest
+
+
+def digest_of(source: str, rows: str = "") -> str:
+    """A part of a sha256 of training data.
+
+    Args:
+        source: file of the data.
+        rows: a description of those that were drawn from it; "": all.
+    """
     content = storage.hash_file(source) + rows
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def check(folder: str, digest: str) -> None:
+    """Checks that a run in output_dir has read the training data.
+
+    Args:
+        folder: output_dir.
+        digest: see `digest_of`.
+
+    Raises:
+        UserError: the folder holds a run with other training data.
+    """
     try:
         recorded = checkpoint_files.recorded_settings(folder)
     except UserError:  # damaged: the run resumes from an earlier checkpoint
@@ -37,7 +60,6 @@ def identify(folder: str, source: str, rows: str = "") -> str:
             fix=f"pass another --output_dir, with --init_checkpoint={folder} "
             "to start from its weights",
         )
-    return digest
 
 
 def describe(examples: Examples | None, digest: str) -> str:

@@ -22,7 +22,7 @@ from bert.data.label_kinds import (
     Labels,
 )
 from bert.data.sequences import FIRST_TOKENS, MEAN, LongTexts
-from bert.tasks import run_folder
+from bert.tasks import run_folder, training_data
 from bert.tasks.classification import (
     division,
     examples,
@@ -68,6 +68,11 @@ class Part:
         """The labels, in the form of `metrics.answers`."""
         labels = np.array([example.label for example in self.examples])
         return labels.astype("f4") if labels.dtype.kind == "f" else labels
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """See `training_data.digest_of`; several runs share it."""
+        return training_data.digest_of(self.path, self.rows)
 
     @property
     def is_labelled(self) -> bool:

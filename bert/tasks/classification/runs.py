@@ -214,7 +214,7 @@ def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:
     below = folder.below(one.name)
     below.check()
     for part in one.data.of(TRAIN):
-        training_data.identify(below.shared, part.path, part.rows)
+        training_data.check(below.shared, part.digest)
     return below
 
 

@@ -63,7 +63,8 @@ def make_task(
     # A mistake in the data ends the run before the network is built.
     encoded, records = None, ""
     for part in data.of(TRAIN):
-        records = training_data.identify(folder.shared, part.path, part.rows)
+        records = part.digest
+        training_data.check(folder.shared, records)
         texts = encode(part, settings, data, model)
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
