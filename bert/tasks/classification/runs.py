@@ -17,6 +17,8 @@ import numpy as np
 from bert.common import flags
 from bert.common.atomic import write_whole
 from bert.common.progress import say
+from bert.data import label_kinds
+from bert.data.label_kinds import CLASSES
 from bert.modeling import task_models
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -28,9 +30,11 @@ from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import make_task
 from bert.tasks.run_folder import RunFolder
 from bert.training.optimization import WarmupLinearDecay
+from bert.training.run import Run
 from bert.training.task import Task
 
 TABLE, OUT_OF_FOLD = "runs.tsv", "out_of_fold.tsv"
+DOUBTFUL = "out_of_fold_doubtful_labels.tsv"
 _ALL_ROWS = "all_rows"  # the run after those of folds
 
 
@@ -82,7 +86,9 @@ def work(
     checkpoint_files.write_task(folder.path, described | length)
 
     held_out: list[tuple[TextExample, np.ndarray]] = []
-    task_of = _tasks(settings, model, folder, held_out)
+    fold_of: list[str] = []  # of each of them
+    reports: list[dict] = []
+    task_of = _tasks(settings, model, folder, held_out, reports)
 
     # Train and evaluate each; one of them predicts later.
     results, steps = [], []
@@ -97,23 +103,25 @@ def work(
         )
         results.append(scores)
         steps.append(run.weights_step)
-
-    sign = -1 if task.is_loss else 1
-    values = [sign * scores[task.metric] for scores in results]
-    best = values.index(max(values))
+        fold_of += [one.name] * (len(held_out) - len(fold_of))
+    best = best_of(results, task)
 
     # Settings have no mean: the results of a grid are those of its best run.
     means = {} if settings.grid else summarize(results)
-    summary, step = means or results[best], steps[best if settings.grid else -1]
+    summary = means or results[best]
     paths = [folder.file(TABLE)]
-    write_table(paths[0], [one.name for one in runs], results, means)
-    paths += folder.write_results(step, summary)
+    chosen = None if is_divided else best
+    write_table(paths[0], [one.name for one in runs], results, means, chosen)
+    report = reports[best] | {"run": runs[best].name}
     if is_divided:
-        paths.append(folder.file(OUT_OF_FOLD))
-        rows, logits = zip(*sorted(held_out, key=lambda pair: pair[0].line))
-        answers.write_predictions(
-            paths[-1], [*rows], np.stack(logits), data.labels, data.has_pairs
-        )
+        wrote, report = _out_of_fold(folder, data, held_out, fold_of)
+        paths += wrote
+        report |= {
+            "task": settings.task,
+            "records": data.of(TRAIN)[0].path,
+            "references": means_of([x["references"] for x in reports]),
+        }
+    paths += folder.write_results(steps[best], summary, report)
     finetuning.print_written(paths)
 
     # The folds have told how good a run is that has all rows.
@@ -136,12 +144,14 @@ def _tasks(
     model: ModelFolder,
     folder: RunFolder,
     held_out: list[tuple[TextExample, np.ndarray]],
+    reports: list[dict],
 ) -> Callable[[OneRun], Task]:
     """Makes a function to the task of a run.
 
     Args:
         settings, model, folder: as for `work`.
         held_out: receives the evaluated examples of folds, with their logits.
+        reports: receives the report of each evaluation.
     """
 
     def keep(part: Part, logits: np.ndarray) -> None:
@@ -155,15 +165,58 @@ def _tasks(
     def task_of(one: OneRun) -> Task:
         size = one.data.labels.size
         seed = one.settings.finetuning.training.random_seed
+        task = task_with(one.data)
+
+        def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+            scores, report = task.evaluate(run)
+            reports.append(report)
+            return scores, report
+
         return dataclasses.replace(
-            task_with(one.data),
+            task,
             build=lambda: task_models.build_classifier(
                 model.config, size, seed
             ),
             learning_rate=schedule_of(one),
+            evaluate=evaluate,
         )
 
     return task_of
+
+
+def _out_of_fold(
+    folder: RunFolder,
+    data: Data,
+    held_out: list[tuple[TextExample, np.ndarray]],
+    fold_of: list[str],
+) -> tuple[list[str], dict]:
+    """Writes the predictions for all rows of the folds.
+
+    Args:
+        folder: the folder of all runs.
+        data: the input files.
+        held_out: the N examples with their logits, in any order.
+        fold_of: the name of the fold of each example.
+
+    Returns:
+        the paths, and a report on all rows, see `answers.report`.
+    """
+    order = sorted(range(len(held_out)), key=lambda i: held_out[i][0].line)
+    rows = [held_out[i][0] for i in order]
+    logits = np.stack([held_out[i][1] for i in order])
+    labels, names = data.labels, [fold_of[i] for i in order]
+    paths = [folder.file(OUT_OF_FOLD)]
+    answers.write_predictions(
+        paths[0], rows, logits, labels, data.has_pairs, names
+    )
+    if labels.kind == CLASSES:
+        paths.append(folder.file(DOUBTFUL))
+        answers.write_doubtful_labels(
+            paths[1], rows, logits, labels, data.has_pairs
+        )
+    whole = dataclasses.replace(data.of(TRAIN)[0], examples=rows)
+    found = label_kinds.answers(logits, labels.kind, labels.decision)
+    return paths, answers.report(whole, labels, logits, found)
 
 
 def list_of(settings: Settings, data: Data) -> list[OneRun]:
@@ -218,19 +271,47 @@ def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:
     return below
 
 
+def best_of(results: list[dict[str, float]], task: Task) -> int:
+    """The number of the run with the best metric; the loss breaks ties.
+
+    Args:
+        results: metric -> value, of each run.
+        task: has the metric that chooses.
+    """
+    sign = -1 if task.is_loss else 1
+    return max(
+        range(len(results)),
+        key=lambda i: (
+            sign * results[i][task.metric],
+            -results[i]["eval_loss"],
+        ),
+    )
+
+
+def means_of(results: list[dict[str, float]]) -> dict[str, float]:
+    """Means of the scores that all runs have."""
+    return {
+        name: statistics.fmean(result[name] for result in results)
+        for name in _shared(results)
+    }
+
+
 def summarize(results: list[dict[str, float]]) -> dict[str, float]:
     """Means of the scores of all runs, and standard deviations."""
-    summary = {}
-    for name in _shared(results):
-        values = [result[name] for result in results]
-        summary[name] = statistics.fmean(values)
-        if len(values) > 1 and name.startswith("eval_"):
-            summary[f"{name}_std"] = statistics.stdev(values)
-    return summary
+    means, deviations = means_of(results), {}
+    for name in means if len(results) > 1 else ():
+        if name.startswith("eval_"):
+            values = [result[name] for result in results]
+            deviations[f"{name}_std"] = statistics.stdev(values)
+    return means | deviations
 
 
 def write_table(
-    path: str, names: list[str], results: list[dict[str, float]], means: dict
+    path: str,
+    names: list[str],
+    results: list[dict[str, float]],
+    means: dict,
+    chosen: int | None,
 ) -> None:
     """Writes and prints the scores of each run.
 
@@ -239,18 +320,29 @@ def write_table(
         names: of the runs.
         results: metric -> value, of each run.
         means: of `summarize`, for the last line; {}: there is none.
+        chosen: number of the run that predicts and is exported; None: it is
+            none of these, and the table has no column for it.
     """
     metrics = [name for name in _shared(results) if name.startswith("eval_")]
     header, rows = ["run", *metrics], list(zip(names, results, strict=True))
-    exact = [[name, *(str(x[key]) for key in metrics)] for name, x in rows]
+    marks = [[] for _ in rows]
+    if chosen is not None:
+        header.append("chosen")
+        marks = [["yes" if i == chosen else "no"] for i in range(len(rows))]
+    exact, shown = (
+        [
+            [name, *(form.format(x[key]) for key in metrics), *mark]
+            for (name, x), mark in zip(rows, marks, strict=True)
+        ]
+        for form in ("{}", "{:.4f}")
+    )
     lines = ["\t".join(line) + "\n" for line in (header, *exact)]
     write_whole(path, "".join(lines))
 
     # Log.
-    shown = [[name, *(f"{x[key]:.4f}" for key in metrics)] for name, x in rows]
     if means:
         ends = [f"{means[x]:.4f} ± {means[f'{x}_std']:.4f}" for x in metrics]
-        shown.append(["mean ± deviation", *ends])
+        shown.append(["mean ± deviation", *ends, *[""] * len(marks[0])])
     table = [header, *shown]
     widths = [max(map(len, column)) for column in zip(*table)]
     for line in table:
@@ -258,5 +350,5 @@ def write_table(
 
 
 def _shared(results: list[dict[str, float]]) -> list[str]:
-    """The metrics that all runs have: a ranking may need more queries."""
+    """The scores that all runs have: a ranking may need more queries."""
     return [name for name in results[0] if all(name in x for x in results)]
