@@ -51,15 +51,15 @@ class Sizes(msgspec.Struct):
         (b'{"size": 1, "name": "a\\u0000"}', "Expected `str` matching regex"),
         (b'{"size": 1, "name": "\xff"}', "'utf-8' codec can't decode byte"),
         (rb'{"size": 1, "name": "\ud83d"}', "Input data was truncated"),
-        (b'{"size": 1, "a": ' + b"[" * 3999, "JSON is nested too deep"),
+        (b'{"size": 1, "a": ' + b"[" * 99_999, "JSON is nested too deep"),
         (gzip.compress(b"{}", mtime=0)[:-9], "damaged gzip file: "),
-        (b" " * 4022, "more than 4,021 bytes"),
-        (gzip.compress(b" " * 4022, mtime=0), "more than 4,021 bytes"),
+        (b" " * 100_022, "more than 100,021 bytes"),
+        (gzip.compress(b" " * 100_022, mtime=0), "more than 100,021 bytes"),
         (None, "No such file or directory; expected sizes"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path, monkeypatch, content, message):
-    monkeypatch.setattr(json_files, "LARGEST", 4021)
+    monkeypatch.setattr(json_files, "LARGEST", 100_021)
     path = tmp_path / "a.json"
     if content is not None:
         path.write_bytes(content)
