@@ -85,6 +85,8 @@ def package():
 class Network:
     """A network that many threads may call.
 
+    Its weights are read into memory, so its files may change meanwhile.
+
     Args:
         folder: has the two files.
 
@@ -101,6 +103,7 @@ class Network:
         openvino = package()
         self.path = os.path.join(folder, FILE)
         core = openvino.Core()
+        core.set_property({"ENABLE_MMAP": False})
         threads = len(os.sched_getaffinity(0))
         try:
             model = core.read_model(*self._contents(folder))
@@ -134,7 +137,7 @@ class Network:
         self._turn = threading.Lock()  # each computes on all threads
 
     def _contents(self, folder: str) -> list:
-        """The two files: local ones are mapped to memory, others are read."""
+        """The two files: paths of local ones, contents of others."""
         paths = [self.path, os.path.join(folder, WEIGHTS)]
         for path in paths:
             if not storage.is_file(path):
