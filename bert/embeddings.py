@@ -116,6 +116,9 @@ def _open(model, layer: int):
             )
         folder.check()
         network = openvino_network.Network(folder.path)
+        network.check(
+            "sequence_output", folder.config.hidden_size, "an encoder"
+        )
         tokenizer = folder.tokenizer.with_max_length(folder.max_length)
         return (
             folder.config,

@@ -3,6 +3,7 @@
 openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
 """
 
+import json
 import os
 import sys
 import threading
@@ -12,10 +13,12 @@ import numpy as np
 
 from bert.common import extras, storage
 from bert.common.errors import UserError, raised_by
+from bert.common.formats import json_files
 from bert.data import features
 
 FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
 PRECISION = ["bert", "precision"]  # where the file records it
+_HASHES = ["bert", "files"]  # where it records the other files of its folder
 PRECISIONS = ("float32", "bfloat16", "int8")
 
 
@@ -82,6 +85,29 @@ def package():
     return openvino
 
 
+def record_files(model, folder: str) -> None:
+    """Records the vocabulary, labels and configs that belong to a network.
+
+    Args:
+        model: the `openvino.Model`.
+        folder: has all of these files, and will have the network.
+    """
+    model.set_rt_info(json.dumps(_hashes(folder)), _HASHES)
+
+
+def _hashes(folder: str) -> dict[str, str]:
+    """Hashes of the files in a folder, by name, without the network's."""
+    names = {
+        os.path.relpath(path, folder): path
+        for path in storage.files_below(folder)
+    }
+    return {
+        name: storage.hash_file(path)
+        for name, path in sorted(names.items())
+        if name not in (FILE, WEIGHTS)
+    }
+
+
 class Network:
     """A network that many threads may call.
 
@@ -96,7 +122,8 @@ class Network:
         description: version, precision and threads.
 
     Raises:
-        UserError: a file is missing or damaged, or OpenVINO is.
+        UserError: a file is missing, damaged or not the one that was
+            exported, or OpenVINO is missing.
     """
 
     def __init__(self, folder: str):
@@ -121,14 +148,19 @@ class Network:
             }
             compiled = core.compile_model(model, "CPU", options)
         except RuntimeError as error:
-            cause = str(error).strip().splitlines()[-1]
-            raise UserError(
-                f"cannot be loaded: {cause}",
-                path=self.path,
-                fix="export it again",
-            ) from None
+            raise self._explained("loaded", error) from None
+
+        if model.has_rt_info(_HASHES):
+            recorded = model.get_rt_info(_HASHES).value
+            with json_files.reported(self.path):
+                hashes = json_files.decode(recorded, dict[str, str])
+            _check_files(folder, hashes)
 
         self.outputs = [port.any_name for port in compiled.outputs]
+        self._sizes = {
+            port.any_name: port.partial_shape[-1].to_string()
+            for port in compiled.outputs
+        }
         self.description = (
             f"OpenVINO {openvino.get_version().partition('-')[0]}, "
             f"{precision}, {threads} threads"
@@ -151,6 +183,31 @@ class Network:
                 contents.append(file.read())
         return contents
 
+    def check(self, name: str, size: int, meaning: str) -> None:
+        """Checks an output.
+
+        Args:
+            name: the output, such as logits.
+            size: its last dimension.
+            meaning: what the size is, for the message.
+
+        Raises:
+            UserError: it is missing, or has another size.
+        """
+        if self._sizes.get(name) != str(size):
+            found = [f"{key} [..., {n}]" for key, n in self._sizes.items()]
+            raise UserError(
+                f"the network has {' and '.join(found)}",
+                path=self.path,
+                expected=f"{name} [..., {size}], {meaning}",
+            )
+
+    def _explained(self, done: str, error: RuntimeError) -> UserError:
+        cause = str(error).strip().splitlines()[-1]
+        return UserError(
+            f"cannot be {done}: {cause}", path=self.path, fix="export it again"
+        )
+
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Computes the outputs of a batch.
 
@@ -159,8 +216,29 @@ class Network:
 
         Returns:
             name -> float32 array [B, ...].
+
+        Raises:
+            UserError: they do not fit the network, which is damaged.
         """
         given = {name: inputs[name] for name in features.ENCODER_INPUTS}
-        with self._turn:
-            arrays = self._request.infer(given)
+        try:
+            with self._turn:
+                arrays = self._request.infer(given)
+        except RuntimeError as error:
+            raise self._explained("run", error) from None
         return dict(zip(self.outputs, arrays.values(), strict=True))
+
+
+def _check_files(folder: str, recorded: dict[str, str]) -> None:
+    found = _hashes(folder)
+    for name, expected in recorded.items():
+        path = os.path.join(folder, name)
+        if name not in found:
+            raise UserError("no such file", path=path, fix="copy it, too")
+        if found[name] != expected:
+            raise UserError(
+                "was changed after the export",
+                path=path,
+                expected=f"the file that {FILE} was written with",
+                fix="copy the folder again, or export again",
+            )

@@ -24,6 +24,7 @@ from bert.data.label_kinds import (
     Labels,
 )
 from bert.data.sequences import LongTexts
+from bert.modeling.formats.checkpoint_files import TASK
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.formats.sentence_files import TextVectors
 from bert.modeling.openvino_network import Network
@@ -75,6 +76,7 @@ def _classifier(
         task["kind"], tuple(task["labels"]), decision=Decision.of_task(task)
     )
 
+    network.check("logits", labels.size, f"one for each label in {TASK}")
     long_texts = LongTexts.of_task(task)
 
     def columns(strings) -> tuple[list[str], list[str]]:
@@ -101,6 +103,7 @@ def _embedder(
 ) -> asking.ServedModel:
     how, tokenizer, limit = model.vectors, model.tokenizer, model.max_length
     how.check()
+    network.check("sequence_output", model.config.hidden_size, "an encoder")
     prompt = how.prompt(None)
 
     def rows_of(strings, max_length):

@@ -1,11 +1,16 @@
 """A network of OpenVINO beside its files, and in threads."""
 
 import concurrent.futures
+import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 
+import bert
+import predict
+from bert.common.errors import UserError
 from bert.modeling import openvino_network
 from bert.modeling.openvino_network import Network
 from tests.helpers import small
@@ -47,3 +52,43 @@ def test_threads_get_their_own_answers(folder):
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert all(pool.map(ask, range(2000)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["task.json", "vocab.txt"],
+)
+def test_a_changed_file_is_named(folder, name, run_script):
+    """Swapped labels would be answered without a word."""
+    (folder / name).write_text((folder / name).read_text() + "\n")
+    code, _, err = run_script(predict, model=folder, input_file=__file__)
+    assert (code, err.count("error: ")) == (2, 1)
+    assert f"error: {folder / name}: was changed after the export" in err
+    (folder / name).unlink()
+    with pytest.raises(UserError, match="no such file; copy it, too"):
+        Network(str(folder))
+
+
+def test_an_older_network_is_compared_with_its_labels(folder, run_script):
+    """Earlier versions recorded no hashes."""
+    path = folder / openvino_network.FILE
+    text, count = re.subn(r'<files value="[^"]*" />', "", path.read_text())
+    assert count == 1
+    path.write_text(text)
+    for change, message in (
+        ({"labels": ["a", "b"]}, "logits [..., 3]; expected logits [..., 2], "),
+        ({"max_seq_length": 99}, "task.json: max_seq_length 99; expected at "),
+    ):
+        task = json.loads((folder / "task.json").read_text())
+        (folder / "task.json").write_text(json.dumps(task | change))
+        code, _, err = run_script(predict, model=folder, input_file=__file__)
+        (folder / "task.json").write_text(json.dumps(task))
+        assert code == 2 and message in err
+    with pytest.raises(UserError, match="expected sequence_output .* encoder"):
+        bert.embed("a", str(folder))
+
+
+def test_more_tokens_than_positions_are_one_line(folder):
+    network = Network(str(folder))
+    with pytest.raises(UserError, match="openvino_model.xml: cannot be run: "):
+        network(batch_of(1, (1, small.POSITIONS + 1)))

@@ -251,6 +251,10 @@ np.save(vectors, both)
     for call, message in (
         (lambda: bert.embed("a", str(folder), layer=-2), "layer=-2"),
         (lambda: bert.load_encoder(str(folder)), "a network of OpenVINO"),
+        (
+            lambda: openvino_model.load(settings_of(folder)),
+            "the network gives neither labels",
+        ),
     ):
         with pytest.raises(UserError, match=message):
             call()
@@ -315,8 +319,7 @@ def remove(folder, name):
         (truncate, "openvino_model.xml", "cannot be loaded: "),
         (truncate, "openvino_model.bin", "Incorrect weights in bin file!"),
         (remove, "openvino_model.bin", "no such file; copy it, too"),
-        (remove, "task.json", "the network gives neither labels"),
-        (remove, "vocab.txt", "no such file; pass --vocab_file"),
+        (remove, "task.json", "no such file; copy it, too"),
     ],
 )
 def test_a_damaged_folder_is_one_line(export, tmp_path, change, name, message):

@@ -198,17 +198,28 @@ class ModelFolder:
             tokenizer.same_as(other, fix, may_extend=True)
 
     def check(self) -> None:
-        """Checks that vocabulary, casing and config belong together.
+        """Checks that vocabulary, casing, length and config belong together.
 
         Raises:
-            UserError: the vocabulary is larger than the embeddings, or the
-                model was trained with another casing.
+            UserError: the vocabulary is larger than the embeddings, the model
+                was trained with another casing, or its task has longer inputs
+                than the config has positions.
         """
         tokenizer = self.tokenizer
         self.config.check_vocabulary(
             tokenizer.tokens, tokenizer.path, self.config_file
         )
         self.check_casing(tokenizer)
+
+        positions = self.config.max_position_embeddings
+        length = (self.task or {}).get("max_seq_length", positions)
+        if length > positions:
+            raise UserError(
+                f"max_seq_length {length}",
+                path=beside(self.path, checkpoint_files.TASK),
+                expected=f"at most {positions}, the max_position_embeddings of "
+                f"{self.config_file}",
+            )
 
     def check_casing(self, tokenizer: Tokenizer) -> None:
         """Checks that the model was trained with this casing.

@@ -103,7 +103,7 @@ def write_openvino(
 
     Args:
         model: from `build`.
-        folder: holds no such files; it is local.
+        folder: holds no such files, but all others of the model; it is local.
         precision: of the computation: float32, bfloat16 or int8.
         texts: for int8, the encoder's inputs of a few hundred texts, int32
             [1, S]: the ranges of the activations are theirs.
@@ -125,6 +125,7 @@ def write_openvino(
     if precision == "int8":
         network = _quantize(network, texts)
     network.set_rt_info(precision, openvino_network.PRECISION)
+    openvino_network.record_files(network, folder)
     openvino.save_model(
         network,
         os.path.join(folder, openvino_network.FILE),

@@ -96,6 +96,8 @@ class Reader:
 def _network(extraction: Extraction):
     """As `encoder_layers.make_predictor`, of a network of OpenVINO."""
     settings, network = extraction.settings, Network(extraction.model.path)
+    hidden_size = extraction.model.config.hidden_size
+    network.check("sequence_output", hidden_size, "an encoder")
     say(network.description)
 
     def vectors(batch):
