@@ -6,7 +6,7 @@ import pathlib
 
 import keras
 
-from bert.common import atomic, outputs
+from bert.common import atomic, forks, outputs
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
@@ -49,6 +49,7 @@ def new_encoder(
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
     config = BertConfig.from_dict(dataclasses.asdict(config))  # checks it
+    forks.check(forks.TENSORFLOW)
     with precision.stored_in(dtype or keras.config.dtype_policy()):
         encoder = build_encoder(config, seed)
     encoder.jit_compile = False  # else `predict` compiles for each length
@@ -174,8 +175,10 @@ def load_pair(
     """Loads an encoder and its tokenizer, if only their path is given.
 
     Raises:
-        UserError: there is no vocabulary, or a larger one than the encoder's.
+        UserError: there is no vocabulary, or a larger one than the encoder's,
+            or see `forks.check`.
     """
+    forks.check(forks.TENSORFLOW)
     encoder, tokenizer = (
         model if isinstance(model, tuple | list) else load_encoder(model)
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from bert.common import forks
 from bert.data import batching, features, length_batches, sequences
 
 INPUTS = dict.fromkeys(
@@ -79,6 +80,7 @@ def batch(columns: tuple, chosen: np.ndarray | None = None) -> tuple:
         columns: the columns.
         chosen: numbers of the rows; None: all.
     """
+    forks.check(forks.TENSORFLOW)
     chosen = range(len(columns[0])) if chosen is None else chosen
     rows = [columns[0][i] for i in chosen]
     length = max(len(ids) for ids, _ in rows)
@@ -101,6 +103,7 @@ def dataset(batches: Callable, signature: tuple, steps: int) -> tf.data.Dataset:
         signature: specs of a batch.
         steps: number of the batches; less than 0: unknown.
     """
+    forks.check(forks.TENSORFLOW)
     batched = tf.data.Dataset.from_generator(
         batches, output_signature=signature
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import keras
 
 from bert import encoders, row_batches
-from bert.common import atomic, outputs
+from bert.common import atomic, forks, outputs
 from bert.common.errors import UserError
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_models
@@ -78,6 +78,7 @@ def get_compile_config(model):
 
 def compile_with_schedule(model, learning_rate: float | None, steps: int):
     """Compiles with the original's optimizer and schedule."""
+    forks.check(forks.TENSORFLOW)
     peak = _RATE if learning_rate is None else learning_rate
     schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
 

@@ -16,7 +16,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from bert.common import storage
+from bert.common import forks, storage
 from bert.common.errors import UserError
 from bert.common.outputs import copy_folder
 from bert.data import features
@@ -70,7 +70,8 @@ def load(path: str, trust_model: bool = False):
         `encoder.mlm(inputs)`, `preprocessor.tokenize(strings)`.
 
     Raises:
-        UserError: it is not trusted, missing or damaged.
+        UserError: it is not trusted, missing or damaged, or see
+            `forks.check`.
     """
     if not trust_model:
         raise UserError(
@@ -83,10 +84,13 @@ def load(path: str, trust_model: bool = False):
     with contextlib.suppress(ImportError):  # TPU hosts may not have it
         import tensorflow_text  # noqa: F401 registers its operations
 
+    forks.check(forks.TENSORFLOW)
     try:
-        return tf.saved_model.load(path)
+        loaded = tf.saved_model.load(path)
     except Exception as error:  # damaged files raise various types
         raise UserError(f"cannot be loaded: {error}", path=path) from None
+
+    return loaded
 
 
 @keras.saving.register_keras_serializable(package="bert")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert.common import extras, storage
+from bert.common import extras, forks, storage
 from bert.common.errors import UserError, raised_by
 from bert.common.formats import json_files
 from bert.data import features
@@ -123,10 +123,11 @@ class Network:
 
     Raises:
         UserError: a file is missing, damaged or not the one that was
-            exported, or OpenVINO is missing.
+            exported, OpenVINO is missing, or see `forks.check`.
     """
 
     def __init__(self, folder: str):
+        forks.check(forks.OPENVINO)
         openvino = package()
         self.path = os.path.join(folder, FILE)
         core = openvino.Core()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert.common import forks
 from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.common.progress import say
@@ -176,9 +177,14 @@ class Tokenizer:
             self.vocab, self.do_lower_case, self.strips_accents
         )
 
-    @functools.cached_property
+    @property
     def graph(self):
-        """The `text_ops.GraphTokenizer`."""
+        """The `text_ops.GraphTokenizer`; see `forks.check`."""
+        forks.check(forks.TENSORFLOW)
+        return self._graph
+
+    @functools.cached_property
+    def _graph(self):
         from bert.data.text import text_ops  # imports TensorFlow
 
         return text_ops.GraphTokenizer(
