@@ -13,6 +13,7 @@ import threading
 import zipfile
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
@@ -70,8 +71,8 @@ def load(path: str, trust_model: bool = False):
         `encoder.mlm(inputs)`, `preprocessor.tokenize(strings)`.
 
     Raises:
-        UserError: it is not trusted, missing or damaged, or see
-            `forks.check`.
+        UserError: it is not trusted, missing or damaged, has weights that
+            are not finite, or see `forks.check`.
     """
     if not trust_model:
         raise UserError(
@@ -90,6 +91,14 @@ def load(path: str, trust_model: bool = False):
     except Exception as error:  # damaged files raise various types
         raise UserError(f"cannot be loaded: {error}", path=path) from None
 
+    for variable in getattr(loaded, "variables", ()):
+        floats = variable.dtype.is_floating
+        if floats and not np.isfinite(variable.numpy()).all():
+            raise UserError(
+                f"{variable.name} has weights that are NaN or infinite",
+                path=path,
+                fix="export a checkpoint without them",
+            )
     return loaded
 
 

@@ -151,6 +151,7 @@ class Network:
         except RuntimeError as error:
             raise self._explained("loaded", error) from None
 
+        _check_finite(model, os.path.join(folder, WEIGHTS))
         if model.has_rt_info(_HASHES):
             recorded = model.get_rt_info(_HASHES).value
             with json_files.reported(self.path):
@@ -228,6 +229,18 @@ class Network:
         except RuntimeError as error:
             raise self._explained("run", error) from None
         return dict(zip(self.outputs, arrays.values(), strict=True))
+
+
+def _check_finite(model, path: str) -> None:
+    for operation in model.get_ops():
+        if operation.get_type_name() == "Constant":
+            weights = operation.data
+            if weights.dtype.kind == "f" and not np.isfinite(weights).all():
+                raise UserError(
+                    "weights that are NaN or infinite",
+                    path=path,
+                    fix="export a checkpoint without them",
+                )
 
 
 def _check_files(folder: str, recorded: dict[str, str]) -> None:

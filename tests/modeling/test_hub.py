@@ -8,6 +8,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.modeling import hub
@@ -47,6 +48,17 @@ def test_nothing_is_loaded_without_trust(exports):
     for use in (hub.load, hub.HubEncoder):
         with pytest.raises(UserError, match="trust_model=True"):
             use(exports.encoder)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    module = tf.train.Checkpoint()
+    module.variables = [tf.Variable([1.0]), tf.Variable([7])]
+    tf.saved_model.save(module, str(tmp_path))
+    hub.load(str(tmp_path), trust_model=True)
+    module.variables[0].assign([np.nan])
+    tf.saved_model.save(module, str(tmp_path))
+    with pytest.raises(UserError, match="weights that are NaN or infinite"):
+        hub.load(str(tmp_path), trust_model=True)
 
 
 def test_a_handle_is_never_fetched(tmp_path):

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import numpy as np
+import openvino
 import pytest
 
 import bert
@@ -92,3 +93,20 @@ def test_more_tokens_than_positions_are_one_line(folder):
     network = Network(str(folder))
     with pytest.raises(UserError, match="openvino_model.xml: cannot be run: "):
         network(batch_of(1, (1, small.POSITIONS + 1)))
+
+
+def test_weights_that_are_not_finite_are_refused(folder):
+    model = openvino.Core().read_model(folder / openvino_network.FILE)
+    floats = [
+        x.data.copy()
+        for x in model.get_ops()
+        if x.get_type_name() == "Constant" and x.data.dtype == np.float32
+    ]
+    del model  # its weights are mapped from the file
+    largest = max(floats, key=np.size).tobytes()
+    weights = folder / openvino_network.WEIGHTS
+    nan = np.float32(np.nan).tobytes()
+    content = weights.read_bytes().replace(largest, largest[4:] + nan)
+    weights.write_bytes(content)
+    with pytest.raises(UserError, match="weights that are NaN or infinite"):
+        Network(str(folder))
