@@ -14,6 +14,12 @@ from bert.serving import predict_settings
 _NEEDED = ("flask", "prometheus_client", "waitress")
 
 
+def described(path: str, error: Exception) -> str:
+    """Formats the error of a version, with its folder."""
+    text = str(error) if isinstance(error, UserError) else repr(error)
+    return text if path in text else f"{path}: {text}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of serve.py."""
@@ -122,10 +128,11 @@ class Settings:
         for path, number in versions:
             try:
                 self.check(path)
-            except UserError as error:
+            except Exception as error:
                 if path == versions[-1][0]:
                     raise
-                say(f"warning: {error}; trying the version before it")
+                text = described(path, error)
+                say(f"warning: {text}; trying the version before it")
                 continue
 
             extras.check("serve", *_NEEDED)

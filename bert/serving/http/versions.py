@@ -16,7 +16,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.modeling import openvino_network
-from bert.serving.http.settings import Settings
+from bert.serving.http.settings import Settings, described
 
 _SECONDS = 2.0  # between two looks at the folders
 _SETTLED = 2  # looks at the same files, after which a copy seems whole
@@ -42,6 +42,7 @@ class Model:
         settings: of the script.
 
     Attributes:
+        folder: of the model.
         served: the version that answers, once `open` has loaded it.
 
     Raises:
@@ -52,7 +53,7 @@ class Model:
     _on_batch: Callable[[np.ndarray], None]
 
     def __init__(self, folder: str, settings: Settings):
-        self._folder, self._settings = folder, settings
+        self.folder, self._settings = folder, settings
         self._looks: dict[str, tuple[list, int]] = {}
 
         # Mistakes in the first one end the script before any is loaded.
@@ -69,15 +70,15 @@ class Model:
             UserError: all are damaged.
         """
         self._on_batch = on_batch
-        damage = None
+        failed = None
         for path, number in self._versions:
-            if damage:
-                say(f"warning: {damage}")
+            if failed:
+                say(f"warning: {failed}")
             try:
                 return self._load(path, number)
-            except UserError as error:
-                damage = error
-        raise damage
+            except Exception as error:  # files can be damaged in any way
+                failed = UserError(described(path, error))
+        raise failed
 
     def refresh(self) -> None:
         """Loads a newer version, or an older one if the served one has gone.
@@ -86,7 +87,7 @@ class Model:
         when they have changed. Requests that have come are answered by the
         version that they began with.
         """
-        for path, number in self._settings.versions(self._folder):
+        for path, number in self._settings.versions(self.folder):
             if number == self.served.number:
                 return
 
@@ -101,10 +102,11 @@ class Model:
             try:
                 self._settings.check(path)
                 self._load(path, number)
-            except UserError as error:
-                say(f"warning: {error}; still version {self.served.number}")
+            except Exception as error:
+                text = described(path, error)
+                say(f"warning: {text}; still version {self.served.number}")
                 continue
-            say(f"serving version {number} of {self._folder}")
+            say(f"serving version {number} of {self.folder}")
             self._looks.clear()
             _free_memory()
             return
@@ -139,4 +141,5 @@ def watch(models: Iterable[Model], end: threading.Event) -> None:
             try:
                 model.refresh()
             except Exception as error:  # the server goes on with what it has
-                say(f"warning: no look at the versions: {error!r}")
+                text = described(model.folder, error)
+                say(f"warning: no look at the versions: {text}")

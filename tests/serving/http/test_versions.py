@@ -34,6 +34,8 @@ class File:
             raise UserError("no such file", path=path)
         with open(path, encoding="utf-8") as file:
             self.answer = file.read()
+        if self.answer == "odd":
+            raise KeyError("logits")
         self.may_end = threading.Event()
 
     def call(self, signature, arrays):
@@ -104,6 +106,22 @@ def test_a_version_is_tried_once_its_files_have_settled(
     shutil.rmtree(tmp_path / "mails")
     look("two")
     look("two", warnings=1)
+
+
+def test_a_version_that_fails_in_any_way_is_named(write, tmp_path, capsys):
+    """Before, errors that are no mistake of the user ended the server."""
+    write("mails/1", "one")
+    write("mails/2", "odd")
+    models, _ = opened(tmp_path / "mails")
+    model = models["mails"]
+    warning = f"warning: {tmp_path / 'mails/2'}: KeyError('logits')"
+    assert model.served.number == 1 and warning in capsys.readouterr().err
+    for _ in range(2):
+        model.refresh()
+    assert model.served.number == 1 and warning in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "mails/1")
+    with pytest.raises(UserError, match="mails/2: KeyError"):
+        opened(tmp_path / "mails")
 
 
 def test_a_new_version_returns_the_memory_of_the_one_before(write, tmp_path):
