@@ -340,7 +340,7 @@ def serve(
     settings: Settings,
     models: Mapping[str, versions.Model],
 ) -> None:
-    """Serves until SIGTERM or Ctrl-C; a second one ends the process at once.
+    """Serves until SIGTERM, SIGHUP or Ctrl-C; a second one ends it at once.
 
     Args:
         app, opened, settings: as for `run`.
@@ -353,7 +353,9 @@ def serve(
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
 
-    numbers = signal.SIGTERM, signal.SIGINT
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup sets it
+        numbers.append(signal.SIGHUP)
     for number in numbers:
         signal.signal(number, stop)
 
