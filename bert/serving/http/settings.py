@@ -1,12 +1,13 @@
 """Settings of serve.py, which know no TensorFlow."""
 
 import dataclasses
+import errno
 import os
 import socket
 from collections.abc import Iterator
 
 from bert.common import extras, storage
-from bert.common.errors import UserError
+from bert.common.errors import StorageError, UserError
 from bert.common.flags import flag
 from bert.common.progress import say
 from bert.serving import predict_settings
@@ -142,12 +143,16 @@ class Settings:
         """Opens the port.
 
         Raises:
-            UserError: it cannot be opened.
+            UserError: it cannot be opened; its code is 75 if another process
+                has it, or if the address does not exist yet.
         """
         try:
             return socket.create_server((self.host, self.port), backlog=128)
         except OSError as error:
-            raise UserError(
+            mistake = UserError(
                 f"--host={self.host} --port={self.port}: {error.strerror}",
                 fix="pass another port, or 0 for any",
-            ) from None
+            )
+            if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                mistake.exit_code = StorageError.exit_code  # try again later
+            raise mistake from None
