@@ -1,6 +1,7 @@
 """serve.py: mistakes of the user, versions, and its end."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
@@ -58,8 +59,13 @@ def test_a_port_in_use_is_reported_before_the_model_is_loaded(
         code, _, err = run_script(
             serve, "--trust_model", model=tmp_path, port=port
         )
-    assert (code, err.count("\n")) == (2, 1)
+    # A unit of systemd is not started again after 2.
+    assert (code, err.count("\n")) == (75, 1)
     assert f"--port={port}: Address already in use" in err
+    code, _, err = run_script(
+        serve, "--trust_model", model=tmp_path, host="no.such.invalid"
+    )
+    assert (code, err.count("\n")) == (2, 1)
 
 
 def test_models_have_the_names_of_their_folders_or_others(run_script):
@@ -111,15 +117,12 @@ def test_an_older_version_is_served_where_the_newest_is_half_copied(
     assert "serving version 3 on" in err.splitlines()[-1]
 
 
-@pytest.mark.long
-def test_a_server_ends_after_its_answers(tmp_path):
-    """Under load from many clients; SIGTERM ends it with code 0."""
-    folder = tmp_path / "mails"
-    shutil.move(write_export(tmp_path), folder / "3")
+@contextlib.contextmanager
+def server_of(*flags):
+    """Runs serve.py; yields the process and its port."""
     path = pathlib.Path(serve.__file__)
-    command = [sys.executable, path, f"--model={folder}", "--trust_model"]
     with subprocess.Popen(
-        [*command, "--port=0", "--max_batch_size=8"],
+        [sys.executable, path, "--port=0", *flags],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
@@ -128,8 +131,46 @@ def test_a_server_ends_after_its_answers(tmp_path):
         while not found:
             line = process.stderr.readline()
             assert line, "the server has ended"
-            found = re.search(r"version 3 on http://127.0.0.1:(\d+)", line)
-        port = int(found[1])
+            found = re.search(r"version \d+ on http://127.0.0.1:(\d+)", line)
+        try:
+            yield process, int(found[1])
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_network_is_described_counted_and_ended(tmp_path_factory):
+    folder = f"{shared_export(tmp_path_factory)}/openvino"
+    with server_of(f"--model=mails={folder}") as (process, port):
+        _, found = http_server.ask(port, "/v1/models/mails/metadata")
+        signature = found["metadata"]["signature_def"]["signature_def"]
+        outputs = signature["serving_default"]["outputs"]
+        assert {name: x["dtype"] for name, x in outputs.items()} == {
+            "label": "DT_STRING",
+            "label_names": "DT_STRING",
+            "probabilities": "DT_FLOAT",
+        }
+        shape = outputs["probabilities"]["tensor_shape"]
+        assert shape == {"dim": [{"size": "-1"}, {"size": "3"}]}
+
+        body = {"instances": ["the cat", "a dog", "a"]}
+        code, _ = http_server.ask(port, "/v1/models/mails:predict", body)
+        _, text = http_server.ask(port, "/metrics")
+        assert code == 200
+        assert 'bert_batch_size_sum{model="mails"} 3.0' in text
+
+        process.send_signal(signal.SIGHUP)  # as the end of a terminal does
+        assert process.wait(60) == 0
+
+
+@pytest.mark.long
+def test_a_server_ends_after_its_answers(tmp_path):
+    """Under load from many clients; SIGTERM ends it with code 0."""
+    folder = tmp_path / "mails"
+    shutil.move(write_export(tmp_path), folder / "3")
+    with server_of(
+        f"--model={folder}", "--trust_model", "--max_batch_size=8"
+    ) as (process, port):
         bodies = [{"instances": [f"the cat {i}"]} for i in range(211)]
         for i in range(0, 211, 10):
             bodies[i] = b'{"instances": [7]}'

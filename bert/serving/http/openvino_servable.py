@@ -10,8 +10,6 @@ from bert.serving import openvino_model, predict_settings
 from bert.serving.http import rest
 from bert.serving.http.settings import Settings
 
-_ANY = {"dim": [{"size": "-1"}]}  # of a shape, in TF Serving's JSON
-
 
 class Servable:
     """A network that many threads may call, in turns; a batch is a request.
@@ -43,17 +41,14 @@ class Servable:
         inputs = self._model.inputs
         text = rest.Spec(np.dtype(object), (None,))
         self.signatures = {rest.DEFAULT: dict.fromkeys(inputs, text)}
-        described = {
-            name: {"name": name, "dtype": "DT_STRING", "tensor_shape": _ANY}
-            for name in inputs
-        }
-        self.metadata = {rest.DEFAULT: {"inputs": described}}
 
         # A request that waits has a thread of the server, and no batch.
         waiting = settings.max_batch_size * settings.max_queued_batches
         self._places = threading.Semaphore(waiting)
         self._turn = threading.Lock()  # one request takes all cores
-        self._model.call({name: [""] for name in inputs})  # the first is slow
+        texts = {name: [""] for name in inputs}
+        outputs = self._model.call(texts)  # the first is slow
+        self.metadata = {rest.DEFAULT: rest.metadata_of(texts, outputs)}
 
     def call(
         self, signature: str, arrays: dict[str, np.ndarray]

@@ -158,6 +158,33 @@ def _decoded(value, kind: str):
     return value
 
 
+def metadata_of(inputs: dict, outputs: dict) -> dict:
+    """Describes a signature, as a proto in JSON.
+
+    Args:
+        inputs, outputs: name -> the value for one example, [1, ...].
+    """
+
+    def described(values):
+        arrays = {name: np.asarray(value) for name, value in values.items()}
+        return {
+            name: {
+                "name": name,
+                "dtype": "DT_FLOAT" if x.dtype.kind == "f" else "DT_STRING",
+                "tensor_shape": {
+                    "dim": [{"size": str(n)} for n in (-1, *x.shape[1:])]
+                },
+            }
+            for name, x in arrays.items()
+        }
+
+    return {
+        "inputs": described(inputs),
+        "outputs": described(outputs),
+        "method_name": "tensorflow/serving/predict",
+    }
+
+
 def to_json(outputs: dict[str, np.ndarray], request: Request) -> str:
     """Formats the answer to a request.
 
