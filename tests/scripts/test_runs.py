@@ -57,7 +57,7 @@ def test_folds_have_scores_and_predictions_of_their_own(classify, tmp_path):
     # Each row is answered by the run that has not seen its author.
     table = rows_of(run / "out_of_fold.tsv")[1:]
     assert [row[0] for row in table] == [f"q{i}" for i in range(ROWS)]
-    texts, chances = [row[-1] for row in table], [row[4:6] for row in table]
+    texts, chances = [row[-2] for row in table], [row[4:6] for row in table]
     is_of = []
     for name in names:
         answers = TextClassifier(str(run / name)).predict(texts, verbose=0)
