@@ -1,5 +1,6 @@
 """Vectors of texts, in one call."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -7,11 +8,10 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.data import features, length_batches
-from bert.data.pooling import pool
+from bert.data.pooling import POOLINGS, TextVectors
 from bert.data.text.columns import strings
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.formats.sentence_files import POOLINGS, TextVectors
 
 _WINDOW = 64  # batches that are sorted by length together
 
@@ -49,7 +49,7 @@ def embed(
         batch_size: texts of a batch; those of similar lengths share one.
 
     Returns:
-        float32 [N, H].
+        float32 [N, H]; [N, truncate_dim] if the folder has one.
 
     Raises:
         UserError: an argument is invalid, or the model cannot be loaded.
@@ -63,13 +63,16 @@ def embed(
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
 
-    recorded = recorded or TextVectors()
+    how = recorded or TextVectors()
     if pooling is None:
-        recorded.check()
-        pooling = recorded.pooling
-    normalize = recorded.normalize if normalize is None else normalize
-    before = recorded.prompt(prompt)
+        how.check()
+    before = how.prompt(prompt)
     texts = [before + text for text in texts]
+    how = dataclasses.replace(
+        how,
+        pooling=pooling or how.pooling,
+        normalize=how.normalize if normalize is None else normalize,
+    )
 
     most = config.max_position_embeddings
     if max_length is None:
@@ -79,8 +82,8 @@ def embed(
         raise UserError(f"max_length={max_length}", expected=f"3 to {most}")
 
     def run(batch):
-        mask = batch[features.INPUT_MASK]
-        return list(pool(vectors_of(batch), mask, pooling))
+        x = np.asarray(vectors_of(batch))
+        return list(how.embed(x, batch[features.INPUT_MASK]))
 
     rows = length_batches.in_order(
         tokenizer.rows(texts, [""] * len(texts), max_length),
@@ -90,12 +93,9 @@ def embed(
         _WINDOW * batch_size,
     )
 
-    # Of no texts, too, the shape is [0, H].
-    embeddings = np.reshape(list(rows), (-1, config.hidden_size))
-    embeddings = embeddings.astype(np.float32)
-    if normalize:
-        embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
-    return embeddings
+    # Without texts, too, the result has two axes.
+    embeddings = np.reshape(list(rows), (-1, how.size(config.hidden_size)))
+    return embeddings.astype(np.float32)
 
 
 def _open(model, layer: int):

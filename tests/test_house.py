@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "common": set(),
     "data": {"common"},
     "data.features": set(),
+    "data.pooling": {"common"},
     "data.sequences": {"common", "data.features"},
     "data.text": {"common", "data.features", "data.sequences"},
     "data.corpus": {"common", "data.features", "data.sequences", "data.text"},
@@ -24,7 +25,9 @@ MAY_IMPORT = {
     "data.pretraining": {"common", "data"},
     "training": {"common", "data"},
     "modeling": {"common", "data.features"},
-    "modeling.formats": {"common", "data.features", "data.text", "modeling"},
+    "modeling.formats": {
+        *("common", "data.features", "data.pooling", "data.text", "modeling")
+    },
     "serving": {"common", "data", "modeling"},
     "serving.http": {"common", "modeling", "serving"},
     "tasks": {"common", "data", "modeling", "training", "serving"},

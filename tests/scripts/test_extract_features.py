@@ -5,14 +5,12 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import extract_features
 from bert.common import tensor_files
 from bert.data import pooling as pooling_lib
 from bert.data.text import tokenization
 from bert.modeling.encoder import build_encoder
-from bert.tasks.features import encoder_layers
 from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H
@@ -138,8 +136,6 @@ def test_pooling(pooling, expected):
     mask = np.array([[1, 1, 0]])
     found = pooling_lib.pool(x, mask, pooling)
     assert found.tolist() == [expected]
-    found = encoder_layers._pool(tf.constant(x), mask, pooling)
-    assert found.numpy().tolist() == [expected]
 
 
 def test_texts_have_one_vector(extract, expected):

@@ -2,7 +2,8 @@
 
     modules.json                        Transformer, Pooling, and Normalize
     1_Pooling/config.json               pooling of the tokens
-    config_sentence_transformers.json   prompts, which are put before a text
+    config_sentence_transformers.json   prompts, which are put before a text,
+                                        and the size of a truncated vector
     sentence_bert_config.json           see `tokenizer_files`
 
 They are read and written beside checkpoints of any format.
@@ -19,9 +20,9 @@ from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import json_files
+from bert.data.pooling import POOLINGS, TextVectors
 
 MODULES = "modules.json"
-POOLINGS = ("mean", "max", "cls")
 _POOLING = "1_Pooling"
 _PROMPTS = "config_sentence_transformers.json"
 _LENGTH = "sentence_bert_config.json"
@@ -44,51 +45,7 @@ class _Module(msgspec.Struct):
 class _Prompts(msgspec.Struct):
     prompts: dict[str, str] = {}
     default_prompt_name: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class TextVectors:
-    """How a model makes one vector of a text.
-
-    Attributes:
-        pooling: of the vectors of its tokens, one of `POOLINGS`.
-        normalize: scale each vector to length 1.
-        prompts: name -> what is put before a text.
-        default_prompt: name of the prompt that is used unless told, or None.
-        mistake: why these vectors cannot be computed, or None.
-    """
-
-    pooling: str = "mean"
-    normalize: bool = False
-    prompts: dict[str, str] = dataclasses.field(default_factory=dict)
-    default_prompt: str | None = None
-    mistake: UserError | None = None
-
-    def check(self) -> None:
-        """Rejects what is not supported.
-
-        Raises:
-            UserError: the folder has another pooling or module.
-        """
-        if self.mistake:
-            raise self.mistake
-
-    def prompt(self, name: str | None) -> str:
-        """What is put before a text.
-
-        Args:
-            name: of a prompt; None: the default one, if there is one.
-
-        Raises:
-            UserError: there is no such prompt.
-        """
-        name = self.default_prompt if name is None else name
-        if name is None:
-            return ""
-        if name not in self.prompts:
-            names = ", ".join(self.prompts) or "none: the model has no prompts"
-            raise UserError(f"prompt={name!r}", expected=names)
-        return self.prompts[name]
+    truncate_dim: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 def read(folder: str) -> TextVectors | None:
@@ -119,6 +76,7 @@ def read(folder: str) -> TextVectors | None:
         "Normalize" in kinds,
         prompts.prompts,
         prompts.default_prompt_name,
+        prompts.truncate_dim,
     )
     try:
         pooling = _read_pooling(folder, modules, kinds, prompts.prompts)
@@ -199,6 +157,7 @@ def write(
         _PROMPTS: {
             "prompts": vectors.prompts,
             "default_prompt_name": vectors.default_prompt,
+            "truncate_dim": vectors.truncate_dim,
         },
         _LENGTH: {"max_seq_length": max_length, "do_lower_case": False},
     }

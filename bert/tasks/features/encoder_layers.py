@@ -5,7 +5,6 @@ import dataclasses
 import tensorflow as tf
 
 from bert.common.progress import say
-from bert.data import features
 from bert.modeling import checkpoints, encoder
 from bert.tasks.features.settings import Extraction
 from bert.training import distribution, prediction
@@ -40,22 +39,6 @@ def make_predictor(extraction: Extraction):
         elif settings.mix_layers != "none":
             mix = {"sum": tf.reduce_sum, "mean": tf.reduce_mean}
             x = mix[settings.mix_layers](x, 2)
-        x = _pool(x, batch[features.INPUT_MASK], settings.pooling)
-        return {
-            "vectors": tf.nn.l2_normalize(x, -1) if settings.normalize else x
-        }
+        return {"vectors": x}
 
     return prediction.Predictor(vectors, strategy, settings.batch_size)
-
-
-def _pool(x, mask, pooling: str):
-    """As `pooling.pool`, in the graph: less leaves the device."""
-    if pooling == "none":
-        return x
-    if pooling == "cls":
-        return x[:, 0]
-    shape = tf.concat([tf.shape(mask), tf.ones(tf.rank(x) - 2, tf.int32)], 0)
-    mask = tf.cast(tf.reshape(mask, shape), x.dtype)
-    if pooling == "max":
-        return tf.reduce_max(x + (1.0 - mask) * x.dtype.min, 1)
-    return tf.reduce_sum(x * mask, 1) / tf.reduce_sum(mask, 1)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert.data import features
-from bert.data.pooling import pool
+from bert.data.pooling import TextVectors
 from bert.modeling import attention, checkpoints, encoder
 from bert.modeling.formats.model_folder import ModelFolder
 
@@ -34,8 +34,8 @@ class Inspector:
         for line in (text, *others):
             _, inputs = self._inputs(line, "", self._length)
             x = np.asarray(self._model(inputs)["sequence_output"])
-            (mean,) = pool(x, inputs[features.INPUT_MASK], "mean")
-            vectors.append(mean / np.linalg.norm(mean))
+            how = TextVectors("mean", normalize=True)
+            vectors += list(how.embed(x, inputs[features.INPUT_MASK]))
         return [float(vectors[0] @ vector) for vector in vectors[1:]]
 
     def attention(

@@ -9,13 +9,7 @@ import numpy as np
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
-from bert.data import (
-    features,
-    length_batches,
-    pooling,
-    sequences,
-    vector_files,
-)
+from bert.data import features, length_batches, sequences, vector_files
 from bert.data.text import vocabulary, vocabulary_checks
 from bert.modeling.openvino_network import Network
 from bert.tasks.features.settings import Extraction
@@ -104,9 +98,6 @@ def _network(extraction: Extraction):
         x = network(batch)["sequence_output"]
         if settings.mix_layers == "none":
             x = x[:, :, np.newaxis]  # [B, S, 1, H], as of several layers
-        x = pooling.pool(x, batch[features.INPUT_MASK], settings.pooling)
-        if settings.normalize:
-            x = x / np.linalg.norm(x, axis=-1, keepdims=True)
         return {"vectors": x}
 
     return vectors
@@ -127,16 +118,17 @@ def extract(
         if predictor.is_static:
             lengths = length_batches.compiled_lengths(lengths)
     tokens = extraction.model.tokenizer.tokens
+    is_pooled = extraction.how.pooling != "none"
 
     def run(batch):
-        found = predictor(batch)["vectors"]
-        sizes = batch[features.INPUT_MASK].sum(1)
+        x, mask = predictor(batch)["vectors"], batch[features.INPUT_MASK]
+        found, sizes = extraction.how.embed(x, mask), mask.sum(1)
         results = []
         for ids, length, x in zip(batch[features.INPUT_IDS], sizes, found):
             ids = ids[:length].tolist()
 
             # A part is copied: as a view it would keep the whole batch.
-            x = x if settings.pooling != "none" else x[:length].copy()
+            x = x.copy() if is_pooled else x[:length].copy()
             results.append(
                 vector_files.Vectors([tokens[i] for i in ids], ids, x)
             )
@@ -157,7 +149,7 @@ def window(extraction: Extraction) -> int:
 
     # In bytes: float32.
     size = 4 * len(extraction.layers) * extraction.model.config.hidden_size
-    if settings.pooling == "none":
+    if extraction.how.pooling == "none":
         size *= settings.max_seq_length
     batches = _WINDOW_BYTES // (size * settings.batch_size)
     return settings.batch_size * max(1, min(_WINDOW_BATCHES, batches))
@@ -176,7 +168,7 @@ def write(extraction: Extraction) -> str:
         UserError: if the input is empty, or the output cannot be written.
     """
     settings, reader = extraction.settings, Reader(extraction)
-    is_pooled, count = settings.pooling != "none", 0
+    is_pooled, count = extraction.how.pooling != "none", 0
     layers = extraction.layers if settings.mix_layers == "none" else None
     opened = vector_files.FORMATS[settings.output_format]
     with opened(settings.output_file, layers, is_pooled) as write_next:

@@ -9,9 +9,9 @@ from bert.common import outputs, storage
 from bert.common.errors import UserError, raised_by
 from bert.common.flags import OUTPUT, RARE, flag, group
 from bert.common.progress import say
+from bert.data.pooling import TextVectors
 from bert.data.text.settings import Text
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.modeling.formats.sentence_files import TextVectors
 from bert.training.settings import Devices, Model
 
 
@@ -112,13 +112,15 @@ class Extraction:
         settings: settings of the script.
         model: the checkpoint, with its config and tokenizer.
         layers: indices of the layers to write.
-        prompt: what is put before each text.
+        how: pooling, size and normalization.
+        prompt: text that is put before each text.
     """
 
     settings: Settings
     model: ModelFolder
     layers: list[int]
-    prompt: str = ""
+    how: TextVectors
+    prompt: str
 
 
 def check(settings: Settings) -> Extraction:
@@ -141,7 +143,8 @@ def check(settings: Settings) -> Extraction:
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     model.check()
-    settings, prompt = _with_defaults(settings, model)
+    settings, how = _with_defaults(settings, model)
+    prompt = how.prompt(settings.prompt)
     config = model.config
     config.check_length(
         settings.max_seq_length, "max_seq_length", model.config_file
@@ -154,27 +157,37 @@ def check(settings: Settings) -> Extraction:
             path=model.path,
             expected="-1: a network of OpenVINO has the last layer alone",
         )
-    return Extraction(settings, model, layers, prompt)
+    return Extraction(settings, model, layers, how, prompt)
 
 
 def _with_defaults(
     settings: Settings, model: ModelFolder
-) -> tuple[Settings, str]:
-    """The settings, with those of the model for None, and its prompt."""
-    vectors = model.vectors or TextVectors("none")
+) -> tuple[Settings, TextVectors]:
+    """Returns the settings with a length, and how vectors are made."""
+    how = model.vectors or TextVectors("none")
+    length = model.max_length if model.vectors else 128
     if settings.pooling is None:
-        vectors.check()
+        how.check()
+    if settings.mix_layers == "concat":  # not of one layer
+        how = dataclasses.replace(how, truncate_dim=None)
+
     defaults: dict[str, Any] = {
-        "pooling": vectors.pooling,
-        "normalize": vectors.normalize,
-        "max_seq_length": model.max_length if model.vectors else 128,
+        "pooling": how.pooling,
+        "normalize": how.normalize,
+        "max_seq_length": length,
     }
     untold = {x: defaults[x] for x in defaults if getattr(settings, x) is None}
-    if model.vectors and untold:
-        listed = (f"--{name}={value}" for name, value in untold.items())
-        say(f"as {model.path} says: {', '.join(listed)}")
     settings = dataclasses.replace(settings, **untold)
-    return settings, vectors.prompt(settings.prompt)
+    if model.vectors:
+        listed = [f"--{name}={value}" for name, value in untold.items()]
+        if how.truncate_dim:
+            listed.append(f"the first {how.truncate_dim} numbers")
+        if listed:
+            say(f"as {model.path} says: {', '.join(listed)}")
+    how = dataclasses.replace(
+        how, pooling=settings.pooling, normalize=settings.normalize
+    )
+    return settings, how
 
 
 def read_layer(text: str, num_layers: int) -> int:

@@ -25,7 +25,7 @@ class Embedder(tf.train.Checkpoint):
         weights: original name -> array, for all variables of the network.
 
     Attributes:
-        serve: text, string [B] -> vector, float32 [B, H], of length 1.
+        serve: text, string [B] -> vector, float32 [B, D], of length 1.
         count_tokens: text -> `graphs.lengths_before_packing`.
         vocab_file: the vocabulary, as an asset.
         do_lower_case, strip_accents: casing of the tokenizer.
@@ -39,8 +39,8 @@ class Embedder(tf.train.Checkpoint):
     ):
         super().__init__()
         self._max_seq_length = settings.finetuning.max_seq_length
-        self._size = source.config.hidden_size
         vectors = settings.vectors(source)
+        self._size = vectors.size(source.config.hidden_size)
         self._prompt = vectors.prompt(None)
         self._model, self._tokenizer = graphs.equip(
             self,
@@ -61,9 +61,10 @@ class Embedder(tf.train.Checkpoint):
         return self._tokenizer.tokenize(self._prompt + text).merge_dims(1, 2)
 
     def _vectors(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """float32 [b, H], of sequences that are rows of their own."""
+        """float32 [b, D], of sequences that are rows of their own."""
         alone = {name: x[:, tf.newaxis] for name, x in inputs.items()}
-        return self._model.value(alone, training=False)["vectors"][:, 0]
+        x = self._model.value(alone, training=False)["vectors"]
+        return x[:, 0, : self._size]
 
     def _answer(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         packed = graphs.pack(

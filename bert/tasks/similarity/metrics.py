@@ -11,12 +11,6 @@ _BLOCK = 256  # queries that are compared at once
 Vectors: TypeAlias = np.ndarray | sparse.csr_array  # [N, D], of length 1
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
-    """Scales vectors to length 1; float [..., D]."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)
-
-
 def bags(texts: list[list[int]]) -> sparse.csr_array:
     """Vectors of the tokens of texts, whose cosine is the overlap of words.
 

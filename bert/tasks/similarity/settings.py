@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from bert.common.errors import UserError
 from bert.common.flags import DATA, OUTPUT, RARE, TRAINING, flag, group
 from bert.data import tables
+from bert.data.pooling import TextVectors
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.formats.sentence_files import TextVectors
 from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
 
 COSENT, COSINE, RANKING = "cosent", "cosine", "ranking"  # losses
@@ -103,16 +103,17 @@ class Settings:
             recorded, pooling=pooling, normalize=True, mistake=None
         )
 
-    def sizes(self, hidden_size: int) -> tuple[int, ...]:
+    def sizes(self, hidden_size: int, used: int) -> tuple[int, ...]:
         """--matryoshka_dims as numbers.
 
         Args:
             hidden_size: numbers of a vector, H.
+            used: numbers that are kept of it, the default.
 
         Raises:
             UserError: one is not 1 to H.
         """
-        texts = self.matryoshka_dims or (str(hidden_size),)
+        texts = self.matryoshka_dims or (str(used),)
         for text in texts:
             if not text.isdecimal() or not 1 <= int(text) <= hidden_size:
                 raise UserError(

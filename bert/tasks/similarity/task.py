@@ -53,7 +53,8 @@ def make_task(
             similarity.encode("train_file"), examples.schema(count), count
         )
 
-    sizes = settings.sizes(model.config.hidden_size)
+    hidden_size = model.config.hidden_size
+    sizes = settings.sizes(hidden_size, how.size(hidden_size))
     has_scores = (
         "eval_file" in tables and tables["eval_file"].scores is not None
     )
@@ -200,7 +201,7 @@ class Similarity:
         return openvino_export.write(path, bert, precision, texts)
 
     def _vectors(self, run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
-        """Vectors of the texts of a file, float32 [N, T, H], of length 1."""
+        """Vectors of the texts of a file, float32 [N, T, D], of length 1."""
         shared, what = self._settings.finetuning, "evaluated"
         size = shared.training.eval_batch_size
         if name == "predict_file":
@@ -210,7 +211,8 @@ class Similarity:
             len(self._settings.text_columns),
         )
         outputs = run.outputs(rows, size, what, total, count)
-        return metrics.unit(np.stack([x["vectors"] for x in outputs]))
+        pooled = np.stack([x["vectors"] for x in outputs])
+        return self._how.embed(pooled, None)
 
 
 def _sequences(rows: Iterable[dict]) -> list[tuple[list[int], list[int]]]:

@@ -102,6 +102,22 @@ def test_prompts(folder):
     assert (bert.embed("a dog", str(folder)) == expected).all()
 
 
+@pytest.mark.parametrize("size", [5, 99])
+def test_vectors_are_cut_to_the_size_of_the_folder(folder, size):
+    whole = bert.embed(TEXTS, str(folder), max_length=11)
+    for end in ([], ["Normalize"]):
+        write(folder, [*BOTH, *end], {}, truncate_dim=size)
+        expected = whole[:, :size]
+        if end:
+            lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+            expected = expected / lengths
+        found = bert.embed(TEXTS, str(folder))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        told = bert.embed(TEXTS, str(folder), pooling="max")
+        assert told.shape == found.shape
+        assert bert.embed([], str(folder)).shape == (0, found.shape[1])
+
+
 @pytest.mark.parametrize(
     ("kinds", "pooling", "message"),
     [
@@ -131,6 +147,7 @@ def test_what_is_not_supported_is_named(folder, kinds, pooling, message):
         ("modules", '[{"path": "../x", "type": ""}]'),
         ("1_Pooling/config", "[]"),
         ("config_sentence_transformers", '{"prompts": 7}'),
+        ("config_sentence_transformers", '{"truncate_dim": 0}'),
     ],
 )
 def test_damaged_files(folder, name, content):
@@ -164,12 +181,14 @@ def test_a_converted_model_has_the_same_vectors(
     folder, values, tmp_path, target
 ):
     kinds = [OLD + x for x in ("Transformer", "Pooling", "Normalize")]
-    write(folder, kinds, {"pooling_mode": "max"}, default_prompt_name="query")
+    further = {"default_prompt_name": "query", "truncate_dim": 5}
+    write(folder, kinds, {"pooling_mode": "max"}, **further)
     output = str(tmp_path / target)
     argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
     convert_checkpoint.main(["", *argv])
     vectors = ModelFolder.open(output).vectors
-    assert vectors == sentence_files.TextVectors("max", True, PROMPTS, "query")
+    expected = sentence_files.TextVectors("max", True, PROMPTS, "query", 5)
+    assert vectors == expected
     expected = bert.embed(TEXTS, str(folder))
     np.testing.assert_allclose(bert.embed(TEXTS, output), expected, atol=1e-6)
 
@@ -193,9 +212,8 @@ def test_a_module_is_refused_before_a_conversion(folder, tmp_path):
 
 
 def test_vectors_of_lines(folder, tmp_path, capsys):
-    write(
-        folder, ["Transformer", "Pooling", "Normalize"], {"pooling_mode": "cls"}
-    )
+    kinds = ["Transformer", "Pooling", "Normalize"]
+    write(folder, kinds, {"pooling_mode": "cls"}, truncate_dim=5)
     (tmp_path / "lines").write_text("".join(f"{x}\n" for x in TEXTS))
     argv = [f"--input_file={tmp_path}/lines", f"--init_checkpoint={folder}"]
     argv += [f"--output_file={tmp_path}/out", "--layers=-1"]
@@ -203,8 +221,9 @@ def test_vectors_of_lines(folder, tmp_path, capsys):
     extract_features.main(["", *argv, "--prompt=query"])
     expected = bert.embed(TEXTS, str(folder), prompt="query")
     with np.load(tmp_path / "out") as found:
+        assert found["values"].shape == (3, 1, 5)
         np.testing.assert_allclose(found["values"][:, 0], expected, atol=1e-6)
-    said = "--pooling=cls, --normalize=True, --max_seq_length=11\n"
+    said = "--pooling=cls, --normalize=True, --max_seq_length=11, the first 5"
     assert capsys.readouterr().err.count(said) == 1
     extract_features.main(["", *argv, "--pooling=none"])
     with np.load(tmp_path / "out") as found:

@@ -83,9 +83,9 @@ def test_wrong_flags(read, words, message):
 def test_wrong_sizes_of_vectors(size):
     settings = Settings(matryoshka_dims=("11", size))
     with pytest.raises(UserError, match="expected 1 to 11, the size of a v"):
-        settings.sizes(11)
-    assert Settings(matryoshka_dims=("11", "7")).sizes(11) == (11, 7)
-    assert Settings().sizes(11) == (11,)
+        settings.sizes(11, 11)
+    assert Settings(matryoshka_dims=("11", "7")).sizes(11, 5) == (11, 7)
+    assert Settings().sizes(11, 5) == (5,)
 
 
 def test_equal_texts_have_equal_numbers(read, tmp_path, capsys):

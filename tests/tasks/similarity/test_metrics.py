@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bert.data.pooling import TextVectors
 from bert.tasks.similarity import metrics
 
 # The second row repeats a query, which then has two texts that belong to it.
@@ -11,8 +12,14 @@ from bert.tasks.similarity import metrics
 NUMBERS = np.arange(87).reshape(3, 29).T.copy()
 NUMBERS[1, 0] = NUMBERS[0, 0]
 NUMBERS[3, 1] = NUMBERS[2, 1]
-VECTORS = metrics.unit(np.random.default_rng(7).normal(size=(87, 3)))
-VECTORS[29:58] = metrics.unit(VECTORS[29:58] + 2 * VECTORS[:29])
+
+
+def unit(x):
+    return TextVectors(normalize=True).embed(x, None)
+
+
+VECTORS = unit(np.random.default_rng(7).normal(size=(87, 3)))
+VECTORS[29:58] = unit(VECTORS[29:58] + 2 * VECTORS[:29])
 
 
 def test_retrieval_equals_a_plain_search(monkeypatch):
