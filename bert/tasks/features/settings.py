@@ -54,7 +54,8 @@ class Settings:
     max_seq_length: int | None = flag(
         None,
         "Maximum number of tokens of a sequence; longer texts are truncated. "
-        "Default: that of a folder of sentence-transformers, else 128.",
+        "Default: with a pooling that of a folder of sentence-transformers, "
+        "else 128.",
         at_least=3,
     )
     batch_size: int = flag(
@@ -71,7 +72,8 @@ class Settings:
     pooling: str | None = flag(
         None,
         "Pooling of the tokens to one vector per text; none: one vector per "
-        "token. Default: as a folder of sentence-transformers says, else none.",
+        "token. Default: with npz as a folder of sentence-transformers says, "
+        "else none.",
         choices=("none", "cls", "mean", "max"),
         topic=OUTPUT,
     )
@@ -83,14 +85,14 @@ class Settings:
     )
     normalize: bool | None = flag(
         None,
-        "Scale each vector to length 1. Default: as a folder of "
-        "sentence-transformers says, else not.",
+        "Scale each vector to length 1. Default: with a pooling as a folder "
+        "of sentence-transformers says, else not.",
         topic=OUTPUT,
     )
     prompt: str | None = flag(
         None,
         "Name of a prompt of a folder of sentence-transformers, which is put "
-        "before each text. Default: the folder's.",
+        "before each text. Default: with a pooling the folder's, else none.",
         topic=OUTPUT,
     )
     use_one_hot_embeddings: bool = flag(
@@ -163,9 +165,19 @@ def check(settings: Settings) -> Extraction:
 def _with_defaults(
     settings: Settings, model: ModelFolder
 ) -> tuple[Settings, TextVectors]:
-    """Returns the settings with a length, and how vectors are made."""
-    how = model.vectors or TextVectors("none")
-    length = model.max_length if model.vectors else 128
+    """Returns the settings with a length, and how vectors are made.
+
+    The folder's settings describe vectors of texts. Vectors of tokens, which
+    the original's flags ask for, are the same in any folder.
+    """
+    of_tokens = settings.pooling == "none" or (
+        settings.pooling is None and settings.output_format == "jsonl"
+    )
+    how, length = model.vectors or TextVectors("none"), 128
+    if of_tokens:
+        how = TextVectors("none", prompts=how.prompts)
+    elif model.vectors:
+        length = model.max_length
     if settings.pooling is None:
         how.check()
     if settings.mix_layers == "concat":  # not of one layer
@@ -178,7 +190,7 @@ def _with_defaults(
     }
     untold = {x: defaults[x] for x in defaults if getattr(settings, x) is None}
     settings = dataclasses.replace(settings, **untold)
-    if model.vectors:
+    if model.vectors and not of_tokens:
         listed = [f"--{name}={value}" for name, value in untold.items()]
         if how.truncate_dim:
             listed.append(f"the first {how.truncate_dim} numbers")

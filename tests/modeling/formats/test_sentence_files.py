@@ -225,6 +225,22 @@ def test_vectors_of_lines(folder, tmp_path, capsys):
         np.testing.assert_allclose(found["values"][:, 0], expected, atol=1e-6)
     said = "--pooling=cls, --normalize=True, --max_seq_length=11, the first 5"
     assert capsys.readouterr().err.count(said) == 1
-    extract_features.main(["", *argv, "--pooling=none"])
-    with np.load(tmp_path / "out") as found:
-        assert found["values"].ndim == 3 and "row_splits" in found
+
+
+def test_vectors_of_tokens_are_the_original_s(folder, tmp_path):
+    """A folder's prompt, size and normalization are of whole texts."""
+    (tmp_path / "lines").write_text("a dog\n")
+    argv = ["", f"--input_file={tmp_path}/lines", f"--init_checkpoint={folder}"]
+    argv += [f"--output_file={tmp_path}/out", "--layers=-1"]
+    argv += ["--max_seq_length=13"]
+    lines = []
+    for words in ([], [], ["--pooling=none"]):
+        extract_features.main([*argv, *words])
+        lines.append((tmp_path / "out").read_text())
+        kinds = ["Transformer", "Pooling", "Normalize"]
+        cut = {"default_prompt_name": "query", "truncate_dim": 5}
+        write(folder, kinds, {"pooling_mode": "cls"}, **cut)
+    assert lines[0] == lines[1] == lines[2]
+    extract_features.main([*argv, "--pooling=none", "--prompt=query"])
+    features = json.loads((tmp_path / "out").read_text())["features"]
+    assert [x["token"] for x in features[1:3]] == ["the", "cat"]
