@@ -50,9 +50,11 @@ class Embedder(tf.train.Checkpoint):
         )
         text = {TEXT: tf.TensorSpec([None], tf.string)}
         self.serve = graphs.signature(self._answer, text)
+
+        # By keyword: a positional argument has no name after loading.
         self.count_tokens = graphs.signature(
-            lambda text: graphs.lengths_before_packing(
-                [self._ids(text)], self._max_seq_length
+            lambda **strings: graphs.lengths_before_packing(
+                [self._ids(strings[TEXT])], self._max_seq_length
             ),
             text,
         )

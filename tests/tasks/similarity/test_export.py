@@ -16,7 +16,7 @@ from tests.helpers import classifier_files, small
 pytestmark = pytest.mark.slow
 
 
-def test_vectors_are_truncated(tmp_path, ask):
+def test_vectors_are_truncated_and_cut_lines_counted(tmp_path, ask):
     classifier_files.write_model(tmp_path)
     how = TextVectors("max", True, {"query": "a "}, "query", 5)
     sentence_files.write(str(tmp_path), how, small.H, small.POSITIONS)
@@ -32,3 +32,4 @@ def test_vectors_are_truncated(tmp_path, ask):
     assert expected.shape == (3, 5)
     found = [answer["vector"] for answer in answers]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert "7 tokens, which were cut: 2 of 3" in err
