@@ -51,6 +51,9 @@ def correlations(
 def retrieval(vectors: Vectors, numbers: np.ndarray) -> dict[str, float]:
     """Finds the second text of each row among the others of all rows.
 
+    As in training, a text is not a wrong answer to itself: in pairs of both
+    orders each first text is among the others too.
+
     Args:
         vectors: of the texts.
         numbers: int [N, T], the texts of each row.
@@ -70,8 +73,10 @@ def retrieval(vectors: Vectors, numbers: np.ndarray) -> dict[str, float]:
         cosines = vectors[queries[block]] @ vectors[others].T
         if sparse.issparse(cosines):
             cosines = cosines.toarray()
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :_MOST]
         of_block = belongs[block].toarray() > 0
+        is_query = others == queries[block][:, np.newaxis]
+        cosines[is_query & ~of_block] = -np.inf
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :_MOST]
         hits.append(np.take_along_axis(of_block, best, 1))
     return _of_hits(np.concatenate(hits), np.diff(belongs.indptr))
 

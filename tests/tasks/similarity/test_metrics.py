@@ -46,6 +46,17 @@ def test_retrieval_equals_a_plain_search(monkeypatch):
     np.testing.assert_allclose([*found.values()], np.mean(expected, 0))
 
 
+def test_a_query_is_not_its_own_wrong_answer():
+    """Pairs in both orders; the text of row 2 is its own second text."""
+    numbers = np.array([[0, 1], [1, 0], [2, 2], [3, 4]])
+    vectors = np.eye(5)
+    vectors[1] = [0.8, 0.6, 0, 0, 0]
+    vectors[4] = [0, 0, 0, 0.8, 0.6]
+    assert metrics.retrieval(vectors, numbers)["cosine_accuracy@1"] == 1
+    bags = metrics.bags([[7, 5], [7, 3], [2], [4, 9], [4, 8]])
+    assert metrics.retrieval(bags, numbers)["cosine_accuracy@1"] == 1
+
+
 def test_correlations():
     scores = np.arange(29.0) ** 2
     cosines = (VECTORS[NUMBERS[:, 0]] * VECTORS[NUMBERS[:, 1]]).sum(1)
