@@ -19,6 +19,7 @@ from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
 TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for texts of the same ids
 _AT_ONCE = 1024
+_NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -145,5 +146,11 @@ def _number(field, is_cosine: bool) -> float:
     if not (abs(number) <= 1 if is_cosine else math.isfinite(number)):
         expected = "a number, -1 to 1" if is_cosine else "a number"
         fix = "divide it, or pass --loss=cosent" if is_cosine else None
+        if str(field).strip().lower() in _NLI_LABELS:
+            fix = (
+                "for labels of inference write a table of premise, entailment "
+                "and contradiction, and pass --loss=ranking with these three "
+                "--text_columns"
+            )
         raise UserError(f"score {field!r:.40}", expected=expected, fix=fix)
     return number

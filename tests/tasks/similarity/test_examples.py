@@ -53,6 +53,7 @@ def test_a_file_for_evaluation_has_scores_if_it_has_their_column(read):
     [
         ("a,b,high", (), "2: score 'high'; expected a number"),
         ("a,b,inf", (), "2: score 'inf'; expected a number"),
+        ("a,b,Neutral", (), "2: score 'Neutral'; expected a number; for lab"),
         ("a,b,5", ("--loss=cosine",), "2: score '5'; expected a number, -1 to"),
         ("a, ,0.5", (), "2: a text is empty; expected words"),
         ("a,b", (), "2: 2 columns; expected 3, as the header has"),
