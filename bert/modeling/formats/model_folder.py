@@ -81,6 +81,7 @@ class ModelFolder:
                 expected=f"the file {path}.index, or a folder of checkpoints",
                 fix=published.advice(path),
             )
+        path = sentence_files.network_of(path)
         return cls(path, readers.format_of(path), given)
 
     def _find(self, name: str, flag: str) -> str:

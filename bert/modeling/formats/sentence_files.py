@@ -6,12 +6,14 @@
                                         and the size of a truncated vector
     sentence_bert_config.json           see `tokenizer_files`
 
-They are read and written beside checkpoints of any format.
+They are read and written beside checkpoints of any format. Before version 2
+the network was in a folder of its own, `0_Transformer`, which is read.
 """
 
 import dataclasses
 import json
 import os
+import re
 from typing import Annotated
 
 import msgspec
@@ -23,6 +25,7 @@ from bert.common.formats import json_files
 from bert.data.pooling import POOLINGS, TextVectors
 
 MODULES = "modules.json"
+_NUMBERED = re.compile(r"[0-9]+_")  # folder of a module
 _POOLING = "1_Pooling"
 _PROMPTS = "config_sentence_transformers.json"
 _LENGTH = "sentence_bert_config.json"
@@ -48,6 +51,23 @@ class _Prompts(msgspec.Struct):
     truncate_dim: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
+def network_of(folder: str) -> str:
+    """Returns the folder of the network: in old versions `0_Transformer`.
+
+    Args:
+        folder: the model's folder.
+
+    Raises:
+        UserError: `modules.json` is damaged.
+    """
+    path = os.path.join(folder, MODULES)
+    if storage.is_file(path):
+        for module in json_files.read(path, list[_Module]):
+            if module.path and module.type == f"{_LIBRARY}models.Transformer":
+                return os.path.join(folder, module.path)
+    return folder
+
+
 def read(folder: str) -> TextVectors | None:
     """Reads the files of a folder; None if they tell no pooling.
 
@@ -55,11 +75,14 @@ def read(folder: str) -> TextVectors | None:
     be wanted.
 
     Args:
-        folder: the model's folder.
+        folder: the model's folder, or that of its network.
 
     Raises:
         UserError: a file is damaged.
     """
+    above, name = os.path.split(folder)
+    if _NUMBERED.match(name) and network_of(above) == folder:
+        folder = above
     path = os.path.join(folder, MODULES)
     if not storage.is_file(path):
         return None

@@ -89,6 +89,26 @@ def test_embed_takes_the_pooling_of_the_folder(folder):
     np.testing.assert_allclose(told, cls, atol=1e-6)
 
 
+def test_the_layout_before_version_2_has_the_network_in_a_folder(
+    folder, tmp_path
+):
+    """The `config.json` at its root has the version alone."""
+    write(folder, [OLD + x for x in BOTH], {CLS_KEY: True})
+    expected = bert.embed(TEXTS, str(folder))
+    old = tmp_path / "old"
+    folder.rename(tmp_path / "new")
+    old.mkdir()
+    for name in ("modules.json", "1_Pooling"):
+        (tmp_path / "new" / name).rename(old / name)
+    (tmp_path / "new").rename(old / "0_Transformer")
+    (old / "config.json").write_text('{"__version__": "0.3.8"}')
+    modules = json.loads((old / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (old / "modules.json").write_text(json.dumps(modules))
+    for path in (old, old / "0_Transformer"):
+        assert (bert.embed(TEXTS, str(path)) == expected).all()
+
+
 def test_prompts(folder):
     pooling = {"pooling_mode": "cls"}
     write(folder, ["Transformer", "Pooling"], pooling)
