@@ -8,6 +8,7 @@
 The best checkpoint of a run is in a folder of its own, below the others.
 """
 
+import collections
 import contextlib
 import hashlib
 import json
@@ -31,7 +32,7 @@ _HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
 class _Decision(TypedDict, total=False):
     cuts: list[float]
     log_weights: list[float]
-    temperature: Annotated[float, msgspec.Meta(gt=0)]
+    temperature: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
     unknown_below: float
 
 
@@ -214,6 +215,17 @@ def recorded_task(folder: str) -> dict | None:
     if not storage.exists(path):
         return None
     task = json_files.read(path, _Task, fix="copy it again")
+
+    # A label is the key of its probability.
+    counts = collections.Counter(task["labels"])
+    wrong = [x for x, count in counts.items() if not x.strip() or count > 1]
+    if wrong:
+        raise UserError(
+            f"the label {wrong[0]!r:.40}",
+            path=path,
+            expected="names that are not empty, each once",
+            fix="copy it again",
+        )
 
     # Each label has its own number, or none has one.
     decision, size = task.get("decision", {}), len(task["labels"])

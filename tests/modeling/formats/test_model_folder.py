@@ -1,10 +1,13 @@
 """Models of each format, with the other files of their folders."""
 
+import json
+
 import pytest
 
 from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from tests.helpers import small
 
@@ -80,3 +83,18 @@ def test_a_folder_of_transformers(tmp_path):
     write_tokens(tmp_path / "vocab.txt", cat="sun")
     with pytest.raises(UserError, match="; correct one of the two files"):
         ModelFolder.open(folder).check_vocabulary()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"labels": ["a", "b", "a"]}, "the label 'a'; expected names that"),
+        ({"labels": ["a", " "]}, "the label ' '; expected names that are not"),
+        ({"decision": {"temperature": 1e-320}}, "Expected `float` >= 1e-06"),
+    ],
+)
+def test_a_damaged_task_is_one_line(tmp_path, values, message):
+    task = {"kind": "classes", "labels": ["a", "b"]} | values
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    with pytest.raises(UserError, match=f"{tmp_path}/task.json: {message}"):
+        checkpoint_files.recorded_task(str(tmp_path))
