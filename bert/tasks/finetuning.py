@@ -32,7 +32,7 @@ def work(
     model: ModelFolder,
     folder: RunFolder,
     task: Task,
-    metrics: dict[str, float] | None = None,
+    evaluated: model_card.Scores | None = None,
 ) -> tuple[Run, dict[str, float]]:
     """Trains, evaluates, predicts and exports, as the settings request.
 
@@ -43,8 +43,8 @@ def work(
         model: the initial weights.
         folder: the folder of the run.
         task: what is trained.
-        metrics: of the same weights, evaluated before; written beside an
-            export.
+        evaluated: scores of an earlier evaluation, written beside an export
+            unless these weights are evaluated.
 
     Returns:
         the run and its metrics.
@@ -53,6 +53,7 @@ def work(
         UserError: there are no weights, or they do not fit.
     """
     shared, wrote = settings.finetuning, []
+    metrics = evaluated.metrics if evaluated else None
     run = open_run(settings, model, folder, task)
 
     if shared.training.do_train:
@@ -70,7 +71,7 @@ def work(
 
         def save(path):
             export(run, path, metrics)
-            write_card(shared, folder, run, path)
+            write_card(shared, folder, run, path, evaluated)
 
         wrote.append(export_folder.write(shared.export_dir, save))
     print_written(wrote)
@@ -194,9 +195,21 @@ def export(run: Run, folder: str, metrics: dict[str, float] | None) -> None:
 
 
 def write_card(
-    shared: FineTuning, folder: RunFolder, run: Run, path: str
+    shared: FineTuning,
+    folder: RunFolder,
+    run: Run,
+    path: str,
+    evaluated: model_card.Scores | None,
 ) -> None:
-    """Writes the README.md of an export, with the scores of its weights."""
+    """Writes the README.md of an export, with the scores of its weights.
+
+    Args:
+        shared: the settings of fine-tuning.
+        folder: the folder of the run.
+        run: the run.
+        path: the folder of the export.
+        evaluated: scores for a run that has none of its own.
+    """
     base = shared.training.model.init_checkpoint
     recorded = checkpoint_files.recorded_settings(folder.shared)
     model_card.write(
@@ -206,7 +219,7 @@ def write_card(
         model_card.task_of(run.named, bool(run.task.vectors)),
         shared.card,
         base or recorded.get("init_checkpoint"),
-        model_card.read_scores(folder.path, run.weights_step),
+        model_card.read_scores(folder.path, run.weights_step) or evaluated,
     )
 
 

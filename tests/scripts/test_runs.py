@@ -1,6 +1,7 @@
 """Several runs of run_classifier: folds and a grid."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -74,6 +75,9 @@ def test_folds_have_scores_and_predictions_of_their_own(classify, tmp_path):
     text = (export / "assets.extra/metrics.json").read_text()
     for name in ("eval_accuracy", "eval_loss_std"):
         assert json.loads(text)[name] == pytest.approx(found[name])
+    card = (export / "README.md").read_text()
+    assert "Measured on `mails.csv, means of 3 folds`:" in card
+    assert f"| `accuracy` | {found['eval_accuracy']:.4f}".rstrip("0") in card
     settings = checkpoint_files.recorded_settings(str(run / "all_rows"))
     assert settings["records"].startswith(f"{ROWS} examples of ")
     answers = TextClassifier(str(run / "all_rows")).predict(
@@ -113,6 +117,9 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
     )
     assert_same_bits(weights, exported[1][0])
     assert scores == exported[1][1]
+    for export in ("export", "single"):
+        card = (tmp_path / export / "README.md").read_text()
+        assert re.search(r"Measured on `mails.csv, 1\d of its rows`:", card)
     for one, other, files in (
         (run, alone, "eval_results.txt"),
         (run, alone, "predictions.tsv"),

@@ -61,12 +61,20 @@ class Scores(msgspec.Struct):
         records: path of the evaluated file.
         metrics: metric -> value; None: not a number.
         step: of the weights.
+        rows: the part of the file that was evaluated; "": all of it.
     """
 
     task: str
     records: str
     metrics: dict[str, float | None]
     step: int
+    rows: str = ""
+
+    @property
+    def source(self) -> str:
+        """Name of the evaluated file, and the part of it."""
+        file = os.path.basename(self.records)
+        return f"{file}, {self.rows}" if self.rows else file
 
 
 def read_scores(folder: str, step: int) -> Scores | None:
@@ -136,8 +144,12 @@ def write(
     lines = [f"{key}: {_yaml(x)}" for key, x in values.items() if x]
     text = ["---", *lines, "---", "", f"# {_code(name)}"]
     if rows:
-        where = _code(os.path.basename(scores.records))
-        text += ["", f"Measured on {where}:", "", "| metric | value |"]
+        text += [
+            "",
+            f"Measured on {_code(scores.source)}:",
+            "",
+            "| metric | value |",
+        ]
         text += [
             "|---|---|",
             *(f"| {_code(k)} | {x} |" for k, x in rows.items()),
@@ -157,13 +169,12 @@ def _rows(scores: Scores) -> dict[str, float]:
 
 def _result(name: str, task: str, scores: Scores, rows: dict) -> dict:
     """An entry of `model-index`."""
-    file = os.path.basename(scores.records)
     return {
         "name": name,
         "results": [
             {
                 "task": {"type": task},
-                "dataset": {"type": scores.task, "name": file},
+                "dataset": {"type": scores.task, "name": scores.source},
                 "metrics": [{"type": k, "value": x} for k, x in rows.items()],
             }
         ],

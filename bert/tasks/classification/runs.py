@@ -21,6 +21,7 @@ from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES
 from bert.modeling import task_models
 from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import finetuning, training_data
 from bert.tasks.classification import answers, folds
@@ -128,6 +129,13 @@ def work(
     last, scores = (last, summary) if last else (runs[best], results[best])
     if not (shared.do_predict or shared.export_dir):
         return
+    evaluated = Scores(
+        settings.task,
+        data.of(TRAIN)[0].path,
+        {**scores},
+        run.weights_step,
+        f"means of {len(runs)} folds" if is_divided else "",
+    )
     path = last.settings.finetuning.training.output_dir
     say(f"predictions and export use {path}")
     finetuning.work(
@@ -135,7 +143,7 @@ def work(
         model,
         folder_of(last, folder),
         task_of(last),
-        scores,
+        evaluated,
     )
 
 

@@ -163,6 +163,8 @@ class Classification:
         report["references"] |= self._references()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
+        if settings.own.eval_share:
+            report["rows"] = f"{len(part.examples):,} of its rows"
         return result, report | {"task": settings.task, "records": part.path}
 
     def predict(self, run: Run) -> list[str]:

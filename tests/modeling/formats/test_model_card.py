@@ -77,6 +77,15 @@ def test_hugging_face_reads_what_the_run_and_the_user_tell(tmp_path):
         }
 
 
+def test_a_part_of_a_file_is_not_named_as_the_whole(tmp_path):
+    scores = Scores("tsv", "a/mails.csv", {"eval_f1": 0.5}, 5, "9 of its rows")
+    card = written(tmp_path, scores=scores)
+    (model,) = card.data.to_dict()["model-index"]
+    name = model["results"][0]["dataset"]["name"]
+    assert name == "mails.csv, 9 of its rows"
+    assert f"Measured on `{name}`:" in card.text
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_stay_inside_their_strings(tmp_path, name):
     scores = Scores(name, f"{name}.tsv", {name: 0.5}, 5)
