@@ -5,8 +5,9 @@ Only this module and `formats` know them. A checkpoint is name -> array, as
 """
 
 import contextlib
+import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import keras
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from bert.common import storage, tensor_files
 from bert.common.errors import UserError
+from bert.modeling.config import BertConfig
 
 OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "seq_relationship": "cls/seq_relationship/",
@@ -27,8 +29,14 @@ _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
 ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
 KNOWN = (*ENCODER, "cls/", "output_")
 WORDS = "bert/embeddings/word_embeddings"
-_POSITIONS = "bert/embeddings/position_embeddings"
-_TYPES = "bert/embeddings/token_type_embeddings"
+_INTERMEDIATE = "bert/encoder/layer_0/intermediate/dense/kernel"
+_SIZES = (  # name, axis and size of the config
+    (WORDS, 0, "vocab_size"),
+    (WORDS, 1, "hidden_size"),
+    ("bert/embeddings/position_embeddings", 0, "max_position_embeddings"),
+    ("bert/embeddings/token_type_embeddings", 0, "type_vocab_size"),
+    (_INTERMEDIATE, 1, "intermediate_size"),
+)
 
 
 def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
@@ -103,17 +111,7 @@ def sizes_of(shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     layers = [depth(name) or 0 for name in shapes]
     sizes = {"num_hidden_layers": max(layers)} if any(layers) else {}
 
-    for name, axis, size in (
-        (WORDS, 0, "vocab_size"),
-        (WORDS, 1, "hidden_size"),
-        (_POSITIONS, 0, "max_position_embeddings"),
-        (_TYPES, 0, "type_vocab_size"),
-        (
-            "bert/encoder/layer_0/intermediate/dense/kernel",
-            1,
-            "intermediate_size",
-        ),
-    ):
+    for name, axis, size in _SIZES:
         if axis < len(shapes.get(name, ())):
             sizes[size] = shapes[name][axis]
 
@@ -167,6 +165,19 @@ def reported(prefix: str) -> Iterator[None]:
         ) from None
 
 
+def shapes_of(prefix: str) -> dict[str, list[int]]:
+    """Reads the shapes of all variables of a checkpoint, without the values.
+
+    Args:
+        prefix: such as `bert_model.ckpt`.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    with reported(prefix):
+        return tensor_files.open_reader(prefix).get_variable_to_shape_map()
+
+
 def without_other_heads(
     weights: dict[str, np.ndarray], variables: dict[str, keras.Variable]
 ) -> dict[str, np.ndarray]:
@@ -208,7 +219,8 @@ def assign(
         UserError: a required variable is missing, or shapes differ.
     """
     # A size that differs says more than a list of the arrays it affects.
-    _check_sizes(variables, values, path)
+    wanted = sizes_of({name: x.shape for name, x in variables.items()})
+    _compare_sizes(wanted, {name: x.shape for name, x in values.items()}, path)
 
     missing = [name for name in variables if name not in values]
     if not any(name.startswith(_POOLER) for name in values):
@@ -216,17 +228,7 @@ def assign(
 
     lacking = [name for name in missing if name.startswith(required)]
     if lacking:
-        fix = (
-            "the config has more layers, or this is another model or "
-            "format (see convert_checkpoint.py)"
-        )
-        if not any(name.startswith(ENCODER) for name in lacking):
-            fix = "it was not trained for this task: train it, or pass another"
-        raise UserError(
-            f"lacks {first_of(lacking)}; it holds {first_of(sorted(values))}",
-            path=path,
-            fix=fix,
-        )
+        raise _lacks(lacking, values, path)
 
     # O, S and U are objects and strings, which no variable holds.
     wrong = [
@@ -250,13 +252,30 @@ def assign(
     return missing
 
 
-def _check_sizes(variables: dict, values: dict, path: str) -> None:
-    """Names the sizes that differ; further layers are ignored."""
-    wanted, sizes = (
-        sizes_of({name: tuple(x.shape) for name, x in arrays.items()})
-        for arrays in (variables, values)
-    )
+def check_sizes(
+    config: BertConfig, shapes: Mapping[str, Sequence[int]], path: str
+) -> None:
+    """Compares a config with a checkpoint, before a network is built of it.
 
+    Args:
+        config: sizes of the network.
+        shapes: original name -> shape.
+        path: of the checkpoint, for messages.
+
+    Raises:
+        UserError: a size differs, or no variable has it.
+    """
+    needed = [name for name, _, _ in _SIZES]
+    if lacking := [name for name in needed if name not in shapes]:
+        raise _lacks(lacking, shapes, path)
+    _compare_sizes(dataclasses.asdict(config), shapes, path)
+
+
+def _compare_sizes(
+    wanted: Mapping[str, int], shapes: Mapping[str, Sequence[int]], path: str
+) -> None:
+    """Names the sizes that differ; further layers are ignored."""
+    sizes = sizes_of(shapes)
     differing = [
         f"{name} is {wanted[name]} in the config, {size} in the checkpoint"
         for name, size in sizes.items()
@@ -268,6 +287,20 @@ def _check_sizes(variables: dict, values: dict, path: str) -> None:
         if len(differing) == 1 and "max_position" in differing[0]:
             fix += ", or convert_checkpoint.py --extend_positions"
         raise UserError("; ".join(differing), path=path, fix=fix)
+
+
+def _lacks(lacking: list[str], held: Iterable[str], path: str) -> UserError:
+    fix = (
+        "the config has more layers, or this is another model or format (see "
+        "convert_checkpoint.py)"
+    )
+    if not any(name.startswith(ENCODER) for name in lacking):
+        fix = "it was not trained for this task: train it, or pass another"
+    return UserError(
+        f"lacks {first_of(lacking)}; it holds {first_of(sorted(held))}",
+        path=path,
+        fix=fix,
+    )
 
 
 def _dense(scope: str, layer: keras.layers.Dense) -> dict:

@@ -31,6 +31,7 @@ _HARMLESS = frozenset(
 _FIXED = {"layer_norm_eps": 1e-12, "position_embedding_type": "absolute"}
 
 _Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
+_Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 _Rate = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
@@ -58,7 +59,7 @@ class BertConfig:
 
     vocab_size: _Size
     hidden_size: _Size = 768
-    num_hidden_layers: _Size = 12
+    num_hidden_layers: _Layers = 12
     num_attention_heads: _Size = 12
     intermediate_size: _Size = 3072
     hidden_act: str = "gelu"

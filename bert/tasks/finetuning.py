@@ -20,7 +20,7 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.serving import export_folder
 from bert.tasks import start
 from bert.tasks.finetuning_settings import FineTuning
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.run_folder import RunFolder, has_checkpoint
 from bert.training import workers
 from bert.training.optimization import WarmupLinearDecay
 from bert.training.run import Run
@@ -79,7 +79,7 @@ def work(
 
 
 def open_run(
-    settings: Any, model: ModelFolder, folder: RunFolder, task: Task
+    settings: Any, model: ModelFolder | None, folder: RunFolder, task: Task
 ) -> Run:
     """Builds the network of a task, and loads its weights.
 
@@ -90,6 +90,9 @@ def open_run(
     lengths = [shared.max_seq_length]
     if shared.length_buckets:
         lengths = length_batches.bucket_lengths(shared.max_seq_length)
+
+    if model and model.path and not has_checkpoint(folder.shared):
+        model.check_sizes()
 
     # Frozen before the optimizer is built, which then has no moments of them.
     def build() -> keras.Model:

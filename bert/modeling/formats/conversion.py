@@ -70,6 +70,7 @@ def read(model: ModelFolder) -> Bert:
         UserError: a file is damaged, or the vocabulary does not fit.
     """
     tokenizers = model.tokenizers  # before the weights, which take longer
+    model.check_sizes()
     values, skipped = model.weights()
 
     # A checkpoint may also hold the optimizer's slots and the step.

@@ -217,6 +217,35 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     return values, sorted(skipped)
 
 
+def shapes_of(folder: str) -> dict[str, list[int]]:
+    """Reads the shapes of the variables, without their values.
+
+    Args:
+        folder: as for `read`.
+
+    Returns:
+        original name -> shape; {} of files that are remote, or that `read`
+        rejects.
+    """
+    shapes = {}
+    try:
+        for path in _files(folder):
+            with safetensors.safe_open(path, "np") as file:
+                for name in file.keys():  # noqa: SIM118
+                    shape = file.get_slice(name).get_shape()
+                    name = _canonical(name)
+                    shapes[_TIED.get(name, name)] = shape
+    except (UserError, OSError, safetensors.SafetensorError):
+        return {}
+
+    named = {_original_name(name, None): x for name, x in shapes.items()}
+    return {
+        name: shape[::-1] if name.endswith("/kernel") else shape
+        for name, shape in named.items()
+        if name
+    }
+
+
 def read_task(folder: str) -> dict | None:
     """Reads the labels of a classifier, if `config.json` names them.
 

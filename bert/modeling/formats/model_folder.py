@@ -262,6 +262,20 @@ class ModelFolder:
         """
         return self._reader.resolve(self.path)
 
+    def check_sizes(self) -> None:
+        """Compares the config with the shapes of the weights.
+
+        A config of a stranger is checked before a network is built of it,
+        which may have any size.
+
+        Raises:
+            UserError: a size differs.
+        """
+        from bert.modeling import checkpoints  # imports TensorFlow
+
+        if shapes := self._reader.shapes(self.path):
+            checkpoints.check_sizes(self.config, shapes, self.resolve())
+
     def weights(self, with_optimizer: bool = False) -> readers.Weights:
         """Reads the weights.
 

@@ -5,7 +5,7 @@ imported when it is asked: most mistakes are told before.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert.common import storage
@@ -30,6 +30,8 @@ class Reader(NamedTuple):
     tokenizer: path -> casing, and tokens that are not in vocab.txt.
     labels: path -> kind and names of the labels, as in `task.json`, or None.
     resolve: path -> prefix of the checkpoint, or the folder.
+    shapes: path -> original name -> shape; {}: unknown, or the config is
+        made of them.
     weights: path, whether to read optimizer slots and the step, too ->
         original name -> array; and names of variables without one.
     """
@@ -39,6 +41,7 @@ class Reader(NamedTuple):
     tokenizer: Callable[[str], Recorded]
     labels: Callable[[str], dict | None]
     resolve: Callable[[str], str]
+    shapes: Callable[[str], Mapping[str, Sequence[int]]]
     weights: Callable[[str, bool], Weights]
 
 
@@ -66,6 +69,12 @@ def format_of(path: str) -> str:
     return "google"
 
 
+def _google_shapes(path: str) -> dict[str, list[int]]:
+    from bert.modeling import checkpoints  # imports TensorFlow
+
+    return checkpoints.shapes_of(checkpoint_files.resolve(path))
+
+
 def _google_weights(path: str, with_optimizer: bool) -> Weights:
     from bert.modeling import checkpoints  # imports TensorFlow
 
@@ -77,6 +86,12 @@ def _model_garden_weights(path: str, with_optimizer: bool) -> Weights:
     from bert.modeling.formats import model_garden  # imports TensorFlow
 
     return model_garden.read(checkpoint_files.resolve(path))
+
+
+def _model_garden_shapes(path: str) -> dict[str, list[int]]:
+    from bert.modeling.formats import model_garden  # imports TensorFlow
+
+    return model_garden.shapes_of(checkpoint_files.resolve(path))
 
 
 def _saved_models():
@@ -102,6 +117,7 @@ _GOOGLE = Reader(
     ),
     labels=checkpoint_files.task_of,
     resolve=checkpoint_files.resolve,
+    shapes=_google_shapes,
     weights=_google_weights,
 )
 READERS = {
@@ -112,10 +128,15 @@ READERS = {
         tokenizer=tokenizer_files.read,
         labels=huggingface.read_task,
         resolve=str,
+        shapes=huggingface.shapes_of,
         weights=lambda path, slots: huggingface.read(path),
     ),
-    "model_garden": _GOOGLE._replace(weights=_model_garden_weights),
-    "openvino": _GOOGLE._replace(resolve=str, weights=_openvino_weights),
+    "model_garden": _GOOGLE._replace(
+        shapes=_model_garden_shapes, weights=_model_garden_weights
+    ),
+    "openvino": _GOOGLE._replace(
+        resolve=str, shapes=lambda path: {}, weights=_openvino_weights
+    ),
     "hub": Reader(
         sizes=_PROTO,
         config=lambda file: _saved_models().read_config(os.path.dirname(file)),
@@ -124,6 +145,7 @@ READERS = {
         ),
         labels=lambda path: None,
         resolve=str,
+        shapes=lambda path: {},
         weights=lambda path, slots: _saved_models().read(path),
     ),
 }

@@ -18,6 +18,7 @@ def make_predictor(extraction: Extraction):
     )
     say(distribution.describe(strategy, "float32"))
     path = extraction.model.resolve()
+    extraction.model.check_sizes()
     with strategy.scope():
         model = encoder.build_encoder(extraction.model.config)
     fresh = checkpoints.assign(

@@ -24,6 +24,7 @@ class Inspector:
         config, self._tokenizer = model.config, model.tokenizer
         self._length = config.max_position_embeddings
         self._max_tokens = min(max_tokens, self._length)
+        model.check_sizes()
         self._model = encoder.build_encoder(config)
         named = checkpoints.encoder_variables(self._model)
         checkpoints.assign(named, model.weights()[0], model.path)

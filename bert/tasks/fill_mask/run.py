@@ -130,6 +130,7 @@ def load_model(model: ModelFolder):
     """Builds the model with the weights of a checkpoint."""
     from bert.modeling import checkpoints, models
 
+    model.check_sizes()
     network = models.build_pretraining_model(model.config)
     checkpoints.assign(
         checkpoints.model_variables(network),

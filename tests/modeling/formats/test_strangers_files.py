@@ -5,15 +5,23 @@ import pathlib
 import pickle
 import struct
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert
 import convert_checkpoint
+import extract_features
+import fill_mask
+import run_similarity
 from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.modeling.formats import model_garden
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.features import inspection
+from tests.helpers import library_files
 
 
 @pytest.mark.parametrize("read", [checkpoints.read, model_garden.read])
@@ -41,6 +49,51 @@ def test_strings_and_slices_are_no_bombs(tmp_path):
     found = tensor_files.read(prefix)
     assert found["words"].tolist() == [b"", b"a"]
     assert found["sliced"].shape == (7, 3)
+
+
+@pytest.mark.parametrize("form", ["google", "huggingface"])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"hidden_size": 5 << 20}, "hidden_size is 5242880 in the config, "),
+        ({"num_hidden_layers": 999}, "num_hidden_layers is 999 in the config"),
+        ({"intermediate_size": 1 << 24}, "intermediate_size is 16777216 in"),
+    ],
+)
+def test_sizes_are_compared_before_a_network_is_built(
+    tmp_path, monkeypatch, form, changed, message
+):
+    folder = tmp_path / "google"
+    values = library_files.pretrained(folder)
+    if form == "huggingface":
+        folder = tmp_path / form
+        library_files.huggingface(folder, values)
+    name = "config" if form == "huggingface" else "bert_config"
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+    def refuse(*arguments, **named):
+        raise AssertionError("a variable was allocated")
+
+    monkeypatch.setattr(keras.layers.Layer, "add_weight", refuse)
+    lines, output = tmp_path / "lines", tmp_path / "out"
+    lines.write_text("a [MASK]\n")
+    words = [f"--init_checkpoint={folder}", f"--input_file={lines}"]
+    wanted = [f"--output_file={output}", "--layers=-1"]
+    table = tmp_path / "table.csv"
+    table.write_text("text,text_b,score\nthe cat,a dog,0.5\n")
+    trained = [words[0], f"--train_file={table}", "--train_batch_size=1"]
+    trained += ["--do_train", f"--output_dir={tmp_path}/run"]
+    length = "--max_seq_length=7"
+    for run in (
+        lambda: bert.load_encoder(str(folder)),
+        lambda: extract_features.main(["", *words, *wanted, length]),
+        lambda: fill_mask.main(["", *words]),
+        lambda: run_similarity.main(["", *trained, length]),
+        lambda: inspection.Inspector(ModelFolder.open(str(folder))),
+    ):
+        with pytest.raises(UserError, match=message):
+            run()
 
 
 class Exploit:
