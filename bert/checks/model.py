@@ -8,7 +8,7 @@ from bert.common.errors import UserError
 from bert.modeling import checkpoints, models
 from bert.modeling.checkpoints import first_of
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats import checkpoint_files, sentence_files
 
 
 def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
@@ -44,6 +44,8 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
         findings += check_values(name, value, path)
     if config:
         findings += _compare(values, config, path)
+
+    findings += _labels(values, path)
 
     # A report without faults still says what was examined.
     sizes = checkpoints.sizes_of({k: x.shape for k, x in values.items()})
@@ -89,16 +91,19 @@ def _compare(
     values: dict[str, np.ndarray], config: BertConfig, path: str
 ) -> list[Finding]:
     """Compares names and shapes with those of the network."""
-    # Only names and shapes are compared, so any seed will do.
-    network = models.build_pretraining_model(config, seed=0)
-    named = checkpoints.model_variables(network)
     try:
+        # Only names and shapes are compared, so any seed will do.
+        shapes = {name: x.shape for name, x in values.items()}
+        checkpoints.check_sizes(config, shapes, path)
+        network = models.build_pretraining_model(config, seed=0)
+        named = checkpoints.model_variables(network)
         fresh = checkpoints.assign(named, values, path)
     except UserError as error:
         return [wrong(str(error))]
 
+    # A fine-tuned model has another head than the pre-trained one.
     findings = []
-    if fresh:
+    if fresh and not _is_tuned(values, path):
         findings.append(
             fine(
                 f"lacks {first_of(fresh)}, which would be initialized randomly",
@@ -122,3 +127,40 @@ def _compare(
             )
         )
     return findings
+
+
+def _is_tuned(values: dict[str, np.ndarray], path: str) -> bool:
+    """Returns whether a checkpoint is of a fine-tuned model."""
+    modules = checkpoint_files.beside(path, sentence_files.MODULES)
+    return storage.is_file(modules) or any(
+        f"{scope}output_weights" in values and name != "seq_relationship"
+        for name, scope in checkpoints.OUTPUT_HEADS.items()
+    )
+
+
+def _labels(values: dict[str, np.ndarray], path: str) -> list[Finding]:
+    """Compares the labels of a fine-tuned model with its outputs."""
+    try:
+        task = checkpoint_files.task_of(path)
+    except UserError as error:
+        return [wrong(str(error))]
+    if not task or not task["labels"]:
+        return []
+
+    where = checkpoint_files.beside(path, checkpoint_files.TASK)
+    count, listed = len(task["labels"]), first_of(task["labels"])
+    outputs = {
+        len(values[f"{scope}output_weights"])
+        for scope in ("", "cls/ner/")
+        if f"{scope}output_weights" in values
+    }
+    if outputs - {count}:
+        return [
+            wrong(
+                f"{count} labels: {listed}",
+                path=where,
+                expected=f"{outputs.pop()}, one for each output of {path}",
+                fix="copy the model again",
+            )
+        ]
+    return [fine(f"{count} labels: {listed}", path=where)]

@@ -1,5 +1,7 @@
 """Findings in checkpoints with odd contents."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,37 @@ def test_other_names_and_shapes(examine):
         "unexpected variables model/layer-0/kernel; "
     )
     assert found["wrong"] == []
+
+
+HEADS = ("cls/", "bert/pooler/")
+
+
+@pytest.mark.parametrize("scope", ["", "cls/ner/"])
+def test_a_fine_tuned_model_and_its_labels(examine, values, tmp_path, scope):
+    """It lacks nothing; the labels are counted."""
+    omit = [name for name in values if name.startswith(HEADS)]
+    head = {
+        f"{scope}output_weights": np.arange(3.0 * H).reshape(3, H),
+        f"{scope}output_bias": np.arange(3.0),
+    }
+    for labels, level in ((["a", "b", "c"], "fine"), (["a", "b"], "wrong")):
+        task = {"kind": "classes", "labels": labels}
+        (tmp_path / "task.json").write_text(json.dumps(task))
+        found = examine(head, omit=omit)
+        assert not any("lacks" in x for x in found["fine"])
+        (line,) = (x for x in found[level] if "labels" in x)
+        listed = f"{len(labels)} labels: {', '.join(labels)}"
+        assert line.startswith(f"{tmp_path}/task.json: {listed}")
+    assert len(found["wrong"]) == 1
+    (tmp_path / "task.json").write_text("{")
+    assert "task.json" in examine(head, omit=omit)["wrong"][0]
+
+
+def test_an_embedding_model_has_no_head(examine, values, tmp_path):
+    omit = [name for name in values if name.startswith(HEADS)]
+    assert "lacks" in examine({}, omit=omit)["fine"][0]
+    (tmp_path / "modules.json").write_text("[]")
+    assert "lacks" not in str(examine({}, omit=omit)["fine"])
 
 
 def test_odd_numbers(examine, values):
