@@ -1,16 +1,19 @@
 """Reading rows of TSV, CSV, JSONL and Parquet, with line numbers.
 
     .tsv, any other extension    fields between tabs; quotes are characters
-    .csv                         commas, quoted fields, also across lines
+    .csv                         commas, or as a first line `sep=;` says;
+                                 quoted fields, also across lines
     .jsonl, .json                an object per line; its keys are the columns
     .parquet                     see `formats.parquet_files`; lines are rows
 
 Text may be compressed, with `.gz` after its extension. A byte order mark, the
-CR of CRLF and blank lines at the end are skipped; in CSV files, all blank
-lines.
+CR of CRLF, blanks around the names of columns, and blank lines at the end are
+skipped; in CSV files, all blank lines.
 """
 
 import csv
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,6 +24,7 @@ from bert.common.formats import json_files, parquet_files
 Column = str | int  # name, or number from 0; -1 is the last
 _MAX_CHARACTERS = 1 << 24  # per field in quotes, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
+_EXCEL = re.compile(r"sep=([^\"\r\n])\r?\n")  # line 1, for Excel alone
 
 
 class TableRow(NamedTuple):
@@ -54,7 +58,7 @@ def rows(
         broken: receives the line numbers of rows with too few or too many
             fields, which are then skipped; None: an error.
         delimiter: separator of the fields of a .csv or .tsv file; None: a
-            comma or a tab.
+            comma, the one of a line `sep=;`, or a tab.
 
     Raises:
         UserError: the file or a column does not exist, a line has invalid
@@ -70,14 +74,15 @@ def rows(
     width = None
     for line, fields in _split(path, delimiter):
         if width is None:
-            # Line 1: the header, or the first row.
+            # Line 1: the header, perhaps "text, label", or the first row.
             width = len(fields)
+            fields = [name.strip() for name in fields] if header else fields
             columns = choose(fields)
+            names = fields if header else ["?"] * width
+            wanted = [x.strip() if isinstance(x, str) else x for x in columns]
+            indices = [_index(x, names, path, line) for x in wanted]
             if header:
-                indices = [_index(x, fields, path, line) for x in columns]
                 continue
-            unnamed = ["?"] * width
-            indices = [_index(x, unnamed, path, line) for x in columns]
 
         if len(fields) != width:
             if broken is not None:
@@ -214,15 +219,23 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
 
 def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     if is_csv(path):
-        yield from _csv_rows(path, delimiter or ",")
+        yield from _csv_rows(path, delimiter)
         return
     for line, text in _lines(path):
         text = text.removesuffix("\n").removesuffix("\r")
         yield line, text.split(delimiter or "\t")
 
 
-def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(
+    path: str, delimiter: str | None
+) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of a CSV file; quoted fields may span lines."""
+    lines = _lines(path)
+    line_1 = next(lines)
+    excel = _EXCEL.match(line_1[1])
+    if not excel:
+        lines = itertools.chain([line_1], lines)
+    delimiter = delimiter or (excel[1] if excel else ",")
     if len(delimiter) > 1:
         raise UserError(
             f"--delimiter={delimiter!r}", expected=f"one character for {path}"
@@ -230,14 +243,14 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
     # By default, csv rejects fields of more than 131,072 characters.
     csv.field_size_limit(_MAX_CHARACTERS)
-    texts = (text for _, text in _lines(path))
+    texts = (text for _, text in lines)
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
-    first = 1
+    first = before = 2 if excel else 1
     try:
         for fields in reader:
             if fields:  # the line is not blank
                 yield first, fields
-            first = reader.line_num + 1
+            first = reader.line_num + before
     except csv.Error as error:
         raise UserError(
             f"this row cannot be parsed: {error}",

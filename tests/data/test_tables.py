@@ -97,6 +97,34 @@ def test_blank_lines_of_a_csv_are_skipped(tmp_path):
         read(path, ["b"])
 
 
+@pytest.mark.parametrize(("name", "tab"), [("x.csv", ","), ("x.tsv", "\t")])
+def test_blanks_around_the_names_of_columns_do_not_count(tmp_path, name, tab):
+    path = write(tmp_path, name, f"text{tab} label \n one{tab} yes\n")
+    assert header(path) == ["text", "label"]
+    expected = [(2, [" yes", " one"])]
+    assert read(path, ["label", "text"]) == expected
+    assert read(path, [" label ", 0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("between", "delimiter"), [(";", None), ("\t", None), ("|", "|")]
+)
+def test_excel_names_the_delimiter_in_a_line_before_the_header(
+    tmp_path, between, delimiter
+):
+    rows = [["text", "label"], ['"one\n, two"', "yes"], ["three", "no"]]
+    lines = ["sep=" + (between if delimiter is None else ";")]
+    lines += [between.join(row) for row in rows]
+    path = write(tmp_path, "x.csv", "\r\n".join(lines) + "\r\n")
+    assert read(path, ["label", "text"], delimiter=delimiter) == [
+        (3, ["yes", "one\n, two"]),
+        (5, ["no", "three"]),
+    ]
+    path = write(tmp_path, "y.csv", "sep=;\na;b\n1\n")
+    with pytest.raises(UserError, match="y.csv:3: 1 column; expected 2"):
+        read(path, ["a"])
+
+
 @pytest.mark.parametrize(
     ("name", "content", "columns"),
     [
