@@ -254,20 +254,15 @@ def _metrics(settings: Settings, task: ClassificationTask) -> tuple[str, ...]:
 
 def _own_task(settings: Settings) -> ClassificationTask:
     """The task of the user's own tables, with the files of this run."""
-    own = settings.own
-    flags = (own.text_column, own.text_b_column)
-    flags += (own.label_column, own.id_column, own.group_column)
-    columns = text, text_b, label, key, group = [*map(tables.column_of, flags)]
-
-    # Columns that have names are named in a header.
-    header = own.header
-    if header is None:
-        header = any(isinstance(column, str) for column in columns)
+    own, splits = settings.own, _splits(settings)
+    flags = own.text_and_label(bool({*splits} - {TEST}))
+    flags += (own.text_b_column, own.id_column, own.group_column)
+    text, label, text_b, key, group = map(tables.column_of, flags)
     delimiter = tables.delimiter_of(own.delimiter)
 
     # Labels are for training and evaluation, ids for prediction.
     files: dict[str, tuple[File]] = {}
-    for split in _splits(settings):
+    for split in splits:
         optional = "label" if split == TEST else "id"
         file = File(
             _own_path(settings, split),
@@ -275,7 +270,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
             text_b,
             label,
             key,
-            header,
+            own.has_header,
             optional,
             delimiter=delimiter,
             group=None if split == TEST else group,

@@ -24,6 +24,7 @@ from bert.tasks.finetuning_settings import FineTuning, unnamed
 
 OWN = "tsv"  # --task_name for the user's own tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # the same
+TEXT, LABEL = "text", "label"  # columns, unless others are named
 TRUNCATE, WINDOWS = "truncate", "windows"
 
 
@@ -32,7 +33,8 @@ class OwnTables:
     """Columns and labels of the user's own tables."""
 
     text_column: str | None = flag(
-        None, "tsv: column of the text, by name or number from 0."
+        None,
+        "tsv: column of the text, by name or number from 0; default: text.",
     )
     text_b_column: str | None = flag(None, "tsv: column of the second text.")
     eval_share: float = flag(
@@ -56,7 +58,9 @@ class OwnTables:
         "or on one side of --eval_share.",
         topic=RARE,
     )
-    label_column: str | None = flag(None, "tsv: column of the label.")
+    label_column: str | None = flag(
+        None, "tsv: column of the label; default: label."
+    )
     id_column: str | None = flag(
         None, "tsv: column of the ids in predictions and reports."
     )
@@ -83,6 +87,30 @@ class OwnTables:
     regression: bool = flag(False, "tsv: the labels are numbers.")
 
     @property
+    def has_header(self) -> bool:
+        """Whether line 1 names the columns, because a column has a name."""
+        if self.header is not None:
+            return self.header
+        given = (self.text_b_column, self.label_column, self.id_column)
+        columns = map(tables.column_of, (*given, self.group_column))
+        text = tables.column_of(self.text_column or TEXT)
+        return any(isinstance(column, str) for column in (text, *columns))
+
+    def text_and_label(
+        self, reads_labels: bool
+    ) -> tuple[str | None, str | None]:
+        """Columns of the text and of the label, None without one.
+
+        Args:
+            reads_labels: whether a file of the run needs labels; else a file
+                whose text has another column has no label by default.
+        """
+        text, label = self.text_column, self.label_column
+        if self.has_header and label is None and (reads_labels or not text):
+            label = LABEL
+        return text or (TEXT if self.has_header else None), label
+
+    @property
     def divides(self) -> bool:
         """Whether the file of training is that of evaluation, too."""
         return bool(self.eval_share or self.num_folds)
@@ -98,11 +126,12 @@ class OwnTables:
         Args:
             reads_labels: whether a file of the run needs labels.
         """
-        if self.text_column is None:
+        text, label = self.text_and_label(reads_labels)
+        if text is None:
             yield UserError(
                 "no --text_column", fix="name the column of the texts"
             )
-        if reads_labels and self.label_column is None:
+        if reads_labels and label is None:
             yield UserError(
                 "no --label_column", fix="name the column of the labels"
             )

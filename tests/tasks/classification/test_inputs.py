@@ -170,6 +170,36 @@ def test_own_files_need_only_columns(tmp_path, name):
     assert data.has_pairs
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", "id,text,label\n0,one,b\n1,two,a\n"),
+        ("x.jsonl", '{"text":"one","label":"b"}\n{"label":"a","text":"two"}'),
+    ],
+)
+def test_columns_called_text_and_label_need_no_flags(tmp_path, name, content):
+    path, new, rows = tmp_path / name, tmp_path / "n.csv", ["one", "two"]
+    path.write_text(content)
+    named = {"task_name": "csv", "train_file": path, "predict_file": path}
+    words = "--do_train", "--do_predict"
+    for given in ({}, {"text_column": "text"}, {"label_column": "label"}):
+        for part in read(*words, **named, **given).parts:
+            found = [(x.text, x.label) for x in part.examples]
+            assert found == [*zip(rows, (1, 0))]
+
+    # Without labels to learn from, another text may have no label.
+    named = {"task_name": "csv", "predict_file": new, "labels": "a,b"}
+    new.write_text("text,label\none,b\n")
+    (part,) = read("--do_predict", **named).parts
+    assert [x.label for x in part.examples] == [1]
+    new.write_text("body,label\none,7 kg\n")
+    (part,) = read("--do_predict", **named, text_column="body").parts
+    assert [(x.text, x.label) for x in part.examples] == [("one", None)]
+    new.write_text("one,7 kg\n")
+    (part,) = read("--do_predict", **named, text_column=0).parts
+    assert [x.text for x in part.examples] == ["one"]
+
+
 def test_own_labels_can_be_given_and_are_recorded(tmp_path):
     path = own_file(tmp_path, "mails.tsv")
     named = {"task_name": "tsv", "text_column": 0, "eval_file": path}
@@ -308,7 +338,10 @@ RUNS = (
             [],
             "no --task_name; expected csv or tsv for your own tables, or one",
         ),
-        (["--task_name=csv"], "no --text_column; name the column of the texts"),
+        (
+            ["--task_name=csv", "--noheader"],
+            "no --text_column; name the column of the texts",
+        ),
         (["--task_name=cola", "--text_column=0"], "--text_column with"),
         (["--task_name=cola", "--labels=a,b"], "--labels with"),
         (["--task_name=cola"], "no --data_dir; pass it or --train_file"),
