@@ -37,12 +37,14 @@ def digest_of(source: str, rows: str = "") -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def check(folder: str, digest: str) -> None:
+def check(folder: str, digest: str, holds_out: bool = False) -> None:
     """Checks that a run in output_dir has read the training data.
 
     Args:
         folder: output_dir.
         digest: see `digest_of`.
+        holds_out: whether rows of the file are held out for evaluation. The
+            weights of the other run may have been trained on these rows.
 
     Raises:
         UserError: the folder holds a run with other training data.
@@ -54,11 +56,13 @@ def check(folder: str, digest: str) -> None:
 
     # Only the digest counts, with which `describe` ends.
     if not str(recorded.get("records", digest)).endswith(digest):
+        fix = "pass another --output_dir"
+        if not holds_out:
+            fix += (
+                f", with --init_checkpoint={folder} to start from its weights"
+            )
         raise UserError(
-            "holds a run with other training data",
-            path=folder,
-            fix=f"pass another --output_dir, with --init_checkpoint={folder} "
-            "to start from its weights",
+            "holds a run with other training data", path=folder, fix=fix
         )
 
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import run_classifier
 import run_ner
 import run_squad
 import run_swag
@@ -27,6 +28,15 @@ def folder(tmp_path):
     return tmp_path
 
 
+def write_run(run):
+    """Writes as much of a run as tells its training data."""
+    run.mkdir(parents=True)
+    (run / "checkpoint").touch()
+    (run / "model.ckpt-7.index").touch()
+    described = json.dumps({"settings": {"records": "61 examples of 0a7f"}})
+    (run / "model.ckpt-7.json").write_text(described)
+
+
 @pytest.mark.parametrize(
     ("script", "name", "changed"),
     [
@@ -40,11 +50,7 @@ def test_a_folder_with_other_training_data_is_left_as_it_is(
 ):
     """`test_run_classifier.py` trains, and begins again."""
     run = folder / "run"
-    run.mkdir()
-    (run / "checkpoint").touch()
-    (run / "model.ckpt-7.index").touch()
-    described = json.dumps({"settings": {"records": "61 examples of 0a7f"}})
-    (run / "model.ckpt-7.json").write_text(described)
+    write_run(run)
     before = sorted(run.iterdir())
     squad_files.write(folder / "train.json", 7, 1, version_2=False)
     flags_of_run = swag_files.flags_of(
@@ -58,3 +64,29 @@ def test_a_folder_with_other_training_data_is_left_as_it_is(
         "weights\n"
     )
     assert sorted(run.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("", {"eval_share": 0.3}),
+        ("fold_1", {"num_folds": 2}),
+        ("seed_12345", {"num_seeds": 2, "eval_share": 0.3}),
+    ],
+)
+def test_weights_that_may_have_seen_held_out_rows_are_not_advised(
+    folder, run_script, name, changed
+):
+    """The other division had other rows for training."""
+    rows = [f"the boat {x},{'yn'[x % 2]}" for x in range(99)]
+    (folder / "train.csv").write_text("\n".join(["text,label", *rows]))
+    run = folder / "run" / name
+    write_run(run)
+    flags_of_run = swag_files.flags_of(
+        folder, task_name="csv", train_file=folder / "train.csv", **changed
+    )
+    code, _, err = run_script(
+        run_classifier, "--do_train", "--do_eval", *flags_of_run
+    )
+    assert code == 2
+    assert err.endswith("other training data; pass another --output_dir\n")

@@ -275,7 +275,7 @@ def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:
     below = folder.below(one.name)
     below.check()
     for part in one.data.of(TRAIN):
-        training_data.check(below.shared, part.digest)
+        training_data.check(below.shared, part.digest, True)
     return below
 
 

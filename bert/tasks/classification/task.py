@@ -64,7 +64,7 @@ def make_task(
     encoded, records = None, ""
     for part in data.of(TRAIN):
         records = part.digest
-        training_data.check(folder.shared, records)
+        training_data.check(folder.shared, records, settings.own.divides)
         texts = encode(part, settings, data, model)
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
