@@ -54,7 +54,7 @@ def divide(
     Args:
         table: the table.
         share: the share of the second part.
-        seed: seed of the choice.
+        seed: seed of the choice, any integer.
         by_label: whether the share is drawn from each label, or from all
             examples together, as of numbers and of several labels.
 
@@ -70,7 +70,8 @@ def divide(
         label = table.examples[number].label
         key = str(label).strip() if by_label else ""
         by_key.setdefault(key, []).append(number)
-    generator, chosen = np.random.default_rng(seed), set()
+    generator = np.random.default_rng(seed % 2**63)  # a seed may be negative
+    chosen = set()
     for _, numbers in sorted(by_key.items()):
         drawn = generator.permutation(numbers)
         if len(numbers) > 1:  # a label that occurs once is for training

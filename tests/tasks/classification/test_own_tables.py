@@ -65,7 +65,7 @@ def test_one_file_is_divided(tmp_path):
     assert data.labels.names == ("a", "b", "c")
     again, other = (
         read("--do_train", "--do_eval", random_seed=seed, **flags)
-        for seed in (12345, 7)
+        for seed in (12345, -2)
     )
     texts, same, others = (
         [row.text for row in one.of(DEV)[0].examples]
