@@ -216,9 +216,14 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
             expected="classes",
             fix="is this the label column? For numbers, pass --regression",
         )
-    if all(re.fullmatch(r"[+-]?\d+", name) for name in count):
-        return tuple(sorted(count, key=lambda name: (int(name), name)))
-    return tuple(sorted(count))
+    return in_order(count)
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Sorts names, numerically if all of them are whole numbers."""
+    if all(re.fullmatch(r"[+-]?\d+", name) for name in names):
+        return tuple(sorted(names, key=lambda name: (int(name), name)))
+    return tuple(sorted(names))
 
 
 def check_labelled(table: Table, kind: str) -> None:

@@ -11,7 +11,8 @@ from sklearn import model_selection
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.label_kinds import CLASSES
-from bert.tasks.classification import division, weights
+from bert.tasks.classification import division, examples, weights
+from bert.tasks.classification.examples import TextExample
 from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
 from bert.tasks.classification.settings import Settings
 
@@ -44,7 +45,8 @@ def of_data(settings: Settings, data: Data) -> Iterator[Data]:
         ]
 
         # A run that is resumed must have the same rows again.
-        rows = f"fold {number} of {own.num_folds}, {seed}, {own.group_column}"
+        rows = f"fold {number} of {own.num_folds}, {seed}"
+        rows += f", sorted {own.group_column}" if own.group_column else ", None"
         parts = [
             dataclasses.replace(whole, split=split, examples=side, rows=rows)
             for split, side in zip((TRAIN, DEV), sides)
@@ -66,7 +68,7 @@ def held_out(
     Args:
         part: the N examples, labelled.
         count: the number of folds.
-        seed: seed of the choice.
+        seed: seed of the choice, any integer.
         by_label: whether each fold has the same share of each label, or any
             examples, as of numbers and of several labels.
 
@@ -88,9 +90,9 @@ def held_out(
     # With groups, scikit-learn balances the labels less.
     is_grouped = distinct < len(firsts)
     splitter = _SPLITTERS[by_label, is_grouped](
-        count, shuffle=True, random_state=seed
+        count, shuffle=True, random_state=seed % 2**32
     )
-    groups = firsts if is_grouped else None
+    groups = _numbered(part.examples, firsts) if is_grouped else None
     labels = part.labels if by_label else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -104,3 +106,23 @@ def held_out(
 
     numbers = np.arange(len(firsts))
     return [np.isin(numbers, chosen) for _, chosen in pairs]
+
+
+def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
+    """Numbers the groups in their order, as scikit-learn does.
+
+    Args:
+        rows: the N examples.
+        firsts: of `division.together`.
+
+    Returns:
+        equal numbers for examples that belong together. Groups that share a
+        text have the number of the first; examples without a group follow.
+    """
+    names = examples.in_order({x.group for x in rows} - {""})
+    ranks = {name: number for number, name in enumerate(names)}
+    numbers: dict[int, int] = {}
+    for first, example in zip(firsts, rows, strict=True):
+        number = ranks.get(example.group, len(names) + first)
+        numbers[first] = min(number, numbers.get(first, number))
+    return [numbers[first] for first in firsts]

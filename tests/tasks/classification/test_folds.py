@@ -16,6 +16,7 @@ N, K, SEED = 61, 5, 17
 CLASS = [int(i % 7 == 0) for i in range(N)]
 TEXTS = [f"text {i}" for i in range(N)]
 ALONE, GROUPS = [""] * N, [str(i * i % 19) for i in range(N)]
+NAMES = [f"{'ca' if i % 2 else 'Ac'}{i * i % 19}" for i in range(N)]
 COPIES = [f"text {i % 23}" for i in range(N)]
 
 
@@ -29,18 +30,23 @@ def part_of(labels=CLASS, texts=TEXTS, groups=ALONE):
 
 
 @pytest.mark.parametrize("by_label", [True, False])
+@pytest.mark.parametrize("seed", [SEED, -2])
 @pytest.mark.parametrize(
-    "column", [ALONE, GROUPS, COPIES], ids=["alone", "groups", "copies"]
+    "column",
+    [ALONE, GROUPS, NAMES, COPIES],
+    ids=["alone", "groups", "names", "copies"],
 )
-def test_folds_are_those_of_scikit_learn(by_label, column):
+def test_folds_are_those_of_scikit_learn(by_label, column, seed):
     name = "Stratified" * by_label + "Group" * (column != ALONE) + "KFold"
     splitter = getattr(model_selection, name)(
-        K, shuffle=True, random_state=SEED
+        K, shuffle=True, random_state=seed % 2**32
     )
-    firsts = [column.index(value) for value in column]
-    expected = [rows for _, rows in splitter.split(CLASS, CLASS, firsts)]
+    groups = column
+    if column in (GROUPS, COPIES):  # numbers, as pandas reads them
+        groups = [int(value.split()[-1]) for value in column]
+    expected = [rows for _, rows in splitter.split(CLASS, CLASS, groups)]
     named = {"texts": COPIES} if column is COPIES else {"groups": column}
-    found = folds.held_out(part_of(**named), K, SEED, by_label)
+    found = folds.held_out(part_of(**named), K, seed, by_label)
     assert [np.flatnonzero(x).tolist() for x in found] == [
         rows.tolist() for rows in expected
     ]
@@ -83,7 +89,7 @@ def test_each_row_is_held_out_once_and_trains_in_the_other_folds(
             np.testing.assert_allclose(
                 one.class_weights * counts, len(train.labels) / 2
             )
-    names = [f"fold {i} of {K}, {SEED}, author" for i in range(1, K + 1)]
+    names = [f"fold {i} of {K}, {SEED}, sorted author" for i in range(1, K + 1)]
     assert [one.of(TRAIN)[0].rows for one in each] == names
 
 
