@@ -118,10 +118,11 @@ def save(
     The scripts read such a folder: `--init_checkpoint=saved`.
 
     Args:
-        model: an encoder, or a model with an encoder named "bert" from the
-            functions of this library.
+        model: an encoder, a model with an encoder named "bert" from the
+            functions of this library, or a model of texts, such as a
+            `TextClassifier`.
         folder: the folder to write; it must be empty or not exist.
-        tokenizer: its tokenizer, or None.
+        tokenizer: its tokenizer, or None; default: of a model of texts.
         to: format, "google", "huggingface" or "model_garden".
 
     Raises:
@@ -134,6 +135,12 @@ def save(
 
     folder = os.fspath(folder) or "."
     outputs.check_new_folder(folder, "pass another folder")
+
+    # A model of texts has a network and a tokenizer.
+    if hasattr(model, "network"):
+        tokenizer = tokenizer or model.tokenizer
+        tokenizer = tokenizer.with_max_length(model.max_length)
+        model = model.network
 
     bert = weights_of(model, tokenizer, folder)
     with atomic.whole_folder(folder) as scratch:

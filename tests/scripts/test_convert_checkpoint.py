@@ -113,6 +113,7 @@ def test_labels_of_tokens_survive(convert, tmp_path, no_comparison):
     values = random_values(task_models.build_token_classifier(config, 3))
     google = write_google(tmp_path / "google", values)
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
+    task["max_seq_length"] = config.max_position_embeddings
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
     for target in ("huggingface", "model_garden"):

@@ -39,6 +39,13 @@ _HEADS = {  # name that is printed -> a variable of the head
     "multiple choice": "cls/swag/output_weights",
 }
 
+_LOST = {  # entries of task.json that transformers has no field for
+    "decision": "cuts, temperature and --unknown_below: answers will be those "
+    "of the logits alone",
+    "truncate": "--truncate: the first tokens of longer texts will be kept",
+    "windows": "windows: longer texts will be truncated",
+}
+
 
 @dataclasses.dataclass
 class Bert:
@@ -171,11 +178,9 @@ def write(bert: Bert, target: str, folder: str) -> None:
     """Writes the files of a model into an empty folder."""
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
-        if bert.task and "decision" in bert.task:
-            say(
-                "warning: config.json has no field for cuts, temperature and "
-                "--unknown_below: answers will be those of the logits alone"
-            )
+        for entry, lost in _LOST.items():
+            if entry in (bert.task or {}):
+                say(f"warning: config.json has no field for {lost}")
     elif target == "model_garden":
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)
@@ -210,7 +215,11 @@ def write(bert: Bert, target: str, folder: str) -> None:
         # For transformers always a length, else only a shorter one.
         is_theirs = target == "huggingface"
         positions = bert.config.max_position_embeddings
-        longest = min(bert.tokenizer.max_length, positions)
+        longest = min(
+            bert.tokenizer.max_length,
+            (bert.task or {}).get("max_seq_length", positions),
+            positions,
+        )
         is_recorded = is_theirs or longest < positions
         tokenizer_files.write_config(
             folder, casing, longest if is_recorded else None

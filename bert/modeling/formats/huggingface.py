@@ -23,6 +23,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.formats.json_files import Name
+from bert.data.text import tokenizer_files
 from bert.modeling.config import BertConfig
 
 WEIGHTS = "model.safetensors"
@@ -250,8 +251,9 @@ def read_task(folder: str) -> dict | None:
     """Reads the labels of a classifier, if `config.json` names them.
 
     Returns:
-        `kind` and `labels`, as in `task.json`; for a token classifier the
-        kind is None, since it follows from the names.
+        `kind`, `labels` and, if a file has it, `max_seq_length`, as in
+        `task.json`; for a token classifier the kind is None, since it follows
+        from the names.
     """
     values = _config_values(folder)
     scope = _classifier_scope(values)
@@ -259,9 +261,11 @@ def read_task(folder: str) -> dict | None:
     if scope not in ("", "cls/ner/") or named is None:
         return None
 
+    length = tokenizer_files.read_length(folder)
+    task = {"max_seq_length": length} if length else {}
     labels = [named.get(str(i)) for i in range(len(named))]
     if scope == "" and len(labels) == 1:  # as in transformers
-        return {"kind": "regression", "labels": []}
+        return {"kind": "regression", "labels": [], **task}
 
     # Labels that nobody has named, only numbered, tell nothing.
     if None in labels or labels == _numbered(len(labels)):
@@ -269,7 +273,8 @@ def read_task(folder: str) -> dict | None:
 
     kinds = {theirs: ours for ours, theirs in _PROBLEMS.items()}
     kind = kinds.get(values.get("problem_type"), "classes")
-    return {"kind": None if scope else kind, "labels": list(map(str, labels))}
+    kind = None if scope else kind
+    return {"kind": kind, "labels": list(map(str, labels)), **task}
 
 
 def write(
