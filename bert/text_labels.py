@@ -17,7 +17,8 @@ from bert.data.label_kinds import (
 from bert.data.text.columns import elements, finite, lists
 from bert.tasks import run_folder
 
-_LABEL = (str, numbers.Number, np.bool_)
+_NUMBER = (numbers.Number, np.bool_)
+_LIKE_BITS = ({"0"}, {"0", "1"}, {"False"}, {"False", "True"})  # names
 
 
 def of_encoder(encoder) -> Labels | None:
@@ -65,7 +66,9 @@ def names_of(given, fewest: int = 2) -> tuple[str, ...]:
     """
     given = elements(given, "labels")
     names = tuple(map(name_of, given))
-    is_whole = all(isinstance(x, _LABEL) and x == x for x in given)  # no NaN
+    is_whole = all(
+        isinstance(x, (str, *_NUMBER)) and x == x for x in given
+    )  # no NaN
     if not is_whole or len(set(names)) < max(len(names), fewest):
         raise UserError(
             f"labels={given!r:.60}", expected="two or more names, once"
@@ -116,7 +119,8 @@ def ids(values, labels: Labels) -> np.ndarray:
     Args:
         values: N names, or numbers or bools that are names; the number from 0
             of a name, where no name is a number; for MULTI_LABEL, lists of
-            them, or rows of 0 and 1; for REGRESSION, numbers.
+            them, or rows of 0 and 1, of names such as 0 and 1 only in a
+            table; for REGRESSION, numbers.
         labels: kind and names of the labels.
 
     Returns:
@@ -136,10 +140,13 @@ def ids(values, labels: Labels) -> np.ndarray:
         values = elements(values, "labels", fix)
         return np.array([number(label) for label in values], np.int32)
 
+    # [0, 1] may be two names; only a table then holds truth values.
+    is_table = hasattr(values, "__array__") and np.ndim(values) == 2
+    has_bits = is_table or set(names) not in _LIKE_BITS
     values = lists(values, "labels", names)
     rows = np.zeros((len(values), len(names)), np.float32)
     for row, entry in zip(rows, values):
-        if len(entry) == len(names) and set(entry) <= {0, 1}:
+        if has_bits and len(entry) == len(names) and set(entry) <= {0, 1}:
             row[:] = entry
         else:
             row[[number(label) for label in entry]] = 1.0
@@ -158,7 +165,8 @@ def numbering(names: tuple[str, ...]) -> Callable[[object], int]:
     def number(label) -> int:
         if (name := name_of(label)) in indices:
             return indices[name]
-        if isinstance(label, str) or label not in positions:
+        is_number = isinstance(label, _NUMBER)  # not NA of pandas
+        if not is_number or label not in positions:
             raise UserError(
                 f"the label {label!r:.60}",
                 expected=f"one of {', '.join(names)}",
