@@ -116,6 +116,7 @@ class QuestionAnswerer(keras.Model):
         threshold = {"null_threshold": self.null_threshold}
         return text_model.get_config(self) | threshold
 
+    save = text_model.save
     compile = text_model.compile_model
     compile_from_config = task_models.Classifier.compile_from_config
     get_compile_config = text_model.get_compile_config

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import os
+from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -43,7 +44,8 @@ class TextClassifier(keras.Model):
     Texts are strings in a list, an array, a column or a table of one column;
     or a tuple of two of them, for pairs. Labels are names, or the numbers
     from 0 of names that are no numbers; for `multi_label`, a list of names or
-    a row of 0 and 1 for each text; for `regression`, any numbers. A
+    a row of 0 and 1 for each text, in a table if 0 and 1 are names; for
+    `regression`, any numbers. A
     `tf.data.Dataset` holds batches of `(texts, labels)` or
     `((texts, second_texts), labels)`.
 
@@ -167,7 +169,8 @@ class TextClassifier(keras.Model):
             validation_data: (texts, labels), (texts, labels, weights) or a
                 dataset.
             shuffle: draw another order in each epoch.
-            class_weight: name or number of a label -> weight of its texts.
+            class_weight: name or number of a label -> weight of its texts;
+                default: 1.
             sample_weight: weights of the texts, [N].
             **kwargs: of Keras.
 
@@ -246,8 +249,9 @@ class TextClassifier(keras.Model):
         # Keras does not predict nothing.
         logits = np.zeros((0, self.labels.size), np.float32)
         if int(batches.cardinality()) != 0:
-            with self._texts.errors():
-                logits = of_texts(super().predict(batches, **kwargs))
+            with self._texts.errors(), text_model.compiling(self):
+                logits = super().predict(batches, **kwargs)
+            logits = of_texts(logits)
 
         return self._answers(logits)
 
@@ -274,7 +278,8 @@ class TextClassifier(keras.Model):
             return self.predict([])
         rows = [*itertools.chain.from_iterable(windows)]
         inputs, *_ = row_batches.batch((rows,))
-        logits = super().predict_on_batch(inputs)
+        with text_model.compiling(self):
+            logits = super().predict_on_batch(inputs)
         counts = [*map(len, windows)]
         return self._answers(self.long_texts.pooled(logits, counts))
 
@@ -355,6 +360,8 @@ class TextClassifier(keras.Model):
         model._decide(Decision.of_task(config))
         return model
 
+    __sklearn_clone__ = __sklearn_tags__ = text_model.no_scikit_learn
+    save = text_model.save
     compile = text_model.compile_model
     compile_from_config = Classifier.compile_from_config
     get_compile_config = text_model.get_compile_config
@@ -412,6 +419,15 @@ class TextClassifier(keras.Model):
                 f"class_weight is given for labels of the kind {kind}",
                 fix="pass sample_weight",
             )
+        if not isinstance(weights, Mapping):
+            raise UserError(
+                f"class_weight={weights!r:.60}",
+                expected="a dict of names and weights, as "
+                "{" + f"{self.labels.names[0]!r}: 2.0" + "}",
+            )
         ids = text_labels.ids(list(weights), self.labels).tolist()
         values = finite(weights.values(), "class_weight")
-        return dict(zip(ids, values.tolist()))
+
+        # Keras fails at labels after the last one of the dict.
+        usual = dict.fromkeys(range(self.labels.size), 1.0)
+        return usual | dict(zip(ids, values.tolist()))

@@ -8,6 +8,7 @@ takes these functions as its methods. It has `_usual_loss`, the arguments of
 import contextlib
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 
 import keras
@@ -20,6 +21,11 @@ from bert.modeling import task_models
 from bert.modeling.formats.conversion import Bert
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
+_SCHEDULE = keras.optimizers.schedules.LearningRateSchedule
+_SET_RATE = (
+    keras.callbacks.LearningRateScheduler,
+    keras.callbacks.ReduceLROnPlateau,
+)
 _RATE, _WARMUP = 5e-5, 0.1  # of the original; warm-up as a share of the steps
 
 
@@ -46,6 +52,15 @@ def length(
     return size
 
 
+def compiling(model: keras.Model) -> threading.RLock:
+    """The lock of a model, held while it is compiled or predicts.
+
+    To compile is to drop the function that `predict` calls for each batch, so
+    `fit` in one thread would break `predict` in another.
+    """
+    return model.__dict__.setdefault("_compiling", threading.RLock())
+
+
 def compile_model(model, optimizer, loss=None, metrics=None, **kwargs):
     """As in `keras.Model`, with the loss of the labels by default.
 
@@ -66,7 +81,8 @@ def compile_model(model, optimizer, loss=None, metrics=None, **kwargs):
 
     # XLA would compile a program for each length of a batch.
     usual = {"jit_compile": False, **model._usual_loss()}
-    keras.Model.compile(model, optimizer, **(usual | given))
+    with compiling(model):
+        keras.Model.compile(model, optimizer, **(usual | given))
 
 
 def get_compile_config(model):
@@ -83,7 +99,7 @@ def compile_with_schedule(model, learning_rate: float | None, steps: int):
     schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
 
     # The optimizer's variables belong on the devices of the model.
-    with model.distribute_strategy.scope():
+    with compiling(model), model.distribute_strategy.scope():
         keras.Model.compile(
             model,
             AdamWeightDecay(schedule),
@@ -92,7 +108,14 @@ def compile_with_schedule(model, learning_rate: float | None, steps: int):
         )
 
 
-def train(model, batches, epochs: int, learning_rate: float | None, **kwargs):
+def train(
+    model,
+    batches,
+    epochs: int,
+    learning_rate: float | None,
+    callbacks=None,
+    **kwargs,
+):
     """Trains on encoded batches, by the usual schedule without `compile`.
 
     Args:
@@ -100,11 +123,11 @@ def train(model, batches, epochs: int, learning_rate: float | None, **kwargs):
         batches: a dataset of an epoch.
         epochs: passes over it.
         learning_rate: peak of the schedule.
-        **kwargs: of Keras' `fit`.
+        callbacks, **kwargs: of Keras' `fit`.
 
     Raises:
-        UserError: there is an optimizer besides a rate, or the dataset has no
-            known size.
+        UserError: there is an optimizer besides a rate, the dataset has no
+            known size, or a callback changes the rate of a schedule.
     """
     # The schedule ends with the last step, so it needs their number.
     if model._has_schedule:
@@ -121,9 +144,25 @@ def train(model, batches, epochs: int, learning_rate: float | None, **kwargs):
             fix="pass it to the optimizer",
         )
 
+    # Keras refuses only after the epochs of patience.
+    rate = model.optimizer._learning_rate
+    for callback in keras.tree.flatten(callbacks or []):
+        if isinstance(callback, _SET_RATE) and isinstance(rate, _SCHEDULE):
+            raise UserError(
+                f"{type(callback).__name__}, and a schedule of learning rates",
+                expected="one of them",
+                fix="call compile first, as in compile("
+                "keras.optimizers.Adam(2e-5))",
+            )
+
     # The batches are shuffled.
     return keras.Model.fit(
-        model, batches, epochs=epochs, shuffle=False, **kwargs
+        model,
+        batches,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        **kwargs,
     )
 
 
@@ -142,6 +181,31 @@ def train_on_batch(model, x, y, sample_weight=None, **kwargs):
 
     batch = row_batches.batch(model._columns(x, y, sample_weight))
     return keras.Model.train_on_batch(model, *batch, **kwargs)
+
+
+def save(model, filepath, *args, **kwargs) -> None:
+    """As in `keras.Model`, to a `.keras` file.
+
+    Raises:
+        UserError: it is an HDF5 file, which Keras could not load.
+    """
+    if os.fspath(filepath).endswith((".h5", ".hdf5")):
+        raise UserError(
+            "an HDF5 file, which Keras cannot load",
+            path=os.fspath(filepath),
+            expected="a name that ends in .keras",
+        )
+    keras.Model.save(model, filepath, *args, **kwargs)
+
+
+def no_scikit_learn(model):
+    """Raises the error of a function of scikit-learn that copies a model."""
+    raise UserError(
+        f"{type(model).__name__} is a Keras model, not an estimator of "
+        "scikit-learn",
+        fix="for cross validation, call run_classifier.py --num_folds, or fit "
+        "a new model in each fold",
+    )
 
 
 def get_config(model) -> dict:

@@ -124,7 +124,8 @@ def predict_on_batch(model, x) -> dict:
     logits = ()
     if windows:
         inputs, *_ = row_batches.batch((rows(windows),))
-        logits = keras.Model.predict_on_batch(model, inputs)
+        with text_model.compiling(model):
+            logits = keras.Model.predict_on_batch(model, inputs)
     return model._answers(examples, windows, logits)
 
 
@@ -179,7 +180,8 @@ def _run(model, examples: list, batch_size: int, **kwargs) -> tuple:
 
     logits = ()
     if windows:  # Keras does not predict nothing
-        logits = keras.Model.predict(model, batches, **kwargs)[order]
+        with text_model.compiling(model):
+            logits = keras.Model.predict(model, batches, **kwargs)[order]
     return windows, logits
 
 

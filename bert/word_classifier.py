@@ -129,6 +129,7 @@ class TokenClassifier(keras.Model):
         """The arguments, with `network` and `vocabulary` for `model`."""
         return text_model.get_config(self) | {"labels": list(self._given)}
 
+    save = text_model.save
     compile = text_model.compile_model
     compile_from_config = task_models.Classifier.compile_from_config
     get_compile_config = text_model.get_compile_config

@@ -2,11 +2,15 @@ import math
 import pathlib
 import re
 import runpy
+import threading
 
 import keras
 import numpy as np
+import pandas
 import pytest
 import tensorflow as tf
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 
 import bert
 from bert import text_labels
@@ -106,6 +110,38 @@ def test_a_saved_classifier_answers_the_same_and_goes_on(fitted, tmp_path):
     assert model.optimizer._learning_rate.num_train_steps == 1
 
 
+def test_an_hdf5_file_is_refused(new, tmp_path):
+    """Keras would write it, but not load it."""
+    with pytest.raises(UserError, match="m.h5: an HDF5 file, .* in .keras$"):
+        new().save(tmp_path / "m.h5")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_predict_goes_on_while_another_thread_compiles(new):
+    """As `fit` does at its beginning."""
+    model = new()
+    thread = threading.Thread(target=model.compile, args=("sgd",))
+
+    class Begin(keras.callbacks.Callback):
+        def on_predict_batch_end(self, batch, logs=None):
+            if batch == 0:
+                thread.start()
+                thread.join(0.2)
+
+    answers = model.predict(TEXTS, 32, verbose=0, callbacks=[Begin()])
+    thread.join()
+    assert len(answers["label"]) == 64 and model.compiled
+
+
+def test_scikit_learn_is_told_what_to_use_instead(new):
+    for ask in (
+        clone,
+        lambda x: cross_val_score(x, TEXTS, LABELS, scoring="accuracy"),
+    ):
+        with pytest.raises(UserError, match="call run_classifier.py --num_fo"):
+            ask(new())
+
+
 def test_an_optimizer_of_compile_is_kept(new, tmp_path):
     model = trained(new(), TEXTS, LABELS, 1)
     model.save(tmp_path / "model.keras")
@@ -203,6 +239,7 @@ def test_class_weights_are_of_names(new):
     weights = {"spam": 1.0, "ham": 0.0}  # not in the order of the ids
     model = trained(new(), TEXTS, LABELS, 2, class_weight=weights)
     assert model.predict(HAM, verbose=0)["label"] == ["spam"] * 4
+    model.fit(TEXTS[:8], LABELS[:8], class_weight={"ham": 0.0}, **FIT)
 
 
 def test_each_epoch_has_another_order_without_the_held_out_texts(
@@ -250,6 +287,29 @@ def test_several_labels_or_none(new):
 @pytest.mark.parametrize(
     ("labels", "values", "expected"),
     [
+        ([0, 1], [[0, 1], [1], [0], []], [[1, 1], [0, 1], [1, 0], [0, 0]]),
+        ([0, 1], np.array([[0, 1], [1, 0]]), [[0, 1], [1, 0]]),
+        ([0, 1], Frame(no=[0, 1], yes=[1, 1]), "labels of .'no', 'yes'."),
+        ([True, False], [[True, False], [False]], [[1, 1], [0, 1]]),
+        ([1, 2, 3], [[1, 0, 1], [2, 3]], [[1, 0, 1], [0, 1, 1]]),
+        (["1"], [[1], [0]], [[1], [0]]),
+    ],
+)
+def test_several_labels_that_look_like_truth_values(
+    new, labels, values, expected
+):
+    """Two names in a list, else a row of truth values."""
+    labels = new(labels, multi_label=True).labels
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            text_labels.ids(values, labels)
+    else:
+        assert text_labels.ids(values, labels).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "expected"),
+    [
         (np.array([1, 0]), [0, 1, np.int64(1), 1.0, "1"], [1, 0, 0, 0, 0]),
         ([1, 2, 3, 4, 5], [1, 5, 2], [0, 4, 1]),
         (np.array([2.0, 0.5]), [0.5, 2, 2.0], [1, 0, 0]),
@@ -259,6 +319,7 @@ def test_several_labels_or_none(new):
         ([1, 2], [0], "the label 0; expected one of 1, 2"),
         ([True, False], [1], "the label 1; expected one of True, False"),
         (["ham", "spam"], ["1"], "the label '1'; expected one of ham, spam"),
+        (["ham", "spam"], [pandas.NA], "the label <NA>; expected one of ham"),
         ([1, 1.0], [], "two or more names, once"),
         ([1.0, float("nan")], [], "two or more names, once"),
         (["ham", None], [], "two or more names, once"),
@@ -370,6 +431,26 @@ def test_a_saved_folder_has_the_labels(new, labels, kind, to, tmp_path):
             bert.TextClassifier(folder)
 
 
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
+    """It is the argument of `bert.save` as well as its network."""
+    pair, folder = (new().network, tokenizer), tmp_path / "saved"
+    model = bert.TextClassifier(
+        pair, ["ham", "spam"], max_length=7, truncate="tail"
+    )
+    bert.save(model, folder, to=to)
+    again = bert.TextClassifier(str(folder))
+    assert (again.max_length, again.tokenizer.max_length) == (7, 7)
+    assert again.labels == model.labels
+    # transformers has no such truncation.
+    truncate = "tail" if to == "google" else "head"
+    assert again.long_texts.truncate == truncate
+    if to == "huggingface":  # as sentence-transformers writes it
+        file = folder / "sentence_bert_config.json"
+        file.write_text('{"max_seq_length": 5}')
+        assert bert.TextClassifier(str(folder)).max_length == 5
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -420,6 +501,11 @@ def test_mistakes_are_one_line(fitted, arguments, message):
             r"class_weight\[0\] is nan; expected a finite number",
         ),
         ({"class_weight": {"eggs": 1.0}}, "the label 'eggs'"),
+        ({"class_weight": "balanced"}, "='balanced'; expected a dict of na"),
+        (
+            {"callbacks": [keras.callbacks.ReduceLROnPlateau()]},
+            "^ReduceLROnPlateau, and a schedule .*; call compile first",
+        ),
         ({"class_weight": {}, "sample_weight": [1.0]}, "64 and 64 and 1 rows"),
     ],
 )
