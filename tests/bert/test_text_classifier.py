@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_score
 import bert
 from bert import text_labels
 from bert.common.errors import UserError
+from bert.data.sequences import FIRST_TOKENS, LongTexts
 from bert.modeling.formats import checkpoint_files
 from tests.helpers import library_files
 from tests.helpers.frames import Frame
@@ -154,7 +155,9 @@ def test_an_optimizer_of_compile_is_kept(new, tmp_path):
     assert int(again.optimizer.iterations) == 16
 
 
-def test_an_export_answers_as_the_model(fitted, tmp_path):
+def test_an_export_answers_as_the_model(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitted.network, "task", fitted.network.task)
+    fitted._read(LongTexts("head", "mean", 3))
     fitted.export(tmp_path / "export", openvino="float32")
     serve = tf.saved_model.load(tmp_path / "export").signatures
     texts = [*TEXTS, " ".join(TEXTS)]  # the last is longer than max_length
@@ -162,12 +165,17 @@ def test_an_export_answers_as_the_model(fitted, tmp_path):
     assert [x.decode() for x in outputs["label"].numpy()][:-1] == LABELS
     expected = probabilities(fitted, texts)
     np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    fitted._read(LongTexts("tail"))
     fitted.export(tmp_path / "pairs", pairs=True)
     serve = tf.saved_model.load(tmp_path / "pairs").signatures
-    pair = {"text": tf.constant(SPAM), "text_b": tf.constant(HAM)}
-    outputs = serve["serving_default"](**pair)
-    expected = probabilities(fitted, (SPAM, HAM))
+    pair = [*SPAM, " ".join(TEXTS)], [*HAM, " ".join(LABELS)]
+    outputs = serve["serving_default"](
+        text=tf.constant(pair[0]), text_b=tf.constant(pair[1])
+    )
+    expected = probabilities(fitted, pair)
     np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    fitted._read(FIRST_TOKENS)
+    assert abs(probabilities(fitted, pair) - expected)[-1].max() > 1e-3
 
 
 def test_datasets_are_those_of_lists(new, fitted):

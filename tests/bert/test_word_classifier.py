@@ -179,6 +179,20 @@ def test_tags_are_names_or_numbers(folder, labels, names, tags, expected):
     assert model._examples([["a", "b"]], [tags])[0].labels == expected
 
 
+def test_callbacks_see_the_scores_of_an_epoch(folder):
+    """At a rate of 0 the second epoch is not better than the first."""
+    model = bert.TokenClassifier(str(folder / "model"), BIO)
+    history = model.fit(
+        *(WORDS, TAGS),
+        epochs=5,
+        learning_rate=0.0,
+        validation_data=(WORDS, TAGS),
+        callbacks=[keras.callbacks.EarlyStopping("val_f1", mode="max")],
+        verbose=0,
+    )
+    assert history.epoch == [0, 1]
+
+
 def test_strange_texts_and_single_batches(model, folder):
     words = [["", "\u200b", "\ud800", "北"], [], ["a." * 97] * 97, ["mr"]]
     answers = model.predict(words, 2, verbose=0)

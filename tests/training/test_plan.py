@@ -64,3 +64,32 @@ def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
         "all steps take 3 min 50 s",
     ]
     assert begun == [0, 90]
+
+
+def test_the_widest_of_the_first_batches_is_measured(monkeypatch, capsys):
+    """Its memory is the largest of all; others would promise too much."""
+    lengths, measured = [5, 11, 7, 3], []
+
+    def batches(run):
+        return tf.data.Dataset.from_generator(
+            lambda: ({"ids": tf.zeros([4, length])} for length in lengths * 9),
+            output_signature={"ids": tf.TensorSpec([4, None])},
+        )
+
+    def peak(steps, batch, times):
+        measured.append(batch["ids"].shape[1])
+        return 60 * MB * times
+
+    optimizer = Optimizer()
+    steps = types.SimpleNamespace(
+        train=lambda iterator, count: optimizer.iterations.assign_add(count),
+        optimizer=optimizer,
+        strategy=types.SimpleNamespace(num_replicas_in_sync=1),
+        model=types.SimpleNamespace(trainable_variables=[]),
+    )
+    monkeypatch.setattr(plan, "_peak", peak)
+    run = Run.__new__(Run)
+    run.steps = steps
+    plan.report(run, [Phase(90, 4, batches)])
+    assert measured == [11, 11]
+    assert "batch of 4: 60.0 MB of" in capsys.readouterr().out

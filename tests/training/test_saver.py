@@ -74,6 +74,29 @@ def test_going_back_removes_later_checkpoints(saver, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
+@pytest.mark.parametrize("interrupted", [*range(6)])
+def test_a_removal_that_is_interrupted_leaves_no_gap(
+    saver, monkeypatch, interrupted
+):
+    """Each checkpoint counts as long as it has all files, the newest last."""
+    for step in (5, 10, 15):
+        saver.save(step, VALUES, {})
+    remove, removed = storage.remove, []
+
+    def fail(path):
+        if len(removed) == interrupted:
+            raise OSError("killed")
+        removed.append(path)
+        remove(path)
+
+    monkeypatch.setattr(storage, "remove", fail)
+    with pytest.raises(OSError, match="killed"):
+        saver.remove_after(5)
+    assert saver.steps() == [5, 10, 15][: 3 - (interrupted + 2) // 3]
+    for step in saver.steps():
+        assert saver._restore(f"{saver.folder}/model.ckpt-{step}", step)
+
+
 def test_the_checkpoint_last_saved_is_the_newest(tmp_path):
     """Also where an abandoned branch of the run had gone further."""
     saver = Saver(str(tmp_path), keep_max=1)
