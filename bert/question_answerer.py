@@ -17,6 +17,7 @@ from bert.serving import export_folder, graphs
 from bert.tasks.squad import answers as spans
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import export, task
+from bert.tasks.squad import settings as squad_settings
 from bert.tasks.squad.examples import Answer, SquadExample
 from bert.tasks.squad.settings import Settings
 from bert.tasks.squad.windows import WindowMaker
@@ -47,16 +48,20 @@ class QuestionAnswerer(keras.Model):
     Args:
         model: path or name of a model, as for `load_encoder`; or its encoder
             and tokenizer.
-        null_threshold: a question may have no answer, and has none where the
-            odds of none are greater; None: every question has an answer.
-        max_length: S of the windows; None: 384, or all positions of a smaller
-            model.
+        null_threshold: float or None. A question may have no answer, and has
+            none where the odds of none are greater. Default: as in its
+            fine-tuning, else every question has an answer.
+        max_length: int. S of the windows. Default: as in its fine-tuning, else
+            384, or all positions of a smaller model.
+        doc_stride, max_query_length, max_answer_length, n_best_size: int. As
+            the flags of run_squad.py. Default: as in its fine-tuning, else as
+            the flags; a question takes at most half of a window.
         seed: of the head's initial weights, and of the order of the windows.
 
     Attributes:
         network: the model of `bert.span_model`, from ids to logits.
         tokenizer: a `bert.Tokenizer`.
-        null_threshold: may be changed.
+        null_threshold: may be changed; None: every question has an answer.
 
     Raises:
         UserError: an argument is invalid, or the model cannot be loaded.
@@ -70,6 +75,10 @@ class QuestionAnswerer(keras.Model):
         null_threshold: float | None = None,
         *,
         max_length: int | None = None,
+        doc_stride: int | None = None,
+        max_query_length: int | None = None,
+        max_answer_length: int | None = None,
+        n_best_size: int | None = None,
         seed: int = 12345,
         **kwargs,
     ):
@@ -78,8 +87,37 @@ class QuestionAnswerer(keras.Model):
         if isinstance(network, encoders.Encoder):
             network = heads.span_model(network, seed)
         self.network, self.seed = network, seed
+
+        # Arguments win over the settings of the fine-tuning.
+        recorded = squad_settings.recorded(getattr(network, "task", None))
+        usual = recorded.get("max_seq_length", 384)
+        self.max_length = text_model.length(network, max_length, usual, 8)
+        room = self.max_length - 4  # [CLS], two [SEP], a token of the context
+        query = recorded.get("max_query_length", min(64, self.max_length // 2))
+        if max_query_length is None:
+            max_query_length = min(query, room)
+        given = {
+            "doc_stride": doc_stride,
+            "max_query_length": max_query_length,
+            "max_answer_length": max_answer_length,
+            "n_best_size": n_best_size,
+        }
+        given = {k: int(x) for k, x in given.items() if x is not None}
+        for name, value in given.items():
+            if value < 1:
+                raise UserError(f"{name}={value}", expected="1 or more")
+        if max_query_length > room:
+            raise UserError(
+                f"max_query_length={max_query_length}",
+                expected=f"at most {room}",
+            )
+        self._settings = flags.replace(
+            Settings(),
+            **recorded | given | {"max_seq_length": self.max_length},
+        )
+        if null_threshold is None:
+            null_threshold = self.null_threshold
         self.null_threshold = null_threshold
-        self.max_length = text_model.length(network, max_length, 384, 8)
         self.jit_compile = False  # else each length is compiled
         self.built = True
 
@@ -111,10 +149,33 @@ class QuestionAnswerer(keras.Model):
                 filepath, lambda folder: graphs.save(root, folder)
             )
 
+    @property
+    def null_threshold(self) -> float | None:
+        """Odds of no answer above which there is none; None: never."""
+        settings = self._settings
+        if settings.version_2_with_negative:
+            return settings.null_score_diff_threshold
+        return None
+
+    @null_threshold.setter
+    def null_threshold(self, threshold: float | None):
+        self._settings = flags.replace(
+            self._settings,
+            version_2_with_negative=threshold is not None,
+            null_score_diff_threshold=float(threshold or 0.0),
+        )
+        self.network.task = squad_settings.describe(self._settings)
+
     def get_config(self) -> dict:
         """The arguments, with `network` and `vocabulary` for `model`."""
-        threshold = {"null_threshold": self.null_threshold}
-        return text_model.get_config(self) | threshold
+        settings = self._settings
+        return text_model.get_config(self) | {
+            "null_threshold": self.null_threshold,
+            "doc_stride": settings.doc_stride,
+            "max_query_length": settings.max_query_length,
+            "max_answer_length": settings.max_answer_length,
+            "n_best_size": settings.n_best_size,
+        }
 
     save = text_model.save
     compile = text_model.compile_model
@@ -126,15 +187,6 @@ class QuestionAnswerer(keras.Model):
     predict, predict_step = text_windows.predict, text_windows.predict_step
     predict_on_batch = text_windows.predict_on_batch
     _columns = text_windows.columns
-
-    @property
-    def _settings(self) -> Settings:
-        return flags.replace(
-            Settings(),
-            max_seq_length=self.max_length,
-            max_query_length=min(64, self.max_length // 2),
-            version_2_with_negative=self.null_threshold is not None,
-        )
 
     def _usual_loss(self) -> dict:
         return {

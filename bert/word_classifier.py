@@ -31,7 +31,8 @@ class TokenClassifier(keras.Model):
     Sentences are lists of words in a list, an array or a column; their tags
     are lists of as many names, or of the numbers from 0 of names. Tags of
     entities, in IOB1, BIO, IOBES or BILOU, become BIO. Long sentences are
-    split into windows, as in run_ner.py.
+    split into windows, as in run_ner.py. Each sentence is read alone, also by
+    a model that was fine-tuned with --document_context.
 
     `predict` returns a dict: labels, a list of names for each sentence;
     probabilities, of the labels, floats; and, if labels are those of entities,
@@ -45,6 +46,8 @@ class TokenClassifier(keras.Model):
             with; others get a new head.
         max_length: S of the windows; None: as in its fine-tuning, else 128,
             or all positions of a smaller model.
+        doc_stride: int. Tokens between the starts of two windows; 0: half a
+            window. Default: as in its fine-tuning, else 0.
         seed: of the head's initial weights, and of the order of the windows.
 
     Attributes:
@@ -64,6 +67,7 @@ class TokenClassifier(keras.Model):
         labels: list | None = None,
         *,
         max_length: int | None = None,
+        doc_stride: int | None = None,
         seed: int = 12345,
         **kwargs,
     ):
@@ -73,10 +77,10 @@ class TokenClassifier(keras.Model):
         self.labels, self._given = _chosen(labels, trained)
 
         # The head of the fine-tuned model is kept if its labels are.
-        usual = 128
+        recorded: dict = {}
         if trained:
             checkpoint = network.checkpoint
-            usual = checkpoint.task.get("max_seq_length", usual)
+            recorded = checkpoint.task
         if trained and trained != self.labels:
             text_labels.say_new_head(checkpoint.path, trained, self.labels)
             network = task_models.build_token_classifier(
@@ -86,14 +90,24 @@ class TokenClassifier(keras.Model):
             network = heads.token_classifier(network, self.labels.size, seed)
 
         self.network, self.seed = network, seed
+        usual = recorded.get("max_seq_length", 128)
         self.max_length = text_model.length(network, max_length, usual)
+        half = (self.max_length - 2) // 2
+        if doc_stride is None:
+            doc_stride = min(recorded.get("doc_stride", 0), half)
+        if not 0 <= doc_stride <= half:
+            raise UserError(f"doc_stride={doc_stride}", expected=f"0 to {half}")
+        self.doc_stride = doc_stride
         network.task = {  # for `bert.save`
             "kind": self.labels.kind,
             "labels": list(self.labels.names),
             "max_seq_length": self.max_length,
+            "doc_stride": self.doc_stride,
         }
         self._settings = flags.replace(
-            Settings(), max_seq_length=self.max_length
+            Settings(),
+            max_seq_length=self.max_length,
+            doc_stride=self.doc_stride,
         )
         self._featurizer = task.featurizer_of(
             self.tokenizer, self.labels.names, self._settings
@@ -127,7 +141,10 @@ class TokenClassifier(keras.Model):
 
     def get_config(self) -> dict:
         """The arguments, with `network` and `vocabulary` for `model`."""
-        return text_model.get_config(self) | {"labels": list(self._given)}
+        return text_model.get_config(self) | {
+            "labels": list(self._given),
+            "doc_stride": self.doc_stride,
+        }
 
     save = text_model.save
     compile = text_model.compile_model

@@ -32,7 +32,8 @@ class Task:
             `batch_sums` needs the outputs of all micro-batches of a replica.
         examples: of training, `data.records.examples.Examples`; None: no
             training, or pre-training, whose phases read records.
-        labels: kind and names of the labels, as in `task.json`, or None.
+        labels: kind and names of the labels, and the settings that
+            predictions depend on, as in `task.json`; or None.
         vectors: `TextVectors` that the checkpoints give, or None.
         validate: run -> metrics of the current weights, during training.
         evaluate: run -> metrics and a report, see `tasks.eval_report`, of the

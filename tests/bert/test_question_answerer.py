@@ -63,7 +63,8 @@ json.dump([model.null_threshold, answers["answer"]], sys.stdout)
 @pytest.mark.slow
 def test_class_and_script_are_equal(folder, tmp_path, run_script):
     path = str(folder / "model")
-    model = bert.QuestionAnswerer(path, null_threshold=0.25, seed=1)
+    sizes = {"doc_stride": 3, "max_answer_length": 2, "n_best_size": 7}
+    model = bert.QuestionAnswerer(path, 0.25, seed=1, **sizes)
     x, y = read(folder / "train.json")
     size = len(model._columns(x, y, None)[0])
     assert size > len(y)  # windows of long contexts
@@ -78,6 +79,7 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script):
         null_score_diff_threshold=0.25,
         max_seq_length=S,
         max_query_length=S // 2,
+        **sizes,
         train_batch_size=size,
         learning_rate=1e-2,
         num_train_epochs=24,
@@ -98,8 +100,9 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script):
     for name in ("exact", "f1"):
         assert scores[name] == pytest.approx(script[name], 1e-3), name
 
-    # The fine-tuned model answers as the script, the export and the file do.
-    model = bert.QuestionAnswerer(str(tmp_path / "run"), 0.25)
+    # The fine-tuned model answers as the script, the export and the file do,
+    # without an argument.
+    model = bert.QuestionAnswerer(str(tmp_path / "run"))
     for name, value in model.evaluate(*dev, verbose=0).items():
         assert value == pytest.approx(script[name], 1e-3, 1e-3), name
     answers = model.predict(dev[0], verbose=0)
@@ -131,6 +134,59 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script):
     assert found["answer"] == answers["answer"]
     for name in ("probability", "start", "end", "null_odds"):
         np.testing.assert_allclose(found[name], answers[name], 1e-4, 1e-4)
+
+
+def arguments(model):
+    """The numbers among the arguments of a model."""
+    config = model.get_config()
+    return {k: x for k, x in config.items() if isinstance(x, int | float)}
+
+
+def test_a_fine_tuned_model_keeps_its_settings(folder, tmp_path):
+    sizes = {
+        "doc_stride": 2,
+        "max_query_length": 5,
+        "max_answer_length": 3,
+        "n_best_size": 4,
+    }
+    model = bert.QuestionAnswerer(
+        str(folder / "model"), -0.5, max_length=13, **sizes
+    )
+    model.null_threshold = 0.75
+    bert.save(model.network, str(tmp_path / "saved"), model.tokenizer)
+    task = json.loads((tmp_path / "saved" / "task.json").read_text())
+    assert task == {
+        "kind": "spans",
+        "labels": [],
+        "max_seq_length": 13,
+        **sizes,
+        "version_2_with_negative": True,
+        "null_score_diff_threshold": 0.75,
+    }
+
+    again = bert.QuestionAnswerer(str(tmp_path / "saved"))
+    assert arguments(again) == arguments(model)
+    x = X[0], ["anna lives in rome . " * 4, X[1][1]]
+    assert (
+        again.predict(x, verbose=0)["answer"]
+        == (model.predict(x, verbose=0)["answer"])
+    )
+    given = {"doc_stride": 9, "max_length": 11}
+    other = bert.QuestionAnswerer(str(tmp_path / "saved"), 0.5, **given)
+    given["null_threshold"] = 0.5
+    assert arguments(other) == arguments(model) | given
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"doc_stride": 0}, "^doc_stride=0; expected 1 or more$"),
+        ({"max_query_length": 16}, "^max_query_length=16; expected at most 15"),
+    ],
+)
+def test_sizes_are_possible(folder, sizes, message):
+    with pytest.raises(UserError, match=message):
+        bert.QuestionAnswerer(str(folder / "model"), max_length=S, **sizes)
 
 
 LISTS = {"text": np.array(["in", "in"], object), "answer_start": [3, 9]}

@@ -89,7 +89,9 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script, monkeypatch):
     monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
     model = bert.TokenClassifier(str(folder / "model"), BIO[::-1], seed=1)
     assert model.labels.names == tuple(BIO[::-1])
-    model = bert.TokenClassifier(str(folder / "model"), BIO, seed=1)
+    model = bert.TokenClassifier(
+        str(folder / "model"), BIO, doc_stride=2, seed=1
+    )
     words, tags = read(folder / "train.txt")
     size = len(model._columns(words, tags, None)[0])
     assert size > len(words)  # windows of long sentences
@@ -101,6 +103,7 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script, monkeypatch):
         init_checkpoint=folder / "model",
         output_dir=tmp_path / "run",
         max_seq_length=S,
+        doc_stride=2,
         train_batch_size=size,
         learning_rate=1e-2,
         num_train_epochs=16,
@@ -191,6 +194,23 @@ def test_callbacks_see_the_scores_of_an_epoch(folder):
         verbose=0,
     )
     assert history.epoch == [0, 1]
+
+
+def test_a_fine_tuned_model_keeps_its_windows(folder, tmp_path):
+    path = str(folder / "model")
+    model = bert.TokenClassifier(path, BIO, max_length=11, doc_stride=2)
+    bert.save(model.network, str(tmp_path / "saved"), model.tokenizer)
+    path = str(tmp_path / "saved")
+    again = bert.TokenClassifier(path)
+    assert (again.max_length, again.doc_stride) == (11, 2)
+    words = [["paris", "Anna"] * 9]
+    assert [*again._windows(again._examples(words))] == (
+        [*model._windows(model._examples(words))]
+    )
+    assert bert.TokenClassifier(path, doc_stride=0).doc_stride == 0
+    assert bert.TokenClassifier(path, max_length=5).doc_stride == 1
+    with pytest.raises(UserError, match="doc_stride=5; expected 0 to 4"):
+        bert.TokenClassifier(path, doc_stride=5)
 
 
 def test_strange_texts_and_single_batches(model, folder):

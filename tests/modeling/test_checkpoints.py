@@ -169,7 +169,10 @@ def test_a_wrong_prefix_is_named(written, tmp_path, given, message):
     assert message in str(caught.value)
 
 
-def test_a_folder_means_its_newest_checkpoint(written, tmp_path):
+@pytest.mark.parametrize(
+    "fitted", [{"decision": {"temperature": 2.0}}, {"tuned_step": 600}]
+)
+def test_a_folder_means_its_newest_checkpoint(written, tmp_path, fitted):
     assert checkpoint_files.resolve(str(tmp_path)) == written[0]
     for step in (200, 1000):
         (tmp_path / f"model.ckpt-{step}.index").touch()
@@ -182,8 +185,7 @@ def test_a_folder_means_its_newest_checkpoint(written, tmp_path):
     task = {"kind": "classes", "labels": ["a", "b"]}
     checkpoint_files.write_task(str(tmp_path), task)
     assert checkpoint_files.resolve(str(tmp_path)) == newest
-    task["decision"] = {"temperature": 2.0}
-    checkpoint_files.write_task(str(tmp_path), task)
+    checkpoint_files.write_task(str(tmp_path), task | fitted)
     best = f"{tmp_path}/best/model.ckpt-600"
     assert checkpoint_files.resolve(str(tmp_path)) == best
 

@@ -109,7 +109,7 @@ def test_learns_answers_and_no_answer(trained):
 
 
 @pytest.mark.slow
-def test_writes_the_originals_files(trained):
+def test_writes_the_originals_files(trained, command):
     output, *_ = trained
     keys = [f"q{i}" for i in range(DEV_QUESTIONS)]
     predictions = read(output / "predictions.json")
@@ -126,6 +126,15 @@ def test_writes_the_originals_files(trained):
         assert text == json.dumps(json.loads(text), indent=4) + "\n"
     threshold = read(output / "null_threshold.json")
     threshold = threshold["null_score_diff_threshold"]
+    names = "max_seq_length", "doc_stride", "max_query_length", "n_best_size"
+    names += "max_answer_length", "version_2_with_negative"
+    assert read(output / "task.json") == {
+        "kind": "spans",
+        "labels": [],
+        **{name: command[name] for name in names},
+        "null_score_diff_threshold": threshold,
+        "tuned_step": step_of(output),
+    }
     for key in keys:
         entries = nbest[key]
         assert list(entries[0]) == [
@@ -201,6 +210,10 @@ def test_a_threshold_is_that_of_its_weights(trained, command, tmp_path):
         code, _, error = run(**command | flags | {"init_checkpoint": path})
         assert code == 0, error
         assert words in error
+
+
+def step_of(output):
+    return int(tf.train.latest_checkpoint(str(output)).rpartition("-")[2])
 
 
 def nbest_of(output):

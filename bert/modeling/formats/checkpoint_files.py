@@ -26,6 +26,7 @@ from bert.data.text.casing import Casing
 
 TASK, VOCABULARY = "task.json", "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
+_FITTED = {"decision", "tuned_step"}  # entries of a task.json
 _HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
 
 
@@ -50,6 +51,16 @@ class _Task(TypedDict):
     windows: NotRequired[_Windows]  # see `sequences.LongTexts`
     class_weights: NotRequired[list[float]]  # in the loss of training
     decision: NotRequired[_Decision]  # see `label_kinds.Decision`
+
+    # Settings of words and questions, by the names of their flags.
+    doc_stride: NotRequired[Annotated[int, msgspec.Meta(ge=0)]]
+    document_context: NotRequired[bool]
+    max_query_length: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
+    n_best_size: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
+    max_answer_length: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
+    version_2_with_negative: NotRequired[bool]
+    null_score_diff_threshold: NotRequired[float]
+    tuned_step: NotRequired[int]  # step of the weights of this threshold
 
 
 class _Description(msgspec.Struct):
@@ -91,15 +102,18 @@ def resolve(path: str) -> str:
 
     Args:
         path: a prefix, such as `bert_model.ckpt`; or a folder, for its newest
-            checkpoint, by its step. If its `task.json` has cuts or a
-            temperature, the best checkpoint, to which they were fitted.
+            checkpoint, by its step. If its `task.json` has cuts, a
+            temperature or a tuned threshold, the best checkpoint, to which
+            they were fitted.
 
     Raises:
         UserError: there is no checkpoint, or several without a step.
     """
     best = os.path.join(path, BEST)
-    if storage.is_folder(best) and "decision" in (recorded_task(path) or {}):
-        return resolve(best)
+    if storage.is_folder(best):
+        task = recorded_task(path) or {}
+        if not task.keys().isdisjoint(_FITTED):
+            return resolve(best)
 
     prefix, *others = _prefixes_of(path)
     if storage.is_folder(path):

@@ -194,7 +194,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
         )
         has_labels = any(
             f"{scope}output_weights" in bert.values
-            for scope in ("", "cls/ner/")
+            for scope in ("", "cls/ner/", "cls/squad/")
         )
         if bert.task is not None and has_labels:
             checkpoint_files.write_task(folder, bert.task)

@@ -111,7 +111,12 @@ def make_task(
         records=training_data.describe(encoded, records),
         metric="eval_f1" if is_entities else "eval_accuracy",
         examples=encoded,
-        labels={"kind": kind, "labels": labels},
+        labels={
+            "kind": kind,
+            "labels": labels,
+            "doc_stride": settings.doc_stride,
+            "document_context": settings.document_context,
+        },
         validate=lambda run: evaluate(run)[0],
         evaluate=evaluate,
         predict=predict,

@@ -6,9 +6,9 @@ from bert.common import storage
 from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.modeling.formats import checkpoint_files
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.run_folder import RunFolder, has_checkpoint
 from bert.tasks.squad import answers
-from bert.tasks.squad.settings import Settings
+from bert.tasks.squad.settings import Settings, describe
 
 FILE = "null_threshold.json"
 
@@ -49,11 +49,14 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
     # The weights of another run bring the threshold tuned for them.
     path, start = folder.file(FILE), _start_of(settings, step)
     weights = step, start
-    if start and not storage.exists(path):
+    is_other = start and not storage.exists(path)
+    if is_other:
         path = checkpoint_files.beside(start, FILE)
-        weights = checkpoint_files.step_of(start), None
     if not storage.exists(path):
         return default
+    if is_other:
+        prefix = checkpoint_files.resolve(start)
+        weights = checkpoint_files.step_of(prefix), None
 
     fix = "remove it, or pass --null_score_diff_threshold"
     tuned = json_files.read(path, _Tuned, fix=fix)
@@ -68,7 +71,7 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
 def save(
     settings: Settings, folder: RunFolder, step: int, threshold: float
 ) -> str:
-    """Writes a tuned threshold.
+    """Writes a tuned threshold, also to the `task.json` of its weights.
 
     Args:
         settings, folder, step: as for `restore`.
@@ -79,6 +82,11 @@ def save(
     """
     say(f"null threshold tuned to {threshold:.4f}")
     tuned = _Tuned(threshold, step, _start_of(settings, step))
+    if folder.is_chief and has_checkpoint(folder.path):
+        task = checkpoint_files.recorded_task(folder.path)
+        task = task or describe(settings)  # of an earlier version: none
+        tuning = {"null_score_diff_threshold": threshold, "tuned_step": step}
+        checkpoint_files.write_task(folder.path, task | tuning)
     return answers.write(folder.file(FILE), msgspec.structs.asdict(tuned))
 
 

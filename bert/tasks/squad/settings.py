@@ -3,12 +3,23 @@
 import dataclasses
 from collections.abc import Iterator
 
+from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, flag, group
 from bert.tasks.finetuning_settings import FineTuning, unnamed
 from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
+KIND = "spans"  # in a task.json
+_RECORDED = (
+    "max_seq_length",
+    "doc_stride",
+    "max_query_length",
+    "n_best_size",
+    "max_answer_length",
+    "version_2_with_negative",
+    "null_score_diff_threshold",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,3 +119,25 @@ class Settings:
                 expected="more than --max_query_length + 3 = "
                 f"{self.max_query_length + 3}",
             )
+
+
+def describe(settings: Settings) -> dict:
+    """The `task.json` of a model: the settings that its answers depend on."""
+    values = flags.as_dict(settings)
+    return {"kind": KIND, "labels": []} | {
+        name: values[name] for name in _RECORDED
+    }
+
+
+def recorded(task: dict | None) -> dict:
+    """Flag -> value of the settings in a `task.json`.
+
+    Args:
+        task: the `task.json` of a model, or None.
+
+    Returns:
+        the values; {} if the model was not fine-tuned on questions.
+    """
+    if not task or task["kind"] != KIND:
+        return {}
+    return {name: task[name] for name in _RECORDED if name in task}

@@ -15,7 +15,7 @@ from bert.tasks.squad import answers as spans
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import export, null_threshold, windows
 from bert.tasks.squad import metrics as scoring
-from bert.tasks.squad.settings import OFFSETS, Settings
+from bert.tasks.squad.settings import OFFSETS, Settings, describe
 from bert.training.run import Run
 from bert.training.task import Task
 
@@ -147,6 +147,7 @@ def make_task(
         records=training_data.describe(encoded, records),
         metric="f1",
         examples=encoded,
+        labels=describe(settings),
         validate=validate,
         evaluate=evaluate,
         predict=lambda run: predictions_of(run)[1],
