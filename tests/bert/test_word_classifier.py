@@ -11,6 +11,7 @@ import numpy as np
 import pandas
 import pyarrow
 import pytest
+import tensorflow as tf
 
 import bert
 import run_ner
@@ -211,6 +212,19 @@ def test_a_fine_tuned_model_keeps_its_windows(folder, tmp_path):
     assert bert.TokenClassifier(path, max_length=5).doc_stride == 1
     with pytest.raises(UserError, match="doc_stride=5; expected 0 to 4"):
         bert.TokenClassifier(path, doc_stride=5)
+
+
+def test_the_export_gives_valid_labels(folder, tmp_path):
+    """A model that continues entities that it has not begun."""
+    model = bert.TokenClassifier(str(folder / "model"), BIO)
+    model.network.get_layer("ner").output_bias.assign([0, 0, 0, 0, 9.0])
+    expected = model.predict(WORDS, verbose=0)["labels"]
+    assert expected == [["B-PER", *["I-PER"] * 3], [], ["B-PER", "I-PER"]]
+    model.export(tmp_path / "export")
+    words = tf.saved_model.load(tmp_path / "export").signatures["words"]
+    found = words(text=tf.constant([" ".join(x) for x in WORDS]))
+    found = [[y.decode() for y in x if y] for x in found["labels"].numpy()]
+    assert found == expected
 
 
 def test_strange_texts_and_single_batches(model, folder):

@@ -126,6 +126,8 @@ def test_names_in_checkpoints_and_what_is_not_trained(trained):
         "labels": ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"],
         "kind": "entities",
         "max_seq_length": S,
+        "doc_stride": 0,
+        "document_context": True,
     }
 
 

@@ -60,6 +60,7 @@ class Labeller(tf.train.Checkpoint):
         super().__init__()
         self._settings, self._has_entities = settings, has_entities
         self._labels = tuple(labels)
+        self._types = [label.partition("-")[2] for label in labels]
         self._model, self._tokenizer = graphs.equip(
             self,
             task_models.build_token_classifier(source.config, len(labels)),
@@ -82,6 +83,16 @@ class Labeller(tf.train.Checkpoint):
     def _answer(self, words: word_ops.Words) -> dict[str, tf.Tensor]:
         probabilities = tf.nn.softmax(self._logits(words))  # [all words, C]
         best = tf.argmax(probabilities, -1)
+        labels = tf.gather(self._labels, best)
+        if self._has_entities:  # valid BIO, as of `entities.to_bio`
+            begins = self._begins(words, best)
+            first, later = (
+                [f"{p}-{x}" if x else entities.OUTSIDE for x in self._types]
+                for p in "BI"
+            )
+            labels = tf.where(
+                begins, tf.gather(first, best), tf.gather(later, best)
+            )
         score = tf.reduce_max(probabilities, -1)
         starts, limits = words.starts, words.limits
         strings = word_ops.strings_of(words.codes, starts, limits)
@@ -91,14 +102,14 @@ class Labeller(tf.train.Checkpoint):
         base = tf.gather(words.text_splits, text.value_rowids())
         answer = {
             "words": (strings, ""),
-            "labels": (tf.gather(self._labels, best), ""),
+            "labels": (labels, ""),
             "word_starts": (starts - base, -1),
             "word_ends": (limits - base, -1),
             "probabilities": (score, 0),
         }
         answer = _padded(answer, words.row_splits)
         if self._has_entities:
-            answer |= self._entities(words, best, score, base)
+            answer |= self._entities(words, best, begins, score, base)
         return answer
 
     def _logits(self, words: word_ops.Words) -> tf.Tensor:
@@ -143,26 +154,29 @@ class Labeller(tf.train.Checkpoint):
         positions = before[:-1] - starts + 1
         return tf.gather_nd(logits, tf.stack([window, positions], -1))
 
-    def _entities(
-        self,
-        words: word_ops.Words,
-        best: tf.Tensor,
-        score: tf.Tensor,
-        base: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
-        """Finds the entities of BIO labels, as `entities.find` does."""
-        names = [label.partition("-") for label in self._labels]
-        types = sorted({x[2] for x in names if x[0] != entities.OUTSIDE})
-        numbers = [types.index(x[2]) if x[2] else -1 for x in names]
-        kind = tf.gather(numbers, best)
+    def _begins(self, words: word_ops.Words, best: tf.Tensor) -> tf.Tensor:
+        """Whether an entity begins at each word, bool [W]."""
+        kind = tf.gather(self._types, best)
         text = tf.RaggedTensor.from_row_splits(kind, words.row_splits)
         text = text.value_rowids()
 
         # An entity goes on in the next word of its type, but not at a B-.
         same = (kind[1:] == kind[:-1]) & (text[1:] == text[:-1])
-        same &= ~tf.gather([x[0] == "B" for x in names], best[1:])
-        inside = kind >= 0
-        begins = inside & ~tf.concat([tf.zeros_like(inside[:1]), same], 0)
+        begins = [label.startswith("B-") for label in self._labels]
+        same &= ~tf.gather(begins, best[1:])
+        inside = kind != ""
+        return inside & ~tf.concat([tf.zeros_like(inside[:1]), same], 0)
+
+    def _entities(
+        self,
+        words: word_ops.Words,
+        best: tf.Tensor,
+        begins: tf.Tensor,
+        score: tf.Tensor,
+        base: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Finds the entities of BIO labels, as `entities.find` does."""
+        inside = tf.gather([x != "" for x in self._types], best)
 
         # Each word inside has the number of its entity.
         number = tf.cumsum(tf.cast(begins, tf.int64)) - 1
@@ -178,7 +192,7 @@ class Labeller(tf.train.Checkpoint):
         base = tf.gather(base, first)
         scores = tf.math.segment_mean(tf.boolean_mask(score, inside), number)
         strings = word_ops.strings_of(words.codes, starts, limits)
-        types = tf.gather([*types, ""], tf.gather(kind, first))
+        types = tf.gather(self._types, tf.gather(best, first))
         found = {
             "entities": (strings, ""),
             "types": (types, ""),
