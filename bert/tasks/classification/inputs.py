@@ -240,6 +240,15 @@ def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
 def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
     """The labels, with what their answers were made of so far."""
     decision, given = Decision.of_task(recorded), settings.scoring.unknown_below
+
+    # An answer above its cut may have any probability.
+    if given and decision.cuts:
+        raise UserError(
+            f"--unknown_below={given}",
+            expected="weights without thresholds: these were tuned with "
+            "--tune_thresholds",
+            fix="omit it, or train again without --tune_thresholds",
+        )
     if given is not None:
         decision = dataclasses.replace(decision, unknown_below=given)
     return dataclasses.replace(labels, decision=decision)

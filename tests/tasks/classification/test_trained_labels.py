@@ -78,6 +78,20 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     assert run_folder.recorded_length(start.finetuning.training) is None
 
 
+def test_tuned_thresholds_exclude_unknown_labels(tmp_path):
+    """Also in a later command than the one that tunes."""
+    write_model(tmp_path / "run", ["a", "b"], decision={"cuts": [0.0, 1.0]})
+    (tmp_path / "new.txt").write_text("text\n")
+    named = {"task_name": "txt", "text_column": 0, "unknown_below": 0.7}
+    named |= {"predict_file": tmp_path / "new.txt"}
+    named |= {"output_dir": tmp_path, "init_checkpoint": tmp_path / "run"}
+    words = ["", "--do_predict", *(f"--{k}={v}" for k, v in named.items())]
+    with pytest.raises(UserError, match="unknown_below=0.7; .* were tuned"):
+        inputs.read(flags.parse(words, Settings, ""))
+    words.append("--unknown_below=0.0")
+    inputs.read(flags.parse(words, Settings, ""))
+
+
 def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
     write_model(tmp_path / "run", ["a", "b"])
     recorded = {"eval_share": 0.2, "random_seed": 7}
