@@ -201,10 +201,10 @@ def _neighbours_page(inspector: inspection.Inspector) -> gr.Interface:
         lines = _lines(others, "other texts")
         pairs = zip(lines, inspector.similarities(text, lines))
         ordered = sorted(pairs, key=lambda pair: -pair[1])
-        return [[line, f"{cosine:.3f}"] for line, cosine in ordered]
+        return [[f"{cosine:.3f}", line] for line, cosine in ordered]
 
     others = "The size of an array.\nA cat sleeps.\nThe shape of a matrix."
-    headers = ["text", "cosine"]
+    headers = ["cosine", "text"]  # a long text would hide what follows it
     return _page(
         "neighbours",
         rank,

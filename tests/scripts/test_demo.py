@@ -118,8 +118,12 @@ def test_masks_are_filled_with_probabilities(pages):
 
 def test_neighbours_are_ranked_by_their_cosine(pages):
     others = "a tree .\n\nthe cat sees"
-    (same, one), (_, other) = pages["Neighbours"].fn("the cat sees", others)
+    page = pages["Neighbours"]
+    (one, same), (other, _) = page.fn("the cat sees", others)
     assert (same, one) == ("the cat sees", "1.000") and float(other) < 1
+
+    # A long text would hide the columns behind it.
+    assert page.output_components[0].headers == ["cosine", "text"]
 
 
 def test_attention_has_a_row_and_a_column_for_each_token(pages):
