@@ -275,7 +275,7 @@ def _tpu_strategy(
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
         strategy = tf.distribute.TPUStrategy(resolver)
-    except (ValueError, IndexError, tf.errors.OpError) as error:
+    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
         raise UserError(
             f"no TPU at {address or 'this host'}: {error}",
             fix="check --tpu_name, --tpu_zone and --gcp_project, "

@@ -1,5 +1,7 @@
 """The flags of the devices choose the strategy."""
 
+import urllib.error
+
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config
@@ -154,6 +156,16 @@ def test_no_tpu_is_reported_in_one_line(flags):
     with pytest.raises(UserError, match="no TPU at this host") as caught:
         distribution.make_strategy(**flags)
     assert "\n" not in str(caught.value)
+
+
+def test_a_tpu_whose_name_is_unknown_is_reported_in_one_line(monkeypatch):
+    def fail(**named):
+        raise urllib.error.URLError("Name or service not known")
+
+    resolvers = tf.distribute.cluster_resolver
+    monkeypatch.setattr(resolvers, "TPUClusterResolver", fail)
+    with pytest.raises(UserError, match="no TPU at my-tpu: .* not known"):
+        distribution.make_strategy(use_tpu=True, tpu_name="my-tpu")
 
 
 class Tpu:
