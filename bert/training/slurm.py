@@ -30,10 +30,24 @@ def tf_config() -> str | None:
     """The TF_CONFIG of this process; None: it is the only one of its step.
 
     Raises:
-        UserError: the tasks are not numbered host by host.
+        UserError: a variable is missing or malformed, or the tasks are not
+            numbered host by host.
     """
     if num_tasks() < 2:
         return None
+    try:
+        return _tf_config()
+    except (KeyError, IndexError, ValueError) as error:
+        raise UserError(
+            f"SLURM: {type(error).__name__}: {error}",
+            expected="the variables that srun sets, such as "
+            "SLURM_STEP_NODELIST=node[9-10]",
+            fix="start with srun, or set TF_CONFIG",
+        ) from None
+
+
+def _tf_config() -> str:
+    """The TF_CONFIG of one of several processes."""
     names = ("PROCID", "NODEID", "LOCALID", "JOB_ID", "STEP_ID")
     index, host, local, job, step = (
         int(os.environ[f"SLURM_{name}"]) for name in names

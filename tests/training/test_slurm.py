@@ -109,3 +109,10 @@ def test_a_run_stops_before_its_job(monkeypatch):
         assert Training().seconds == seconds
     for time_, seconds in (("7s", 7.0), ("1.5m", 90.0), ("3h", 10_800.0)):
         assert Training(train_for=time_).seconds == seconds
+
+
+def test_odd_variables_are_one_line(monkeypatch):
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    monkeypatch.delenv("SLURM_PROCID", raising=False)
+    with pytest.raises(UserError, match="SLURM: KeyError: .*start with srun"):
+        slurm.tf_config()
