@@ -39,8 +39,6 @@ def main(argv: list[str]) -> None:
 
     if settings.extend_vocab:
         extend_embeddings.add_words(bert, settings.extend_vocab)
-    if settings.extend_positions:
-        extend_embeddings.add_positions(bert, settings.extend_positions)
 
     if bert.skipped:
         say(f"skipped variables: {', '.join(bert.skipped)}")

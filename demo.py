@@ -3,9 +3,10 @@
     python demo.py --model=quickstart/run
     python demo.py --model=quickstart/packages_export
 
-An export of run_classifier.py, run_squad.py, run_ner.py or run_swag.py
-answers its task. The folder of a run fills in masks, if it has the head,
-ranks the neighbours of a text, and shows the attention of a layer and head.
+A fine-tuned model, a run or an export of run_classifier.py, run_squad.py,
+run_ner.py or run_swag.py, predicts its task. The folder of another run fills in
+masks, if it has the head, ranks the neighbours of a text, and shows the
+attention of a layer and head.
 """
 
 import dataclasses
@@ -17,8 +18,9 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.progress import say
+from bert.inference.predictor import Predictor
 from bert.modeling import openvino_network
-from bert.serving import predict_settings
+from bert.modeling.formats import checkpoint_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,55 +29,41 @@ class Settings:
 
     model: str | None = flag(
         None,
-        "Folder of a SavedModel or of a run, or prefix of a checkpoint.",
+        "Folder of an export or of a run, or prefix of a checkpoint.",
         required=True,
         path=True,
-    )
-    trust_model: bool = flag(
-        False,
-        "Load a SavedModel that you did not export yourself: loading it runs "
-        "it as a program.",
     )
     port: int = flag(
         8000, "Port on 127.0.0.1; 0: any free one.", at_least=0, at_most=65535
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
 
-    def of_predict(self) -> predict_settings.Settings:
-        """The settings with which predict.py loads the SavedModel."""
-        return predict_settings.Settings(
-            model=self.model, trust_model=self.trust_model
-        )
-
     def check(self) -> bool:
-        """Checks the model's folder; returns whether it is an export.
+        """Checks the model's folder; returns whether it records a task.
 
         Raises:
-            UserError: it is no model, a SavedModel of unknown source, or a
-                library of the pages is missing.
+            UserError: there is no model, or a library of the pages is missing.
         """
+        path = checkpoint_files.beside(self.model, checkpoint_files.TASK)
         graph = os.path.join(self.model, "saved_model.pb")
-        is_network = openvino_network.is_network(self.model)
-        is_export = is_network or storage.is_file(graph)
+        is_export = openvino_network.find(self.model) or storage.is_file(graph)
         is_run = storage.find(self.model, "*.index")
-        if is_export:
-            self.of_predict().check()
-        elif not is_run and not storage.exists(f"{self.model}.index"):
+        if not (is_export or is_run or storage.exists(f"{self.model}.index")):
             raise UserError(
                 "no model",
                 path=self.model,
-                expected="the folder of a SavedModel or of a run with a "
+                expected="the folder of an export or of a run with a "
                 "checkpoint",
             )
 
         extras.check("demo", "gradio")
-        return is_export
+        return bool(is_export) or storage.is_file(path)
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    is_export = settings.check()
+    has_task = settings.check()
 
     # Before gradio is imported: it tells its makers nothing.
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -83,8 +71,9 @@ def main(argv: list[str]) -> None:
 
     # Before the model is loaded: the port may be taken.
     opened = demo_pages.listen(settings.port)
-    if is_export:
-        pages = demo_pages.pages_of_export(settings.of_predict())
+    if has_task:
+        predictor = Predictor.open(settings.model)
+        pages = demo_pages.page_of_task(settings.model, predictor)
     else:
         pages = demo_pages.pages_of_run(settings.model, settings.top_k)
 

@@ -14,7 +14,7 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import say
-from bert.serving.hub_settings import Settings, check
+from bert.export.hub_settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> None:
     model = check(settings)
 
     # TensorFlow loads here: mistakes in flags and files come before.
-    from bert.serving import export_hub
+    from bert.export import export_hub
     from bert.training import distribution
 
     if settings.is_preprocessor:

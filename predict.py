@@ -1,6 +1,6 @@
-"""Predicts with an exported SavedModel: a line of JSON for each line of text.
+"""Predicts with a fine-tuned model: a line of JSON for each line of text.
 
-    python predict.py --model=export --input_file=lines.txt
+    python predict.py --model=run --input_file=lines.txt
     python predict.py --model=export < lines.txt
     python predict.py --model=export --input_file=table.csv \\
         --text_column=subject --id_column=id
@@ -19,9 +19,9 @@ models of two texts and of vectors.
 The output for an invalid line is {"error": "...", "line": 3}; with --strict,
 the script exits with code 2 instead.
 
-A SavedModel that you did not export yourself needs --trust_model: loading it
-runs it as a program. The folder openvino of an export is answered without
-TensorFlow, in a fraction of the time and memory.
+--model is the folder of a run, of an export or of Hugging Face transformers. An
+export with a network for OpenVINO is computed without TensorFlow, in a fraction
+of the time and memory.
 
 The model is loaded once, and each line is answered as soon as it is read, so
 another program can keep this one open and send it one line at a time.
@@ -32,9 +32,9 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import say
-from bert.modeling import openvino_network
-from bert.serving import answer_lines, asking
-from bert.serving.predict_settings import Settings
+from bert.inference import jsonl
+from bert.inference.predictor import Predictor
+from bert.inference.settings import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -42,21 +42,22 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
 
-    model = asking.load(settings)
-    if not openvino_network.is_network(settings.model):
-        from bert.training import distribution  # imports TensorFlow
-
-        say(distribution.describe(distribution.make_strategy("one_device")))
-
-    source = settings.input_file or answer_lines.STDIN
-    printer = answer_lines.AnswerPrinter(
-        model, settings.batch_size, settings.strict, source
+    predictor = Predictor.open(settings.model, settings.engine)
+    settings.check_signature(predictor.task.signatures)
+    source = settings.input_file or jsonl.STDIN
+    printer = jsonl.PredictionPrinter(
+        predictor,
+        settings.batch_size,
+        settings.strict,
+        source,
+        settings.signature,
     )
 
     if not settings.input_file and sys.stdin.isatty():
-        say(f"reading {', '.join(model.inputs)}, separated by tabs; ^D ends")
-    for examples in answer_lines.read(settings, model, source):
-        printer.print_answers(examples)
+        fields = ", ".join(settings.ordered(predictor.task.inputs))
+        say(f"reading {fields}, separated by tabs; ^D ends")
+    for examples in jsonl.read(settings, predictor, source):
+        printer.print(examples)
 
     for line in printer.notes():
         say(line)

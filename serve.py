@@ -1,11 +1,12 @@
-"""Serves exported models over HTTP, by the REST paths of TF Serving.
+"""Serves models over HTTP, by the REST paths of TF Serving.
 
     python serve.py --model=mails
     curl localhost:8501/v1/models/mails:predict -d '{"instances": ["a text"]}'
 
---model is the folder around the versions: of mails/1 and mails/2, 2 is served,
-or 1 if 2 is damaged. A version that is added later replaces the one before it,
-and no request is lost. --model=mails,sports=games/export serves two models.
+--model is the folder of a run or of an export, or a folder around numbered
+versions: of mails/1 and mails/2, 2 is served, or 1 if 2 is damaged. A version
+that is added later replaces the one before it, and no request is lost.
+--model=mails,sports=games/export serves two models.
 Requests that arrive together share a batch; one that fails, fails alone. Limits
 end in an answer with status 413 or 503. /healthz and /metrics describe the
 server. SIGTERM ends it after the answers to all requests that it has; a second
@@ -19,8 +20,8 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import say
-from bert.serving.http import versions
-from bert.serving.http.settings import Settings
+from bert.serving import versions
+from bert.serving.settings import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -31,7 +32,7 @@ def main(argv: list[str]) -> None:
         for name, folder in settings.models
     }
     with settings.listen() as opened:
-        from bert.serving.http import server
+        from bert.serving import server
 
         # Each of these threads keeps what oneDNN has compiled for up to 1,024
         # shapes. A model computes in one; one more takes requests meanwhile.

@@ -1,13 +1,14 @@
-r"""Speed of exported classifiers beside transformers, ONNX Runtime, OpenVINO.
+r"""Speed of exported classifiers beside transformers and ONNX Runtime.
 
     python -m benchmarks.serving EXPORT LINES \
         [PEER_PYTHON PEER_FOLDER [ONNX_PYTHON ONNX_FOLDER]]
 
 EXPORT is a SavedModel of run_classifier.py --export_dir, LINES a file with one
 text per line, PEER_FOLDER the same weights for transformers, as written by
-convert_checkpoint.py --to=huggingface, ONNX_FOLDER by --to=onnx. Its network
-and that of EXPORT/openvino, if there is one, are run with our tokenizer and, in
-the peers' environment, with that of `tokenizers`. Batches are 32 lines, or
+convert_checkpoint.py --to=huggingface, ONNX_FOLDER by --to=onnx. "ours" is the
+SavedModel; the predictor of predict.py and serve.py runs with Keras and, if
+EXPORT/openvino exists, with OpenVINO. The networks of ONNX and OpenVINO also
+run in the peers' environment, with `tokenizers`. Batches are 32 lines, or
 BATCH_SIZE of the environment, in the order of the file, each padded to its
 longest, on all cores. Loading is not counted, and each side classifies all
 lines once before it is timed. The labels of the others are compared with those
@@ -67,22 +68,22 @@ def commands(
     onnx: tuple[str, str] | None,
 ) -> dict[str, list[str]]:
     """Side -> command that prints seconds and the numbers of the labels."""
-    found, networks = {}, {}
+    module = [sys.executable, "-m", "benchmarks.predictor_serving"]
+    found = {"predictor, keras": [*module, "keras", export]}
+    networks = {}
     script = str(_PEERS / "network_serving.py")
     if peers:
         python, folder = peers
         transformers = str(_PEERS / "huggingface_serving.py")
-        found = {kind: [python, transformers, kind, folder] for kind in PEERS}
+        found |= {kind: [python, transformers, kind, folder] for kind in PEERS}
     if onnx:
         python, folder = onnx
-        module = "benchmarks.onnx_serving"
-        found["our onnx"] = [python, "-m", module, folder]
+        found["our onnx"] = [python, "-m", "benchmarks.onnx_serving", folder]
         networks["onnx"] = folder
 
     openvino = os.path.join(export, "openvino")
     if os.path.isdir(openvino):
-        module = "benchmarks.openvino_serving"
-        found["our openvino"] = [sys.executable, "-m", module, openvino]
+        found["predictor, openvino"] = [*module, "openvino", export]
         networks["openvino"] = openvino
 
     # The networks of ours, with the tokenizer of `tokenizers`.

@@ -1,13 +1,14 @@
-"""Requests per second and latencies of serve.py beside the bare SavedModel.
+"""Requests per second and latencies of serve.py beside its bare predictor.
 
     python -m benchmarks.serving_load EXPORT LINES [SECONDS [FLAG ...]]
 
-EXPORT is a SavedModel of run_classifier.py --export_dir, LINES a file with one
-text per line. 1, 8 and 64 clients each send a text and wait for the answer,
-for SECONDS (default 20). The bare model is called by as many threads of this
-process, without HTTP and without batches. The clients of the server are in
-this process too, so that on few cores they slow it down. FLAGs are those of
-serve.py, such as --max_delay_ms=5. Prints a JSON line for each measurement.
+EXPORT is a folder of run_classifier.py --export_dir, LINES a file with one text
+per line. 1, 8 and 64 clients each send a text and wait for the answer, for
+SECONDS (default 20). The bare predictor, on the same engine, is called by as
+many threads of this process, without HTTP and without batches. The clients of
+the server are in this process too, so that on few cores they slow it down.
+FLAGs are those of serve.py, such as --engine=keras. Prints a JSON line for each
+measurement.
 """
 
 import concurrent.futures
@@ -24,9 +25,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
-from bert.modeling import hub
+from bert.inference.predictor import Predictor
 
 CLIENTS = (1, 8, 64)
 SECONDS = 20.0
@@ -36,7 +36,7 @@ _SCRIPT = Path(__file__).parents[1] / "serve.py"
 @contextlib.contextmanager
 def server(export: str, more: tuple[str, ...]) -> Iterator[Callable]:
     """Runs serve.py; yields a function of a text, and ends the server."""
-    command = [sys.executable, _SCRIPT, f"--model={export}", "--trust_model"]
+    command = [sys.executable, _SCRIPT, f"--model={export}"]
     with subprocess.Popen(
         [*command, "--port=0", *more], stderr=subprocess.PIPE, text=True
     ) as process:
@@ -115,7 +115,7 @@ def measure(
     """Loads both sides in turns.
 
     Args:
-        export, lines: paths of the SavedModel and of the texts.
+        export, lines: paths of the export and of the texts.
         seconds: duration of a measurement.
         more: flags of serve.py.
         clients: numbers of clients.
@@ -125,11 +125,11 @@ def measure(
     """
     with open(lines, encoding="utf-8") as file:
         texts = file.read().splitlines()
-    loaded = hub.load(export, trust_model=True)
-    answer = loaded.signatures["serving_default"]
+    engine = [x.partition("=")[2] for x in more if x.startswith("--engine=")]
+    predictor = Predictor.open(export, *engine)
 
     def bare(text):
-        return answer(text=tf.constant([text]))["label"].numpy()[0].decode()
+        return predictor([{"text": text}])[0]["label"]
 
     with server(export, more) as ask:
         for count in clients:
@@ -145,7 +145,6 @@ def measure(
                     "flags": list(more) if side == "serve.py" else [],
                     "other_labels": sum(len(x) > 1 for x in found.values()),
                     "cores": os.cpu_count(),
-                    "tensorflow": tf.__version__,
                 }
 
 

@@ -37,7 +37,7 @@ def server(model: str) -> Iterator[tuple[int, int]]:
     """Runs serve.py; yields its process and port, and ends it."""
     command = [sys.executable, _SCRIPT, f"--model=soak={model}", "--port=0"]
     with subprocess.Popen(
-        [*command, "--trust_model"], stderr=subprocess.PIPE, text=True
+        command, stderr=subprocess.PIPE, text=True
     ) as process:
         for line in process.stderr:
             if found := re.search(r"http://127.0.0.1:(\d+)", line):
@@ -45,7 +45,7 @@ def server(model: str) -> Iterator[tuple[int, int]]:
         else:
             raise RuntimeError("serve.py has ended")
 
-        # A pipe that nobody reads would stop the server.
+        # A pipe without a reader would stop the server.
         log = threading.Thread(
             target=sys.stderr.writelines, args=[process.stderr]
         )

@@ -44,7 +44,7 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
         IMPORT: ["-c", IMPORT],
         "fill_mask.py": ["fill_mask.py", f"--init_checkpoint={quickstart}/run"],
         "predict.py": [
-            *("predict.py", "--trust_model"),
+            *("predict.py", "--engine=keras"),
             f"--model={quickstart}/packages_export",
         ],
         "predict.py, OpenVINO": [

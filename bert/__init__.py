@@ -42,7 +42,7 @@ __all__ = [
 _MODULES = {  # of the names that need no TensorFlow
     "BertConfig": "bert.modeling.config",
     "Tokenizer": "bert.data.text.tokenizer",
-    "embed": "bert.embeddings",
+    "embed": "bert.models.embeddings",
 }
 
 

@@ -61,15 +61,6 @@ def no_report(monkeypatch):
     monkeypatch.setattr(drawing, "draw_trained", lambda *_: None)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def state_folder(tmp_path_factory):
-    """The person's own list of exports stays as it is."""
-    folder = tmp_path_factory.mktemp("state")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder))
-        yield folder
-
-
 @pytest.fixture
 def run_script(capsys):
     """Runs a script's main with flags; returns (exit code, out, error)."""
@@ -102,14 +93,12 @@ def hide_package(monkeypatch):
 
 @pytest.fixture
 def ask(run_script, monkeypatch):
-    """Asks an export through predict.py: bytes -> (code, answers, error)."""
+    """Runs predict.py on bytes; returns (code, predictions, error)."""
 
     def run(model, content, *words, **named):
         stdin = io.TextIOWrapper(io.BytesIO(content))
         monkeypatch.setattr(sys, "stdin", stdin)
-        code, out, err = run_script(
-            predict, "--trust_model", *words, model=model, **named
-        )
+        code, out, err = run_script(predict, *words, model=model, **named)
         return code, [json.loads(line) for line in out.splitlines()], err
 
     return run

@@ -10,9 +10,9 @@ from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
+from bert.export import hub, saved_model
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.serving import graphs, hub
 
 TOKENS = [*vocabulary.SPECIAL_TOKENS, "elan", "élan", "Élan", "Elan"]
 TEXT = "Élan élan Elan elan"
@@ -84,10 +84,10 @@ def test_a_preprocessor_keeps_accents(lower, strip, ids):
 
 def test_all_tasks_save_the_casing():
     root = tf.train.Checkpoint()
-    graphs.record_casing(root, Tokenizer("v", True, False, tokens=TOKENS))
+    saved_model.record_casing(root, Tokenizer("v", True, False, tokens=TOKENS))
     assert root.do_lower_case.numpy()
     assert not root.strip_accents.numpy()
-    graphs.record_casing(root, Tokenizer("v", True, tokens=TOKENS))
+    saved_model.record_casing(root, Tokenizer("v", True, tokens=TOKENS))
     assert root.strip_accents.numpy()
 
 

@@ -16,10 +16,12 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import export_hub
 from bert.common import extras, flags, outputs
+from bert.inference.predictor import Predictor
 from tests.helpers import (
     agents_page,
     classifier_files,
@@ -263,6 +265,9 @@ def test_the_task_of_the_pages_learns_and_is_exported(tmp_path):
     cosines = (tmp_path / "run" / "predictions.tsv").read_text().split()
     assert max(map(float, cosines[1:3])) < 0.5 < min(map(float, cosines[:4:3]))
     assert (tmp_path / "export" / "saved_model.pb").is_file()
+    predictor = Predictor.open(str(tmp_path / "export"))
+    a, b = (x["vector"] for x in predictor([{"text": x} for x in names]))
+    assert np.dot(a, b) == pytest.approx(float(cosines[1]), abs=1e-4)
 
 
 @pytest.mark.parametrize("page", ["functions", "coming_from"])

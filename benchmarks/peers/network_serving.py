@@ -48,7 +48,21 @@ def openvino(folder: str) -> Callable:
         },
     )
     request = network.create_infer_request()
-    return lambda inputs: request.infer(inputs)["logits"]
+
+    # The network takes packed rows; here each has one sequence.
+    def logits(inputs):
+        mask = inputs["input_mask"]
+        columns = np.arange(mask.shape[1], dtype=np.int32)
+        packed = {
+            "input_ids": inputs["input_ids"],
+            "segment_ids": inputs["segment_ids"],
+            "position_ids": np.broadcast_to(columns, mask.shape),
+            "sequence_ids": mask,
+            "next_sentence_positions": np.zeros_like(mask[:, :1]),
+        }
+        return request.infer(packed)["output"][:, 0]
+
+    return logits
 
 
 def main(kind: str, folder: str, path: str, batch_size: str) -> None:

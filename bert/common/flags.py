@@ -66,6 +66,12 @@ class _Numbers(absl_flags.ArgumentParser):
         return [self._number.parse(text) for text in str(argument).split(",")]
 
 
+REMOVED = {  # flag of an earlier version -> what to do instead
+    "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
+    "trust_model": "omit it: no code of a model is run",
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Flag:
     """The definition of a flag by a field.
@@ -312,6 +318,9 @@ def _unknown(
         values(["", word])
     except absl_flags.UnrecognizedFlagError as error:
         message, unknown = str(error), error.flagname
+
+    if unknown in REMOVED:
+        return UserError(f"--{unknown} was removed", fix=REMOVED[unknown])
 
     # absl finds misspelt names; these are longer names with the same word.
     near = [f"--{one.name}" for one in declared if unknown in one.name][:3]

@@ -5,7 +5,11 @@ from typing import Self
 
 import numpy as np
 
-CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
+KINDS = CLASSES, MULTI_LABEL, REGRESSION = (
+    "classes",
+    "multi_label",
+    "regression",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +69,29 @@ class Labels:
     separator: str = ","
     decision: Decision = dataclasses.field(default=PLAIN, compare=False)
 
+    @classmethod
+    def of_task(cls, task: dict) -> Self:
+        """The labels of a `task.json`."""
+        names = tuple(task["labels"])
+        return cls(task["kind"], names, decision=Decision.of_task(task))
+
     @property
     def size(self) -> int:
         """C, the number of outputs of the network."""
         return 1 if self.kind == REGRESSION else len(self.names)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis: float [..., C] -> float [..., C]."""
+    # The largest power is 1, so that none overflows.
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Logarithm of the softmax: float [..., C] -> float [..., C]."""
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
 def probabilities(
@@ -90,9 +113,7 @@ def probabilities(
         logits = logits - np.array(decision.log_weights)
     logits = logits / decision.temperature
     if kind == CLASSES:
-        # The largest power is 1, so that none overflows.
-        shifted = np.exp(logits - logits.max(-1, keepdims=True))
-        chances = shifted / shifted.sum(-1, keepdims=True)
+        chances = softmax(logits)
     elif kind == MULTI_LABEL:
         chances = np.exp(-np.logaddexp(0.0, -logits))
     else:

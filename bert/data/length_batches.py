@@ -9,8 +9,6 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.data import features, sequences
 
-_LEAST, _MOST, _STRETCH, _MULTIPLE = 4, 32, 1.3, 4  # measured on two cores
-
 EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
 AnyExample = TypeVar("AnyExample")
 
@@ -109,33 +107,3 @@ def in_order(
                 for index, result in zip(chosen, run(batch), strict=True):
                     results[index] = result
         yield from results
-
-
-def groups(
-    examples: list[EncodedExample], limit: int
-) -> Iterator[tuple[list[int], dict[str, np.ndarray]]]:
-    """Divides examples into groups of similar lengths.
-
-    Args:
-        examples: of at most `limit` tokens.
-        limit: the longest S.
-
-    Yields:
-        the numbers of the examples of a group, and its batch, int32 [N, S],
-        where S is its longest example, and a multiple of 4.
-    """
-    lengths = [len(ids) for ids, _ in examples]
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    start = 0
-    while start < len(order):
-        # Padding costs more than a small group, from some length on.
-        longest = _STRETCH * lengths[order[start]]
-        stop = start + _LEAST
-        while stop < len(order) and lengths[order[stop]] <= longest:
-            stop += 1
-        group = order[start : min(stop, start + _MOST)]
-        start += len(group)
-
-        # OpenVINO prepares each new shape: fewer of them save a tenth.
-        length = -(-lengths[group[-1]] // _MULTIPLE) * _MULTIPLE
-        yield group, pad([examples[i] for i in group], min(limit, length))

@@ -79,6 +79,10 @@ class TextVectors:
             x = x / np.maximum(lengths, 1e-12)
         return x
 
+    def embed_one(self, x: np.ndarray) -> np.ndarray:
+        """Embeds one text: float32 [S, H] -> float32 [D]; see `embed`."""
+        return self.embed(x[np.newaxis], np.ones((1, len(x)), np.int32))[0]
+
 
 def pool(x: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
     """Pools the vectors of the tokens to one vector per text.

@@ -6,7 +6,7 @@ segments     0   0  0  0     0   1  1     1   0  0
 """
 
 import dataclasses
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,6 +17,23 @@ TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
 MEAN, MAX = "mean", "max"
 
 Row = tuple[list[int], list[int]]  # ids and segment ids
+
+
+class Encoded(NamedTuple):
+    """The sequences of an example, made by the `encode` of a task.
+
+    Attributes:
+        rows: ids and segment ids of each sequence: one, windows or choices.
+        num_tokens: number of tokens before truncation, special tokens
+            included; 0 if it is not counted.
+        is_truncated: whether tokens were dropped.
+        details: values for the task's `decode` besides the outputs.
+    """
+
+    rows: list[Row]
+    num_tokens: int = 0
+    is_truncated: bool = False
+    details: Any = None
 
 
 class TokenWindow(NamedTuple):

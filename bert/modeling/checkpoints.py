@@ -16,13 +16,11 @@ import tensorflow as tf
 from bert.common import storage, tensor_files
 from bert.common.errors import UserError
 from bert.modeling.config import BertConfig
+from bert.modeling.task_heads import HEADS
 
 OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "seq_relationship": "cls/seq_relationship/",
-    "classifier": "",
-    "squad": "cls/squad/",
-    "ner": "cls/ner/",
-    "swag": "cls/swag/",
+    **{name: head.scope for name, head in HEADS.items()},
 }
 _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
@@ -89,12 +87,19 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
         named |= _norm(f"{transform}/LayerNorm", masked_lm.layer_norm)
         named["cls/predictions/output_bias"] = masked_lm.output_bias
 
-    for name, scope in OUTPUT_HEADS.items():
+    for name in OUTPUT_HEADS:
         if name in layers:
-            named[f"{scope}output_weights"] = layers[name].output_weights
-            if layers[name].output_bias is not None:
-                named[f"{scope}output_bias"] = layers[name].output_bias
+            named |= head_variables(layers[name])
 
+    return named
+
+
+def head_variables(layer: keras.Layer) -> dict[str, keras.Variable]:
+    """Original name -> variable of an `OutputHead`."""
+    scope = OUTPUT_HEADS[layer.name]
+    named = {f"{scope}output_weights": layer.output_weights}
+    if layer.output_bias is not None:
+        named[f"{scope}output_bias"] = layer.output_bias
     return named
 
 
@@ -285,7 +290,7 @@ def _compare_sizes(
     if differing:
         fix = "pass the bert_config.json that belongs to it"
         if len(differing) == 1 and "max_position" in differing[0]:
-            fix += ", or convert_checkpoint.py --extend_positions"
+            fix += "; for longer texts, see --long_texts=windows"
         raise UserError("; ".join(differing), path=path, fix=fix)
 
 

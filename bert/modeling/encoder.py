@@ -33,20 +33,25 @@ class Encoder(keras.Model):
         """Computes all outputs, or the last layer at some positions.
 
         Args:
-            inputs: see `build_encoder`.
-            training: whether dropout is on.
-            mask: a mask of Keras, which is not used.
-            positions: int32 [B, Q]; the first are those of `[CLS]`: one, or K
-                if packed.
+            inputs: see `build_encoder`. With `sequence_ids`, rows are packed,
+                also if the encoder was built without `packed`.
+            training: bool. Whether dropout is on.
+            mask: Keras' mask, which is not used.
+            positions: int32 [B, Q] or None. The first are those of `[CLS]`:
+                one, or K if packed.
 
         Returns:
-            a dict; without `positions` see `build_encoder`, with them:
+            a dict; without `positions` see `build_encoder` (packed rows have
+            no `pooled_output` then), with them:
                 sequence_output: float [B, P, H], the last layer at the
                     positions after those of `[CLS]`.
                 pooled_output: float [B, H]; if packed, [B, K, H].
                 word_embeddings: float32 [V, H], the table.
         """
-        if positions is None:
+        is_built = features.SEQUENCE_IDS in self.input or not (
+            isinstance(inputs, dict) and features.SEQUENCE_IDS in inputs
+        )
+        if positions is None and is_built:
             return super().call(inputs, training=training)
         embeddings = self.get_layer("embeddings")
         kind = layers.TransformerBlock
@@ -55,18 +60,26 @@ class Encoder(keras.Model):
         attention_bias = self.get_layer("attention_bias")(
             inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
         )
-        x = embeddings(
+        x = embedding_output = embeddings(
             inputs[features.INPUT_IDS],
             inputs[features.SEGMENT_IDS],
             inputs.get(features.POSITION_IDS),
             training=training,
         )
 
+        encoder_outputs = []  # L x [B, S, H]
         for block in below:
             x = block(x, attention_bias, training=training)
+            encoder_outputs.append(x)
 
         # Of the last layer, only what is read.
         x = last(x, attention_bias, positions, training=training)
+        if positions is None:
+            return {
+                "sequence_output": x,
+                "encoder_outputs": [*encoder_outputs, x],
+                "embedding_output": embedding_output,
+            }
 
         # The positions of `[CLS]` come first; only the pooler reads them.
         first, count = x[:, 0], 1

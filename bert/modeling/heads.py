@@ -1,10 +1,12 @@
 """Output heads."""
 
 import keras
+import numpy as np
 from keras import ops
 
-from bert.modeling import fused_ops, layers
+from bert.modeling import checkpoints, fused_ops, layers
 from bert.modeling.config import BertConfig
+from bert.modeling.task_heads import HEADS
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -127,3 +129,25 @@ class OutputHead(keras.layers.Layer):
         if self.output_bias is not None:
             logits = logits + self.output_bias
         return logits
+
+
+def task_head(
+    config: BertConfig, name: str, values: dict[str, np.ndarray], path: str
+) -> OutputHead:
+    """Builds the head of a fine-tuned model, with its weights.
+
+    Args:
+        config: sizes.
+        name: key of `HEADS`.
+        values: original name -> array.
+        path: source of the values, for messages.
+
+    Raises:
+        UserError: a variable is missing or has another shape.
+    """
+    scope, _, has_bias = HEADS[name]
+    classes = len(values[f"{scope}output_weights"])
+    layer = OutputHead(config, 0, classes, name, has_bias)
+    named = checkpoints.head_variables(layer)
+    checkpoints.assign(named, values, path, required=(scope or "output_",))
+    return layer

@@ -1,6 +1,6 @@
 """TF-Hub SavedModels: input names, loading, and a Keras layer.
 
-TensorFlow only. TF-Hub's names are defined here; `bert/serving/hub.py` imports
+TensorFlow only. TF-Hub's names are defined here; `bert/export/hub.py` imports
 them.
 """
 

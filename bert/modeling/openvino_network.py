@@ -20,11 +20,18 @@ FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
 PRECISION = ["bert", "precision"]  # where the file records it
 _HASHES = ["bert", "files"]  # where it records the other files of its folder
 PRECISIONS = ("float32", "bfloat16", "int8")
+NONE = "none"  # instead of a precision: no network
+FOLDER = "openvino"  # of the network in an export
 
 
 def is_network(folder: str) -> bool:
     """Returns whether a folder has the network's file."""
     return storage.is_file(os.path.join(folder, FILE))
+
+
+def find(path: str) -> str | None:
+    """Returns the folder of a model's network, or None."""
+    return next(filter(is_network, (path, os.path.join(path, FOLDER))), None)
 
 
 def check(precision: str | None, flag: str, num_texts: int) -> None:
@@ -39,7 +46,7 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
         UserError: a precision that does not exist, int8 without texts, or
             packages that are missing.
     """
-    if precision is None:
+    if precision in (None, NONE):
         return
     if precision not in PRECISIONS:
         raise UserError(
@@ -109,7 +116,7 @@ def _hashes(folder: str) -> dict[str, str]:
 
 
 class Network:
-    """A network that many threads may call.
+    """The OpenVINO engine: a network that many threads may call.
 
     Its weights are read into memory, so its files may change meanwhile.
 
@@ -118,7 +125,7 @@ class Network:
 
     Attributes:
         path: of the network's file.
-        outputs: names of its outputs.
+        inputs: names of its inputs.
         description: version, precision and threads.
 
     Raises:
@@ -158,11 +165,13 @@ class Network:
                 hashes = json_files.decode(recorded, dict[str, str])
             _check_files(folder, hashes)
 
-        self.outputs = [port.any_name for port in compiled.outputs]
-        self._sizes = {
-            port.any_name: port.partial_shape[-1].to_string()
-            for port in compiled.outputs
-        }
+        self.inputs = [port.any_name for port in compiled.inputs]
+        if features.SEQUENCE_IDS not in self.inputs:
+            raise UserError(
+                "a network of an earlier version",
+                path=self.path,
+                fix="export the model again",
+            )
         self.description = (
             f"OpenVINO {openvino.get_version().partition('-')[0]}, "
             f"{precision}, {threads} threads"
@@ -185,50 +194,30 @@ class Network:
                 contents.append(file.read())
         return contents
 
-    def check(self, name: str, size: int, meaning: str) -> None:
-        """Checks an output.
-
-        Args:
-            name: the output, such as logits.
-            size: its last dimension.
-            meaning: what the size is, for the message.
-
-        Raises:
-            UserError: it is missing, or has another size.
-        """
-        if self._sizes.get(name) != str(size):
-            found = [f"{key} [..., {n}]" for key, n in self._sizes.items()]
-            raise UserError(
-                f"the network has {' and '.join(found)}",
-                path=self.path,
-                expected=f"{name} [..., {size}], {meaning}",
-            )
-
     def _explained(self, done: str, error: RuntimeError) -> UserError:
         cause = str(error).strip().splitlines()[-1]
         return UserError(
             f"cannot be {done}: {cause}", path=self.path, fix="export it again"
         )
 
-    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Computes the outputs of a batch.
+    def __call__(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        """Computes the outputs of a packed batch; see `inference.engines`.
 
         Args:
-            inputs: the encoder's, int32 [B, S].
-
-        Returns:
-            name -> float32 array [B, ...].
+            inputs: name -> int32 array, at least `inputs`.
 
         Raises:
-            UserError: they do not fit the network, which is damaged.
+            UserError: they do not fit the network, which is damaged; or see
+                `forks.check`.
         """
-        given = {name: inputs[name] for name in features.ENCODER_INPUTS}
+        forks.check(forks.OPENVINO)
+        given = {name: inputs[name] for name in self.inputs}
         try:
             with self._turn:
-                arrays = self._request.infer(given)
+                (output,) = self._request.infer(given).values()
         except RuntimeError as error:
             raise self._explained("run", error) from None
-        return dict(zip(self.outputs, arrays.values(), strict=True))
+        return output
 
 
 def _check_finite(model, path: str) -> None:

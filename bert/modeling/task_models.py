@@ -8,6 +8,7 @@ from bert.data import features
 from bert.modeling import heads, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
+from bert.modeling.task_heads import CHOICES, CLASSIFIER, SPANS, TOKENS
 
 _NO_TOKEN = -1e9  # added to the vectors of padding
 POOLED_DROPOUT = 0.1  # below the head; fixed in the original
@@ -308,3 +309,11 @@ def _freeze_pooler(encoder: keras.Model) -> None:
     pooler = encoder.get_layer("pooler")
     pooler.is_unread = pooler.trainable or getattr(pooler, "is_unread", False)
     pooler.trainable = False
+
+
+BUILDERS = {  # head -> config, number of outputs -> model
+    CLASSIFIER: build_classifier,
+    SPANS: lambda config, _: build_span_model(config),
+    TOKENS: build_token_classifier,
+    CHOICES: lambda config, _: build_choice_model(config),
+}

@@ -1,6 +1,6 @@
 """Pages of demo.py, a tab for each thing that a model can be asked.
 
-    pages_of_export or pages_of_run -> make_app -> serve
+    page_of_task or pages_of_run -> make_app -> serve
 
 gradio draws them, and escapes the texts.
 """
@@ -18,10 +18,13 @@ from fastapi.middleware import trustedhost
 
 from bert.common.errors import UserError
 from bert.common.progress import say
+from bert.data.text.tokenizer import Tokenizer
+from bert.export import folder as export_folder
+from bert.inference.predictor import Predictor, json_values
 from bert.modeling import checkpoints
+from bert.modeling.encoder import Encoder
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import answer_lines, asking, export_folder
-from bert.serving.predict_settings import Settings
+from bert.models.embeddings import embed
 from bert.tasks.features import inspection
 from bert.tasks.fill_mask import run as masks
 
@@ -45,40 +48,39 @@ _POLICY = (
 )
 
 
-def pages_of_export(settings: Settings) -> dict[str, gr.Interface]:
-    """The page of an exported model, by its name.
+def page_of_task(path: str, predictor: Predictor) -> dict[str, gr.Interface]:
+    """The page of a fine-tuned model, by its name.
 
     Args:
-        settings: of predict.py, which loads the model.
+        path: the model's folder.
+        predictor: the model.
     """
-    served = asking.load(settings)
+    names = predictor.task.inputs
 
     def answer(*texts):
-        example = list(texts)
-        if served.has_choices:
-            example[-1] = _lines(texts[-1], "choices")
-        (values,) = asking.answer(served, [example], 1)
-        answer_lines.to_json(values, 1)  # rejects numbers that are not finite
+        example = dict(zip(names, texts))
+        if predictor.has_choices:
+            example[names[-1]] = _lines(texts[-1], names[-1])
+        (encoded,) = predictor.task.encode([example])
+        (prediction,) = predictor([example])
+        values = json_values(prediction)
 
-        # A text that was cut has an answer, too, so the page must say so.
-        drawn = _drawn(values, example)
-        if served.count_tokens:
-            columns = asking.columns_of(served, [example])
-            limit, (count,) = served.count_tokens(columns)
-            lengths = f"{count} tokens; the model reads at most {limit}"
+        # A text that was truncated has a prediction, too: the page says so.
+        drawn = _drawn(values, [*example.values()])
+        if count := encoded.num_tokens:
+            most = predictor.task.max_length
+            lengths = f"{count} tokens; the model reads at most {most}"
             drawn.append(gr.Markdown(lengths))
         return drawn if len(drawn) > 1 else drawn[0]
 
-    own = export_folder.read_extra(
-        settings.model, export_folder.EXAMPLE, dict[str, str]
-    )
+    own = export_folder.read_extra(path, export_folder.EXAMPLE, dict[str, str])
     inputs = []
-    for name in served.inputs:
+    for name in names:
         label, text = LABELS.get(name, (name, "A text."))
         inputs.append(gr.Textbox(own.get(name, text), label=label, lines=3))
 
     metrics = export_folder.read_extra(
-        settings.model, export_folder.METRICS, dict[str, float | None]
+        path, export_folder.METRICS, dict[str, float | None]
     )
     scores = {key.removeprefix("eval_"): x for key, x in metrics.items()}
     note = "; ".join(
@@ -151,7 +153,7 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
     say(f"loading {path} ...")
     inspector = inspection.Inspector(model)
     pages = {
-        "Neighbours": _neighbours_page(inspector),
+        "Neighbours": _neighbours_page(inspector.encoder, model.tokenizer),
         "Attention": _attention_page(inspector, model.config),
     }
 
@@ -196,10 +198,13 @@ def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
     )
 
 
-def _neighbours_page(inspector: inspection.Inspector) -> gr.Interface:
+def _neighbours_page(encoder: Encoder, tokenizer: Tokenizer) -> gr.Interface:
     def rank(text, others):
         lines = _lines(others, "other texts")
-        pairs = zip(lines, inspector.similarities(text, lines))
+        first, *vectors = embed(
+            [text, *lines], (encoder, tokenizer), pooling="mean", normalize=True
+        )
+        pairs = [(line, float(first @ x)) for line, x in zip(lines, vectors)]
         ordered = sorted(pairs, key=lambda pair: -pair[1])
         return [[f"{cosine:.3f}", line] for line, cosine in ordered]
 

@@ -14,10 +14,16 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import batching, length_batches
-from bert.modeling import checkpoints, layer_decay
-from bert.modeling.formats import checkpoint_files, model_card, sentence_files
+from bert.export import folder as export_folder
+from bert.modeling import checkpoints, layer_decay, openvino_network
+from bert.modeling.formats import (
+    checkpoint_files,
+    conversion,
+    model_card,
+    sentence_files,
+)
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import export_folder
+from bert.modeling.openvino_network import Network
 from bert.tasks import start
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.run_folder import RunFolder, has_checkpoint
@@ -70,7 +76,7 @@ def work(
     if shared.export_dir and folder.is_chief:
 
         def save(path):
-            export(run, path, metrics)
+            export(shared, model, run, path, metrics)
             write_card(shared, folder, run, path, evaluated)
 
         wrote.append(export_folder.write(shared.export_dir, save))
@@ -190,11 +196,52 @@ def phase(shared: FineTuning, task: Task) -> Phase:
     )
 
 
-def export(run: Run, folder: str, metrics: dict[str, float] | None) -> None:
-    """Writes the SavedModel of a task, with its scores beside it."""
-    scores = (metrics or {}) | (run.task.export(run, folder) or {})
+def export(
+    shared: FineTuning,
+    model: ModelFolder,
+    run: Run,
+    path: str,
+    metrics: dict[str, float] | None,
+) -> None:
+    """Writes an export of the weights, with their scores.
+
+    Args:
+        shared: the settings of fine-tuning.
+        model: config and tokenizer.
+        run: the run.
+        path: an empty folder.
+        metrics: of the weights, if they were evaluated.
+    """
+    task, length = run.task, {"max_seq_length": shared.max_seq_length}
+    described = task.describe(run) if task.describe else task.labels
+    bert = conversion.Bert(
+        path,
+        model.config,
+        run.weights(),
+        [],
+        model.tokenizer.with_max_length(shared.max_seq_length),
+        described and described | length,
+        task.vectors,
+    )
+    export_folder.write_model(
+        path,
+        bert,
+        shared.export_precision,
+        shared.export_openvino,
+        task.sample() if shared.export_openvino == "int8" else (),
+    )
+
+    # Another precision may predict differently, so it is scored too.
+    scores, network = metrics or {}, openvino_network.find(path)
+    if network and shared.do_eval and task.check_network:
+        found = task.check_network(run, Network(network))
+        shown = " | ".join(f"{name} {x:.4g}" for name, x in found.items())
+        say(f"OpenVINO | {shown}")
+        scores = scores | {f"openvino_{k}": x for k, x in found.items()}
     if scores:
-        export_folder.write_extra(folder, export_folder.METRICS, scores)
+        export_folder.write_extra(path, export_folder.METRICS, scores)
+    if example := task.example():
+        export_folder.write_extra(path, export_folder.EXAMPLE, example)
 
 
 def write_card(

@@ -16,6 +16,7 @@ from bert.common.flags import (
     group,
 )
 from bert.data.text.settings import Text
+from bert.modeling import openvino_network
 from bert.modeling.formats.model_card import CardFlags
 from bert.training.settings import Training
 
@@ -87,6 +88,21 @@ class FineTuning:
         per_worker=True,
         topic=OUTPUT,
     )
+    export_precision: str = flag(
+        "float32",
+        "Precision of the SavedModel's weights and computation: bfloat16 is "
+        "faster on devices that support it, and less precise.",
+        choices=("float32", "bfloat16"),
+        topic=OUTPUT,
+    )
+    export_openvino: str | None = flag(
+        None,
+        "Precision of the export's network for OpenVINO, which predict.py and "
+        "serve.py compute without TensorFlow; none: no network. Default: "
+        "float32 if OpenVINO is installed.",
+        choices=(*openvino_network.PRECISIONS, openvino_network.NONE),
+        topic=OUTPUT,
+    )
     card: CardFlags = group(CardFlags)
 
     @property
@@ -118,6 +134,11 @@ class FineTuning:
                 "nothing to do",
                 fix="pass --do_train, --do_eval, --do_predict or --export_dir",
             )
+        yield from openvino_network.mistakes(
+            self.export_openvino,
+            self.export_dir,
+            self.training.do_train or self.evaluates,
+        )
         training = self.training
         yield from training.mistakes()
         yield from raised_by(

@@ -159,8 +159,10 @@ class Run:
                     count, spent = collectives.gather(
                         self.steps.strategy, count, time.monotonic() - began
                     ).min(0)
-                    count = int(count)
                     self._set_clock(spent)
+
+                    # More steps would learn nothing: their rate is 0.
+                    count = 1 if self._is_spent else int(count)
                     with tf.profiler.experimental.Trace(
                         "train", step_num=first + 1, _r=1
                     ):

@@ -5,7 +5,7 @@ examples, a metric, and what it writes. What trains is `training.run.Run`.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -39,7 +39,11 @@ class Task:
         evaluate: run -> metrics and a report, see `tasks.eval_report`, of the
             weights at the end.
         predict: run -> paths of the predictions that it writes, if any.
-        export: (run, folder) -> scores of what it writes beside a SavedModel.
+        describe: run -> the `task.json` of an export; None: `labels`.
+        sample: () -> sequences of texts of training, which calibrate a network
+            of 8 bits.
+        check_network: (run, engine) -> metrics of an exported network.
+        example: () -> name of an input -> text, to try an export with.
     """
 
     name: str
@@ -59,7 +63,10 @@ class Task:
     validate: Callable[[Any], dict[str, float]] | None = None
     evaluate: Callable[[Any], tuple[dict[str, float], dict]] | None = None
     predict: Callable[[Any], list[str]] | None = None
-    export: Callable[[Any, str], dict[str, float] | None] | None = None
+    describe: Callable[[Any], dict] | None = None
+    sample: Callable[[], Iterable] = tuple
+    check_network: Callable[[Any, Any], dict[str, float]] | None = None
+    example: Callable[[], dict[str, str]] = dict
 
 
 @dataclasses.dataclass(frozen=True)

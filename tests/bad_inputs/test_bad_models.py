@@ -1,54 +1,63 @@
-"""SavedModels that cannot be asked: one line."""
+"""Folders that are not exports, or that were damaged: one line."""
+
+import json
+import shutil
 
 import pytest
 import tensorflow as tf
 
-SPEC = [tf.TensorSpec([None], tf.string, name="text")]
+from tests.helpers.classifier_files import shared_export
 
 
-def save(folder, call, **signatures):
-    root = tf.Module()
-    root.call = tf.function(call, SPEC)
-    tf.saved_model.save(root, str(folder), signatures or root.call)
-    return str(folder)
+def write_other(folder):
+    """A SavedModel of another program."""
+    root, spec = tf.Module(), tf.TensorSpec([None], tf.string, name="text")
+    root.call = tf.function(lambda text: {"label": text}, [spec])
+    tf.saved_model.save(root, str(folder), root.call)
 
 
-def nested(text):
-    return {"label_names": tf.strings.length(text), "probabilities": text}
+def test_a_model_of_another_program_is_refused(tmp_path, ask):
+    write_other(tmp_path / "model")
+    code, answers, err = ask(tmp_path / "model", b"a\n")
+    assert (code, answers) == (2, [])
+    assert "vocab.txt: no such file" in err.splitlines()[-1]
 
 
+def relabel(folder):
+    path = folder / "task.json"
+    task = json.loads(path.read_text())
+    path.write_text(json.dumps(task | {"labels": ["a", "b"]}))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("damage", "keras", "openvino"),
     [
         (
-            lambda text: {"a": tf.size(text)},
-            "the output 'a' has the shape []; expected 1 rows, one for each",
+            relabel,
+            "3 outputs of the network; expected 2, the labels of task.json",
+            "was changed after the export",
         ),
         (
-            lambda text: {"a": tf.zeros([3])},
-            "the output 'a' has the shape [3]; expected 1 rows, one for each",
+            lambda folder: (folder / "task.json").unlink(),
+            "no task is recorded",
+            "no task is recorded",
         ),
-        (lambda text: {"a": tf.strings.to_number(text)}, "cannot be run: "),
+        (
+            lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"),
+            "vocab.txt",
+            "vocab.txt",
+        ),
     ],
 )
-def test_outputs_without_a_row_for_each_line(tmp_path, ask, call, message):
-    code, answers, err = ask(save(tmp_path / "model", call), b"a\n")
-    assert (code, answers) == (2, [])
-    assert err.splitlines()[-1].startswith(
-        f"error: {tmp_path}/model: {message}"
-    )
-
-
-def test_outputs_that_cannot_be_grouped_are_printed(tmp_path, ask):
-    code, answers, _ = ask(save(tmp_path / "model", nested), b"abc\n")
-    assert code == 0
-    assert answers == [{"label_names": 3, "probabilities": "abc"}]
-
-
-def test_a_model_without_signatures(tmp_path, ask):
-    root = tf.Module()
-    root.call = tf.function(lambda text: text, SPEC)
-    tf.saved_model.save(root, str(tmp_path / "model"), {})
-    code, _, err = ask(str(tmp_path / "model"), b"a\n")
-    assert code == 2
-    assert "no signature 'serving_default' with text inputs" in err
+def test_a_changed_export_is_refused(
+    tmp_path_factory, tmp_path, ask, damage, keras, openvino
+):
+    export = tmp_path / "export"
+    shutil.copytree(shared_export(tmp_path_factory), export)
+    damage(export)
+    damage(export / "openvino")
+    for engine, message in (("keras", keras), ("openvino", openvino)):
+        code, answers, err = ask(export, b"a\n", engine=engine)
+        assert (code, answers) == (2, []), err
+        assert message in err.splitlines()[-1]

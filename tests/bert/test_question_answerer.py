@@ -13,9 +13,10 @@ import pytest
 import bert
 import run_squad
 from bert.common.errors import UserError
+from bert.inference.predictor import Predictor
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad.examples import Answer
-from tests.helpers import model_files, run_folders, squad_files, stranger
+from tests.helpers import model_files, run_folders, squad_files
 
 S = 19
 X = ["where?", "who?"], ["anna lives in rome .", "bob lives in rome ."]
@@ -66,7 +67,7 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script):
     sizes = {"doc_stride": 3, "max_answer_length": 2, "n_best_size": 7}
     model = bert.QuestionAnswerer(path, 0.25, seed=1, **sizes)
     x, y = read(folder / "train.json")
-    size = len(model._columns(x, y, None)[0])
+    size = len(model._training_columns(x, y, None)[0])
     assert size > len(y)  # windows of long contexts
     code, _, err = run_script(
         run_squad,
@@ -128,12 +129,14 @@ def test_class_and_script_are_equal(folder, tmp_path, run_script):
         done.stderr
     )
     model.export(tmp_path / "export")
-    found = stranger.ask(
-        tmp_path / "export", question=dev[0][0], context=dev[0][1]
-    )["serving_default"]
-    assert found["answer"] == answers["answer"]
+    predictor = Predictor.open(str(tmp_path / "export"))
+    found = predictor(
+        [{"question": a, "context": b} for a, b in zip(*dev[0], strict=True)]
+    )
+    assert [x["answer"] for x in found] == answers["answer"]
     for name in ("probability", "start", "end", "null_odds"):
-        np.testing.assert_allclose(found[name], answers[name], 1e-4, 1e-4)
+        values = [x[name] for x in found]
+        np.testing.assert_allclose(values, answers[name], 1e-4, 1e-4)
 
 
 def arguments(model):
@@ -175,6 +178,21 @@ def test_a_fine_tuned_model_keeps_its_settings(folder, tmp_path):
     other = bert.QuestionAnswerer(str(tmp_path / "saved"), 0.5, **given)
     given["null_threshold"] = 0.5
     assert arguments(other) == arguments(model) | given
+
+
+def test_a_model_without_threshold_is_saved_with_its_settings(folder, tmp_path):
+    path, sizes = str(folder / "model"), {"max_length": 11, "doc_stride": 2}
+    model = bert.QuestionAnswerer(path, **sizes)
+    bert.save(model, str(tmp_path / "saved"))
+    model.export(str(tmp_path / "export"))
+    expected = model.predict(X, verbose=0)
+    for name in ("saved", "export"):
+        predictor = Predictor.open(str(tmp_path / name))
+        assert predictor.task.max_length == 11
+        found = predictor(
+            [dict(zip(("question", "context"), x)) for x in zip(*X)]
+        )
+        assert [x["answer"] for x in found] == expected["answer"]
 
 
 @pytest.mark.parametrize(

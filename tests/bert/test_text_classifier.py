@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 import bert
-from bert import text_labels
 from bert.common.errors import UserError
 from bert.data.sequences import FIRST_TOKENS, LongTexts
+from bert.inference.predictor import Predictor
 from bert.modeling.formats import checkpoint_files
+from bert.models import label_encoder
 from tests.helpers import library_files
 from tests.helpers.frames import Frame
 
@@ -118,20 +119,38 @@ def test_an_hdf5_file_is_refused(new, tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
-def test_predict_goes_on_while_another_thread_compiles(new):
-    """As `fit` does at its beginning."""
-    model = new()
-    thread = threading.Thread(target=model.compile, args=("sgd",))
+def test_predict_goes_on_while_another_thread_fits(new):
+    model, rows = new(), [probabilities(new())]
+    thread = threading.Thread(
+        target=model.fit, args=(TEXTS, LABELS), kwargs={**FIT, "epochs": 2}
+    )
+    thread.start()
+    while thread.is_alive():
+        rows.append(probabilities(model))
+    assert int(model.optimizer.iterations) == 16
+    assert np.isfinite(rows).all() and len(rows) > 1
 
-    class Begin(keras.callbacks.Callback):
-        def on_predict_batch_end(self, batch, logs=None):
-            if batch == 0:
-                thread.start()
-                thread.join(0.2)
 
-    answers = model.predict(TEXTS, 32, verbose=0, callbacks=[Begin()])
-    thread.join()
-    assert len(answers["label"]) == 64 and model.compiled
+def test_the_network_is_traced_again_for_other_variables(new, monkeypatch):
+    model, traced = new(), []
+    encoder, call = model.network.get_layer("bert"), bert.Encoder.call
+
+    def count(*inputs, **arguments):
+        traced.append(tf.inside_function())
+        return call(*inputs, **arguments)
+
+    monkeypatch.setattr(bert.Encoder, "call", count)
+    for texts in (TEXTS, TEXTS, SPAM[:1], [" ".join(TEXTS)]):
+        model.predict(texts, verbose=0)
+    model.predict_on_batch(HAM)
+    assert traced == [True]
+    encoder.enable_lora(2)
+    for variable in encoder.trainable_variables:
+        variable.assign(variable + 0.3)
+    logits = model.network(model.tokenizer(HAM))["logits"]
+    expected = tf.nn.softmax(logits)
+    np.testing.assert_allclose(probabilities(model, HAM), expected, atol=1e-5)
+    assert traced == [True, False, True]
 
 
 def test_scikit_learn_is_told_what_to_use_instead(new):
@@ -157,15 +176,23 @@ def test_an_optimizer_of_compile_is_kept(new, tmp_path):
 
 def test_an_export_answers_as_the_model(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(fitted.network, "task", fitted.network.task)
-    fitted._read(LongTexts("head", "mean", 3))
-    fitted.export(tmp_path / "export", openvino="float32")
-    serve = tf.saved_model.load(tmp_path / "export").signatures
     texts = [*TEXTS, " ".join(TEXTS)]  # the last is longer than max_length
-    outputs = serve["serving_default"](text=tf.constant(texts))
-    assert [x.decode() for x in outputs["label"].numpy()][:-1] == LABELS
-    expected = probabilities(fitted, texts)
-    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
-    fitted._read(LongTexts("tail"))
+    fitted._set_long_texts(LongTexts("head", "mean", 3))
+    fitted.export(tmp_path / "export", openvino="float32")
+    bert.save(fitted, tmp_path / "saved")
+    expected = fitted.predict(texts, verbose=0)
+    for name, engine in (
+        ("export", "keras"),
+        ("export", "openvino"),
+        ("saved", "keras"),
+    ):
+        predictor = Predictor.open(str(tmp_path / name), engine)
+        found = predictor([{"text": text} for text in texts])
+        assert [x["label"] for x in found] == expected["label"]
+        rows = [[*x["probabilities"].values()] for x in found]
+        np.testing.assert_allclose(rows, expected["probabilities"], atol=1e-5)
+
+    fitted._set_long_texts(LongTexts("tail"))
     fitted.export(tmp_path / "pairs", pairs=True)
     serve = tf.saved_model.load(tmp_path / "pairs").signatures
     pair = [*SPAM, " ".join(TEXTS)], [*HAM, " ".join(LABELS)]
@@ -174,7 +201,16 @@ def test_an_export_answers_as_the_model(fitted, tmp_path, monkeypatch):
     )
     expected = probabilities(fitted, pair)
     np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
-    fitted._read(FIRST_TOKENS)
+
+    # A saved folder takes single texts and pairs, as the class does.
+    bert.save(fitted, tmp_path / "saved_pairs")
+    predictor = Predictor.open(str(tmp_path / "saved_pairs"), "keras")
+    found = predictor(
+        [predictor.parse({"text": a, "text_b": b}) for a, b in zip(*pair)]
+    )
+    rows = [[*x["probabilities"].values()] for x in found]
+    np.testing.assert_allclose(rows, expected, atol=1e-5)
+    fitted._set_long_texts(FIRST_TOKENS)
     assert abs(probabilities(fitted, pair) - expected)[-1].max() > 1e-3
 
 
@@ -310,9 +346,9 @@ def test_several_labels_that_look_like_truth_values(
     labels = new(labels, multi_label=True).labels
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):
-            text_labels.ids(values, labels)
+            label_encoder.ids(values, labels)
     else:
-        assert text_labels.ids(values, labels).tolist() == expected
+        assert label_encoder.ids(values, labels).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -336,9 +372,9 @@ def test_several_labels_that_look_like_truth_values(
 def test_labels_that_are_numbers_are_values(new, labels, values, expected):
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):
-            text_labels.ids(values, new(labels).labels)
+            label_encoder.ids(values, new(labels).labels)
     else:
-        ids = text_labels.ids(values, new(labels).labels)
+        ids = label_encoder.ids(values, new(labels).labels)
         assert ids.tolist() == expected
 
 
@@ -416,7 +452,7 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
     [
         (["ham", "spam"], {}, "google"),
         ([1, 0], {"multi_label": True}, "huggingface"),
-        (None, {"regression": True}, "model_garden"),
+        (None, {"regression": True}, "google"),
     ],
 )
 def test_a_saved_folder_has_the_labels(new, labels, kind, to, tmp_path):
@@ -437,6 +473,32 @@ def test_a_saved_folder_has_the_labels(new, labels, kind, to, tmp_path):
         bert.save(build(encoder, size), folder, tokenizer, to)
         with pytest.raises(UserError, match="no labels"):
             bert.TextClassifier(folder)
+
+
+def test_a_head_without_names_keeps_its_length(new, tokenizer, tmp_path):
+    """Labels that transformers has numbered have to be given."""
+    pair, folder = (new().network, tokenizer), tmp_path / "saved"
+    labels = ["LABEL_0", "LABEL_1"]
+    model = bert.TextClassifier(pair, labels, max_length=7)
+    bert.save(model, folder, to="huggingface")
+    again = bert.TextClassifier(str(folder), ["ham", "spam"])
+    assert again.max_length == 7
+    logits = again.network(tokenizer(HAM))["logits"]
+    expected = model.network(tokenizer(HAM))["logits"]
+    np.testing.assert_array_equal(logits, expected)
+
+
+def test_weights_that_are_not_finite_are_refused(new, tmp_path):
+    """Also of a token that the check of one sequence does not have."""
+    model = new()
+    embeddings = model.network.get_layer("bert").get_layer("embeddings")
+    words = embeddings.word_embeddings
+    values = np.array(words)
+    values[model.tokenizer.vocab["free"], 0] = np.nan
+    words.assign(values)
+    bert.save(model, tmp_path / "saved")
+    with pytest.raises(UserError, match="word_embeddings: NaN or infinite"):
+        Predictor.open(str(tmp_path / "saved"), "keras")
 
 
 @pytest.mark.parametrize("to", ["google", "huggingface"])
@@ -529,6 +591,8 @@ def test_mistakes_of_predict(fitted):
         fitted.predict(["win"], 0)
     with pytest.raises(UserError, match=r"tf.data.Dataset of .* \.batch\(32"):
         fitted.predict(dataset(TEXTS))
+    with pytest.raises(UserError, match="steps is given; expected batch_size"):
+        fitted.predict(["win"], steps=1)
 
 
 @pytest.mark.parametrize("value", [math.nan, None, math.inf])

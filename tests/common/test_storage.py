@@ -11,8 +11,8 @@ import create_pretraining_data
 from bert.common import atomic
 from bert.data import vector_files
 from bert.data.corpus import corpus_writer
+from bert.export import folder as export_folder
 from bert.modeling.formats import conversion
-from bert.serving import export_folder
 from bert.tasks.squad import answers
 from bert.training.saver import Saver
 from tests.helpers import text

@@ -72,24 +72,3 @@ def test_examples_are_read_a_window_at_a_time():
     )
     next(results)
     assert len(read) == 4
-
-
-@pytest.mark.parametrize(
-    ("lengths", "sizes", "widths"),
-    [
-        ([16] * 37, [32, 5], [16, 16]),
-        ([3, 97, 5, 4, 3, 4], [4, 2], [4, 89]),  # few share a batch
-        ([20, 26, 20, 20, 20, 27, 27], [5, 2], [28, 28]),
-        ([], [], []),
-    ],
-)
-def test_groups_are_of_similar_lengths(lengths, sizes, widths):
-    examples = [([i + 1] * n, [0] * n) for i, n in enumerate(lengths)]
-    examples = [(ids[:89], segments[:89]) for ids, segments in examples]
-    groups = list(length_batches.groups(examples, 89))
-    assert [len(numbers) for numbers, _ in groups] == sizes
-    shapes = [batch["input_ids"].shape for _, batch in groups]
-    assert shapes == list(zip(sizes, widths))
-    for numbers, batch in groups:
-        found = [(row.max(), (row > 0).sum()) for row in batch["input_ids"]]
-        assert found == [(i + 1, len(examples[i][0])) for i in numbers]

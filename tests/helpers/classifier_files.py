@@ -2,16 +2,13 @@
 
 import pathlib
 import random
-import types
 
-from bert.common import flags, tensor_files
+from bert.common import tensor_files
 from bert.data.label_kinds import CLASSES, PLAIN, Decision, Labels
 from bert.data.text.tokenizer import Tokenizer
+from bert.export import folder as export_folder
 from bert.modeling import task_models
-from bert.modeling.formats import conversion
-from bert.serving import graphs, openvino_export
-from bert.tasks.classification import export
-from bert.tasks.classification.settings import Settings
+from bert.modeling.formats import conversion, openvino
 from tests.helpers import model_files, once, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -95,41 +92,62 @@ def rows_of(path: pathlib.Path) -> list[list[str]]:
     return [line.split("\t") for line in path.read_text().splitlines()]
 
 
-def write_export(
+def classifier_of(
     folder: pathlib.Path,
     kind: str = CLASSES,
     names: tuple[str, ...] = ("no", "yes", "maybe"),
     pairs: bool = False,
-    openvino: str | None = None,
     decision: Decision = PLAIN,
-) -> str:
-    """Exports a classifier with random weights; returns its folder.
+) -> conversion.Bert:
+    """A classifier with random weights.
 
     Args:
-        folder: to write `export`, config and vocabulary to.
+        folder: to write its config and vocabulary to.
         kind, names: of the labels.
         pairs: whether it takes two texts.
-        openvino: precision of `export/openvino`; None: there is none.
         decision: post-processing of the logits.
     """
     config = model_files.write_sizes(folder)
     labels = Labels(kind, names, decision=decision)
     model = task_models.build_classifier(config, labels.size)
     weights = model_files.random_values(model, 0.5)
-    run = flags.replace(Settings(), max_seq_length=13)
-    tokenizer = Tokenizer(str(folder / "vocab.txt"))
-    source = types.SimpleNamespace(config=config, tokenizer=tokenizer)
-    classifier = export.Classifier(source, run, labels, pairs, weights)
-    exported = str(folder / "export")
-    graphs.save(classifier, exported, "tokens", "examples")
+    tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
+    task = {"kind": kind, "labels": list(names), "max_seq_length": 13}
+    task |= {"pairs": pairs} | decision.described()
+    return conversion.Bert("", config, weights, [], tokenizer, task)
 
-    if openvino:
-        tokenizer = tokenizer.with_max_length(13)
-        task = {"kind": kind, "labels": list(names), "pairs": pairs}
-        task |= decision.described()
-        bert = conversion.Bert("", config, weights, [], tokenizer, task)
-        openvino_export.write(exported, bert, openvino)
-    return exported
+
+def write_export(folder: pathlib.Path, openvino: str = "none", **model) -> str:
+    """Exports a classifier with random weights; returns its folder.
+
+    Args:
+        folder: to write `export`, config and vocabulary to.
+        openvino: precision of `export/openvino`.
+        **model: see `classifier_of`.
+    """
+    exported = folder / "export"
+    exported.mkdir()
+    bert = classifier_of(folder, **model)
+    export_folder.write_model(str(exported), bert, openvino_precision=openvino)
+    return str(exported)
+
+
+def write_networks(folder: pathlib.Path, bert: conversion.Bert) -> str:
+    """Writes a checkpoint and a network of OpenVINO, in a part of the time.
+
+    Args:
+        folder: to write `model` and `model/openvino` to.
+        bert: the model.
+
+    Returns:
+        the folder `model`.
+    """
+    for target, path in (("google", "model"), ("openvino", "model/openvino")):
+        (folder / path).mkdir()
+        conversion.write(bert, target, str(folder / path))
+    network = str(folder / "model" / "openvino")
+    openvino.write(network, bert.config, bert.values)
+    return str(folder / "model")
 
 
 def shared_export(factory) -> str:

@@ -7,37 +7,35 @@ import json
 import socket
 import threading
 import types
-
-import numpy as np
+from collections.abc import Callable
 
 from bert.common import flags
-from bert.serving.http import rest, server, versions
-from bert.serving.http.settings import Settings
+from bert.inference.predictor import Predictor
+from bert.serving import rest, server, versions
+from bert.serving.batch_queue import BatchQueue
+from bert.serving.settings import Settings
 
 
 def settings_of(**changes) -> Settings:
     return flags.replace(Settings(), model="some/mails", **changes)
 
 
-def app_of(servable, **settings):
-    """An application whose version 7 of `mails` is a servable."""
-    model = types.SimpleNamespace(served=versions.Served(7, servable))
+def app_of(queue: Callable, **settings):
+    """An application whose version 7 of `mails` answers by a queue.
+
+    Args:
+        queue: a `BatchQueue`, or what stands in its place.
+        **settings: of the application.
+    """
+    metadata = rest.metadata_of(queue.predictor)
+    model = types.SimpleNamespace(served=versions.Served(7, queue, metadata))
     metrics = server.Metrics()
     return server.make_app({"mails": model}, settings_of(**settings), metrics)
 
 
-class Stalled:
-    """A model that answers when it may, behind its own queue."""
-
-    signatures = {rest.DEFAULT: {"text": rest.Spec(np.dtype(object), (None,))}}
-
-    def __init__(self):
-        self.started, self.may_end = threading.Semaphore(0), threading.Event()
-
-    def call(self, signature, arrays):
-        self.started.release()
-        assert self.may_end.wait(300)
-        return {"text": arrays["text"]}
+def queue_of(predictor: Predictor, on_batch=lambda came: None, **settings):
+    """A queue in front of a predictor; `settings` limit it."""
+    return BatchQueue(predictor, settings_of(**settings), on_batch)
 
 
 @contextlib.contextmanager

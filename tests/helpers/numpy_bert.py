@@ -9,6 +9,26 @@ import numpy as np
 def forward(weights: dict, batch: dict, num_layers: int, num_heads: int):
     """Encoder outputs and the log-probabilities of both heads."""
     w = {name: value.astype(np.float64) for name, value in weights.items()}
+    layers, pooled = encode(w, batch, num_layers, num_heads)
+    x = layers[-1]
+    rows = np.arange(len(x))[:, None]
+    masked = x[rows, batch["masked_lm_positions"]]
+    masked = gelu(dense(masked, w, "cls/predictions/transform/dense"))
+    masked = layer_norm(masked, w, "cls/predictions/transform/LayerNorm")
+    masked_lm = masked @ w["bert/embeddings/word_embeddings"].T
+    next_sentence = pooled @ w["cls/seq_relationship/output_weights"].T
+    return {
+        "encoder_outputs": layers,
+        "pooled_output": pooled,
+        "masked_lm": log_softmax(masked_lm + w["cls/predictions/output_bias"]),
+        "next_sentence": log_softmax(
+            next_sentence + w["cls/seq_relationship/output_bias"]
+        ),
+    }
+
+
+def encode(w: dict, batch: dict, num_layers: int, num_heads: int):
+    """The outputs of all layers, and the pooled output."""
     ids = batch["input_ids"]
     x = w["bert/embeddings/word_embeddings"][ids]
     x = x + w["bert/embeddings/token_type_embeddings"][batch["segment_ids"]]
@@ -24,21 +44,7 @@ def forward(weights: dict, batch: dict, num_layers: int, num_heads: int):
         hidden = dense(hidden, w, f"{scope}/output/dense")
         x = layer_norm(x + hidden, w, f"{scope}/output/LayerNorm")
         layers.append(x)
-    pooled = np.tanh(dense(x[:, 0], w, "bert/pooler/dense"))
-    rows = np.arange(len(x))[:, None]
-    masked = x[rows, batch["masked_lm_positions"]]
-    masked = gelu(dense(masked, w, "cls/predictions/transform/dense"))
-    masked = layer_norm(masked, w, "cls/predictions/transform/LayerNorm")
-    masked_lm = masked @ w["bert/embeddings/word_embeddings"].T
-    next_sentence = pooled @ w["cls/seq_relationship/output_weights"].T
-    return {
-        "encoder_outputs": layers,
-        "pooled_output": pooled,
-        "masked_lm": log_softmax(masked_lm + w["cls/predictions/output_bias"]),
-        "next_sentence": log_softmax(
-            next_sentence + w["cls/seq_relationship/output_bias"]
-        ),
-    }
+    return layers, np.tanh(dense(x[:, 0], w, "bert/pooler/dense"))
 
 
 def attention(x, mask, w, scope, num_heads):

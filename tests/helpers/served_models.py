@@ -1,91 +1,73 @@
 """Models that always answer the same: a checkpoint, and one for each task."""
 
 import pathlib
-from unittest import mock
 
 import gradio as gr
-import numpy as np
 
 from bert.common import tensor_files
+from bert.data.sequences import Encoded
 from bert.modeling.models import build_pretraining_model
 from bert.reports import demo_pages
-from bert.serving import asking
-from bert.serving.predict_settings import Settings
 from tests.helpers import model_files
 
 
-def _texts(*texts: str) -> np.ndarray:
-    return np.array([[text.encode() for text in texts]])
+class _Predictor:
+    """A predictor whose prediction is always the same."""
+
+    def __init__(self, inputs, **prediction):
+        self.task, self._prediction = self, prediction
+        self.inputs, self.has_choices = inputs, "choices" in inputs
+        self.max_length = 64
+
+    def encode(self, examples):
+        counts = [2 + len(str(x[self.inputs[0]]).split()) for x in examples]
+        is_counted = self.inputs == ["text"] and "label" in self._prediction
+        return [Encoded([], n * is_counted) for n in counts]
+
+    def __call__(self, examples):
+        return [self._prediction for _ in examples]
 
 
-def _model(inputs, count_tokens=None, has_choices=False, **outputs):
-    values = {
-        name: value if isinstance(value, np.ndarray) else np.array([value])
-        for name, value in outputs.items()
-    }
-    return asking.ServedModel(
-        lambda _: values, inputs, has_choices, count_tokens
-    )
-
-
-def _count(strings):
-    return 64, np.array([2 + len(x.split()) for x in strings["text"]])
-
-
-CLASSES = {"label_names": _texts("mail", "bill")}
-MODELS = {  # task -> model, as `asking.load` returns it
-    "classes": _model(
-        ["text"],
-        _count,
-        **CLASSES,
-        label=b"mail",
-        probabilities=np.array([[0.75, 0.25]]),
+MODELS = {  # task -> predictor
+    "classes": _Predictor(
+        ["text"], label="mail", probabilities={"mail": 0.75, "bill": 0.25}
     ),
-    "several": _model(
-        ["text"],
-        **CLASSES,
-        label=_texts("", ""),
-        probabilities=np.array([[0.25, 0.125]]),
+    "several": _Predictor(
+        ["text"], label=[], probabilities={"mail": 0.25, "bill": 0.125}
     ),
-    "value": _model(["text", "text_b"], value=0.5),
-    "choices": _model(
-        ["context", "choices"],
-        has_choices=True,
-        label=1,
-        probabilities=np.array([[0.25, 0.75]]),
+    "value": _Predictor(["text", "text_b"], value=0.5),
+    "choices": _Predictor(
+        ["context", "choices"], best=1, probabilities=[0.25, 0.75]
     ),
-    "span": _model(
+    "span": _Predictor(
         ["question", "context"],
-        answer="née".encode(),
+        answer="née",
         start=2,
         end=5,
         probability=0.5,
         null_odds=-3.0,
     ),
-    "no span": _model(
+    "no span": _Predictor(
         ["question", "context"],
-        answer=b"",
+        answer="",
         start=0,
         end=0,
         probability=0.5,
         null_odds=3.0,
     ),
-    "entities": _model(
+    "entities": _Predictor(
         ["text"],
-        entities=_texts("Rome", "Anna", ""),
-        types=_texts("LOC", "PER", ""),
-        starts=np.array([[8, 0, 0]]),
-        ends=np.array([[12, 4, 0]]),
-        scores=np.array([[0.75, 0.5, 0.0]]),
+        entities=[
+            {"entity": "Rome", "type": "LOC", "start": 8, "end": 12},
+            {"entity": "Anna", "type": "PER", "start": 0, "end": 4},
+        ],
     ),
 }
 
 
 def page_of(task: str, folder: pathlib.Path = "nix") -> gr.Interface:
     """The demo's page of one of the models, as if exported to the folder."""
-    settings = Settings(model=str(folder))
-    with mock.patch.object(asking, "load", lambda _: MODELS[task]):
-        (page,) = demo_pages.pages_of_export(settings).values()
+    (page,) = demo_pages.page_of_task(str(folder), MODELS[task]).values()
     return page
 
 

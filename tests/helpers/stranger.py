@@ -1,4 +1,4 @@
-"""Asks exports in a process that knows nothing of this project."""
+"""Runs exports in a process that has none of the project's code."""
 
 import functools
 import json
@@ -6,6 +6,12 @@ import os
 import pathlib
 import subprocess
 import sys
+
+import numpy as np
+
+from bert.data import features
+from bert.inference import predictor
+from bert.modeling.task_heads import CHOICES
 
 PROGRAM = """
 import json, sys
@@ -58,3 +64,34 @@ def ask(export: str | pathlib.Path, **inputs: list) -> dict[str, dict]:
     process.stdin.write(json.dumps([str(export), inputs]) + "\n")
     process.stdin.flush()
     return json.loads(process.stdout.readline())
+
+
+def predict(export: str | pathlib.Path, examples: list[dict]) -> list[dict]:
+    """Predicts with the logits that TensorFlow alone computes.
+
+    Args:
+        export: folder of an export whose SavedModel ends at the logits.
+        examples: as for a `Predictor`.
+    """
+    task = predictor.task_of(predictor.open_model(str(export)))
+    encoded, outputs = task.encode(examples), []
+    for example in encoded:
+        size = max(len(ids) for ids, _ in example.rows)
+        inputs = {
+            features.INPUT_IDS: [ids for ids, _ in example.rows],
+            features.SEGMENT_IDS: [x for _, x in example.rows],
+            features.INPUT_MASK: [[1] * len(x) for x, _ in example.rows],
+        }
+        for name, rows in inputs.items():
+            inputs[name] = [
+                [*map(int, x), *[0] * (size - len(x))] for x in rows
+            ]
+        if task.head == CHOICES:  # each is the only one of its context
+            inputs = {name: [[x] for x in v] for name, v in inputs.items()}
+        (found,) = ask(export, **inputs).values()
+        if "logits" in found:
+            outputs.append([*np.array(found["logits"])])
+        else:
+            pair = found["start_logits"], found["end_logits"]
+            outputs.append([*np.stack(pair, -1)])
+    return task.decode(encoded, outputs)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import convert_checkpoint
-from bert.modeling import hub
-from tests.helpers import hub_exports
+from bert.modeling import checkpoints, hub
+from bert.modeling.config import BertConfig
+from tests.helpers import garden_files, hub_exports
 
 ROOT = pathlib.Path(__file__).parents[2]
 PEER = ROOT / ".venv-peers" / "model_garden" / "bin" / "python"
@@ -27,16 +27,10 @@ def exports(tmp_path_factory):
 def theirs(exports, tmp_path_factory):
     """Folder with the `encoder` of their exporter."""
     folder = tmp_path_factory.mktemp("theirs")
-    convert_checkpoint.main(
-        [
-            "",
-            "--to=model_garden",
-            f"--input={exports.folder}/bert_model.ckpt",
-            f"--output={folder}/checkpoint",
-        ]
-    )
-    prefix = folder / "checkpoint" / "bert_model.ckpt-1"
     config = exports.folder / "bert_config.json"
+    sizes = BertConfig.from_json_file(str(config))
+    values = checkpoints.read(f"{exports.folder}/bert_model.ckpt")
+    prefix = garden_files.write(folder, sizes, values)
     vocab = exports.folder / "vocab.txt"
     words = ("export", prefix, config, vocab, folder / "encoder")
     subprocess.run([PEER, SCRIPT, *words], check=True)

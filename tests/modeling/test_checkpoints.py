@@ -133,7 +133,7 @@ def test_fewer_layers_than_the_checkpoint_are_the_first_ones(written):
             [],
             "vocab_size is 89 in the config, 97 in the checkpoint; pass",
         ),
-        ({"max_position_embeddings": 17}, "none", [], "--extend_positions"),
+        ({"max_position_embeddings": 17}, "none", [], "--long_texts=windows"),
     ],
 )
 def test_weights_that_do_not_fit_change_nothing(

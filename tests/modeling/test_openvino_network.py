@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import os
 import re
 import shutil
 
@@ -9,56 +10,54 @@ import numpy as np
 import openvino
 import pytest
 
-import bert
 import predict
 from bert.common.errors import UserError
+from bert.data import shared_rows
 from bert.modeling import openvino_network
 from bert.modeling.openvino_network import Network
-from tests.helpers import small
-from tests.helpers.classifier_files import shared_export
-
-pytestmark = pytest.mark.slow
+from tests.helpers import classifier_files, once, small
 
 
 @pytest.fixture
 def folder(tmp_path, tmp_path_factory):
-    export = shared_export(tmp_path_factory)
-    return shutil.copytree(f"{export}/openvino", tmp_path / "model")
+    def write(path):
+        classifier_files.write_networks(
+            path, classifier_files.classifier_of(path)
+        )
+
+    path = once.written(tmp_path_factory, "networks", write)
+    return shutil.copytree(path / "model" / "openvino", tmp_path / "model")
 
 
-def batch_of(seed, shape=(3, small.POSITIONS)):
-    ids = np.random.default_rng(seed).integers(0, 31, shape).astype(np.int32)
-    zeros = np.zeros_like(ids)
-    return {"input_ids": ids, "input_mask": zeros + 1, "segment_ids": zeros}
+def batch_of(seed, length=small.POSITIONS):
+    ids = np.random.default_rng(seed).integers(0, 31, (5, length)).tolist()
+    return shared_rows.pack([(x, [0] * length) for x in ids]).inputs
 
 
 def test_a_loaded_network_does_not_depend_on_its_files(folder):
     network, batch = Network(str(folder)), batch_of(1)
-    expected = network(batch)["logits"].copy()
+    expected = network(batch).copy()
     with open(folder / openvino_network.WEIGHTS, "r+b") as file:
         content = file.read()
         file.seek(0)
         file.write(np.random.default_rng(1).bytes(len(content)))
-    np.testing.assert_array_equal(network(batch)["logits"], expected)
+    np.testing.assert_array_equal(network(batch), expected)
 
 
 def test_threads_get_their_own_answers(folder):
     network = Network(str(folder))
-    batches = [batch_of(seed, (1, 3 + seed)) for seed in range(8)]
-    expected = [network(batch)["logits"].copy() for batch in batches]
+    batches = [batch_of(seed, 3 + seed) for seed in range(8)]
+    expected = [network(batch).copy() for batch in batches]
 
     def ask(number):
-        found = network(batches[number % 8])["logits"]
+        found = network(batches[number % 8])
         return np.array_equal(found, expected[number % 8])
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert all(pool.map(ask, range(2000)))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["task.json", "vocab.txt"],
-)
+@pytest.mark.parametrize("name", ["task.json", "vocab.txt"])
 def test_a_changed_file_is_named(folder, name, run_script):
     """Swapped labels would be answered without a word."""
     (folder / name).write_text((folder / name).read_text() + "\n")
@@ -70,29 +69,55 @@ def test_a_changed_file_is_named(folder, name, run_script):
         Network(str(folder))
 
 
-def test_an_older_network_is_compared_with_its_labels(folder, run_script):
+def test_a_network_without_hashes_is_compared_with_its_files(
+    folder, run_script
+):
     """Earlier versions recorded no hashes."""
     path = folder / openvino_network.FILE
     text, count = re.subn(r'<files value="[^"]*" />', "", path.read_text())
     assert count == 1
     path.write_text(text)
     for change, message in (
-        ({"labels": ["a", "b"]}, "logits [..., 3]; expected logits [..., 2], "),
-        ({"max_seq_length": 99}, "task.json: max_seq_length 99; expected at "),
+        ({"labels": ["a", "b"]}, "3 outputs of the network; expected 2, the "),
+        ({"max_seq_length": 99}, "max_seq_length 99; expected at most 13"),
     ):
         task = json.loads((folder / "task.json").read_text())
         (folder / "task.json").write_text(json.dumps(task | change))
         code, _, err = run_script(predict, model=folder, input_file=__file__)
         (folder / "task.json").write_text(json.dumps(task))
         assert code == 2 and message in err
-    with pytest.raises(UserError, match="expected sequence_output .* encoder"):
-        bert.embed("a", str(folder))
 
 
-def test_more_tokens_than_positions_are_one_line(folder):
-    network = Network(str(folder))
-    with pytest.raises(UserError, match="openvino_model.xml: cannot be run: "):
-        network(batch_of(1, (1, small.POSITIONS + 1)))
+def test_a_network_of_an_earlier_version_is_refused(folder):
+    """Its inputs were a batch without shared rows."""
+    ops = openvino.opset15
+    ids = ops.parameter([-1, -1], np.int32, "input_ids")
+    ids.output(0).get_tensor().set_names({"input_ids"})
+    network = openvino.Model([ops.convert(ids, np.float32)], [ids], "earlier")
+    network.set_rt_info("float32", openvino_network.PRECISION)
+    openvino.save_model(network, folder / openvino_network.FILE)
+    with pytest.raises(UserError, match="earlier version; export the model a"):
+        Network(str(folder))
+
+
+def truncate(path):
+    os.truncate(path, 97)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "message"),
+    [
+        (truncate, "openvino_model.xml", "cannot be loaded: "),
+        (truncate, "openvino_model.bin", "Incorrect weights in bin file!"),
+        (os.remove, "openvino_model.bin", "no such file; copy it, too"),
+        (os.remove, "task.json", "no such file; copy it, too"),
+    ],
+)
+def test_a_damaged_folder_is_one_line(folder, change, name, message):
+    change(folder / name)
+    with pytest.raises(UserError, match=message) as error:
+        Network(str(folder))
+    assert "\n" not in str(error.value) and str(folder) in str(error.value)
 
 
 def test_weights_that_are_not_finite_are_refused(folder):

@@ -49,7 +49,6 @@ def folder(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
     (tmp_path / "train.tsv").write_text("text\tlabel\na\t0\nb\t1\n")
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "saved_model.pb").touch()
     return tmp_path
 
 
@@ -75,8 +74,9 @@ MISTAKES = [
     ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
     (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
     ("predict", "missing --model; "),
-    ("predict --model=none", "none: no saved_model.pb; "),
-    ("predict --model=model", "model: not among the exports of this user"),
+    ("predict --model=none", "none: no such checkpoint; "),
+    ("predict --model=model", "model/vocab.txt: no such file; "),
+    ("serve --model=none", "none/: no model; expected an existing folder"),
     ("export_hub --export_path=hub", "no --model_checkpoint_path"),
 ]
 

@@ -19,7 +19,7 @@ from bert.modeling.formats import (
     conversion,
     model_garden,
 )
-from tests.helpers import model_files, small, text
+from tests.helpers import garden_files, model_files, small, text
 
 SIZE = len(text.VOCABULARY)
 WORDS = "bert/embeddings/word_embeddings"
@@ -52,16 +52,13 @@ def values():
 def good(tmp_path_factory, values):
     """A good folder of each format."""
     top = tmp_path_factory.mktemp("good")
-    write_google(top / "google", values)
-    for target in ("huggingface", "model_garden"):
-        convert_checkpoint.main(
-            [
-                "convert_checkpoint",
-                f"--input={top / 'google'}",
-                f"--to={target}",
-                f"--output={top / target}",
-            ]
-        )
+    google = write_google(top / "google", values)
+    flags = [f"--input={google}", f"--output={top / 'huggingface'}"]
+    convert_checkpoint.main(["", "--to=huggingface", *flags])
+    garden = shutil.copytree(google, top / "model_garden")
+    for path in garden.glob("bert_model*"):
+        path.unlink()
+    garden_files.write(garden, small.config(vocab_size=SIZE), values)
     return top
 
 
@@ -74,19 +71,15 @@ def bytes_of(folder):
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
 
 
-def test_google_huggingface_model_garden_google_is_the_identity(
-    convert, tmp_path, good
-):
+@pytest.mark.parametrize("source", ["huggingface", "model_garden"])
+def test_each_format_has_the_same_weights(convert, tmp_path, good, source):
     """The fixture `good` has converted google to huggingface."""
-    output = tmp_path / "model_garden"
-    out = convert(good / "huggingface", "model_garden", output)
+    out = convert(good / source, "google", tmp_path / "google")
     assert "encoder, pooler, masked LM, next sentence, classifier" in out
-    assert bytes_of(output) == bytes_of(good / "model_garden")
-    convert(output, "google", tmp_path / "google")
     assert bytes_of(tmp_path / "google") == bytes_of(good / "google")
 
 
-def test_each_format_has_its_files(good):
+def test_transformers_has_its_files(good):
     path = good / "huggingface" / "tokenizer_config.json"
     limit = json.loads(path.read_text())["model_max_length"]
     assert limit == small.POSITIONS
@@ -95,14 +88,6 @@ def test_each_format_has_its_files(good):
         "config.json",
         "model.safetensors",
         "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    }
-    assert set(bytes_of(good / "model_garden")) == {
-        "bert_config.json",
-        "bert_model.ckpt-1.data-00000-of-00001",
-        "bert_model.ckpt-1.index",
-        "checkpoint",
         "tokenizer_config.json",
         "vocab.txt",
     }
@@ -116,11 +101,10 @@ def test_labels_of_tokens_survive(convert, tmp_path, no_comparison):
     task["max_seq_length"] = config.max_position_embeddings
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
-    for target in ("huggingface", "model_garden"):
-        out = convert(google, target, tmp_path / target)
-        assert "encoder, pooler, token classifier" in out
-        convert(tmp_path / target, "google", tmp_path / f"{target}_new")
-        assert bytes_of(tmp_path / f"{target}_new") == bytes_of(google)
+    out = convert(google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, token classifier" in out
+    convert(tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
 
 
 def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
@@ -132,9 +116,6 @@ def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
     convert(google, "huggingface", tmp_path / "hf")
     convert(tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
-    err = convert(google, "model_garden", tmp_path / "mg", code=2)
-    assert "multiple-choice heads are not supported by Model Garden" in err
-    assert not (tmp_path / "mg").exists()
 
 
 def export_for_hub(folder, google, values):
@@ -142,13 +123,7 @@ def export_for_hub(folder, google, values):
     config = BertConfig.from_json_file(f"{google}/bert_config.json")
     named = {n: v for n, v in values.items() if "output_" not in n}
     root = tf.train.Checkpoint()
-    root.variables = [
-        tf.Variable(
-            model_garden._their_shape(name, value, config),
-            name=model_garden._full_name(name),
-        )
-        for name, value in named.items()
-    ]
+    root.variables = [*model_garden.named_variables(config, named).values()]
     root.vocab_file = tf.saved_model.Asset(str(google / "vocab.txt"))
     root.do_lower_case = tf.Variable(False, trainable=False)
     root.strip_accents = tf.Variable(True, trainable=False)
@@ -267,7 +242,7 @@ BROKEN = {  # format -> message -> damage of a good folder
         "num_hidden_layers is 3 in the config, 2 in the checkpoint": sizes(
             num_hidden_layers=3
         ),
-        "or convert_checkpoint.py --extend_positions": sizes(
+        "for longer texts, see --long_texts=windows": sizes(
             max_position_embeddings=99
         ),
         "bert_config.json: no such file; pass --bert_config_file, or the "
@@ -313,7 +288,10 @@ def test_a_broken_input_is_one_line(convert, tmp_path, good, source, message):
     ("named", "message"),
     [
         ({"input": "/none"}, "no such checkpoint"),
-        ({"extend_positions": 13}, "expected more than 13"),
+        (
+            {"extend_positions": 99},
+            "--extend_positions was removed; for longer",
+        ),
         ({"extend_vocab": "/none"}, "No such file"),
         (
             {"extend_vocab": "words.txt"},

@@ -71,14 +71,12 @@ def test_a_flag_overrides_strip_accents(convert, tmp_path, source):
     assert tokenizer_files.read_casing(str(output)) == Casing(True, False)
 
 
-def test_more_positions_are_for_longer_sequences(convert, tmp_path, source):
+def test_added_words_keep_the_longest_sequence(convert, tmp_path, source):
     tokenizer_files.write_config(str(source), Casing(True, None), 7)
     (tmp_path / "words").write_text("sky\n")
     output = tmp_path / "out"
     convert(source, "google", output, extend_vocab=tmp_path / "words")
     assert ModelFolder.open(str(output)).max_length == 7
-    convert(output, "google", tmp_path / "longer", extend_positions=17)
-    assert ModelFolder.open(str(tmp_path / "longer")).max_length == 17
 
 
 def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(

@@ -16,9 +16,9 @@ from fastapi import testclient
 import demo
 from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.export import folder as export_folder
 from bert.modeling.encoder import build_encoder
 from bert.reports import demo_pages
-from bert.serving import export_folder
 from tests.helpers import model_files, served_models
 
 
@@ -195,7 +195,7 @@ def test_requests_are_limited(tmp_path):
     ("named", "message"),
     [
         ({}, "missing --model; see --help"),
-        ({"model": "nix"}, "nix: no model; expected the folder of a Saved"),
+        ({"model": "nix"}, "nix: no model; expected the folder of an export"),
         ({"model": "nix", "port": 70000}, "--port=70000; expected at most"),
     ],
 )
@@ -207,10 +207,10 @@ def test_a_mistake_is_one_line(
     assert code == 2 and err.count("\n") == 1 and message in err
 
 
-def test_a_model_of_others_needs_trust(run_script, tmp_path):
+def test_a_graph_without_weights_is_no_export(run_script, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     code, _, err = run_script(demo, model=tmp_path, port=0)
-    assert code == 2 and "--trust_model" in err
+    assert code == 2 and "no variables/variables.index; expected a Sav" in err
 
 
 def test_missing_packages_and_a_port_in_use_are_told(

@@ -14,7 +14,6 @@ import pytest
 import run_classifier
 import run_pretraining
 from bert.common import tensor_files
-from bert.common.storage import size
 from bert.training import saver
 from tests.helpers import archives, run_folders
 
@@ -82,11 +81,18 @@ def test_a_classifier_predicts_as_before(folder, run_script):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_an_export_answers_as_before(folder, ask):
+def test_an_export_is_refused(folder, ask):
     archives.unpack(folder / "export.tar.xz", folder)
-    assert size(str(folder / "export" / "saved_model.pb")) > 100_000
+    code, answers, err = ask(folder / "export", b"a cat\tthe dog\n")
+    assert (code, answers) == (2, [])
+    assert "if an earlier version exported it, export it again" in err
+
+
+def test_a_run_answers_as_its_export_did(ask):
+    """Runs before 1.0 do not record whether texts are pairs."""
+    folder = FIXTURES / "1.0"
     questions = b"a cat sees\tthe dog\nthe tree\ta bird finds\n"
-    code, answers, err = ask(folder / "export", questions)
+    code, answers, err = ask(folder / "classifier", questions)
     assert code == 0, err
     expected = (folder / "answers.jsonl").read_text().splitlines()
     assert len(answers) == len(expected) == 2

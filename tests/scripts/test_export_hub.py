@@ -13,12 +13,12 @@ import tensorflow as tf
 import export_hub
 from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.export import export_hub as hub_export
+from bert.export import hub as serving_hub
+from bert.export import hub_settings
 from bert.modeling import encoder, hub, models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import export_hub as hub_export
-from bert.serving import hub as serving_hub
-from bert.serving import hub_settings
 from tests.helpers import hub_exports, model_files, text
 from tests.helpers.small import H, S
 
@@ -82,6 +82,18 @@ def test_a_users_mistake_is_one_line_and_writes_nothing(
     assert words in err
     assert err.splitlines()[-1].startswith("error: ")
     assert not (tmp_path / "out").exists()
+
+
+def test_sizes_are_compared_before_a_network_is_built(
+    export, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(hub_export, "build_model", None)
+    sizes = json.loads((folder / "bert_config.json").read_text())
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(sizes | {"num_hidden_layers": 99}))
+    code, _, err = export(bert_config_file=config)
+    assert (code, err.count("error: ")) == (2, 1)
+    assert "num_hidden_layers is 99 in the config, " in err
 
 
 def test_a_larger_vocabulary_than_the_models_is_rejected(export, tmp_path):

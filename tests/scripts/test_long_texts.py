@@ -11,10 +11,10 @@ from bert.common import tensor_files
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
 from bert.data.text import tokenization
+from bert.inference.predictor import Predictor
 from bert.modeling import checkpoints, task_models
-from bert.serving.http import openvino_servable, rest, servable
-from bert.text_classifier import TextClassifier
-from bert.training.prediction import Predictor
+from bert.models.text_classifier import TextClassifier
+from bert.training import prediction
 from tests.helpers import http_server, model_files, small, text
 from tests.helpers.classifier_files import rows_of
 
@@ -161,9 +161,9 @@ def test_windows_are_answered_alike_everywhere(
     if kind == CLASSES:
         assert ("" in predicted) == ("unknown" in words)
 
-    # All that reads the run or an export of it.
+    # The entry points that read the run or an export of it.
     lines = "".join(f"{x}\n" for x in TEXTS).encode()
-    encoded = np.array([x.encode() for x in TEXTS], object)
+    examples = [{"text": x} for x in TEXTS]
     model = TextClassifier(str(run))
     path = str(tmp_path / "model.keras")
     model.save(path)
@@ -172,22 +172,24 @@ def test_windows_are_answered_alike_everywhere(
         for classifier in (model, keras.saving.load_model(path))
     ]
     answers.append(model.predict_on_batch(TEXTS))
-    makers = (servable.Servable, openvino_servable.Servable)
-    for folder, maker in zip((export, export / "openvino"), makers):
-        settings = http_server.settings_of(max_batch_size=97)
-        served = maker(str(folder), settings, lambda batch: None)
-        answers.append(served.call(rest.DEFAULT, {"text": encoded}))
-        _, found, err = ask(folder, lines, batch_size=len(TEXTS))
-        assert "which were cut" not in err
-        if kind != REGRESSION:
-            names = [x["label"] or "" for x in found]
-            joined = [x if isinstance(x, str) else ",".join(x) for x in names]
-            assert joined == predicted
     name = "value" if kind == REGRESSION else "probabilities"
+    answers = [x[name] for x in answers]
+    for folder, engine in ((run, "keras"), (export, "keras"), (export, None)):
+        served = http_server.queue_of(Predictor.open(str(folder), engine))
+        _, found, err = ask(folder, lines, batch_size=len(TEXTS))
+        assert "truncated" not in err
+        for rows in (served(examples), found):
+            values = [x[name] for x in rows]
+            if kind != REGRESSION:
+                values = [[*x.values()] for x in values]
+                names = [x["label"] or "" for x in rows]
+                names = [
+                    x if isinstance(x, str) else ",".join(x) for x in names
+                ]
+                assert names == predicted
+            answers.append(np.array(values))
     for found in answers:
-        np.testing.assert_allclose(
-            found[name].reshape(given.shape), given, atol=1e-4
-        )
+        np.testing.assert_allclose(found.reshape(given.shape), given, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -198,9 +200,9 @@ def test_texts_that_fit_are_in_the_same_batches_with_the_same_answers(
     path = tmp_path / "dev.jsonl"
     rows = path.read_text().splitlines(keepends=True)
     path.write_text("".join(x for x in rows if json.loads(x)["t"] in SHORT))
-    call, seen = Predictor.__call__, []
+    call, seen = prediction.Predictor.__call__, []
     monkeypatch.setattr(
-        Predictor,
+        prediction.Predictor,
         "__call__",
         lambda self, batch: seen[-1].append(batch) or call(self, batch),
     )

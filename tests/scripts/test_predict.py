@@ -1,6 +1,5 @@
-"""predict.py asks exports from the shell."""
+"""predict.py predicts lines and tables with a model."""
 
-import functools
 import io
 import json
 import math
@@ -8,20 +7,20 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pyarrow
 import pytest
-import tensorflow as tf
 from pyarrow import parquet
 
 import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.data.label_kinds import MULTI_LABEL
-from bert.modeling import hub
-from bert.serving import answer_lines, asking, known_exports
-from bert.serving.http import rest
-from tests.helpers.classifier_files import shared_export, write_export
+from bert.inference import jsonl
+from bert.inference.predictor import Predictor
+from bert.modeling.formats import conversion
+from tests.helpers import classifier_files, once
+from tests.helpers.classifier_files import classifier_of, write_networks
+from tests.helpers.predictors import predictor_of
 
 LINES = [
     "the cat sees a dog",
@@ -32,51 +31,70 @@ LINES = [
     "the quick bird\tlikes fish",
     "stones",
 ]
-REQUEST = rest.Request("", {}, "instances", len(LINES), [])
 LONG = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    return shared_export(tmp_path_factory)
+    """A checkpoint and its network, which no test changes."""
 
+    def write(folder):
+        write_networks(folder, classifier_of(folder))
 
-@pytest.fixture(autouse=True, scope="module")
-def loaded_once():
-    """Loading an export takes longer than asking it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hub, "load", functools.cache(hub.load))
-        yield
+    return str(once.written(tmp_path_factory, "networks", write) / "model")
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    return write_export(tmp_path_factory.mktemp("pair"), pairs=True)
+    folder = tmp_path_factory.mktemp("pair")
+    return write_networks(folder, classifier_of(folder, pairs=True))
 
 
-def test_each_line_has_its_answer(single, ask):
+@pytest.mark.parametrize("engine", ["keras", "openvino"])
+def test_each_line_has_its_prediction(single, ask, engine):
     content = "\n".join(LINES).encode()
-    code, answers, _ = ask(single, content, batch_size=3)
+    code, answers, _ = ask(single, content, batch_size=3, engine=engine)
     assert code == 0
-    serve = tf.saved_model.load(single).signatures["serving_default"]
-    assert len(answers) == len(LINES)
+    predictor = Predictor.open(single, engine)
     for line, found in zip(LINES, answers, strict=True):
-        expected = serve(text=tf.constant([line]))
+        (expected,) = predictor([{"text": line}])
         assert list(found) == ["label", "probabilities"]
-        assert found["label"] == expected["label"].numpy()[0].decode()
+        assert found["label"] == expected["label"]
         assert list(found["probabilities"]) == ["no", "yes", "maybe"]
-        np.testing.assert_allclose(
-            list(found["probabilities"].values()),
-            expected["probabilities"].numpy()[0],
-            atol=1e-5,
+        assert found["probabilities"] == pytest.approx(
+            expected["probabilities"], abs=1e-5
         )
     assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
 
 
-@pytest.mark.long
-def test_several_labels_are_a_list_also_over_http(ask, tmp_path):
+@pytest.mark.slow
+def test_every_kind_of_folder_gives_the_same_predictions(
+    ask, tmp_path, tmp_path_factory
+):
+    """A run, an export, its network, and a folder of transformers."""
+    export = classifier_files.shared_export(tmp_path_factory)
+    (tmp_path / "other").mkdir()
+    bert = classifier_of(tmp_path / "other")
+    run = write_networks(tmp_path, bert)
+    theirs = tmp_path / "huggingface"
+    theirs.mkdir()
+    conversion.write(bert, "huggingface", str(theirs))
+    content = "\n".join(LINES[:5]).encode()
+    _, expected, _ = ask(export, content, engine="keras")
+    for model in (export, f"{export}/openvino", run, theirs):
+        code, found, err = ask(model, content)
+        assert code == 0, err
+        for one, other in zip(found, expected, strict=True):
+            assert one["label"] == other["label"]
+            assert one["probabilities"] == pytest.approx(
+                other["probabilities"], abs=1e-5
+            )
+
+
+def test_several_labels_are_a_list(ask, tmp_path):
     names = ("no, never", *"abcdef")
-    model = write_export(tmp_path, MULTI_LABEL, names)
+    bert = classifier_of(tmp_path, MULTI_LABEL, names)
+    model = write_networks(tmp_path, bert)
     _, answers, _ = ask(model, "\n".join(LINES).encode())
     expected = [
         [name for name, p in x["probabilities"].items() if p >= 0.5]
@@ -84,10 +102,6 @@ def test_several_labels_are_a_list_also_over_http(ask, tmp_path):
     ]
     assert all(0 < len(chosen) < len(names) for chosen in expected)
     assert [x["label"] for x in answers] == expected
-    serve = tf.saved_model.load(model).signatures["serving_default"]
-    outputs = {k: v.numpy() for k, v in serve(text=LINES).items()}
-    rows = json.loads(rest.to_json(outputs, REQUEST))["predictions"]
-    assert [x["label"] for x in rows] == expected
 
 
 @pytest.mark.parametrize(
@@ -100,7 +114,7 @@ def test_several_labels_are_a_list_also_over_http(ask, tmp_path):
             "stdin:2: Expected `object`, got `array`",
         ),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
-        (b"", ["--signature=tokens"], "no signature 'tokens' with text inputs"),
+        (b"", ["--signature=tokens"], "no signature 'tokens'; expected one of"),
     ],
 )
 def test_what_is_wrong_is_one_line_behind_the_answers(
@@ -111,43 +125,41 @@ def test_what_is_wrong_is_one_line_behind_the_answers(
     *first, last = err.splitlines()
     assert last.startswith("error: ") and found in last
     assert first[0] == f"loading {pair} ..."
-    assert len(first) == 1 + bool(content)  # the devices
+    assert len(first) == 2  # the engine
 
 
-def half(model, rows, batch_size):
-    """Answers the length of the text; some are no finite number."""
-    lengths = [float(len(text)) for (text,) in rows]
-    odd = {3.0: math.nan, 5.0: -math.inf}
-    return [{"value": [odd.get(x, x)]} for x in lengths]
+def half(example):
+    """Predicts the length of the text; some are not finite numbers."""
+    length = float(len(example["text"]))
+    return {"value": {3.0: math.nan, 5.0: -math.inf}.get(length, length)}
 
 
-LENGTHS = asking.ServedModel(lambda _: {}, ["text"])
+LENGTHS = predictor_of(half)
 MIXED = [b'{"text": "1"}', b"[]", b'{"text": "22"}', b'{"text": "\\ud800"}']
 MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
 MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 
-def examples_of(lines: list[bytes]) -> list[answer_lines.Example]:
+def examples_of(lines: list[bytes]) -> list[jsonl.Example]:
     stream = io.BytesIO(b"\n".join(lines))
-    read = answer_lines.read_examples(stream, LENGTHS, is_json=True)
+    read = jsonl.read_examples(stream, LENGTHS, True, LENGTHS.task.inputs)
     return [example for some in read for example in some]
 
 
 def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
-    monkeypatch.setattr(asking, "answer", half)
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 89)
-    printer = answer_lines.AnswerPrinter(LENGTHS, batch_size=2, strict=False)
+    printer = jsonl.PredictionPrinter(LENGTHS, batch_size=2, strict=False)
     examples = examples_of(MIXED)
-    printer.print_answers(examples[:2])
-    printer.print_answers(examples[2:])
+    printer.print(examples[:2])
+    printer.print(examples[2:])
     lines = capsys.readouterr().out.splitlines()
     found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
     wrong = {
-        2: "Expected `object`, got `array`; expected an object with strings",
-        4: "Input data was truncated; expected an object with strings: text",
-        5: 'the answer is {"value": [NaN]}; expected finite numbers',
+        2: "Expected `object`, got `array`; expected a JSON object",
+        4: "Input data was truncated; expected a JSON object",
+        5: 'the prediction is {"value": NaN}; expected finite numbers',
         6: "invalid UTF-8 byte 0xe9 at column 11; convert the file to UTF-8",
-        7: 'the answer is {"value": [-Infinity]}; expected finite numbers',
+        7: 'the prediction is {"value": -Infinity}; expected finite numbers',
         9: "a line of more than 89 bytes; expected text in lines; break it",
     }
     for line, answer in enumerate(found, start=1):
@@ -156,18 +168,17 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
             assert answer["line"] == line
             assert answer["error"].startswith(wrong[line])
         else:
-            assert answer == {"value": [{1: 1.0, 3: 2.0, 8: 1.0}[line]]}
+            assert answer == {"value": {1: 1.0, 3: 2.0, 8: 1.0}[line]}
     assert len(found) == 9 and printer.errors == 6
 
 
 @pytest.mark.parametrize("bad", [1, 3, 4])
-def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
-    monkeypatch.setattr(asking, "answer", half)
-    printer = answer_lines.AnswerPrinter(LENGTHS, batch_size=2, strict=True)
+def test_strict_ends_at_the_first_bad_line(capsys, bad):
+    printer = jsonl.PredictionPrinter(LENGTHS, batch_size=2, strict=True)
     lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
     with pytest.raises(UserError, match="^stdin:3: "):
-        printer.print_answers(examples_of(lines))
-    assert capsys.readouterr().out == '{"value": [1.0]}\n{"value": [2.0]}\n'
+        printer.print(examples_of(lines))
+    assert capsys.readouterr().out == '{"value": 1.0}\n{"value": 2.0}\n'
 
 
 def test_bad_lines_are_counted_and_are_no_failure(single, ask):
@@ -181,13 +192,13 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
         "line": 4,
     }
     assert err.splitlines()[2:] == [
-        "warning: lines with an error instead of an answer: 1 of 5",
-        "note: empty lines, which are answered like others: 1 of 5",
+        "warning: lines with an error instead of a prediction: 1 of 5",
+        "note: empty lines, which are predicted like others: 1 of 5",
     ]
 
 
 @pytest.mark.parametrize("pairs", [False, pytest.param(True, marks=LONG)])
-def test_texts_that_are_cut_are_counted(single, pair, ask, tmp_path, pairs):
+def test_truncated_texts_are_counted(single, pair, ask, tmp_path, pairs):
     """Of 13 tokens, three or two are special; the answers do not change."""
     longest = "cat " * (5 if pairs else 11)
     second = "\t" + "dog " * 5 if pairs else ""
@@ -197,7 +208,8 @@ def test_texts_that_are_cut_are_counted(single, pair, ask, tmp_path, pairs):
     code, answers, err = ask(model, b"no", "--batch_size=1", input_file=path)
     assert (code, len(answers)) == (0, 2)
     assert err.splitlines()[2:] == [
-        "note: lines longer than the model's 13 tokens, which were cut: 1 of 2"
+        "note: lines longer than the model's 13 tokens, which were truncated: "
+        "1 of 2"
     ]
 
 
@@ -307,21 +319,27 @@ def test_a_table_of_pairs_and_json_with_other_keys(pair, ask, tmp_path):
     assert answer == {"n": [7]} | by_name[0]
     assert by_number == [{"id": "7"} | by_name[0]]
     assert "required field `text`" in error["error"] and error["line"] == 2
-    assert "by the same name is not repeated: label" in err
+    assert "are replaced by values of the prediction " in err
+    assert err.endswith("with the same name: label\n")
 
 
-CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)
+CHOOSER = predictor_of(dict, "context", "choices")
+
+
+def fields_of(line, is_json):
+    return jsonl.fields_of(line, 1, CHOOSER, is_json, CHOOSER.task.inputs)
 
 
 @pytest.mark.parametrize(
     ("line", "is_json", "fields"),
     [
-        (b"a\tb\tc\t\r", False, ["a", ["b", "c", ""]]),
-        (b'{"choices": ["b"], "context": "a\\tb"}', True, ["a\tb", ["b"]]),
+        (b"a\tb\tc\t\r", False, ("a", ["b", "c", ""])),
+        (b'{"choices": ["b"], "context": "a\\tb"}', True, ("a\tb", ["b"])),
     ],
 )
 def test_choices_are_all_fields_that_are_left(line, is_json, fields):
-    assert answer_lines.fields_of(line, 1, CHOOSER, is_json) == (fields, {})
+    expected = dict(zip(("context", "choices"), fields))
+    assert fields_of(line, is_json) == (expected, {})
 
 
 @pytest.mark.parametrize(
@@ -336,21 +354,21 @@ def test_choices_are_all_fields_that_are_left(line, is_json, fields):
 )
 def test_a_line_without_choices_is_rejected(line, is_json):
     with pytest.raises(UserError, match="stdin:1: "):
-        answer_lines.fields_of(line, 1, CHOOSER, is_json)
+        fields_of(line, is_json)
 
 
-def test_only_own_exports_are_loaded_without_trust(
-    single, run_script, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    known_exports.remember(single)
-    code, _, err = run_script(predict, model=single)
-    assert code == 0 and "device: CPU" in err
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of_another_person"))
-    code, _, err = run_script(predict, model=single)
-    assert code == 2 and "if you trust its source, pass --trust_model" in err
-    code, _, err = run_script(predict, model=tmp_path)
-    assert code == 2 and "no saved_model.pb" in err
+def test_a_folder_without_a_model_is_one_line(ask, tmp_path):
+    """SavedModels of other projects are not loaded."""
+    for name in ("none", "empty", "foreign"):
+        folder = tmp_path / name
+        if name != "none":
+            folder.mkdir()
+        if name == "foreign":
+            (folder / "saved_model.pb").write_bytes(b"")
+        code, answers, err = ask(folder, b"a\n")
+        assert (code, answers) == (2, [])
+        (line,) = [x for x in err.splitlines() if x.startswith("error: ")]
+        assert str(folder) in line
 
 
 def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
@@ -360,14 +378,12 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
         def read1(self, _):
             return self.parts.pop(0)
 
-    lines = answer_lines.read_lines(Stream())
+    lines = jsonl.read_lines(Stream())
     assert list(lines) == [[b"one", b"two"], [b"three"]]
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 13)
-    monkeypatch.setattr(answer_lines, "_CHUNK", 5)
+    monkeypatch.setattr(jsonl, "_CHUNK", 5)
     stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
-    found = [
-        line for lines in answer_lines.read_lines(stream) for line in lines
-    ]
+    found = [line for lines in jsonl.read_lines(stream) for line in lines]
     assert [line[:5] for line in found] == [
         b"one",
         b"22222",
@@ -383,7 +399,7 @@ def test_a_program_can_ask_line_by_line_without_a_line_of_tensorflow(single):
     """Of all commands it loads most: TensorFlow, Keras, TensorFlow Text."""
     script = os.path.join(os.path.dirname(predict.__file__), "predict.py")
     with subprocess.Popen(
-        [sys.executable, script, f"--model={single}", "--trust_model"],
+        [sys.executable, script, f"--model={single}", "--engine=keras"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

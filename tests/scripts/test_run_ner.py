@@ -10,6 +10,7 @@ import pytest
 
 import run_ner
 from bert.common import tensor_files
+from bert.inference.predictor import Predictor, json_values
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner import metrics as scoring
 from tests.helpers import model_files, names, run_folders, stranger
@@ -184,65 +185,58 @@ def spans(words, labels):
     ]
 
 
+def entities_of(answer, text):
+    """Entities, types and characters; these fit the text."""
+    for entity in answer["entities"]:
+        assert text[entity["start"] : entity["end"]] == entity["entity"]
+        assert 0.2 < entity["score"] <= 1
+    names = ("entity", "type", "start", "end")
+    return [tuple(x[name] for name in names) for x in answer["entities"]]
+
+
 def test_the_export_is_asked_from_the_shell(trained, ask):
-    text = "Mr Anna Smithson , then in North T\u00f6wnship ."
-    code, answers, err = ask(trained / "export", f"{text}\n\n".encode())
-    assert code == 0, err
-    assert answers[1] == {"words": [], "entities": []}
-    assert [x["word"] for x in answers[0]["words"]] == text.split()
-    assert set(answers[0]["words"][0]) == {
-        *("word", "label", "start", "end", "probability"),
-    }
-    found = [
-        (x["entity"], x["type"], text[x["start"] : x["end"]])
-        for x in answers[0]["entities"]
-    ]
-    assert found == [
-        ("Anna Smithson", "PER", "Anna Smithson"),
-        ("North T\u00f6wnship", "LOC", "North T\u00f6wnship"),
-    ]
-
-
-def test_the_export_alone_gives_the_same_labels(trained, long):
-    """With TensorFlow and TensorFlow Text only, in a process of its own."""
-    sentences, guesses, _ = long
-    sentences = [[word for word, _ in x] for x in sentences]
-    texts = [" ".join(words) for words in sentences]
-    texts += [
+    texts = [
+        "Mr Anna Smithson , then in North T\u00f6wnship .",
         "",
         " Mr Anna Smithson, then in North T\u00f6wnship.",
         "\u5317 in paris",
     ]
-    found = stranger.ask(trained / "export", text=texts)
-    assert set(found) == {"serving_default", "words"}
-    answer = found["words"]
-    for row, (words, labels) in enumerate(zip(sentences, guesses)):
-        assert answer["words"][row][: len(words)] == words
-        # As they are, before they are made such as BIO allows.
-        predicted = answer["labels"][row][: len(words)]
-        assert entities.to_bio(predicted) == labels
-        assert set(answer["labels"][row][len(words) :]) <= {""}
-        expected = spans(words, labels)
-        for index, entity in enumerate(expected):
-            assert entity == tuple(
-                answer[name][row][index]
-                for name in ("entities", "types", "starts", "ends")
-            )
-            assert 0.2 < answer["scores"][row][index] <= 1
-        assert set(answer["types"][row][len(expected) :]) <= {""}
-    answer = found["serving_default"]
-    row = len(sentences)
-    assert set(answer["words"][row]) == {""}
-    text = texts[row + 1]
-    words = [word for word in answer["words"][row + 1] if word]
-    assert words == "Mr Anna Smithson , then in North T\u00f6wnship .".split()
-    people = [
-        (answer["types"][row + 1][i], text[start:end])
-        for i, (start, end) in enumerate(
-            zip(answer["starts"][row + 1], answer["ends"][row + 1])
-        )
-        if start >= 0
-    ]
-    assert people == [("PER", "Anna Smithson"), ("LOC", "North T\u00f6wnship")]
-    assert answer["entities"][row + 2][0] == "paris"
-    assert (answer["starts"][row + 2][0], answer["ends"][row + 2][0]) == (5, 10)
+    asked = "\n".join([*texts, ""]).encode()
+    code, answers, err = ask(trained / "export", asked)
+    assert code == 0, err
+    assert answers[1] == {"words": [], "entities": []}
+    for answer in (answers[0], answers[2]):
+        assert [x["word"] for x in answer["words"]] == texts[0].split()
+    assert set(answers[0]["words"][0]) == {
+        *("word", "label", "start", "end", "probability"),
+    }
+    found = [entities_of(*both) for both in zip(answers, texts)]
+    people = ("Anna Smithson", "PER"), ("North T\u00f6wnship", "LOC")
+    for index in (0, 2):
+        assert [x[:2] for x in found[index]] == [*people]
+    assert found[3] == [("paris", "LOC", 5, 10)]
+
+
+@pytest.mark.parametrize("engine", ["keras", "openvino"])
+def test_an_engine_gives_the_labels_of_the_script(trained, long, ask, engine):
+    sentences, guesses, _ = long
+    texts = [" ".join(word for word, _ in x) for x in sentences]
+    code, answers, err = ask(
+        trained / "export",
+        "\n".join(texts).encode(),
+        signature="words",
+        engine=engine,
+    )
+    assert code == 0, err
+    for text, answer, labels in zip(texts, answers, guesses, strict=True):
+        words = [x["word"] for x in answer["words"]]
+        assert words == text.split(" ")
+        assert [x["label"] for x in answer["words"]] == labels
+        assert entities_of(answer, text) == spans(words, labels)
+
+
+def test_the_graph_gives_the_logits_of_the_predictor(trained):
+    examples = [{"text": "Mr Anna Smithson , then in North T\u00f6wnship ."}]
+    found = stranger.predict(trained / "export", examples)
+    predicted = Predictor.open(str(trained / "export"), "keras")(examples)
+    assert json_values(found) == json_values(predicted)

@@ -274,6 +274,22 @@ def test_init_checkpoint_gives_weights_but_no_step(
     assert not any(np.any(x) for x in moments)
 
 
+def test_sizes_are_compared_before_a_network_is_built(
+    pretrain, folder, four_steps, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(models, "build_pretraining_model", None)
+    config = small.config(num_hidden_layers=99)
+    (tmp_path / "config.json").write_text(config.to_json())
+    _, err = pretrain(
+        tmp_path / "run",
+        "--do_train",
+        code=2,
+        init_checkpoint=four_steps / "model.ckpt-4",
+        bert_config_file=tmp_path / "config.json",
+    )
+    assert "num_hidden_layers is 99 in the config, " in err
+
+
 def test_a_finished_run_says_so(pretrain, four_steps):
     out, err = pretrain(four_steps, "--do_train", num_train_steps=4)
     assert f"finished: {four_steps} is at step 4 of 4" in err

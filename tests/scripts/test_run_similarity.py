@@ -8,9 +8,9 @@ import pytest
 import bert
 import run_similarity
 from bert.common import tensor_files
+from bert.export import folder as export_folder
 from bert.modeling.formats import sentence_files
 from bert.modeling.formats.sentence_files import TextVectors
-from bert.serving import graphs, openvino_export
 from tests.helpers import classifier_files, model_files, run_folders, small
 
 pytestmark = pytest.mark.slow
@@ -122,8 +122,9 @@ def test_int8_is_calibrated_with_the_prompt(
     folder, flags_of, run_script, tmp_path, monkeypatch
 ):
     calls = []
-    monkeypatch.setattr(graphs, "save", lambda *_: None)
-    monkeypatch.setattr(openvino_export, "write", lambda *x: calls.append(x))
+    monkeypatch.setattr(
+        export_folder, "write_model", lambda *x: calls.append(x)
+    )
     code, _, err = run_script(
         run_similarity,
         "--do_train",

@@ -13,7 +13,7 @@ import tensorflow as tf
 import run_squad
 from bert.common import main as main_lib
 from bert.tasks.squad import examples as squad
-from tests.helpers import model_files, squad_files
+from tests.helpers import model_files, squad_files, stranger
 
 QUESTIONS, DEV_QUESTIONS = 97, 31
 
@@ -159,11 +159,17 @@ def test_the_export_answers_from_the_shell(trained, command, ask):
     examples = squad.read(command["predict_file"]).examples[:20]
     lines = [f"{x.question}\t{x.context}" for x in examples]
     assert not any("\n" in line or line.count("\t") > 1 for line in lines)
-    code, answers, err = ask(export, "\n".join(lines).encode())
-    assert code == 0, err
-    assert [x["answer"] for x in answers] == [
-        predictions[x.id] for x in examples
+    expected = [predictions[x.id] for x in examples]
+    for engine in ("keras", "openvino"):
+        asked = "\n".join(lines).encode()
+        code, answers, err = ask(export, asked, engine=engine)
+        assert code == 0, err
+        assert [x["answer"] for x in answers] == expected
+    questions = [
+        dict(zip(("question", "context"), x.split("\t"))) for x in lines
     ]
+    found = stranger.predict(export, questions)
+    assert [x["answer"] for x in found] == expected
 
 
 @pytest.mark.slow

@@ -102,7 +102,9 @@ def test_the_export_is_asked_from_the_shell(trained, ask):
         assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-5)
 
 
-def test_any_number_of_choices_and_the_export_alone(trained, run_script):
+def test_any_number_of_choices_in_the_script_and_exports(
+    trained, run_script, ask
+):
     """A row's answer does not depend on how many choices others have."""
     made = [*rows(5, 7, 2), *rows(5, 11, 5), *rows(3, 13, 3)]
     with open(trained / "some.jsonl", "w") as file:
@@ -127,16 +129,20 @@ def test_any_number_of_choices_and_the_export_alone(trained, run_script):
     assert run_folders.results(run)["eval_accuracy"] >= 12 / 13
     found = predictions(run / "predictions.tsv")
     assert [len(x) for _, x in found] == [len(x) for _, x, _ in made]
-    padded = [
-        (context, [f"It {x}" for x in choices] + [""] * (5 - len(choices)))
-        for context, choices, _ in made
-    ]
-    contexts, choices = zip(*padded)
-    answers = stranger.ask(
-        trained / "export", context=contexts, choices=choices
+
+    export = trained / "export"
+    asked = (trained / "some.jsonl").read_bytes()
+    (code, answers, err), (_, others, _) = (
+        ask(export, asked, "--json", engine=engine)
+        for engine in ("keras", "openvino")
     )
-    answer = answers["serving_default"]
-    assert answer["best"] == [best for best, _ in found]
-    for probabilities, (_, expected) in zip(answer["probabilities"], found):
-        more = [0.0] * (5 - len(expected))
-        np.testing.assert_allclose(probabilities, expected + more, atol=1e-5)
+    assert code == 0, err
+    examples = [*map(json.loads, asked.splitlines())]
+    alone = stranger.predict(export, examples)
+    assert len(answers) == len(found)
+    for (best, expected), *same in zip(found, answers, others, alone):
+        for answer in same:
+            assert answer["best"] == best
+            np.testing.assert_allclose(
+                answer["probabilities"], expected, atol=1e-5
+            )

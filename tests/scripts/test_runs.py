@@ -8,8 +8,8 @@ import pytest
 
 import run_classifier
 from bert.modeling.formats import checkpoint_files
+from bert.models.text_classifier import TextClassifier
 from bert.tasks import finetuning
-from bert.text_classifier import TextClassifier
 from tests.helpers import classifier_files, run_folders
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.pretraining_files import assert_same_bits
@@ -93,7 +93,7 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
     monkeypatch.setattr(
         finetuning,
         "export",
-        lambda run, folder, scores: exported.append((run.weights(), scores)),
+        lambda *x: exported.append((x[2].weights(), x[-1])),
     )
     run, alone = tmp_path / "run", tmp_path / "alone"
     flags = {"eval_share": 0.3, "eval_steps": 5, "best_metric": "loss"}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert.training import logs
 from bert.training import run as run_lib
 from bert.training.optimization import (
     WarmupClockDecay,
@@ -103,3 +104,17 @@ def test_the_rate_follows_the_clock_over_a_resumption(
         "finished: stopped early at step 6 of 99, the time of --train_for is "
         "up\n"
     )
+
+
+def test_only_one_step_has_a_rate_of_0(tmp_path, monkeypatch):
+    """Calls of five steps take 2 of 12 seconds; the sixth has none left."""
+    ticks = itertools.count(7.0, 2.0)
+    time = types.SimpleNamespace(monotonic=lambda: next(ticks))
+    monkeypatch.setattr(run_lib, "time", time)
+    monkeypatch.setattr(
+        logs.TrainingLog, "steps_per_call", lambda log, _, limit: min(limit, 5)
+    )
+    schedule = WarmupClockDecay(PEAK, 99, 1, 12.0)
+    schedule.build()
+    run = train(tmp_path, schedule, 99, log_steps=50, train_for="0s")
+    assert run.step == 5 * 5 + 1

@@ -77,7 +77,10 @@ def ragged(values, name: str) -> list[list]:
     """
     rows = objects(values, name)
     for i, row in enumerate(rows):
-        if isinstance(row, str | bytes | Mapping) or not isinstance(row, Sized):
+        is_scalar = isinstance(row, str | bytes | Mapping) or (
+            not isinstance(row, Sized) or getattr(row, "shape", None) == ()
+        )
+        if is_scalar:
             raise UserError(f"{name}[{i}] is {row!r:.60}", expected="a list")
     return [
         row.tolist() if isinstance(row, np.ndarray) else list(row)

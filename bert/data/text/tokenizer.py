@@ -310,16 +310,17 @@ class Tokenizer:
         Raises:
             UserError: there are windows, and second texts.
         """
-        lines = [*texts, *pairs]
-
-        # The ids are the same; arrays are faster from some length on.
-        if sum(map(len, lines)) > _FEW_CHARACTERS:
-            ids = self.fast.ids_of_lines(lines)
-        else:
-            tokens = map(self.exact.tokenize, lines)
-            ids = list(map(self.exact.convert_tokens_to_ids, tokens))
+        ids = self.ids_of([*texts, *pairs])
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
         return _join(ids, max_length, cls, sep, long_texts)
+
+    def ids_of(self, texts: list[str]) -> list[list[int]]:
+        """Returns the token ids of each text, without special tokens."""
+        # The ids are the same; arrays are faster from some length on.
+        if sum(map(len, texts)) > _FEW_CHARACTERS:
+            return self.fast.ids_of_lines(texts)
+        tokens = map(self.exact.tokenize, texts)
+        return list(map(self.exact.convert_tokens_to_ids, tokens))
 
     def decode(self, ids) -> str | list:
         """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.

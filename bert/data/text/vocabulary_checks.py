@@ -89,8 +89,8 @@ def warn(
     texts = list(itertools.islice(texts, _TEXTS))
     warnings = mismatches(tokenizer, vocab_size, config_file)
 
-    tokens = [x for text in texts for x in tokenizer.exact.tokenize(text)]
-    unknown = tokens.count(vocabulary.UNK)
+    tokens = [x for ids in tokenizer.fast.ids_of_lines(texts) for x in ids]
+    unknown = tokens.count(tokenizer.vocab[vocabulary.UNK])
     if unknown > _MOST_UNKNOWN * len(tokens):
         warnings.append(
             UserError(

@@ -46,7 +46,7 @@ class _Task(TypedDict):
     kind: str
     labels: list[str]
     max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
-    pairs: NotRequired[bool]  # whether an example has two texts
+    pairs: NotRequired[bool | None]  # whether an example has two texts
     truncate: NotRequired[Literal["head", "tail", "head_tail"]]
     windows: NotRequired[_Windows]  # see `sequences.LongTexts`
     class_weights: NotRequired[list[float]]  # in the loss of training

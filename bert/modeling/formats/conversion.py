@@ -18,11 +18,11 @@ from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
     checkpoint_files,
     huggingface,
-    model_garden,
     portable,
     sentence_files,
 )
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import HEADS, head_of
 
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _WEIGHT = re.compile(
@@ -128,21 +128,11 @@ def outputs_of(bert: Bert) -> dict:
     outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
 
     # The pre-training model has no heads of tasks: each is called alone.
-    for name, vector in (
-        ("classifier", "pooled_output"),
-        ("squad", "sequence_output"),
-        ("ner", "sequence_output"),
-        ("swag", "pooled_output"),
-    ):
-        scope = checkpoints.OUTPUT_HEADS[name]
-        if f"{scope}output_weights" in values:
-            labels = len(values[f"{scope}output_weights"])
-            head = heads.OutputHead(config, 0, labels, name, name != "swag")
-            named = {f"{scope}output_weights": head.output_weights}
-            if head.output_bias is not None:
-                named[f"{scope}output_bias"] = head.output_bias
-            checkpoints.assign(named, values, bert.path, required=(scope,))
-            outputs[name] = head(vectors[vector])
+    for name, head in HEADS.items():
+        if f"{head.scope}output_weights" in values:
+            layer = heads.task_head(config, name, values, bert.path)
+            reads = "pooled_output" if head.is_pooled else "sequence_output"
+            outputs[name] = layer(vectors[reads])
 
     return {name: np.array(value) for name, value in outputs.items()}
 
@@ -181,22 +171,26 @@ def write(bert: Bert, target: str, folder: str) -> None:
         for entry, lost in _LOST.items():
             if entry in (bert.task or {}):
                 say(f"warning: config.json has no field for {lost}")
-    elif target == "model_garden":
-        prefix = os.path.join(folder, model_garden.PREFIX)
-        model_garden.write(prefix, bert.config, bert.values)
     elif target == "google":  # `convert` writes those of `portable`
         tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
 
-    # The config.json of transformers has the sizes and labels in it.
-    if target != "huggingface":
+    write_files(bert, folder, target == "huggingface")
+
+
+def write_files(bert: Bert, folder: str, is_theirs: bool = False) -> None:
+    """Writes the files of a model besides its weights.
+
+    Args:
+        bert: the model.
+        folder: where to write them.
+        is_theirs: bool. Whether they are files of transformers, whose
+            config.json has the sizes and labels in it.
+    """
+    if not is_theirs:
         write_whole(
             os.path.join(folder, "bert_config.json"), bert.config.to_json()
         )
-        has_labels = any(
-            f"{scope}output_weights" in bert.values
-            for scope in ("", "cls/ner/", "cls/squad/")
-        )
-        if bert.task is not None and has_labels:
+        if bert.task is not None and head_of(bert.values):
             checkpoint_files.write_task(folder, bert.task)
 
     if bert.vectors and bert.tokenizer:
@@ -213,7 +207,6 @@ def write(bert: Bert, target: str, folder: str) -> None:
         casing = bert.tokenizer.casing
 
         # For transformers always a length, else only a shorter one.
-        is_theirs = target == "huggingface"
         positions = bert.config.max_position_embeddings
         longest = min(
             bert.tokenizer.max_length,
@@ -256,7 +249,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
         if target in portable.FILES:
             model = portable.build(bert.config, bert.values, bert.path)
             inputs = seeded_inputs(bert.config)
-            before, after = portable.write(model, target, scratch, inputs)
+            before, after = portable.write(bert, model, target, scratch, inputs)
         else:
             after = outputs_of(read(ModelFolder.open(scratch)))
 

@@ -9,7 +9,7 @@ from bert.common.flags import flag, group
 from bert.modeling.formats.model_card import CardFlags
 from bert.modeling.formats.model_folder import ModelFiles
 
-TARGETS = ("google", "huggingface", "model_garden")  # can be read again
+TARGETS = ("google", "huggingface")  # can be read again
 # Formats of the network alone, and the packages that they need.
 NETWORKS = {
     "onnx": ("tf2onnx", "onnx", "onnxruntime"),
@@ -45,11 +45,6 @@ class Settings:
     )
     extend_vocab: str | None = flag(
         None, "File of words to add, one per line.", path=True
-    )
-    extend_positions: int | None = flag(
-        None,
-        "Positions of the output: the position embeddings are repeated.",
-        at_least=1,
     )
     card: CardFlags = group(CardFlags)
 

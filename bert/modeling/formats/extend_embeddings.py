@@ -1,4 +1,4 @@
-"""Extension of embeddings to more words or positions."""
+"""Extension of word embeddings to more words."""
 
 import dataclasses
 
@@ -12,7 +12,6 @@ from bert.modeling.formats import conversion
 
 _WORDS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
-_POSITIONS = "bert/embeddings/position_embeddings"
 
 
 def extend_vocabulary(
@@ -47,26 +46,6 @@ def extend_vocabulary(
         changed[name] = new
 
     return changed
-
-
-def extend_positions(
-    values: dict[str, np.ndarray], length: int
-) -> dict[str, np.ndarray]:
-    """Repeats the position embeddings up to a larger number of positions.
-
-    Position i takes the vector of i modulo the old length (as Longformer
-    starts, Beltagy et al. 2020, arXiv:2004.05150).
-
-    Args:
-        values: original name -> array.
-        length: number of positions of the new table.
-
-    Returns:
-        original name -> array.
-    """
-    old = values[_POSITIONS]
-    index = np.arange(length) % len(old)
-    return {**values, _POSITIONS: old[index]}
 
 
 def add_words(bert: conversion.Bert, path: str) -> None:
@@ -120,23 +99,3 @@ def add_words(bert: conversion.Bert, path: str) -> None:
         f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
         "already in the vocabulary"
     )
-
-
-def add_positions(bert: conversion.Bert, length: int) -> None:
-    """Repeats the position embeddings of a model up to `length`.
-
-    Raises:
-        UserError: the model has `length` positions or more.
-    """
-    old = bert.config.max_position_embeddings
-    if length <= old:
-        raise UserError(
-            f"--extend_positions={length}", expected=f"more than {old}"
-        )
-
-    bert.values = extend_positions(bert.values, length)
-    bert.config = dataclasses.replace(
-        bert.config, max_position_embeddings=length
-    )
-    if bert.tokenizer is not None:
-        bert.tokenizer = bert.tokenizer.with_max_length(length)

@@ -4,6 +4,7 @@
                   bert_config.json, vocab.txt, tokenizer_config.json
     huggingface   model.safetensors, config.json, vocab.txt, tokenizer.json
     model_garden  as google, with other names of variables
+    export        saved_model.pb, variables/, and the files of google
     hub           saved_model.pb, variables/, assets/vocab.txt
     openvino      as google, with openvino_model.xml and .bin for the weights
 
@@ -262,11 +263,14 @@ class ModelFolder:
         """
         return self._reader.resolve(self.path)
 
-    def check_sizes(self) -> None:
-        """Compares the config with the shapes of the weights.
+    def check_sizes(self, config: BertConfig | None = None) -> None:
+        """Compares a config with the shapes of the weights.
 
         A config of a stranger is checked before a network is built of it,
         which may have any size.
+
+        Args:
+            config: sizes of the network; None: those of the model.
 
         Raises:
             UserError: a size differs.
@@ -274,7 +278,8 @@ class ModelFolder:
         from bert.modeling import checkpoints  # imports TensorFlow
 
         if shapes := self._reader.shapes(self.path):
-            checkpoints.check_sizes(self.config, shapes, self.resolve())
+            config = config or self.config
+            checkpoints.check_sizes(config, shapes, self.resolve())
 
     def weights(self, with_optimizer: bool = False) -> readers.Weights:
         """Reads the weights.

@@ -21,7 +21,6 @@ from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
 
-PREFIX = "bert_model.ckpt"
 _NOT_WEIGHTS = (
     "optimizer",
     "save_counter",
@@ -163,47 +162,6 @@ def _names_of(reader) -> dict[str, str]:
     return {key: name for key, name in named.items() if key in keys}
 
 
-def write(
-    prefix: str, config: BertConfig, values: dict[str, np.ndarray]
-) -> str:
-    """Writes a checkpoint that Model Garden's models restore.
-
-    `encoder` fits `BertEncoder`; `masked_lm`,
-    `next_sentence.pooler_dense` and `model` fit `BertPretrainerV2`,
-    `BertClassifier`, `BertTokenClassifier` or `BertSpanLabeler`.
-
-    Args:
-        prefix: path, to which `-1` is added.
-        config: sizes of the network.
-        values: original name -> array.
-
-    Returns:
-        the prefix that was written.
-
-    Raises:
-        UserError: there is more than one task head, or a multiple-choice
-            head, which Model Garden does not have.
-    """
-    if "cls/swag/output_weights" in values:
-        raise UserError(
-            "multiple-choice heads are not supported by Model Garden",
-            fix="--to=huggingface",
-        )
-
-    tasks = [
-        name
-        for name, scope in checkpoints.OUTPUT_HEADS.items()
-        if name != "seq_relationship" and f"{scope}output_bias" in values
-    ]
-    if len(tasks) > 1:
-        raise UserError(
-            f"{len(tasks)} task heads: {', '.join(tasks)}",
-            expected="one, since Model Garden's checkpoints hold one",
-        )
-
-    return _root(config, named_variables(config, values)).save(prefix)
-
-
 def named_variables(
     config: BertConfig, values: dict[str, np.ndarray]
 ) -> dict[str, tf.Variable]:
@@ -224,112 +182,6 @@ def named_variables(
         )
         for name, value in values.items()
     }
-
-
-def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
-    def layer(scope, **names):
-        """Node of the variables of a scope that exist: their name=ours."""
-        parts = {n: variables.get(f"{scope}{o}") for n, o in names.items()}
-        return _node({n: v for n, v in parts.items() if v is not None})
-
-    def dense(scope):
-        return layer(f"{scope}/", kernel="kernel", bias="bias")
-
-    def norm(scope):
-        return layer(f"{scope}/", gamma="gamma", beta="beta")
-
-    def head(scope):
-        return layer(scope, kernel="output_weights", bias="output_bias")
-
-    encoder = _encoder(config, variables, dense, norm)
-    words = variables["bert/embeddings/word_embeddings"]
-
-    # Parts are there twice: by name, and in a whole model.
-    root, model = {"encoder": encoder}, {"encoder_network": encoder}
-
-    if "cls/predictions/output_bias" in variables:
-        scope = "cls/predictions/transform"
-        root["masked_lm"] = model["masked_lm"] = _node(
-            {
-                "dense": dense(f"{scope}/dense"),
-                "layer_norm": norm(f"{scope}/LayerNorm"),
-                "embedding_table": words,
-                "output_bias/bias": variables["cls/predictions/output_bias"],
-            }
-        )
-
-    if "cls/seq_relationship/output_bias" in variables:
-        pooler = _node(
-            {  # copies: the encoder and the head have separate poolers
-                part: tf.Variable(
-                    variables[f"bert/pooler/dense/{part}"],
-                    name=f"next_sentence/pooler_dense/{part}",
-                )
-                for part in ("kernel", "bias")
-            }
-        )
-        root["next_sentence.pooler_dense"] = pooler
-
-        logits = head("cls/seq_relationship/")
-        parts = _node({"dense": pooler, "out_proj": logits})
-        model["classification_heads"] = _node({"0": parts})
-
-    # Their task models are Keras models of an encoder and a head.
-    for scope, node in (
-        ("", _node({"out_proj": head("")})),
-        ("cls/ner/", head("cls/ner/")),
-        ("cls/squad/", _node({"layer_with_weights-0": head("cls/squad/")})),
-    ):
-        if f"{scope}output_bias" in variables:
-            model["layer_with_weights-0"] = encoder
-            model["layer_with_weights-1"] = node
-
-    return _node({**root, "model": _node(model)})
-
-
-def _encoder(config: BertConfig, variables: dict, dense, norm):
-    """Node of their functional `BertEncoder`."""
-
-    def table(name):
-        return _node({"embeddings": variables[f"bert/embeddings/{name}"]})
-
-    def block(scope):
-        parts = ("query", "key", "value")
-        attention = {
-            f"_{part}_dense": dense(f"{scope}/attention/self/{part}")
-            for part in parts
-        }
-        attention["_output_dense"] = dense(f"{scope}/attention/output/dense")
-        return _node(
-            {
-                "_attention_layer": _node(attention),
-                "_attention_layer_norm": norm(
-                    f"{scope}/attention/output/LayerNorm"
-                ),
-                "_intermediate_dense": dense(f"{scope}/intermediate/dense"),
-                "_output_dense": dense(f"{scope}/output/dense"),
-                "_output_layer_norm": norm(f"{scope}/output/LayerNorm"),
-            }
-        )
-
-    # The order is part of the format: edges are numbered, not named.
-    ordered = [
-        table("word_embeddings"),
-        table("position_embeddings"),
-        table("token_type_embeddings"),
-        norm("bert/embeddings/LayerNorm"),
-        *(
-            block(f"bert/encoder/layer_{index}")
-            for index in range(config.num_hidden_layers)
-        ),
-        dense("bert/pooler/dense"),
-    ]
-
-    return _node({f"layer_with_weights-{i}": x for i, x in enumerate(ordered)})
-
-
-def _node(children: dict) -> tf.train.Checkpoint:
-    return tf.train.Checkpoint(**children)
 
 
 def _full_names(serialized: bytes) -> dict[str, str]:

@@ -5,15 +5,16 @@ Keras' own `export` writes the first two. ONNX and OpenVINO need
 """
 
 import os
-from collections.abc import Iterable
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import features, shared_rows
 from bert.modeling import checkpoints, encoder, openvino_network, task_models
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import openvino
+from bert.modeling.task_heads import HEADS, SPANS, head_of
 
 FILES = {
     "onnx": "model.onnx",
@@ -36,21 +37,8 @@ def build(config: BertConfig, values: dict, path: str):
     Raises:
         UserError: a variable is missing or has another shape.
     """
-    sizes = {
-        scope: len(values[f"{scope}output_weights"])
-        for scope in ("", "cls/ner/")
-        if f"{scope}output_weights" in values
-    }
-
-    if "" in sizes:
-        model = task_models.build_classifier(config, sizes[""])
-    elif "cls/ner/" in sizes:
-        model = task_models.build_token_classifier(config, sizes["cls/ner/"])
-    elif "cls/squad/output_weights" in values:
-        model = task_models.build_span_model(config)
-    elif "cls/swag/output_weights" in values:
-        model = task_models.build_choice_model(config)
-    else:
+    head = head_of(values)
+    if head is None:
         model = encoder.build_encoder(config)
         named = checkpoints.encoder_variables(model)
         checkpoints.assign(named, values, path)
@@ -62,14 +50,19 @@ def build(config: BertConfig, values: dict, path: str):
         outputs = {name: model.output[name] for name in names}
         return keras.Model(model.input, outputs)
 
+    classes = len(values[f"{HEADS[head].scope}output_weights"])
+    model = task_models.BUILDERS[head](config, classes)
     checkpoints.assign(checkpoints.model_variables(model), values, path)
     return model
 
 
-def write(model, target: str, folder: str, inputs: dict) -> tuple[dict, dict]:
+def write(
+    bert, model, target: str, folder: str, inputs: dict
+) -> tuple[dict, dict]:
     """Writes the file of a network, and runs it.
 
     Args:
+        bert: the `conversion.Bert` of the network.
         model: from `build`.
         target: a key of `FILES`.
         folder: holds no such file.
@@ -80,70 +73,47 @@ def write(model, target: str, folder: str, inputs: dict) -> tuple[dict, dict]:
     """
     path = os.path.join(folder, FILES[target])
     inputs = {name: inputs[name] for name in features.ENCODER_INPUTS}
+    lengths = inputs[features.INPUT_MASK].sum(1)
     if len(model.input[features.INPUT_IDS].shape) == 3:  # of choices
         inputs = {name: x[:, None] for name, x in inputs.items()}
 
     expected = {name: np.array(x) for name, x in model(inputs).items()}
     if target == "openvino":
-        write_openvino(model, folder)
-    else:
-        if target == "onnx":
-            _teach_erfc()
-        model.export(path, format=target, verbose=False)
+        openvino.write(folder, bert.config, bert.values)
+        return _outputs_of_rows(
+            folder, head_of(bert.values), inputs, lengths, expected
+        )
+    if target == "onnx":
+        _teach_erfc()
+    model.export(path, format=target, verbose=False)
     return expected, _RUNNERS[target](path, inputs)
 
 
-def write_openvino(
-    model: keras.Model,
+def _outputs_of_rows(
     folder: str,
-    precision: str = "float32",
-    texts: Iterable[dict] = (),
-) -> None:
-    """Writes `openvino_model.xml` and `openvino_model.bin`.
-
-    Args:
-        model: from `build`.
-        folder: holds no such files, but all others of the model; it is local.
-        precision: of the computation: float32, bfloat16 or int8.
-        texts: for int8, the encoder's inputs of a few hundred texts, int32
-            [1, S]: the ranges of the activations are theirs.
-    """
-    openvino = openvino_network.package()
-    specs = {
-        name: tf.TensorSpec(x.shape, tf.int32, name)
-        for name, x in model.input.items()
-    }
-
-    # Keyword arguments keep the names of the inputs.
-    function = tf.function(
-        lambda **inputs: model(inputs, training=False), autograph=False
+    head: str | None,
+    inputs: dict,
+    lengths: np.ndarray,
+    expected: dict,
+) -> tuple[dict, dict]:
+    """The outputs of a network of OpenVINO, and of Keras, in the same shape."""
+    is_pooled = head is not None and HEADS[head].is_pooled
+    name = "sequence_output" if head is None else "logits"
+    if head == SPANS:
+        pair = expected["start_logits"], expected["end_logits"]
+        expected = {name: np.stack(pair, -1)}
+    ids, segments = (
+        inputs[x].reshape(len(lengths), -1)
+        for x in (features.INPUT_IDS, features.SEGMENT_IDS)
     )
-    network = openvino.convert_model(function.get_concrete_function(**specs))
-    for name, port in zip(sorted(model.output), network.outputs, strict=True):
-        port.get_tensor().set_names({name})
-
-    if precision == "int8":
-        network = _quantize(network, texts)
-    network.set_rt_info(precision, openvino_network.PRECISION)
-    openvino_network.record_files(network, folder)
-    openvino.save_model(
-        network,
-        os.path.join(folder, openvino_network.FILE),
-        compress_to_fp16=precision == "bfloat16",
-    )
-
-
-def _quantize(network, texts: Iterable[dict]):
-    import nncf
-
-    texts = [*texts]
-    return nncf.quantize(
-        network,
-        nncf.Dataset(texts),
-        subset_size=len(texts),
-        # Else labels change: activations of attention need their own scales.
-        model_type=nncf.ModelType.TRANSFORMER,
-    )
+    rows = [
+        (a[:n].tolist(), b[:n].tolist())
+        for a, b, n in zip(ids, segments, lengths)
+    ]
+    network = openvino_network.Network(folder)
+    found = shared_rows.map_packed(network, rows, is_pooled)
+    kept = [x if is_pooled else x[:n] for x, n in zip(expected[name], lengths)]
+    return {name: np.concatenate(kept)}, {name: np.concatenate(found)}
 
 
 def _teach_erfc() -> None:
@@ -185,12 +155,4 @@ def _run_litert(path: str, inputs: dict) -> dict:
     return tf.lite.Interpreter(path).get_signature_runner()(**inputs)
 
 
-def _run_openvino(path: str, inputs: dict) -> dict:
-    return openvino_network.Network(os.path.dirname(path))(inputs)
-
-
-_RUNNERS = {
-    "onnx": _run_onnx,
-    "litert": _run_litert,
-    "openvino": _run_openvino,
-}
+_RUNNERS = {"onnx": _run_onnx, "litert": _run_litert}

@@ -51,7 +51,8 @@ def format_of(path: str) -> str:
     if openvino_network.is_network(folder):
         return "openvino"
     if storage.is_file(os.path.join(folder, _PROTO)):
-        return "hub"
+        has_sizes = storage.is_file(os.path.join(folder, _GOOGLE.sizes))
+        return "export" if has_sizes else "hub"
 
     is_theirs = storage.is_folder(path) and (
         storage.is_file(os.path.join(path, huggingface.CONFIG))
@@ -136,6 +137,11 @@ READERS = {
     ),
     "openvino": _GOOGLE._replace(
         resolve=str, shapes=lambda path: {}, weights=_openvino_weights
+    ),
+    "export": _GOOGLE._replace(
+        resolve=str,
+        shapes=lambda path: {},
+        weights=lambda path, slots: _saved_models().read_export(path),
     ),
     "hub": Reader(
         sizes=_PROTO,

@@ -20,12 +20,43 @@ from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import model_garden
 
+_WEIGHTS = "weights/"  # attribute of `saved_model.FineTunedModel`
 _OF_GELU = 0.044715  # in its tanh form (arXiv:1606.08415)
 
 
 def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Reads the weights of a SavedModel; see `model_garden.read`."""
     return model_garden.read(variables_of(folder))
+
+
+def read_export(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Reads the weights of an export of a fine-tuned model.
+
+    Args:
+        folder: folder of the SavedModel.
+
+    Returns:
+        original name -> float32 array; and an empty list.
+
+    Raises:
+        UserError: it is damaged, or an earlier version wrote it.
+    """
+    path, values = variables_of(folder), {}
+    with checkpoints.reported(path):
+        for key, value in tensor_files.stream(path):
+            if key.startswith(_WEIGHTS):
+                name = key.removeprefix(_WEIGHTS)
+                name = name.removesuffix(model_garden.KEY_END)
+                name = name.replace(".S", "/").replace("..", ".")
+                values[name] = np.asarray(value, np.float32)
+    if not values:
+        raise UserError(
+            "no weights by name",
+            path=folder,
+            expected="an export of this version",
+            fix="export the model again with --export_dir",
+        )
+    return values, []
 
 
 def read_config(folder: str) -> BertConfig:
@@ -48,7 +79,8 @@ def read_config(folder: str) -> BertConfig:
             f"holds {checkpoints.first_of(sorted(shapes)) or 'nothing known'}",
             path=folder,
             expected="a BERT",
-            fix="predict.py reads the export of a task",
+            fix="if an earlier version exported it, export it again with "
+            "--export_dir",
         )
 
     # [H, A, D]; of [H, H], the heads of every published model.

@@ -3,7 +3,6 @@
 File      a path and its columns
 read      File -> Table: its examples, with labels as the file has them
 label     Table -> examples, whose labels are checked, as numbers
-encode    TextExample -> token ids, for `data.records.examples`
 """
 
 import dataclasses
@@ -11,7 +10,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bert.common.errors import UserError
@@ -20,9 +19,7 @@ from bert.common.progress import say
 from bert.data import features, tables
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
-from bert.data.sequences import FIRST_TOKENS, LongTexts
 
-_AT_ONCE = 1024
 _LARGEST = 3.4e38  # as float32
 
 
@@ -301,58 +298,6 @@ def schema(labels: Labels) -> Schema:
         features.LABEL_IDS: Feature(kind, size=size),
         features.IS_REAL_EXAMPLE: Feature(),
     }
-
-
-def encode(
-    examples: Iterable[TextExample],
-    ids_of_lines: Callable[[list[str]], list[list[int]]],
-    special: tuple[int, int],
-    max_seq_length: int,
-    labels: Labels,
-    on_length: Callable[[int], None] = lambda tokens: None,
-    long_texts: LongTexts = FIRST_TOKENS,
-) -> Iterator[list[dict]]:
-    """Yields the features of examples, as in the original.
-
-    Args:
-        examples: the examples; they are tokenized in groups of `_AT_ONCE`.
-        ids_of_lines: function from texts to lists of token ids.
-        special: ids of `[CLS]` and `[SEP]`.
-        max_seq_length: S, the maximum number of tokens of a sequence.
-        labels: the labels of the task; a missing label is written as 0, as in
-            the original's files.
-        on_length: called with the number of tokens of each example, special
-            ones included, before it is truncated.
-        long_texts: what is read of a long text.
-
-    Yields:
-        of each example, its sequences: one, or its windows. Each is feature
-        name -> values, as `data.records.examples` takes them.
-    """
-    examples = iter(examples)
-    blank = [0] * labels.size if labels.kind == MULTI_LABEL else [0]
-    while held := list(itertools.islice(examples, _AT_ONCE)):
-        texts = [text for e in held for text in (e.text, e.text_b)]
-        ids = iter(ids_of_lines(texts))
-        for example, a, b in zip(held, ids, ids, strict=True):
-            # `[CLS]`, and a `[SEP]` behind each text.
-            on_length(len(a) + len(b) + (3 if b else 2))
-            label = example.label
-            if not isinstance(label, list):
-                label = blank if label is None else [label]
-
-            # Of each text one, or its windows.
-            yield [
-                {
-                    features.INPUT_IDS: row,
-                    features.SEGMENT_IDS: segments,
-                    features.LABEL_IDS: label,
-                    features.IS_REAL_EXAMPLE: [1],
-                }
-                for row, segments in long_texts.rows(
-                    a, b, max_seq_length, *special
-                )
-            ]
 
 
 def _each(table: Table, function: Callable[[TextExample], Any]) -> list:

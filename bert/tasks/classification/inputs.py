@@ -1,6 +1,6 @@
-"""Input files of run_classifier.py: those of a task, or the user's own.
+"""Input files of run_classifier.py, of a known task or of the user.
 
-Wiring: settings -> `tasks.classification.examples.File`s -> `Data` -> records.
+settings -> `tasks.classification.examples.File`s -> `Data`
 """
 
 import dataclasses

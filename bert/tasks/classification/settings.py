@@ -16,8 +16,6 @@ from bert.common.flags import (
 )
 from bert.data import tables
 from bert.data.sequences import HEAD, MAX, MEAN, TRUNCATIONS
-from bert.modeling import openvino_network
-from bert.modeling.openvino_network import PRECISIONS
 from bert.tasks.classification.score_settings import Scoring
 from bert.tasks.classification.tasks import TASKS
 from bert.tasks.finetuning_settings import FineTuning, unnamed
@@ -283,20 +281,6 @@ class Settings:
         per_worker=True,
         topic=OUTPUT,
     )
-    export_precision: str = flag(
-        "float32",
-        "Precision of the SavedModel's weights and computation: bfloat16 is "
-        "faster on devices that support it, and less precise.",
-        choices=("float32", "bfloat16"),
-        topic=OUTPUT,
-    )
-    export_openvino: str | None = flag(
-        None,
-        "Precision of a network in the folder openvino of the export, for "
-        "predict.py and serve.py without TensorFlow.",
-        choices=PRECISIONS,
-        topic=OUTPUT,
-    )
     reference: bool = flag(
         True,
         "Evaluate a linear model of the words too, fitted to the same "
@@ -364,12 +348,6 @@ class Settings:
             yield UserError(
                 "--glue_dir without --do_predict", fix="pass --do_predict too"
             )
-
-        yield from openvino_network.mistakes(
-            self.export_openvino,
-            shared.export_dir,
-            shared.training.do_train or shared.do_eval,
-        )
 
     def _mistakes_of_runs(self) -> Iterator[UserError]:
         """Yields flags that contradict several runs."""

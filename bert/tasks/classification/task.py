@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.progress import say
-from bert.data import label_kinds
+from bert.data import features, label_kinds, shared_rows
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
 from bert.data.records.examples import Examples
-from bert.data.text import vocabulary
+from bert.data.sequences import Row
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -19,12 +19,12 @@ from bert.tasks import eval_report, finetuning, run_folder, training_data
 from bert.tasks.classification import (
     answers,
     examples,
-    export_files,
     metrics,
     reference,
     tuning,
 )
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
+from bert.tasks.classification.pipeline import TextClassification
 from bert.tasks.classification.score_settings import LOSS
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.tasks import MAE
@@ -32,6 +32,8 @@ from bert.tasks.run_folder import RunFolder
 from bert.training.run import Run
 from bert.training.task import Task
 
+_AT_ONCE = 1024  # examples that are tokenized together
+_SHORT = 100  # characters of the example of an export
 _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
     MULTI_LABEL: task_losses.multi_label_sums,
@@ -91,7 +93,10 @@ def make_task(
         validate=classification.validate,
         evaluate=classification.evaluate,
         predict=classification.predict,
-        export=classification.export,
+        describe=classification.describe,
+        sample=classification.sample,
+        check_network=classification.check_network,
+        example=classification.example,
     )
 
 
@@ -179,29 +184,51 @@ class Classification:
             )
         return wrote
 
-    def export(self, run: Run, path: str) -> dict[str, float]:
-        """Writes the export; returns the scores of its network of OpenVINO."""
-        settings, model = self._settings, self._model
-        weights, decided = run.weights(), self._decided(run)
-        export_files.save(path, weights, settings, model, decided)
-        if not settings.export_openvino:
-            return {}
-        network = export_files.save_openvino(
-            path, weights, settings, model, decided
+    def describe(self, run: Run) -> dict:
+        """The `task.json` of an export of the run."""
+        data = self._decided(run)
+        return (
+            data.describe()
+            | data.describe_training()
+            | data.labels.decision.described()
         )
-        if not (settings.finetuning.do_eval and decided.of(DEV)):
-            return {}
 
-        # Another precision may answer differently, so it is scored too.
-        part = decided.of(DEV)[0]
-        return export_files.score_openvino(
-            network,
-            settings,
-            decided,
-            part,
-            self._texts(part),
-            self._evaluated(run, part),
-        )
+    def sample(self) -> Iterator[Row]:
+        """Yields sequences of texts, best those of training."""
+        part = (self._data.of(TRAIN) or self._data.of(DEV))[0]
+        for x in itertools.chain.from_iterable(self._texts(part)):
+            yield x[features.INPUT_IDS], x[features.SEGMENT_IDS]
+
+    def check_network(self, run: Run, engine) -> dict[str, float]:
+        """Scores the network of an export on the file of evaluation."""
+        data = self._decided(run)
+        if not data.of(DEV):
+            return {}
+        part, long_texts = data.of(DEV)[0], data.long_texts
+        texts = self._texts(part)
+        rows = [
+            (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
+            for x in itertools.chain.from_iterable(texts)
+        ]
+        outputs = np.stack(shared_rows.map_packed(engine, rows, True))
+        logits = long_texts.pooled(outputs, [*map(len, texts)])
+
+        # The same metrics, and how many of the labels have changed.
+        kind, decision = data.labels.kind, data.labels.decision
+        predicted = label_kinds.answers(logits, kind, decision)
+        result = metrics.scores(data.metrics, part.labels, predicted)
+        if kind != REGRESSION:
+            before = self._evaluated(run, part)
+            changed = predicted != label_kinds.answers(before, kind, decision)
+            result["changed_labels"] = int(changed.sum())
+        return result
+
+    def example(self) -> dict[str, str]:
+        """A text of the data, to try an export with."""
+        for part in (self._data.of(DEV) or self._data.of(TRAIN))[:1]:
+            row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
+            return {"text": row.text, "text_b": row.text_b}
+        return {}
 
     def _evaluated(self, run: Run, part: Part) -> np.ndarray:
         """Logits of a file of evaluation, float32 [N, C]."""
@@ -292,20 +319,32 @@ def encode(
         data: the labels of the task.
         model: its tokenizer.
     """
-    tokenizer, limit = model.tokenizer, settings.finetuning.max_seq_length
-    long_texts = data.long_texts
+    limit, long_texts = settings.finetuning.max_seq_length, data.long_texts
     if part.split == TRAIN:
         long_texts = long_texts.without_windows()
-    lengths: list[int] = []  # in tokens, before they are cut
-    yield from examples.encode(
-        part.examples,
-        tokenizer.fast.ids_of_lines,
-        (tokenizer.vocab[vocabulary.CLS], tokenizer.vocab[vocabulary.SEP]),
-        limit,
-        data.labels,
-        lengths.append,
-        long_texts,
+    task = TextClassification(
+        model.tokenizer, data.labels, limit, long_texts, data.has_pairs
     )
+    is_several = data.labels.kind == MULTI_LABEL
+    blank = [0] * data.labels.size if is_several else [0]
+    lengths: list[int] = []  # in tokens, before truncation
+    for start in range(0, len(part.examples), _AT_ONCE):
+        held = part.examples[start : start + _AT_ONCE]
+        texts = [{"text": x.text, "text_b": x.text_b} for x in held]
+        for example, encoded in zip(held, task.encode(texts)):
+            lengths.append(encoded.num_tokens)
+            label = example.label
+            if not isinstance(label, list):
+                label = blank if label is None else [label]
+            yield [
+                {
+                    features.INPUT_IDS: ids,
+                    features.SEGMENT_IDS: segments,
+                    features.LABEL_IDS: label,
+                    features.IS_REAL_EXAMPLE: [1],
+                }
+                for ids, segments in encoded.rows
+            ]
 
     # Log; all lengths are known only at the end.
     count = sum(tokens > limit for tokens in lengths)

@@ -9,7 +9,14 @@ import numpy as np
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
-from bert.data import features, length_batches, sequences, vector_files
+from bert.data import (
+    features,
+    length_batches,
+    sequences,
+    shared_rows,
+    vector_files,
+)
+from bert.data.sequences import Row
 from bert.data.text import vocabulary, vocabulary_checks
 from bert.modeling.openvino_network import Network
 from bert.tasks.features.settings import Extraction
@@ -87,59 +94,57 @@ class Reader:
             )
 
 
-def _network(extraction: Extraction):
-    """As `encoder_layers.make_predictor`, of a network of OpenVINO."""
-    settings, network = extraction.settings, Network(extraction.model.path)
-    hidden_size = extraction.model.config.hidden_size
-    network.check("sequence_output", hidden_size, "an encoder")
-    say(network.description)
-
-    def vectors(batch):
-        x = network(batch)["sequence_output"]
-        if settings.mix_layers == "none":
-            x = x[:, :, np.newaxis]  # [B, S, 1, H], as of several layers
-        return {"vectors": x}
-
-    return vectors
-
-
 def extract(
     extraction: Extraction, reader: Reader
 ) -> Iterator[vector_files.Vectors]:
-    """Yields the vectors of each line, in the order of the input."""
-    settings = extraction.settings
-    lengths = length_batches.bucket_lengths(settings.max_seq_length)
-    if extraction.model.format == "openvino":
-        predictor = _network(extraction)
-    else:
-        from bert.tasks.features import encoder_layers  # imports TensorFlow
-
-        predictor = encoder_layers.make_predictor(extraction)
-        if predictor.is_static:
-            lengths = length_batches.compiled_lengths(lengths)
+    """Yields the embeddings of each line, in the order of the input."""
     tokens = extraction.model.tokenizer.tokens
-    is_pooled = extraction.how.pooling != "none"
+    is_network = extraction.model.format == "openvino"
+    compute = _of_network if is_network else _of_layers
+
+    for ids, x in compute(extraction, reader.read()):
+        found = extraction.how.embed_one(x)
+        yield vector_files.Vectors([tokens[i] for i in ids], ids, found)
+
+
+def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
+    """Yields ids and outputs of rows, computed by a network of OpenVINO.
+
+    The outputs are float32 [S, 1, H], or [S, H] if layers are mixed.
+    """
+    network = Network(extraction.model.path)
+    say(network.description)
+    is_mixed = extraction.settings.mix_layers != "none"
+    while chunk := [*itertools.islice(rows, window(extraction))]:
+        outputs = shared_rows.map_packed(network, chunk, False)
+        for (ids, _), x in zip(chunk, outputs):
+            yield ids, x if is_mixed else x[:, np.newaxis]
+
+
+def _of_layers(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
+    """Yields ids and outputs of rows, computed on any device.
+
+    The outputs are float32 [S, K, H], or [S, ...] if layers are mixed.
+    """
+    from bert.tasks.features import encoder_layers  # imports TensorFlow
+
+    settings = extraction.settings
+    predictor = encoder_layers.make_predictor(extraction)
+    lengths = length_batches.bucket_lengths(settings.max_seq_length)
+    if predictor.is_static:
+        lengths = length_batches.compiled_lengths(lengths)
 
     def run(batch):
-        x, mask = predictor(batch)["vectors"], batch[features.INPUT_MASK]
-        found, sizes = extraction.how.embed(x, mask), mask.sum(1)
-        results = []
-        for ids, length, x in zip(batch[features.INPUT_IDS], sizes, found):
-            ids = ids[:length].tolist()
-
-            # A part is copied: as a view it would keep the whole batch.
-            x = x.copy() if is_pooled else x[:length].copy()
-            results.append(
-                vector_files.Vectors([tokens[i] for i in ids], ids, x)
-            )
-        return results
+        found = predictor(batch)["vectors"]
+        sizes = batch[features.INPUT_MASK].sum(1)
+        # A part is copied: as a view it would keep the whole batch.
+        return [
+            (ids[:size].tolist(), x[:size].copy())
+            for ids, size, x in zip(batch[features.INPUT_IDS], sizes, found)
+        ]
 
     return length_batches.in_order(
-        reader.read(),
-        run,
-        lengths,
-        settings.batch_size,
-        window(extraction),
+        rows, run, lengths, settings.batch_size, window(extraction)
     )
 
 

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import special
 
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.data import features, sequences
+from bert.data.label_kinds import softmax
 from bert.data.text import tokenization, vocabulary, vocabulary_checks
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
@@ -110,7 +110,7 @@ def fill(
             features.MASKED_LM_POSITIONS: np.array([masks], np.int32),
         }
     )["masked_lm_logits"][0]
-    found = special.softmax(np.asarray(logits), -1)  # [masks, V]
+    found = softmax(np.asarray(logits))  # [masks, V]
 
     # The whole vocabulary, or the words that the user asks about.
     candidates, most = np.arange(found.shape[1]), min(top_k, len(vocab))

@@ -111,13 +111,22 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
         path: file of the sentences, for messages.
 
     Raises:
-        UserError: if only some of the labels mark entities.
+        UserError: if only some of the labels mark entities, or do in lower
+            case.
     """
     lines: dict[str, int] = {}  # label -> its first line
     for sentence in sentences:
         for line, label in zip(sentence.lines, sentence.labels):
             lines.setdefault(label, line)
     if not any(x.startswith(("B-", "I-")) for x in lines):
+        if label := entities.in_lower_case(lines):
+            raise UserError(
+                f"label {label!r}",
+                path=path,
+                line=lines[label],
+                expected="entity labels in upper case, such as B-PER and O",
+                fix="correct the labels, or pass --label_kind=any",
+            )
         return all(map(entities.is_entity_label, lines))
 
     # Entities are marked, so every label has to fit.
@@ -151,11 +160,17 @@ def write_predictions(
     for sentence, predicted in zip(sentences, labels, strict=True):
         label_of |= zip(sentence.lines, predicted, strict=True)
 
-    # Marks of documents get a label too: all lines have as many columns.
-    lines = []
-    for number, text in enumerate(_stripped_lines(source), 1):
-        is_mark = DOCUMENT in text.split()
-        label = label_of.get(number, entities.OUTSIDE if is_mark else "")
+    # Marks of documents and ranges such as 1-2 get a label too: all lines but
+    # comments have as many columns.
+    lines, texts = [], _stripped_lines(source)
+    is_numbered = _numbers_words(texts)
+    for number, text in enumerate(texts, 1):
+        other = ""
+        if DOCUMENT in text.split():
+            other = entities.OUTSIDE
+        elif is_numbered and text[:1] != "#" and _NO_WORD.match(text):
+            other = "_"
+        label = label_of.get(number, other)
         separator = "\t" if "\t" in text else " "
         lines.append(f"{text}{separator}{label}" if label else text)
     write_whole(path, "".join(f"{line}\n" for line in lines))

@@ -32,6 +32,11 @@ def kind_of(labels: Iterable[str]) -> str:
     return ENTITIES if all(map(is_entity_label, labels)) else ANY
 
 
+def in_lower_case(labels: Iterable[str]) -> str | None:
+    """Finds a label such as b-PER, which belongs to none of the schemes."""
+    return next((x for x in labels if x.startswith(("b-", "i-"))), None)
+
+
 def find(labels: Iterable[str]) -> list[Entity]:
     """Finds the entities of a sentence, in order.
 

@@ -1,28 +1,20 @@
 """The task of run_ner.py: a label for each word."""
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
-
-import numpy as np
-from scipy import special
-
 from bert.common.progress import say
 from bert.data import features
 from bert.data.records.examples import Examples
-from bert.data.text.tokenizer import Tokenizer
+from bert.data.sequences import Row
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import graphs
 from bert.tasks import class_report, finetuning, training_data
-from bert.tasks.ner import conll, entities, export, windows
+from bert.tasks.ner import conll, windows
 from bert.tasks.ner import metrics as scoring
 from bert.tasks.ner.entities import ENTITIES
+from bert.tasks.ner.pipeline import Answer, TokenClassification
 from bert.tasks.ner.settings import Settings
 from bert.tasks.run_folder import RunFolder
 from bert.training.run import Run
 from bert.training.task import Task
-
-Answer = tuple[str, float, float]  # label, loss of the true label, probability
 
 
 def make_task(
@@ -47,14 +39,32 @@ def make_task(
             holds a run with other training data.
     """
     shared, is_entities = settings.finetuning, kind == ENTITIES
-    featurizer = featurizer_of(model.tokenizer, labels, settings)
+    tagger = TokenClassification(
+        model.tokenizer,
+        labels,
+        is_entities,
+        shared.max_seq_length,
+        settings.doc_stride,
+        settings.document_context,
+    )
+
+    def answer(
+        run: Run, name: str, batch_size: int, what: str
+    ) -> tuple[list[list[str]], list[Answer]]:
+        """The labels of each sentence of a file, and the words' answers."""
+        rows = tagger.windows_of(sentences[name])
+        outputs = run.outputs(rows, batch_size, what, len(rows))
+        logits = (output["logits"] for output in outputs)
+        answers = [*tagger.read_answers(rows, logits)]
+        found = (label for label, *_ in answers)
+        return tagger.by_sentence(sentences[name], found), answers
 
     # A mistake in the data ends the run before the network is built.
     encoded, records = None, ""
     if "train_file" in sentences:
         records = training_data.identify(folder.shared, settings.train_file)
         encoded = Examples(
-            featurizer.featurize(sentences["train_file"]),
+            tagger.windows_of(sentences["train_file"]),
             windows.TRAINING_SCHEMA,
         )
 
@@ -62,14 +72,9 @@ def make_task(
         file = sentences["eval_file"]
         gold = [sentence.labels for sentence in file]
         _warn_unknown(gold, labels)
-        rows = [*featurizer.featurize(file)]
         size = shared.training.eval_batch_size
-        outputs = run.outputs(rows, size, "evaluated", len(rows))
-        answers = [*read_answers(rows, outputs, labels)]
-
-        # Windows answer word by word; entities are found in sentences.
-        guesses = by_sentence(file, (x[0] for x in answers), is_entities)
-        result = score(gold, guesses, answers, is_entities)
+        guesses, answers = answer(run, "eval_file", size, "evaluated")
+        result = scoring.score(gold, guesses, answers, is_entities)
         metrics = {f"eval_{name}": value for name, value in result.items()}
         described = report(file, guesses, answers, labels)
         return metrics, described | {"records": settings.eval_file}
@@ -77,27 +82,24 @@ def make_task(
     def predict(run: Run) -> list[str]:
         if not shared.do_predict:
             return []
-        file = sentences["predict_file"]
-        rows = [*featurizer.featurize(file)]
         size = shared.predict_batch_size
-        outputs = run.outputs(rows, size, "predicted", len(rows))
-        answers = read_answers(rows, outputs, labels)
-
-        guesses = by_sentence(file, (x[0] for x in answers), is_entities)
+        guesses, _ = answer(run, "predict_file", size, "predicted")
         path = folder.file("predictions.conll")
         conll.write_predictions(
             settings.predict_file,
             path,
-            file,
+            sentences["predict_file"],
             guesses,
         )
         return [path]
 
-    def save(run: Run, path: str) -> None:
-        labeller = export.Labeller(
-            model, settings, labels, is_entities, run.weights()
-        )
-        graphs.save(labeller, path, "words")
+    def sample() -> list[Row]:
+        """Sequences of texts, best those of training."""
+        texts = sentences.get("train_file") or sentences["eval_file"]
+        return [
+            (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
+            for x in tagger.windows_of(texts)
+        ]
 
     return Task(
         "ner",
@@ -120,7 +122,7 @@ def make_task(
         validate=lambda run: evaluate(run)[0],
         evaluate=evaluate,
         predict=predict,
-        export=save,
+        sample=sample,
     )
 
 
@@ -175,73 +177,6 @@ def report(
         **class_report.of_classes(gold, predicted, names),
         "worst_errors": class_report.worst(errors),
     }
-
-
-def featurizer_of(
-    tokenizer: Tokenizer, labels: Sequence[str], settings: Settings
-) -> windows.Featurizer:
-    """Makes what splits sentences into windows."""
-    exact = tokenizer.exact
-    return windows.Featurizer(
-        lambda word: exact.convert_tokens_to_ids(exact.tokenize(word)),
-        exact.vocab,
-        {label: i for i, label in enumerate(labels)},
-        settings.finetuning.max_seq_length,
-        settings.doc_stride,
-        settings.document_context,
-    )
-
-
-def score(
-    gold: list[list[str]],
-    guesses: list[list[str]],
-    answers: list[Answer],
-    is_entities: bool,
-) -> dict[str, float]:
-    """Scores labelled words, and their mean loss.
-
-    Args:
-        gold: the labels of each sentence.
-        guesses: the predicted ones.
-        answers: of each word.
-        is_entities: whether labels mark entities.
-    """
-    scores = scoring.score_entities if is_entities else scoring.score_labels
-    loss = sum(x[1] for x in answers) / max(1, len(answers))
-    return {**scores(gold, guesses), "loss": loss}
-
-
-def read_answers(
-    rows: list[dict], outputs: Iterable[dict], labels: Sequence[str]
-) -> Iterator[Answer]:
-    """Yields the prediction for each word.
-
-    Args:
-        rows: the features of all windows.
-        outputs: logits of each, [S, C].
-        labels: the labels of the task.
-    """
-    for row, output in zip(rows, outputs):
-        # A word is answered in one of its windows only, at its first token.
-        positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
-        logits = output["logits"][positions].astype(np.float64)
-        logs = special.log_softmax(logits, -1)
-        gold = np.array(row[features.LABEL_IDS])[positions]
-        losses = -np.take_along_axis(logs, gold[:, None], -1)[:, 0]
-        best = np.exp(logs.max(-1))
-        for i, loss, probability in zip(logits.argmax(-1), losses, best):
-            yield labels[i], float(loss), float(probability)
-
-
-def by_sentence(
-    sentences: list[conll.Sentence], labels: Iterable[str], is_entities: bool
-) -> list[list[str]]:
-    """Groups labels by sentence; entity labels become valid BIO."""
-    labels = iter(labels)
-    groups = [[*itertools.islice(labels, len(x.words))] for x in sentences]
-    if is_entities:
-        return [entities.to_bio(group) for group in groups]
-    return groups
 
 
 def _warn_unknown(gold: list[list[str]], labels: list[str]) -> None:

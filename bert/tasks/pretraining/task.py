@@ -11,7 +11,8 @@ from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, models
-from bert.tasks import start
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import run_folder, start
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.references import TargetCounts
 from bert.tasks.pretraining.settings import Settings
@@ -97,6 +98,11 @@ def open_run(
         max_predictions_per_seq=last.max_predictions_per_seq,
     )
     task = make_task(settings, inputs)
+
+    # Without its own checkpoint the run starts from other weights.
+    model = ModelFolder.open(training.model.init_checkpoint)
+    if model.path and not run_folder.has_checkpoint(folder.shared):
+        model.check_sizes(inputs.config)
     run = start.open_run(settings, training, folder, task)
 
     for part in inputs.phases if training.do_train else ():

@@ -10,11 +10,10 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
-from bert.data import features, sequences, tables
+from bert.data import features, tables
 from bert.data.records.encoding import Feature, Schema
-from bert.data.text import vocabulary
-from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.finetuning_settings import files_of
+from bert.tasks.similarity.pipeline import TEXT, TextEmbedding
 from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
 TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for texts of the same ids
@@ -62,19 +61,13 @@ def schema(count: int) -> Schema:
     }
 
 
-def encode(
-    table: Table, tokenizer: Tokenizer, max_seq_length: int, prompt: str = ""
-) -> Iterator[dict]:
-    """Yields the features of rows, T sequences each; warns of cut texts.
+def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
+    """Yields the features of rows, T sequences each; warns of truncated texts.
 
     Args:
         table: the rows.
-        tokenizer: of the texts.
-        max_seq_length: maximum S; longer texts are truncated.
-        prompt: what is put before each text.
+        embedding: converts texts to sequences.
     """
-    vocab = tokenizer.vocab
-    special = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
     numbers: dict[tuple[int, ...], int] = {}
     cut, scores = 0, itertools.repeat(0.0)
     if table.scores is not None:
@@ -82,15 +75,13 @@ def encode(
 
     for start in range(0, len(table.texts), _AT_ONCE):
         rows = table.texts[start : start + _AT_ONCE]
-        lines = [prompt + text for texts in rows for text in texts]
-        ids = iter(tokenizer.fast.ids_of_lines(lines))
+        encoded = iter(
+            embedding.encode([{TEXT: text} for texts in rows for text in texts])
+        )
         for texts in rows:
-            whole = [*itertools.islice(ids, len(texts))]
-            cut += sum(len(x) > max_seq_length - 2 for x in whole)
-            row = [
-                sequences.join_pair(x[: max_seq_length - 2], [], *special)
-                for x in whole
-            ]
+            held = [*itertools.islice(encoded, len(texts))]
+            cut += sum(x.is_truncated for x in held)
+            row = [sequence for x in held for sequence in x.rows]
             keys = [tuple(ids) for ids, _ in row]
             yield {
                 features.INPUT_IDS: [ids for ids, _ in row],
@@ -106,7 +97,7 @@ def encode(
     if cut:
         say(
             f"warning: {table.path}: {cut:,} texts were cut to "
-            f"{max_seq_length} tokens; see --max_seq_length"
+            f"{embedding.max_length} tokens; see --max_seq_length"
         )
 
 

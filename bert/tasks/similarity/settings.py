@@ -4,10 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from bert.common.errors import UserError
-from bert.common.flags import DATA, OUTPUT, RARE, TRAINING, flag, group
+from bert.common.flags import DATA, RARE, TRAINING, flag, group
 from bert.data import tables
 from bert.data.pooling import TextVectors
-from bert.modeling import openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
 
@@ -77,13 +76,6 @@ class Settings:
         choices=("cls", "mean", "max"),
         resume=True,
     )
-    export_openvino: str | None = flag(
-        None,
-        "Precision of a network in the folder openvino of the export, for "
-        "predict.py and serve.py without TensorFlow.",
-        choices=openvino_network.PRECISIONS,
-        topic=OUTPUT,
-    )
     given: frozenset[str] = frozenset()
 
     def vectors(self, model: ModelFolder) -> TextVectors:
@@ -127,12 +119,6 @@ class Settings:
         files = files_of(self)
         yield from self.finetuning.mistakes(bool(files))
         yield from unnamed(files)
-        yield from openvino_network.mistakes(
-            self.export_openvino,
-            self.finetuning.export_dir,
-            bool(self.train_file or self.eval_file),
-        )
-
         count = len(self.text_columns)
         if count < 2 or (count > 2 and self.loss != RANKING):
             yield UserError(

@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.common.progress import say
-from bert.data import features
+from bert.data import features, shared_rows
 from bert.data.records.examples import Examples
+from bert.data.sequences import Row
 from bert.modeling import checkpoints, task_losses, task_models
-from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.openvino_network import Network
-from bert.serving import graphs, openvino_export, openvino_model
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
-from bert.tasks.similarity import examples, export, losses, metrics
+from bert.tasks.similarity import examples, losses, metrics
 from bert.tasks.similarity.examples import TEXT_NUMBERS, Table
+from bert.tasks.similarity.pipeline import TextEmbedding
 from bert.tasks.similarity.settings import COSINE, Settings
 from bert.training.run import Run
 from bert.training.task import Task
@@ -77,7 +75,8 @@ def make_task(
         validate=similarity.validate,
         evaluate=similarity.evaluate,
         predict=similarity.predict,
-        export=similarity.export,
+        sample=similarity.sample,
+        check_network=similarity.check_network,
     )
 
 
@@ -107,12 +106,9 @@ class Similarity:
 
     def encode(self, name: str) -> Iterator[dict]:
         """Yields the features of the rows of a file, named by its flag."""
-        return examples.encode(
-            self._tables[name],
-            self._model.tokenizer,
-            self._settings.finetuning.max_seq_length,
-            self._how.prompt(None),
-        )
+        length = self._settings.finetuning.max_seq_length
+        embedding = TextEmbedding(self._model.tokenizer, self._how, length)
+        return examples.encode(self._tables[name], embedding)
 
     def validate(self, run: Run) -> dict[str, float]:
         """Scores the file of evaluation."""
@@ -156,49 +152,20 @@ class Similarity:
         write_whole(path, "".join(f"{line}\n" for line in lines))
         return [path]
 
-    def export(self, run: Run, path: str) -> dict[str, float]:
-        """Writes the export; returns the scores of its network of OpenVINO."""
-        settings, weights = self._settings, run.weights()
-        graphs.save(export.Embedder(self._model, settings, weights), path)
-        if not settings.export_openvino:
-            return {}
-        network = self._save_openvino(path, weights)
-        if not settings.finetuning.do_eval:
-            return {}
-
-        # Another precision may answer differently, so it is scored too.
-        rows, limit = self._held_out(), settings.finetuning.max_seq_length
-        others = openvino_model.text_vectors(
-            network, _sequences(rows), limit, self._how
+    def sample(self) -> list[Row]:
+        """Sequences of texts, best those of training."""
+        is_trained = "train_file" in self._tables
+        return _sequences(
+            self.encode("train_file" if is_trained else "eval_file")
         )
-        scores = _score(self._tables["eval_file"], rows, others.__getitem__)
-        shown = " | ".join(f"{name} {x:.4g}" for name, x in scores.items())
-        say(f"OpenVINO, {settings.export_openvino} | {shown}")
-        return {
-            name.replace("eval_", "openvino_", 1): x
-            for name, x in scores.items()
-        }
 
-    def _save_openvino(
-        self, path: str, weights: dict[str, np.ndarray]
-    ) -> Network:
-        """Writes the network for OpenVINO, calibrated with texts."""
-        precision, texts = self._settings.export_openvino, []
-        if precision == "int8":  # best those of training
-            is_trained = "train_file" in self._tables
-            name = "train_file" if is_trained else "eval_file"
-            texts = openvino_export.sample(_sequences(self.encode(name)))
-
-        limit = self._settings.finetuning.max_seq_length
-        bert = conversion.Bert(
-            path,
-            self._model.config,
-            weights,
-            [],
-            self._model.tokenizer.with_max_length(limit),
-            vectors=self._how,
-        )
-        return openvino_export.write(path, bert, precision, texts)
+    def check_network(self, run: Run, engine) -> dict[str, float]:
+        """Scores the network of an export on the file of evaluation."""
+        rows = self._held_out()
+        outputs = shared_rows.map_packed(engine, _sequences(rows), False)
+        vectors = np.stack([self._how.embed_one(x) for x in outputs])
+        scores = _score(self._tables["eval_file"], rows, vectors.__getitem__)
+        return {k.removeprefix("eval_"): x for k, x in scores.items()}
 
     def _vectors(self, run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
         """Vectors of the texts of a file, float32 [N, T, D], of length 1."""
@@ -215,7 +182,7 @@ class Similarity:
         return self._how.embed(pooled, None)
 
 
-def _sequences(rows: Iterable[dict]) -> list[tuple[list[int], list[int]]]:
+def _sequences(rows: Iterable[dict]) -> list[Row]:
     """Ids and segment ids of all texts of rows."""
     return [
         pair

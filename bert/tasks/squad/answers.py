@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from bert.common import atomic
 from bert.common.formats import json_files
 from bert.data import features
 from bert.data.text.tokenization import BasicTokenizer
-from bert.tasks.squad import examples as squad
 from bert.tasks.squad.examples import WHITE_SPACE, word_numbers
 
 NO_SPAN = 1e6  # odds of no answer if there is no span
@@ -109,28 +108,6 @@ class Answers:
     nbest: list[Entry]
     best: Entry | None
     null_odds: float
-
-
-def by_question(
-    examples: list[squad.SquadExample], records: Iterable[tuple]
-) -> Iterator[tuple[squad.SquadExample, list[WindowLogits]]]:
-    """Yields each question with its windows, possibly none.
-
-    Args:
-        examples: the questions.
-        records: arguments of `WindowLogits.of_record`, in the order of the
-            questions.
-    """
-    records = iter(records)
-    waiting = next(records, None)
-
-    # Both are in the same order, so that one pass pairs them.
-    for index, example in enumerate(examples):
-        own = []
-        while waiting and waiting[0][features.EXAMPLE_INDEX][0] == index:
-            own.append(WindowLogits.of_record(*waiting))
-            waiting = next(records, None)
-        yield example, own
 
 
 def candidates(

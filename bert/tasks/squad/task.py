@@ -2,19 +2,23 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+import numpy as np
 
 from bert.common.progress import Progress, say
 from bert.data.records.examples import Examples
+from bert.data.sequences import Encoded, Row
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import graphs
 from bert.tasks import class_report, eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import answers as spans
 from bert.tasks.squad import examples as squad
-from bert.tasks.squad import export, null_threshold, windows
 from bert.tasks.squad import metrics as scoring
+from bert.tasks.squad import null_threshold, windows
+from bert.tasks.squad.pipeline import QuestionAnswering
 from bert.tasks.squad.settings import OFFSETS, Settings, describe
 from bert.training.run import Run
 from bert.training.task import Task
@@ -73,21 +77,30 @@ def make_task(
     encoded, records = None, ""
     if train := datasets.get("train_file"):
         records = training_data.identify(folder.shared, train.path)
-        maker = _window_maker(settings, model, train)
+        progress = Progress("windows", len(train.examples), "questions")
+        maker = windows.WindowMaker(model.tokenizer, settings, progress.update)
         encoded = Examples(
             maker.training_records(train.examples), windows.TRAINING_SCHEMA
         )
         report_lost(train, maker.lost)
 
+    answering = QuestionAnswering(
+        model.tokenizer, settings, _text_of(settings, model)
+    )
+
     @functools.cache  # also for validations
-    def rows() -> list[dict]:
-        maker = _window_maker(settings, model, dataset)
-        return [*maker.prediction_records(dataset.examples)]
+    def windows_of_questions() -> list[Encoded]:
+        progress = Progress("windows", len(dataset.examples), "questions")
+        return answering.encode_examples(dataset.examples, progress.update)
 
     def answer(run: Run, batch_size: int, threshold: float) -> Predictions:
-        return _answer(
-            run, settings, model, dataset, rows(), batch_size, threshold
+        encoded = windows_of_questions()
+        rows = [row for x in encoded for row in x.details[1]]
+        outputs = run.outputs(rows, batch_size, "answered", len(rows))
+        logits = (
+            np.stack([x["start_logits"], x["end_logits"]], -1) for x in outputs
         )
+        return predict(answering, settings, dataset, encoded, logits, threshold)
 
     @functools.cache  # evaluation, prediction and export need the same
     def predictions_of(run: Run) -> tuple[Predictions, list[str]]:
@@ -124,16 +137,18 @@ def make_task(
             report(settings, dataset, predictions),
         )
 
-    def save(run: Run, path: str) -> None:
+    def describe_tuned(run: Run) -> dict:
+        """The `task.json` of an export, with the threshold of the run."""
         if settings.answer_text != OFFSETS:
             say("note: the export uses --answer_text=offsets")
-        predictions, _ = predictions_of(run)
-        graphs.save(
-            export.QuestionAnswering(
-                model, settings, predictions.threshold, run.weights()
-            ),
-            path,
-        )
+        threshold = predictions_of(run)[0].threshold
+        return describe(settings) | {"null_score_diff_threshold": threshold}
+
+    def sample() -> list[Row]:
+        """Sequences of texts, best those of training."""
+        questions = datasets.get("train_file") or dataset
+        encoded = answering.encode_examples(questions.examples)
+        return [row for x in encoded for row in x.rows]
 
     return Task(
         "squad",
@@ -151,7 +166,8 @@ def make_task(
         validate=validate,
         evaluate=evaluate,
         predict=lambda run: predictions_of(run)[1],
-        export=save,
+        describe=describe_tuned,
+        sample=sample,
     )
 
 
@@ -203,39 +219,36 @@ def report(
     }
 
 
-def _answer(
-    run: Run,
+def predict(
+    answering: QuestionAnswering,
     settings: Settings,
-    model: ModelFolder,
     dataset: squad.Dataset,
-    rows: list[dict],
-    batch_size: int,
+    encoded: list[Encoded],
+    logits: Iterable[np.ndarray],
     threshold: float,
 ) -> Predictions:
-    """Answers the questions of --predict_file with the current weights."""
-    predictions = Predictions(threshold=threshold)
-    outputs = run.outputs(rows, batch_size, "answered", len(rows))
-    scored = (
-        (row, output["start_logits"], output["end_logits"])
-        for row, output in zip(rows, outputs)
-    )
-    text_of = _text_of(settings, model)
-    for example, group in spans.by_question(dataset.examples, scored):
-        answers = spans.extract(
-            group,
-            text_of(example.context, group),
-            settings.n_best_size,
-            settings.max_answer_length,
-            settings.version_2_with_negative,
-        )
-        best, key = answers.best, example.id
+    """Finds the answers to questions, and tunes the threshold on request.
+
+    Args:
+        answering: finds the answers.
+        settings: the settings of the script.
+        dataset: the questions.
+        encoded: the windows of each, from `answering`.
+        logits: float32 [S, 2] of all windows, in order.
+        threshold: odds above which a question has no answer.
+    """
+    predictions, rest = Predictions(threshold=threshold), iter(logits)
+    for example, x in zip(dataset.examples, encoded):
+        context, records = x.details
+        found = answering.find(context, records, [*islice(rest, len(records))])
+        best, key = found.best, example.id
         predictions.best[key] = best.text if best else ""
-        predictions.odds[key] = answers.null_odds
+        predictions.odds[key] = found.null_odds
         predictions.probabilities[key] = best.probability if best else 0.0
 
         # The lists are large, and only a file of predictions needs them.
         if settings.finetuning.do_predict:
-            predictions.nbest[key] = spans.describe(answers.nbest)
+            predictions.nbest[key] = spans.describe(found.nbest)
 
     if settings.tune_null_threshold:
         predictions.threshold = scoring.tune_threshold(
@@ -263,13 +276,6 @@ def _write(
     if silent:
         say(f"warning: {silent:,} questions have no valid answer span")
     return wrote
-
-
-def _window_maker(
-    settings: Settings, model: ModelFolder, dataset: squad.Dataset
-) -> windows.WindowMaker:
-    progress = Progress("windows", len(dataset.examples), "questions")
-    return windows.WindowMaker(model.tokenizer, settings, progress.update)
 
 
 def report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:

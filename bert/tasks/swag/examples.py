@@ -10,13 +10,10 @@
 """
 
 import dataclasses
-from collections.abc import Callable
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.data import features, sequences, tables
-from bert.data.records.encoding import Feature, Schema
-from bert.data.text import vocabulary
+from bert.data import tables
 from bert.tasks.finetuning_settings import files_of
 from bert.tasks.swag.settings import Settings
 
@@ -39,6 +36,10 @@ class ChoiceExample:
     choices: list[str]
     label: int | None
     line: int
+
+    def texts(self) -> dict:
+        """The fields of the example for `MultipleChoice.encode`."""
+        return {"context": self.context, "choices": self.choices}
 
 
 def read(path: str, labelled: bool) -> list[ChoiceExample]:
@@ -93,74 +94,6 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
         name: read(path, name != "predict_file")
         for name, path in files_of(settings).items()
     }
-
-
-def training_schema(choices: int) -> Schema:
-    """Schema of `data.records.examples.Examples`."""
-    return {
-        features.LABEL_IDS: Feature(),
-        features.CHOICE_WEIGHTS: Feature("float32", size=choices),
-    }
-
-
-class Featurizer:
-    """Converts examples to features.
-
-    Args:
-        ids_of: text -> token ids.
-        vocab: token -> id.
-        max_seq_length: maximum S; longer pairs are truncated as in the
-            original.
-        choices: C; examples with fewer choices are padded.
-
-    Attributes:
-        truncated: number of choices truncated so far.
-    """
-
-    def __init__(
-        self,
-        ids_of: Callable[[str], list[int]],
-        vocab: dict[str, int],
-        max_seq_length: int,
-        choices: int,
-    ):
-        self._ids_of = ids_of
-        self._cls, self._sep, self._unk = (
-            vocab[x] for x in (vocabulary.CLS, vocabulary.SEP, vocabulary.UNK)
-        )
-        self._space = max_seq_length - 3
-        self._choices = choices
-        self.truncated = 0
-
-    def featurize(self, example: ChoiceExample) -> dict:
-        """Converts an example to features.
-
-        Args:
-            example: has at most C choices.
-
-        Returns:
-            input_ids and segment_ids, C lists each; label_ids, 0 if the label
-            is unknown; choice_weights.
-        """
-        context = self._ids_of(example.context)
-        pairs = []
-        for choice in example.choices:
-            # The tokenizer may drop all characters of a choice.
-            choice = self._ids_of(choice) or [self._unk]
-            self.truncated += len(context) + len(choice) > self._space
-            a, b = sequences.truncate_pair(context, choice, self._space)
-            pairs.append(sequences.join_pair(a, b, self._cls, self._sep))
-
-        # All rows have C choices; those that are added weigh nothing.
-        missing = self._choices - len(pairs)
-        pairs += [sequences.join_pair([], [], self._cls, self._sep)] * missing
-        weights = [1.0] * len(example.choices) + [0.0] * missing
-        return {
-            features.INPUT_IDS: [ids for ids, _ in pairs],
-            features.SEGMENT_IDS: [segments for _, segments in pairs],
-            features.LABEL_IDS: [example.label or 0],
-            features.CHOICE_WEIGHTS: weights,
-        }
 
 
 def _columns_of_endings(path: str, names: list[str]) -> list[tables.Column]:

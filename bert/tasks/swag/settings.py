@@ -7,6 +7,8 @@ from bert.common.errors import UserError
 from bert.common.flags import flag, group
 from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
 
+KIND = "choices"  # in a task.json
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from scipy import special
 
 from bert.common.atomic import write_whole
 from bert.common.progress import say
+from bert.data.label_kinds import softmax
 from bert.data.records.examples import Examples
+from bert.data.sequences import Row
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import graphs
 from bert.tasks import class_report, eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
-from bert.tasks.swag import export
-from bert.tasks.swag.examples import ChoiceExample, Featurizer, training_schema
-from bert.tasks.swag.settings import Settings
+from bert.tasks.swag.examples import ChoiceExample
+from bert.tasks.swag.pipeline import MultipleChoice, training_schema
+from bert.tasks.swag.settings import KIND, Settings
 from bert.training.run import Run
 from bert.training.task import Task
 
@@ -44,39 +44,34 @@ def make_task(
     choices = max(
         (len(x.choices) for file in examples.values() for x in file), default=2
     )
-    tokenizer = model.tokenizer.exact
-    featurizer = Featurizer(
-        lambda text: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)),
-        tokenizer.vocab,
-        shared.max_seq_length,
-        choices,
-    )
+    choice_task = MultipleChoice(model.tokenizer, shared.max_seq_length)
+
+    def rows_of(flag: str) -> Iterator[dict]:
+        return (choice_task.features(x, choices) for x in examples[flag])
 
     encoded, records = None, ""
     if "train_file" in examples:
         records = training_data.identify(folder.shared, settings.train_file)
-        rows = map(featurizer.featurize, examples["train_file"])
-        encoded = Examples(rows, training_schema(choices), choices)
-
-        # Log.
-        if featurizer.truncated:
+        encoded = Examples(
+            rows_of("train_file"), training_schema(choices), choices
+        )
+        if choice_task.num_truncated:
             say(
-                f"{featurizer.truncated:,} choices of {settings.train_file} "
-                f"were truncated to {shared.max_seq_length} tokens; see "
-                "--max_seq_length"
+                f"{choice_task.num_truncated:,} choices of "
+                f"{settings.train_file} were truncated to "
+                f"{shared.max_seq_length} tokens; see --max_seq_length"
             )
 
     def answers(
         run: Run, flag: str, batch_size: int, what: str
     ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
         """Yields each example of a file with its probabilities."""
-        rows = map(featurizer.featurize, examples[flag])
         outputs = run.outputs(
-            rows, batch_size, what, len(examples[flag]), choices
+            rows_of(flag), batch_size, what, len(examples[flag]), choices
         )
         for example, output in zip(examples[flag], outputs, strict=True):
             logits = output["logits"][: len(example.choices)]
-            yield example, special.softmax(logits.astype(np.float64))
+            yield example, softmax(logits.astype(np.float64))
 
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
         size = shared.training.eval_batch_size
@@ -92,8 +87,11 @@ def make_task(
         write_predictions(path, (x for _, x in answered))
         return [path]
 
-    def save(run: Run, path: str) -> None:
-        graphs.save(export.Chooser(model, shared, run.weights()), path)
+    def sample() -> list[Row]:
+        """Sequences of texts, best those of training."""
+        texts = examples.get("train_file") or examples["eval_file"]
+        encoded = choice_task.encode([x.texts() for x in texts])
+        return [row for x in encoded for row in x.rows]
 
     return Task(
         "swag",
@@ -107,10 +105,11 @@ def make_task(
         records=training_data.describe(encoded, records),
         metric="eval_accuracy",
         examples=encoded,
+        labels={"kind": KIND, "labels": []},
         validate=lambda run: evaluate(run)[0],
         evaluate=evaluate,
         predict=predict,
-        export=save,
+        sample=sample,
     )
 
 

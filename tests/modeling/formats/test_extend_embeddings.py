@@ -1,4 +1,4 @@
-"""Embeddings are extended to more words and positions."""
+"""Embeddings are extended to more words."""
 
 import numpy as np
 
@@ -33,13 +33,3 @@ def test_a_model_without_masked_lm_head_gets_no_bias():
     changed = extend_embeddings.extend_vocabulary(encoder, [4], [[0]])
     assert set(changed) == set(encoder)
     assert changed[WORDS].shape == (5, 2)
-
-
-def test_positions_repeat():
-    changed = extend_embeddings.extend_positions(VALUES, 7)
-    first, second, third = [1, 2], [3, 4], [5, 6]
-    np.testing.assert_array_equal(
-        changed[POSITIONS],
-        [first, second, third, first, second, third, first],
-    )
-    assert VALUES[POSITIONS].shape == (3, 2)

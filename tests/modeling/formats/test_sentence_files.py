@@ -196,7 +196,7 @@ def test_texts_are_lower_cased_and_keep_their_accents(folder):
         assert casing.strips_accents is False
 
 
-@pytest.mark.parametrize("target", ["google", "huggingface", "model_garden"])
+@pytest.mark.parametrize("target", ["google", "huggingface"])
 def test_a_converted_model_has_the_same_vectors(
     folder, values, tmp_path, target
 ):

@@ -1,5 +1,6 @@
 import dataclasses
 import gzip
+import types
 from collections import Counter
 
 import pytest
@@ -9,6 +10,7 @@ from bert.data.label_kinds import REGRESSION, Labels
 from bert.tasks.classification import division
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.examples import File, TextExample
+from bert.tasks.classification.pipeline import TextClassification
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -342,25 +344,20 @@ def test_a_header_that_is_data_is_rejected(tmp_path):
 
 
 def test_examples_are_truncated_as_in_the_original():
-    def ids_of_lines(lines):
-        return [[int(x) for x in line.split()] for line in lines]
-
-    examples = [
-        classification.TextExample("0", "11 12 13 14 15", "21 22 23 24", 1, 2),
-        classification.TextExample("1", "11 12 13 14 15 16 17 18", "", None, 3),
-    ]
-    texts = classification.encode(examples, ids_of_lines, (2, 3), 7, YES_NO)
-    assert [row for (row,) in texts] == [
-        {
-            "input_ids": [2, 11, 12, 3, 21, 22, 3],
-            "segment_ids": [0, 0, 0, 0, 1, 1, 1],
-            "label_ids": [1],
-            "is_real_example": [1],
-        },
-        {
-            "input_ids": [2, 11, 12, 13, 14, 15, 3],
-            "segment_ids": [0] * 7,
-            "label_ids": [0],
-            "is_real_example": [1],
-        },
+    tokenizer = types.SimpleNamespace(
+        vocab={"[CLS]": 2, "[SEP]": 3},
+        ids_of=lambda texts: [[int(x) for x in text.split()] for text in texts],
+    )
+    task = TextClassification(tokenizer, YES_NO, 7, has_pairs=True)
+    encoded = task.encode(
+        [
+            {"text": "11 12 13 14 15", "text_b": "21 22 23 24"},
+            {"text": "11 12 13 14 15 16 17 18", "text_b": ""},
+            {"text": "11 12 13 14 15", "text_b": ""},
+        ]
+    )
+    assert encoded == [
+        ([([2, 11, 12, 3, 21, 22, 3], [0, 0, 0, 0, 1, 1, 1])], 12, True, None),
+        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 10, True, None),
+        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 7, False, None),
     ]

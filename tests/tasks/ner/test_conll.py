@@ -122,6 +122,8 @@ def test_kinds_of_labels(write):
     assert has_entities("Jim S-PER\nis O\n")
     assert has_entities("is O\nJim U-PER\n")
     assert not has_entities("EU S-x\nis VBZ\n")
+    with pytest.raises(UserError, match=r"conll:2: label 'b-x'; .* upper cas"):
+        has_entities("is o\nEU b-x\n")
     with pytest.raises(UserError, match=r"conll:4: label 'B_PER' among entit"):
         has_entities("EU B-ORG\n\nAnna B-PER\nKohl B_PER\n")
 
@@ -171,7 +173,10 @@ def test_comments_of_numbered_words_stay_beside_predictions(write, tmp_path):
     labels = [["A", "B", "C"], ["D"]]
     conll.write_predictions(path, output, read(path, Columns(1)), labels)
     lines = output.read_text().splitlines()
-    assert lines[:4] == [*NUMBERED.splitlines()[:3], "1\tin\tin\tADP\tA"]
+    assert lines[:2] == NUMBERED.splitlines()[:2]
+    assert lines[2:4] == ["1-2\tim\t_\t_\t_", "1\tin\tin\tADP\tA"]
+    widths = {line.count("\t") for line in lines if line and line[0] != "#"}
+    assert widths == {4}
     assert lines[-1].endswith("\tD")
 
 

@@ -3,12 +3,15 @@
 import csv
 import dataclasses
 import json
+import types
 
+import numpy as np
 import pytest
 
 from bert.common.errors import UserError
 from bert.tasks.swag import examples
 from bert.tasks.swag.examples import ChoiceExample
+from bert.tasks.swag.pipeline import MultipleChoice
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -157,16 +160,23 @@ def test_files_that_are_something_else(write):
 
 
 CLS, SEP, UNK = 2, 3, 4
-VOCAB = {"[CLS]": CLS, "[SEP]": SEP, "[UNK]": UNK}
 
 
-def ids_of(text):
-    return [10 + len(word) for word in text.split()]
+def choice_task(max_length):
+    """A task whose tokens are words, each with its length plus 10 as id."""
+    tokenizer = types.SimpleNamespace(
+        vocab={"[CLS]": CLS, "[SEP]": SEP, "[UNK]": UNK},
+        ids_of=lambda texts: [
+            [10 + len(word) for word in text.split() if word != "\x7f"]
+            for text in texts
+        ],
+    )
+    return MultipleChoice(tokenizer, max_length)
 
 
 def test_examples_are_padded_with_choices_of_weight_0():
-    featurizer = examples.Featurizer(ids_of, VOCAB, 7, choices=3)
-    row = featurizer.featurize(ChoiceExample("a bb", ["ccc d", "e"], 1, 1))
+    task = choice_task(7)
+    row = task.features(ChoiceExample("a bb", ["ccc d", "e"], 1, 1), 3)
     assert row == {
         "input_ids": [
             [CLS, 11, 12, SEP, 13, 11, SEP],
@@ -181,20 +191,27 @@ def test_examples_are_padded_with_choices_of_weight_0():
         "label_ids": [1],
         "choice_weights": [1.0, 1.0, 0.0],
     }
-    assert featurizer.truncated == 0
-    row = featurizer.featurize(ChoiceExample("a bb ccc", ["d e", "f"], None, 1))
-    assert featurizer.truncated == 1
+    assert task.num_truncated == 0
+    row = task.features(ChoiceExample("a bb ccc", ["d e", "f"], None, 1), 3)
+    assert task.num_truncated == 1
     assert row["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
     assert row["label_ids"] == [0]
 
 
 def test_a_choice_of_dropped_characters_is_unknown():
-    def ids_of(text):
-        return [] if text == "\x7f" else [5]
-
-    featurizer = examples.Featurizer(ids_of, VOCAB, 7, choices=2)
-    row = featurizer.featurize(ChoiceExample("a", ["\x7f", "b"], 0, 5))
+    row = choice_task(7).features(ChoiceExample("a", ["\x7f", "b"], 0, 5), 2)
     assert row["input_ids"] == [
-        [CLS, 5, SEP, UNK, SEP],
-        [CLS, 5, SEP, 5, SEP],
+        [CLS, 11, SEP, UNK, SEP],
+        [CLS, 11, SEP, 11, SEP],
     ]
+
+
+def test_a_blank_choice_has_the_probability_0():
+    task = choice_task(7)
+    texts = {"context": "a", "choices": ["b", " ", "c"]}
+    blank = {"context": "a", "choices": [" ", ""]}
+    encoded = task.encode([texts, blank])
+    scores = [np.array([x], np.float32) for x in (1.0, 5.0, 1.0)]
+    found, uniform = task.decode(encoded, [scores, scores[:2]])
+    assert found == {"best": 0, "probabilities": [0.5, 0.0, 0.5]}
+    assert uniform == {"best": 0, "probabilities": [0.5, 0.5]}

@@ -1,0 +1,189 @@
+"""Export of an encoder or a preprocessor with TF-Hub's API."""
+
+import copy
+import os
+import tempfile
+
+import keras
+import numpy as np
+
+from bert.common import atomic
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data import features
+from bert.data.text import vocabulary_checks
+from bert.data.text.tokenizer import Tokenizer
+from bert.export import folder as export_folder
+from bert.export import hub
+from bert.export.hub_settings import WITH_MLM, Settings
+from bert.modeling import checkpoints, models
+from bert.modeling import hub as loader
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import conversion, sentence_files
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.precision import stored_in
+
+# Maximum difference between outputs of the SavedModel and the Keras model.
+TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}
+
+
+def export_model(settings: Settings, folder: ModelFolder) -> str:
+    """Exports an encoder.
+
+    Args:
+        settings: settings of the script.
+        folder: from `check`.
+
+    Returns:
+        a log line about the export.
+    """
+    config, tokenizer = folder.config, folder.tokenizer
+    vocabulary_checks.warn(tokenizer, config.vocab_size, folder.config_file)
+    folder.check_sizes()
+    prefix, (weights, _) = folder.resolve(), folder.weights()
+    with_mlm = settings.export_type == WITH_MLM
+    if with_mlm and "cls/predictions/output_bias" not in weights:
+        raise UserError(
+            "has no masked-LM head",
+            path=prefix,
+            fix="pass --export_type=model, or the pre-trained checkpoint",
+        )
+
+    # Models trained without next sentence prediction may lack it.
+    if "bert/pooler/dense/kernel" not in weights:
+        say(
+            f"warning: {prefix} has no pooler: pooled_output has random "
+            "weights, and needs fine-tuning"
+        )
+
+    model = build_model(config, settings.precision, weights, prefix)
+    with tempfile.TemporaryDirectory() as scratch:
+        asset = copy.copy(tokenizer)
+        asset.path = os.path.join(scratch, "vocab.txt")  # the asset's name
+        atomic.write_whole(asset.path, tokenizer.content)
+
+        length = settings.static_seq_length or None
+        module = hub.build_encoder(model, config, asset, with_mlm, length)
+        inputs = conversion.seeded_inputs(config, length)
+        difference = 0.0
+
+        # Compared before the folder has its name: a failure leaves none.
+        def save(path: str) -> None:
+            nonlocal difference
+            hub.save(module, path)
+            if folder.vectors:
+                sentence_files.write(
+                    path, folder.vectors, config.hidden_size, folder.max_length
+                )
+            difference = compare(path, settings, model, inputs)
+
+        export_folder.write(settings.export_path, save)
+
+    # Apart from the export: what the lower precision itself changes.
+    if settings.precision != "float32":
+        exact = build_model(config, "float32", weights, prefix)
+        loss = conversion.largest_difference(
+            outputs_of(exact, inputs), outputs_of(model, inputs)
+        )
+        say(f"{settings.precision} changes the outputs by up to {loss:.1e}")
+
+    variables = (module.mlm if with_mlm else module).variables
+    count = sum(variable.shape.num_elements() for variable in variables)
+    what = "encoder with masked-LM head" if with_mlm else "encoder"
+    return (
+        f"wrote an {what} ({len(variables)} variables, {count:,} numbers) to "
+        f"{settings.export_path}; reloaded, its outputs differ by at most "
+        f"{difference:.1e}"
+    )
+
+
+def build_model(config: BertConfig, precision: str, weights: dict, path: str):
+    """Builds the Keras model with the weights of a checkpoint."""
+    with stored_in(precision):
+        model = models.build_pretraining_model(config)
+    checkpoints.assign(checkpoints.model_variables(model), weights, path)
+    return model
+
+
+def outputs_of(model, inputs: dict) -> dict:
+    """Computes float32 outputs of the Keras model under TF-Hub's names."""
+    encoded = model.get_layer("bert")(
+        {name: inputs[name] for name in features.ENCODER_INPUTS}
+    )
+    outputs = {x: encoded[x] for x in ("pooled_output", "sequence_output")}
+    for index, layer in enumerate(encoded["encoder_outputs"]):
+        outputs[f"encoder_outputs {index}"] = layer
+    outputs["mlm_logits"] = model(inputs)["masked_lm_logits"]
+
+    return {
+        name: keras.ops.convert_to_numpy(x).astype(np.float32)
+        for name, x in outputs.items()
+    }
+
+
+def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
+    """Reloads an encoder and compares it with the Keras model.
+
+    Args:
+        folder: folder of the SavedModel.
+        settings: settings of the export.
+        model: the Keras model.
+        inputs: from `conversion.seeded_inputs`.
+
+    Returns:
+        the largest difference of the outputs.
+
+    Raises:
+        UserError: if the difference is too large.
+    """
+    expected = outputs_of(model, inputs)
+    loaded = loader.load(folder, trust_model=True)
+
+    inputs = {loader.NAMES.get(n, n): x for n, x in inputs.items()}
+    positions = inputs.pop(features.MASKED_LM_POSITIONS)
+    parts = [loaded(inputs)]
+    if settings.export_type == WITH_MLM:
+        inputs[features.MASKED_LM_POSITIONS] = positions
+        parts.append(loaded.mlm(inputs))
+
+    differences = []
+    for part in parts:
+        for index, layer in enumerate(part.pop("encoder_outputs")):
+            part[f"encoder_outputs {index}"] = layer
+
+        # The same tensor by two names, so equal in every bit.
+        np.testing.assert_array_equal(
+            part.pop("default"), part["pooled_output"]
+        )
+        differences.append(
+            conversion.largest_difference(
+                {name: expected[name] for name in part},
+                {name: x.numpy() for name, x in part.items()},
+            )
+        )
+
+    difference = float(np.max(differences))
+    tolerance = TOLERANCE[settings.precision]
+
+    # Written so that NaN fails, too.
+    if not difference <= tolerance:
+        raise UserError(
+            f"outputs differ by {difference:.1e} after reloading",
+            path=settings.model_checkpoint_path,
+            expected=f"at most {tolerance:.0e}",
+        )
+    return difference
+
+
+def export_preprocessor(settings: Settings, tokenizer: Tokenizer) -> str:
+    """Exports a preprocessor; see `export_model`, but without a config."""
+    vocabulary_checks.warn(tokenizer)
+    length = settings.default_seq_length
+    module = hub.Preprocessor(tokenizer, length, settings.tokenize_with_offsets)
+
+    export_folder.write(settings.export_path, lambda x: hub.save(module, x))
+    return (
+        f"wrote a preprocessor ({len(tokenizer.tokens):,} tokens, length "
+        f"{length}, do_lower_case={tokenizer.do_lower_case}, "
+        f"strip_accents={tokenizer.strips_accents}) to {settings.export_path}"
+    )

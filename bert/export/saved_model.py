@@ -1,0 +1,282 @@
+"""SavedModels of fine-tuned models, for TF Serving.
+
+    classifier        text (and text_b) -> label, probabilities, label_names
+    embedding model   text -> vector
+    other tasks       the encoder's inputs -> logits
+
+A SavedModel needs TensorFlow and, for text, TensorFlow Text; no code of this
+project. Post-processing of answers, words and choices, and windows of long
+texts, are in `Predictor`, which reads the same folder.
+"""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from bert.data import features, label_kinds, sequences
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.data.sequences import LongTexts
+from bert.data.text import input_ops, text_ops
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import checkpoints, encoder, task_models
+from bert.modeling.formats import portable
+from bert.modeling.formats.conversion import Bert
+from bert.modeling.precision import stored_in
+from bert.modeling.task_heads import head_of
+
+TEXT, TEXT_B, VECTOR = "text", "text_b", "vector"
+
+
+class Untracked:
+    """Hides an object from SavedModel, so that its functions are not saved.
+
+    Args:
+        value: the model or the tokenizer.
+    """
+
+    def __init__(self, value: keras.Model | text_ops.GraphTokenizer):
+        self.value = value
+
+
+class FineTunedModel(tf.train.Checkpoint):
+    """A fine-tuned model and its tokenizer as a SavedModel.
+
+    Args:
+        bert: weights, tokenizer and task.
+        precision: str. Precision in which the weights are stored.
+
+    Attributes:
+        serve: the signature `serving_default`, see the module. The label of
+            a classifier is string [B], "" if it is rejected; of several
+            labels, string [B, C], padded with "". Its probabilities are
+            float32 [B, C], and its label_names string [B, C]. The only
+            output of a regression is `value`, float32 [B].
+        tokens: of classifiers, the encoder's inputs, int32 [B, S] -> the same.
+        examples: of classifiers, serialized records, string [B] -> the same.
+        weights: original name -> variable.
+        vocab_file: the vocabulary, as an asset.
+        do_lower_case, strip_accents: casing of the vocabulary.
+    """
+
+    def __init__(self, bert: Bert, precision: str = "float32"):
+        super().__init__()
+        with stored_in(precision):
+            if head_of(bert.values):
+                model = portable.build(bert.config, bert.values, bert.path)
+                named = checkpoints.model_variables(model)
+            else:
+                model = encoder.build_encoder(bert.config)
+                named = checkpoints.encoder_variables(model)
+                checkpoints.assign(named, bert.values, bert.path)
+
+        # By name, so that `readers` finds them.
+        self.weights = {name: x.value for name, x in named.items()}
+        self.vocab_file = tf.saved_model.Asset(bert.tokenizer.path)
+        record_casing(self, bert.tokenizer)
+
+        self._model = Untracked(model)
+        self._tokenizer = bert.tokenizer.graph
+        self._max_length = bert.tokenizer.max_length
+        task = bert.task or {}
+        self._long_texts = LongTexts.of_task(task)
+        self.names = ["serve"]
+        if task.get("kind") in label_kinds.KINDS:
+            self._labels = Labels.of_task(task)
+            texts = (TEXT, TEXT_B) if task.get("pairs") else (TEXT,)
+            self._add_classifier(texts)
+        elif bert.vectors:
+            self._how = bert.vectors
+            self.serve = _text_signature(self._embed, (TEXT,))
+        else:
+            specs = {
+                name: tf.TensorSpec(x.shape, tf.int32)
+                for name, x in model.input.items()
+            }
+            self.serve = signature(lambda **x: self._outputs(x), specs)
+
+    def _add_classifier(self, texts: tuple[str, ...]) -> None:
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self.tokens = signature(
+            lambda **inputs: self._classify(inputs),
+            dict.fromkeys(features.ENCODER_INPUTS, ids),
+        )
+        self.examples = signature(
+            lambda examples: self._classify(_parse(examples)),
+            {"examples": tf.TensorSpec([None], tf.string)},
+        )
+        self.names = ["serve", "tokens", "examples"]
+
+        # Windows of a text are pooled by `Predictor` alone.
+        self.serve = self.tokens
+        if not self._long_texts.pool:
+            self.serve = _text_signature(
+                lambda **strings: self._classify(
+                    self._pack([strings[name] for name in texts])
+                ),
+                texts,
+            )
+
+    def _outputs(self, inputs: dict) -> dict[str, tf.Tensor]:
+        return self._model.value(inputs, training=False)
+
+    def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Converts texts, string [B] each, to the encoder's inputs."""
+        tokenizer = self._tokenizer
+        segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
+
+        def packed_in(some):
+            return pack(
+                tokenizer, some, self._max_length, self._long_texts.truncate
+            )
+
+        packed = packed_in(segments)
+        if len(segments) == 2:  # one [SEP] where the second text is empty
+            empty = segments[1].row_lengths() == 0
+            single = packed_in(segments[:1])
+            packed = {
+                name: tf.where(empty[:, tf.newaxis], single[name], x)
+                for name, x in packed.items()
+            }
+        return _trim(packed)
+
+    def _embed(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        how = self._how
+        inputs = self._pack([how.prompt(None) + text])
+        x = self._outputs(inputs)["sequence_output"]
+        mask = inputs[features.INPUT_MASK][:, tf.newaxis]
+        pool = task_models.PoolTexts(how.pooling, dtype="float32")
+        vector = pool(x, mask)[:, 0, : how.truncate_dim]
+        if how.normalize:
+            vector = tf.math.l2_normalize(vector, -1)
+        return {VECTOR: vector}
+
+    def _classify(self, inputs: dict) -> dict[str, tf.Tensor]:
+        logits = tf.cast(self._outputs(inputs)["logits"], tf.float32)
+        return _predictions(logits, self._labels)
+
+
+def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
+    """Predictions of logits, [B, C], as `label_kinds` makes them."""
+    decision, names = labels.decision, tf.constant(labels.names, tf.string)
+    shifted = logits
+    if decision.log_weights:
+        shifted = logits - tf.constant(decision.log_weights, tf.float32)
+    margins, scaled = shifted, shifted / decision.temperature
+    if decision.cuts:
+        margins = logits - tf.constant(decision.cuts, tf.float32)
+    if labels.kind == CLASSES:
+        probabilities = tf.nn.softmax(scaled)
+        answer = tf.argmax(margins, -1)
+        label = tf.gather(names, answer)
+        if limit := decision.unknown_below:
+            chance = tf.gather(probabilities, answer, batch_dims=1)
+            label = tf.where(chance < limit, "", label)
+    elif labels.kind == MULTI_LABEL:
+        probabilities = tf.sigmoid(scaled)
+
+        # A probability of one half is a logit of 0.
+        chosen = tf.RaggedTensor.from_row_lengths(
+            tf.gather(names, tf.where(margins >= 0)[:, 1]),
+            tf.reduce_sum(tf.cast(margins >= 0, tf.int64), -1),
+        )
+        label = chosen.to_tensor(shape=[None, labels.size])
+    else:
+        return {"value": logits[:, 0]}
+
+    # The names in each row: a client needs no other file to read it.
+    size = tf.shape(logits)[0]
+    return {
+        "label": label,
+        "probabilities": probabilities,
+        "label_names": tf.tile(names[tf.newaxis], [size, 1]),
+    }
+
+
+def _parse(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Parses records to the encoder's inputs."""
+    ragged = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+    parsed = tf.io.parse_example(
+        examples, dict.fromkeys(features.ENCODER_INPUTS, ragged)
+    )
+    return {
+        name: tf.cast(values.to_tensor(), tf.int32)
+        for name, values in parsed.items()
+    }
+
+
+def _trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Removes the trailing columns that are padding in all sequences."""
+    lengths = tf.reduce_sum(inputs[features.INPUT_MASK], -1)
+    longest = tf.maximum(1, tf.reduce_max(lengths))
+    return {name: x[:, :longest] for name, x in inputs.items()}
+
+
+def pack(
+    tokenizer: text_ops.GraphTokenizer,
+    segments: list[tf.RaggedTensor],
+    max_length: int,
+    truncate: str = sequences.HEAD,
+) -> dict[str, tf.Tensor]:
+    """Packs segments with the special ids of a tokenizer.
+
+    Args:
+        tokenizer: has the ids of `[CLS]`, `[SEP]` and `[PAD]`.
+        segments: one or two, see `input_ops.pack_inputs`.
+        max_length: int. S of the sequences.
+        truncate: str. Part of a segment that is kept.
+    """
+    return input_ops.pack_inputs(
+        segments,
+        max_length,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        pad_id=tokenizer.pad_id,
+        truncate=truncate,
+    )
+
+
+def record_casing(root: tf.train.Checkpoint, tokenizer: Tokenizer) -> None:
+    """Adds the variables `do_lower_case` and `strip_accents` to a root."""
+    root.do_lower_case = tf.Variable(
+        tokenizer.do_lower_case, trainable=False, name="do_lower_case"
+    )
+    root.strip_accents = tf.Variable(
+        tokenizer.strips_accents, trainable=False, name="strip_accents"
+    )
+
+
+def _text_signature(function: Callable, texts: tuple[str, ...]):
+    """Traces a function of named texts, string [B] each."""
+    spec = tf.TensorSpec([None], tf.string)
+    return signature(function, dict.fromkeys(texts, spec))
+
+
+def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):
+    """Traces a function of named tensors.
+
+    Args:
+        function: takes the tensors as keyword arguments.
+        inputs: name -> spec of each argument.
+
+    Returns:
+        the concrete function.
+    """
+    named = {
+        name: tf.TensorSpec(spec.shape, spec.dtype, name)
+        for name, spec in inputs.items()
+    }
+    return tf.function(function, autograph=False).get_concrete_function(**named)
+
+
+def save(root: tf.train.Checkpoint, folder: str, *others: str) -> None:
+    """Writes a SavedModel with the signature `serving_default`, `root.serve`.
+
+    Args:
+        root: the object to save.
+        folder: a folder that does not exist yet.
+        *others: names of other functions of the root, which are signatures.
+    """
+    signatures = {name: getattr(root, name) for name in others}
+    signatures["serving_default"] = root.serve
+    tf.saved_model.save(root, folder, signatures=signatures)

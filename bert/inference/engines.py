@@ -1,0 +1,121 @@
+"""The Keras engine: computes the outputs of packed batches.
+
+An engine is a function of the inputs of a packed encoder, int32 [R, W] and
+[R, K], whose result is float32: [R, K, ...] for a head on `[CLS]`, [R, W, ...]
+for a head on tokens or the encoder alone.
+"""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert.common import forks
+from bert.common.errors import UserError
+from bert.data import features
+from bert.modeling import checkpoints, encoder, heads
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import HEADS
+from bert.training import distribution
+
+_INPUTS = (*features.ENCODER_INPUTS, *features.PACKED_INPUTS)
+
+
+class KerasEngine:
+    """A Keras network.
+
+    Args:
+        network: the encoder. Later changes of its weights are followed.
+        head: its head, a layer named as in `HEADS`; None: the last layer of
+            the encoder is the output.
+        layer: int. Layer of the encoder that is read without a head; -1 is
+            the last one.
+
+    Attributes:
+        description: str. Device and number of threads, of a loaded engine.
+    """
+
+    description = ""
+
+    def __init__(
+        self,
+        network: encoder.Encoder,
+        head: keras.layers.Layer | None = None,
+        layer: int = -1,
+    ):
+        def outputs(inputs):
+            if head is None:
+                return network.call(inputs)["encoder_outputs"][layer]
+            if not HEADS[head.name].is_pooled:
+                return head(network.call(inputs)["sequence_output"])
+            first = inputs[features.NEXT_SENTENCE_POSITIONS]
+            return head(network.call(inputs, positions=first)["pooled_output"])
+
+        traced = tf.function(
+            lambda **inputs: tf.cast(outputs(inputs), tf.float32),
+            autograph=False,
+        )
+        spec = tf.TensorSpec([None, None], tf.int32)
+        self._run = traced.get_concrete_function(**dict.fromkeys(_INPUTS, spec))
+
+    @classmethod
+    def of(
+        cls,
+        network: encoder.Encoder,
+        head: keras.layers.Layer | None = None,
+        layer: int = -1,
+    ) -> "KerasEngine":
+        """The engine of a network, which is made once; see the class."""
+        # LoRA and quantization exchange variables, and so the graph.
+        kept = network.__dict__.setdefault("_engines", {})
+        variables = [*map(id, network.variables)]
+        found = kept.get((head, layer))
+        if found is None or found[0] != variables:
+            found = kept[head, layer] = variables, cls(network, head, layer)
+        return found[1]
+
+    @classmethod
+    def load(
+        cls,
+        model: ModelFolder,
+        values: dict[str, np.ndarray],
+        head: str | None = None,
+        layer: int = -1,
+    ) -> "KerasEngine":
+        """Builds the network of a model's folder, with its weights.
+
+        Args:
+            model: the folder.
+            values: original name -> array, its weights.
+            head: key of `HEADS`, or None for the encoder alone.
+            layer: int. See the class.
+
+        Raises:
+            UserError: the weights are damaged, not finite or do not fit the
+                config.
+        """
+        for name, value in values.items():
+            if value.dtype.kind in "fV" and not np.isfinite(value).all():
+                raise UserError(
+                    f"{name}: NaN or infinite weights",
+                    path=model.path,
+                    fix="pass another checkpoint",
+                )
+        network = encoder.build_encoder(model.config)
+        named = checkpoints.encoder_variables(network)
+        checkpoints.assign(named, values, model.path)
+        output = None
+        if head is not None:
+            output = heads.task_head(model.config, head, values, model.path)
+        engine = cls(network, output, layer)
+        strategy = distribution.make_strategy("one_device")
+        engine.description = distribution.describe(strategy)
+        return engine
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        """Computes the outputs of a packed batch; see the module.
+
+        Raises:
+            UserError: see `forks.check`.
+        """
+        forks.check(forks.TENSORFLOW)
+        return self._run(**{k: tf.constant(inputs[k]) for k in _INPUTS}).numpy()

@@ -1,0 +1,338 @@
+"""Predictions of a model: the one path from examples to JSON values.
+
+    examples -> task.encode -> packed rows -> engine -> task.decode
+
+TensorFlow is imported for the Keras engine, and by tasks that tokenize with
+it.
+"""
+
+import importlib.util
+import math
+import os
+from collections.abc import Callable
+from typing import Annotated, Any, NotRequired, Protocol, TypedDict
+
+import msgspec
+import numpy as np
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files, published
+from bert.common.progress import say
+from bert.data import shared_rows
+from bert.data.label_kinds import KINDS
+from bert.data.sequences import Encoded, join_pair
+from bert.data.text import vocabulary
+from bert.inference import ranking
+from bert.inference.settings import KERAS, OPENVINO
+from bert.modeling import openvino_network
+from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.openvino_network import Network
+from bert.modeling.task_heads import CHOICES, HEADS, SPANS, head_of
+from bert.tasks.classification.pipeline import TextClassification
+from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.ner.pipeline import SIGNATURE, TokenClassification
+from bert.tasks.similarity.pipeline import TextEmbedding
+from bert.tasks.squad import settings as squad
+from bert.tasks.squad.pipeline import QuestionAnswering
+from bert.tasks.swag import settings as swag
+from bert.tasks.swag.pipeline import CHOICE_TEXTS, MultipleChoice
+
+_GPU = "/dev/nvidiactl"
+TASKS = {  # kind in a `task.json` -> task
+    **dict.fromkeys(KINDS, TextClassification),
+    **dict.fromkeys((ENTITIES, ANY, None), TokenClassification),
+    squad.KIND: QuestionAnswering,
+    swag.KIND: MultipleChoice,
+}
+_OF_HEADS = {SPANS: QuestionAnswering, CHOICES: MultipleChoice}
+
+
+class Task(Protocol):
+    """What a task has for predictions.
+
+    Attributes:
+        head: key of `HEADS`, or None for the encoder alone.
+        inputs: names of the fields of an example, in order.
+        optional_inputs: names of fields that an example may have besides.
+        signatures: names of the forms of the input; the first is the default.
+        can_rank: whether texts of a query get scores, see `ranking`.
+        max_length: int. Longest sequence in tokens.
+        num_outputs: int or None. Size of the last axis of the outputs.
+    """
+
+    head: Any
+    inputs: Any
+    optional_inputs: Any
+    signatures: Any
+    can_rank: Any
+    max_length: Any
+    num_outputs: Any
+
+    def encode(self, examples: list[dict]) -> list[Encoded]:
+        """Converts examples to sequences."""
+
+    def decode(
+        self, encoded: list[Encoded], outputs: list[list[np.ndarray]]
+    ) -> list[dict]:
+        """Converts the outputs of the sequences to predictions."""
+
+
+class Predictor:
+    """A task and an engine; many threads may call it.
+
+        predictor = Predictor.open("mails_export")
+        predictor([{"text": "win a prize"}])  # [{"label": "spam", ...}]
+
+    Args:
+        task: encodes examples, decodes outputs.
+        engine: the outputs of packed rows, see `engines`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        engine: Callable[[dict[str, np.ndarray]], np.ndarray],
+    ):
+        self.task, self._engine = task, engine
+        kinds: dict[str, Any] = dict.fromkeys(task.inputs, str)
+        if CHOICE_TEXTS in kinds:
+            kinds[CHOICE_TEXTS] = Annotated[
+                list[str], msgspec.Meta(min_length=1)
+            ]
+        kinds |= dict.fromkeys(task.optional_inputs, NotRequired[str])
+        self._type: Any = TypedDict("Example", kinds)
+
+    @classmethod
+    def open(cls, path: str, engine: str | None = None) -> "Predictor":
+        """Loads a model.
+
+        Args:
+            path: folder of a run, of an export or of Hugging Face, or the
+                name of a published model.
+            engine: str or None. "keras" or "openvino"; None: OpenVINO if it is
+                installed, the folder has its network and there is no GPU.
+
+        Raises:
+            UserError: there is no model, or it is damaged.
+        """
+        path = published.fetch(path)
+        if engine is None:
+            network = network_of(path)
+            engine = OPENVINO if network else KERAS
+        else:
+            network = openvino_network.find(path)
+        if engine == OPENVINO and network is None:
+            raise UserError(
+                "no network of OpenVINO",
+                path=path,
+                fix="export it again with --export_openvino=float32",
+            )
+
+        say(f"loading {path} ...")
+        run: Any
+        if engine == OPENVINO:
+            run = Network(network)
+            model = open_model(network)
+            task = task_of(model)
+        else:
+            model = open_model(path)
+            from bert.inference.engines import KerasEngine  # loads TensorFlow
+
+            values, _ = model.weights()
+            task = task_of(model, head_of(values))
+            run = KerasEngine.load(model, values, task.head)
+        say(run.description)
+        predictor = cls(task, run)
+        predictor.check(model)
+        return predictor
+
+    def check(self, model: ModelFolder) -> None:
+        """Computes one sequence, and compares the output with the task.
+
+        Raises:
+            UserError: the number of outputs is not the number of labels, or a
+                weight is not finite.
+        """
+        vocab = model.tokenizer.vocab
+        row = join_pair([], [], vocab[vocabulary.CLS], vocab[vocabulary.SEP])
+        (output,) = shared_rows.map_packed(self._engine, [row], self._is_pooled)
+        if not np.isfinite(output).all():
+            raise UserError(
+                "the outputs are not finite",
+                path=model.path,
+                fix="check the training of the model",
+            )
+        count = output.shape[-1]
+        if self.task.num_outputs not in (None, count):
+            raise UserError(
+                f"{count} outputs of the network",
+                path=model.path,
+                expected=f"{self.task.num_outputs}, the labels of "
+                f"{checkpoint_files.TASK}",
+                fix="restore the file, or export the model again",
+            )
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether the last field of an example is a list of choices."""
+        return CHOICE_TEXTS in self.task.inputs
+
+    @property
+    def _reads_pairs(self) -> bool:
+        inputs = (*self.task.inputs, *self.task.optional_inputs)
+        return ranking.TEXT_B in inputs
+
+    @property
+    def _is_pooled(self) -> bool:
+        head = self.task.head
+        return head is not None and HEADS[head].is_pooled
+
+    def parse(self, values: dict, signature: str = "") -> dict:
+        """Returns the fields of an example, or of a query for a ranking.
+
+        Args:
+            values: decoded JSON; other keys are ignored.
+            signature: str. One of `task.signatures`.
+
+        Raises:
+            UserError: a field is missing or has another type.
+        """
+        if ranking.is_query(values) and ranking.TEXT in self.task.inputs:
+            if not self.task.can_rank:
+                raise ranking.error()
+            kind: Any = ranking.Query
+            expected = ranking.EXPECTED
+        else:
+            kind = self._type
+            expected = f"an object with strings: {', '.join(self.task.inputs)}"
+            if self.has_choices:
+                expected += ", the last a list of strings"
+        with json_files.reported(expected=expected):
+            fields = msgspec.convert(values, kind)
+        return self.signed(fields, signature)
+
+    def signed(self, example: dict, signature: str) -> dict:
+        """Adds a signature to an example, if it is not the default."""
+        if signature in ("", self.task.signatures[0]):
+            return example
+        return example | {SIGNATURE: signature}
+
+    def __call__(self, examples: list[dict]) -> list[dict]:
+        """Predicts examples.
+
+        Args:
+            examples: dicts of strings with the fields of `task.inputs`; or
+                queries, `text` and a list of `texts`.
+
+        Returns:
+            a dict of JSON values for each, see `decode` of the task; for a
+            query `ranking`, a list of index, text and score, best first.
+
+        Raises:
+            UserError: the model cannot order texts.
+        """
+        return self.with_lengths(examples)[0]
+
+    def with_lengths(self, examples: list[dict]) -> tuple[list[dict], int]:
+        """Predicts examples, as `__call__`; counts those that are truncated.
+
+        Returns:
+            the predictions, and the number of truncated examples.
+        """
+        task = self.task
+        groups = [
+            ranking.rows_of(x, self._reads_pairs)
+            if ranking.is_query(x)
+            else [x]
+            for x in examples
+        ]
+        encoded = task.encode([x for group in groups for x in group])
+        truncated = sum(x.is_truncated for x in encoded)
+        predictions = iter(task.decode(encoded, self.compute(encoded)))
+
+        results = []
+        for example, group in zip(examples, groups):
+            found = [next(predictions) for _ in group]
+            if ranking.is_query(example):
+                found = [{"ranking": ranking.order(example, found)}]
+            results += found
+        return results, truncated
+
+    def compute(self, encoded: list[Encoded]) -> list[list[np.ndarray]]:
+        """Computes the outputs of the sequences of each example."""
+        rows = [row for x in encoded for row in x.rows]
+        computed = shared_rows.map_packed(self._engine, rows, self._is_pooled)
+        outputs = iter(computed)
+        return [[next(outputs) for _ in x.rows] for x in encoded]
+
+
+def network_of(path: str) -> str | None:
+    """The network of OpenVINO that a model's folder is predicted with.
+
+    Returns:
+        its folder; None: there is none, or Keras is faster or needed.
+    """
+    network = openvino_network.find(path)
+    is_installed = importlib.util.find_spec("openvino") is not None
+    uses_it = is_installed and not os.path.exists(_GPU)
+    return network if uses_it or network == path else None
+
+
+def open_model(path: str) -> ModelFolder:
+    """Opens a model's folder; of a run, its best checkpoint.
+
+    Raises:
+        UserError: there is no model.
+    """
+    best = os.path.join(path, checkpoint_files.BEST)
+    model = ModelFolder.open(best if storage.is_folder(best) else path)
+    model.check()
+    return model
+
+
+def task_of(model: ModelFolder, head: str | None = None) -> Task:
+    """The task of a model, as its files or its head show it.
+
+    Args:
+        model: the folder.
+        head: key of `HEADS`, the head of its weights; None: it has none, or
+            it is unknown.
+
+    Raises:
+        UserError: the task is unknown.
+    """
+    kind: Any = None
+    if model.task:
+        kind = TASKS.get(model.task["kind"])
+    elif head in _OF_HEADS:  # transformers records no labels of these
+        kind = _OF_HEADS[head]
+    elif model.vectors:
+        kind = TextEmbedding
+    if kind:
+        return kind.from_model(model)
+    raise UserError(
+        "no task is recorded: neither labels nor a pooling",
+        path=model.path,
+        expected=f"{checkpoint_files.TASK} of a fine-tuned model, or the "
+        "modules.json of an embedding model",
+        fix="see extract_features.py for the embeddings of an encoder",
+    )
+
+
+def json_values(value: Any) -> Any:
+    """Rounds the floats of a prediction to six decimals.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    if isinstance(value, dict):
+        return {k: json_values(x) for k, x in value.items()}
+    if isinstance(value, list):
+        return [json_values(x) for x in value]
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        raise ValueError(value)
+    return round(value, 6)

@@ -1,0 +1,506 @@
+"""The base of Keras models that take text."""
+
+import contextlib
+import dataclasses
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+
+from bert.common import atomic, forks, outputs
+from bert.common.errors import UserError
+from bert.data import length_batches
+from bert.data.sequences import Row
+from bert.data.text.tokenizer import Tokenizer
+from bert.export import folder as export_folder
+from bert.inference.engines import KerasEngine
+from bert.inference.predictor import Predictor
+from bert.modeling import openvino_network, task_models
+from bert.modeling.formats.conversion import Bert
+from bert.models import loading, preprocessing
+from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
+
+_SCHEDULE = keras.optimizers.schedules.LearningRateSchedule
+_SET_RATE = (
+    keras.callbacks.LearningRateScheduler,
+    keras.callbacks.ReduceLROnPlateau,
+)
+_RATE, _WARMUP = 5e-5, 0.1  # of the original; warm-up as a share of the steps
+_CHUNK = 32  # batches of a prediction that are sorted by length together
+
+
+class TextModel(keras.Model):
+    """A Keras model that takes text: a network and a tokenizer.
+
+    Use `TextClassifier`, `TokenClassifier` or `QuestionAnswerer`. A subclass
+    has a task (`_task`), converts its arguments to examples (`_examples`) and
+    predictions to columns (`_columns_of`), encodes labelled examples
+    (`_labelled`), and scores predictions (`_scores`).
+
+    Args:
+        network: from token ids to logits, with an encoder named "bert".
+        tokenizer: the tokenizer of the texts.
+        max_length: int. Longest sequence in tokens.
+        seed: int. Seed of the order of the examples.
+        **kwargs: of `keras.Model`.
+    """
+
+    _has_schedule = True  # of each `fit`, until `compile` is called
+
+    def __init__(
+        self,
+        network: keras.Model,
+        tokenizer: Tokenizer,
+        max_length: int,
+        seed: int,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.network, self.tokenizer = network, tokenizer
+        self.max_length, self.seed = max_length, seed
+        self.built = True
+
+    def compile(self, optimizer, loss=None, metrics=None, **kwargs):
+        """Compiles as `keras.Model`, with the loss of the task by default.
+
+        Args:
+            optimizer: the optimizer; `fit` keeps it.
+            loss: loss of logits, or None for the loss of the task.
+            metrics: metrics of logits, or None for those of the task.
+            **kwargs: of Keras.
+
+        Raises:
+            UserError: the loss takes probabilities.
+        """
+        self._has_schedule = False
+        given = {"loss": loss, "metrics": metrics} | kwargs
+        given = {name: x for name, x in given.items() if x is not None}
+        task_models.check_loss(given.get("loss"))
+
+        # XLA would compile a program for each length of a batch.
+        usual = {"jit_compile": False, **self._default_loss()}
+        super().compile(optimizer, **(usual | given))
+
+    def get_compile_config(self):
+        """None without `compile`, as the next `fit` has its own schedule."""
+        return None if self._has_schedule else super().get_compile_config()
+
+    def compile_from_config(self, config):
+        """Compiles a model that is loaded, and builds its optimizer."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def fit(
+        self,
+        x,
+        y,
+        batch_size: int = 32,
+        epochs: int = 1,
+        *,
+        learning_rate: float | None = None,
+        validation_split: float = 0.0,
+        validation_data: tuple | None = None,
+        shuffle: bool = True,
+        callbacks=None,
+        **kwargs,
+    ):
+        """Trains on texts.
+
+        Args:
+            x: the texts, see the class.
+            y: their labels.
+            batch_size: int. Number of windows of a batch. Every batch is full:
+                the last one of an epoch takes the first windows of the next.
+            epochs: int. Passes over the texts.
+            learning_rate: float or None. Peak of the schedule, without
+                `compile`. Default: 5e-5, as in the original.
+            validation_split: float. Fraction of the texts, the last ones, to
+                evaluate on after each epoch.
+            validation_data: (x, y) to evaluate on instead.
+            shuffle: bool. Whether each epoch has another order.
+            callbacks: callbacks of Keras, whose logs have `val_f1` and other
+                metrics.
+            **kwargs: of Keras.
+
+        Returns:
+            the `keras.callbacks.History`.
+
+        Raises:
+            UserError: a text, a label or an argument is invalid.
+        """
+        examples, held_out = self._labelled_examples(x, y), None
+        if validation_split:
+            (examples,), (held_out,) = preprocessing.split(
+                (examples,), validation_split
+            )
+        elif validation_data is not None:
+            held_out = self._labelled_examples(*validation_data)
+
+        callbacks = keras.tree.flatten(callbacks or [])
+        if held_out is not None:
+            callbacks = [_Validation(held_out), *callbacks]
+
+        columns = self._labelled(examples)
+        if not columns[0]:
+            raise UserError("no texts", expected="one or more")
+        batches = preprocessing.training_batches(
+            columns, batch_size, self.seed, shuffle
+        )
+        return self._train(
+            batches, epochs, learning_rate, callbacks=callbacks, **kwargs
+        )
+
+    def evaluate(
+        self, x, y, batch_size: int = 32, **kwargs
+    ) -> dict[str, float]:
+        """Scores the predictions of labelled texts, as the script does.
+
+        Args:
+            x: the texts, see the class.
+            y: their labels.
+            batch_size, **kwargs: see `predict`; there is no progress bar.
+
+        Returns:
+            name -> value of the metrics.
+
+        Raises:
+            UserError: a text or a label is invalid.
+        """
+        examples = self._labelled_examples(x, y)
+        if not examples:
+            raise UserError("no texts", expected="one or more")
+        kwargs.pop("verbose", None)
+        _check_arguments(batch_size, kwargs)
+        return self._scores(examples)
+
+    def predict(
+        self, x, batch_size: int = 32, verbose: str | int = "auto", **kwargs
+    ) -> dict:
+        """Predicts the labels of texts.
+
+        Args:
+            x: the texts, see the class.
+            batch_size: int. Examples are sorted by length in chunks of 32
+                batches; short ones share rows.
+            verbose: as in Keras; 0 for no progress bar.
+            **kwargs: other arguments of Keras, which are errors.
+
+        Returns:
+            name -> column of predictions, see the class.
+
+        Raises:
+            UserError: a text or an argument is invalid.
+        """
+        _check_arguments(batch_size, kwargs)
+        examples = self._inputs(x)
+        predictor, size = self._predictor(), _CHUNK * batch_size
+        bar = keras.utils.Progbar(
+            math.ceil(len(examples) / size),
+            verbose=1 if verbose == "auto" else int(verbose),
+        )
+        predictions: list[dict] = []
+        for start in range(0, len(examples), size):
+            predictions += predictor(examples[start : start + size])
+            bar.add(1)
+        return self._columns_of(predictions)
+
+    def predict_on_batch(self, x) -> dict:
+        """Predicts the labels of one batch of texts; see `predict`."""
+        return self._columns_of(self._predictor()(self._inputs(x)))
+
+    def train_on_batch(self, x, y, sample_weight=None, **kwargs):
+        """Takes a step on texts; see `fit` for the arguments.
+
+        Raises:
+            UserError: a text or a label is invalid, or `compile` was not
+                called.
+        """
+        # The schedule of a `fit` has ended: the step would change nothing.
+        if self._has_schedule:
+            raise UserError(
+                "train_on_batch without an optimizer",
+                fix='call compile first, as in compile("adam")',
+            )
+        columns = self._training_columns(x, y, sample_weight)
+        batch = preprocessing.batch(columns)
+        return super().train_on_batch(*batch, **kwargs)
+
+    def export(
+        self, filepath: str, openvino: str | None = None, texts=None
+    ) -> None:
+        """Writes the export that the script writes, to a new folder.
+
+        Args:
+            filepath: path of a new or empty folder.
+            openvino: str or None. Precision of the network of OpenVINO:
+                float32, bfloat16, int8, or none; None: float32 if OpenVINO is
+                installed.
+            texts: for int8, a few hundred training texts, as for `fit`.
+
+        Raises:
+            UserError: the folder is not empty or cannot be written, the
+                weights are quantized, or a package is missing.
+        """
+        self._write_export(filepath, openvino, texts)
+
+    def _write_export(self, filepath, openvino, texts, **entries) -> None:
+        """Writes an export; `entries` are further ones of its `task.json`."""
+        filepath = os.fspath(filepath)
+        rows: list[Row] = []
+        if openvino == "int8" and texts is not None:
+            encoded = self._task().encode(self._inputs(texts))
+            rows = [row for x in encoded for row in x.rows]
+        openvino_network.check(openvino, "openvino", len(rows))
+        with self._source(filepath) as source:
+            source = dataclasses.replace(source, task=source.task | entries)
+            export_folder.write(
+                filepath,
+                lambda folder: export_folder.write_model(
+                    folder, source, openvino_precision=openvino, rows=rows
+                ),
+            )
+
+    def save(self, filepath, *args, **kwargs) -> None:
+        """Saves to a `.keras` file, as `keras.Model`.
+
+        Raises:
+            UserError: the name is that of an HDF5 file, which Keras could not
+                load.
+        """
+        if os.fspath(filepath).endswith((".h5", ".hdf5")):
+            raise UserError(
+                "an HDF5 file, which Keras cannot load",
+                path=os.fspath(filepath),
+                expected="a name that ends in .keras",
+            )
+        super().save(filepath, *args, **kwargs)
+
+    def get_config(self) -> dict:
+        """The arguments, with `network` and `vocabulary` for `model`."""
+        tokenizer = self.tokenizer
+        return {
+            "name": self.name,
+            "network": keras.saving.serialize_keras_object(self.network),
+            "vocabulary": tokenizer.tokens,
+            "do_lower_case": tokenizer.do_lower_case,
+            "strip_accents": tokenizer.strip_accents,
+            "max_length": self.max_length,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """The model of a `get_config`."""
+        config = dict(config)
+        network = keras.saving.deserialize_keras_object(
+            config.pop("network"), custom_objects
+        )
+        tokens = config.pop("vocabulary")
+        casing = config.pop("do_lower_case"), config.pop("strip_accents")
+        tokenizer = Tokenizer("vocab.txt", *casing, tokens=tokens)
+        return cls((network, tokenizer), **config)
+
+    def __sklearn_clone__(self):
+        raise UserError(
+            f"{type(self).__name__} is a Keras model, not an estimator of "
+            "scikit-learn",
+            fix="for cross validation, call run_classifier.py --num_folds, or "
+            "fit a new model in each fold",
+        )
+
+    __sklearn_tags__ = __sklearn_clone__
+
+    # Methods that subclasses implement.
+
+    def _task(self):
+        """The task of predictions, see `inference.predictor.Task`."""
+        raise NotImplementedError
+
+    def _default_loss(self) -> dict:
+        """Arguments of `compile` for the loss of the task."""
+        raise NotImplementedError
+
+    def _examples(self, x, y=None) -> list:
+        """Checks texts and perhaps labels; returns an example of each."""
+        raise NotImplementedError
+
+    def _inputs(self, x) -> list[dict]:
+        """Checks texts; returns examples for the task."""
+        raise NotImplementedError
+
+    def _columns_of(self, predictions: list[dict]) -> dict:
+        """Converts predictions of the task to columns."""
+        raise NotImplementedError
+
+    def _labelled(self, examples: list) -> tuple:
+        """Encodes labelled examples to columns for training."""
+        raise NotImplementedError
+
+    def _scores(self, examples: list) -> dict[str, float]:
+        """Scores the predictions of labelled examples."""
+        raise NotImplementedError
+
+    def _labelled_examples(self, x, y) -> list:
+        if y is None:
+            raise UserError("y is None", expected="the labels of the texts")
+        return self._examples(x, y)
+
+    def _training_columns(self, x, y, weights) -> tuple:
+        """Encodes texts and labels to columns for training."""
+        if weights is not None:
+            raise UserError("sample_weight is given", expected="none")
+        return self._labelled(self._labelled_examples(x, y))
+
+    def _predictor(self) -> Predictor:
+        """The predictor of the current weights."""
+        task, network = self._task(), self.network
+        engine = KerasEngine.of(
+            network.get_layer("bert"), network.get_layer(task.head)
+        )
+        return Predictor(task, engine)
+
+    def _compile_with_schedule(
+        self, learning_rate: float | None, steps: int
+    ) -> None:
+        """Compiles with the original's optimizer and schedule."""
+        forks.check(forks.TENSORFLOW)
+        peak = _RATE if learning_rate is None else learning_rate
+        schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
+
+        # The optimizer's variables belong on the devices of the model.
+        with self.distribute_strategy.scope():
+            super().compile(
+                AdamWeightDecay(schedule),
+                jit_compile=False,
+                **self._default_loss(),
+            )
+
+    def _train(
+        self,
+        batches: tf.data.Dataset,
+        epochs: int,
+        learning_rate: float | None,
+        callbacks=None,
+        **kwargs,
+    ):
+        """Trains on encoded batches, with the usual schedule without `compile`.
+
+        Args:
+            batches: a dataset of an epoch.
+            epochs: int. Passes over it.
+            learning_rate: float or None. Peak of the schedule.
+            callbacks, **kwargs: of Keras' `fit`.
+
+        Raises:
+            UserError: there is an optimizer besides a rate, the dataset has no
+                known size, or a callback changes the rate of a schedule.
+        """
+        # The schedule ends with the last step, so it needs their number.
+        if self._has_schedule:
+            steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
+            if steps < 1:
+                raise UserError(
+                    "the size of the dataset is unknown",
+                    fix="pass steps_per_epoch",
+                )
+            self._compile_with_schedule(learning_rate, epochs * steps)
+        elif learning_rate is not None:
+            raise UserError(
+                "learning_rate is given, but the model is compiled",
+                fix="pass it to the optimizer",
+            )
+
+        # Keras refuses only after the epochs of patience.
+        rate = self.optimizer._learning_rate
+        for callback in keras.tree.flatten(callbacks or []):
+            if isinstance(callback, _SET_RATE) and isinstance(rate, _SCHEDULE):
+                raise UserError(
+                    f"{type(callback).__name__}, and a schedule of learning "
+                    "rates",
+                    expected="one of them",
+                    fix="call compile first, as in compile("
+                    "keras.optimizers.Adam(2e-5))",
+                )
+
+        # The batches are shuffled already.
+        return super().fit(
+            batches,
+            epochs=epochs,
+            shuffle=False,
+            callbacks=callbacks,
+            **kwargs,
+        )
+
+    @contextlib.contextmanager
+    def _source(self, folder: str) -> Iterator[Bert]:
+        """Weights, config and tokenizer, for an export to a new folder.
+
+        Raises:
+            UserError: the folder is not empty or cannot be written, or the
+                weights are quantized.
+        """
+        outputs.check_new_folder(folder, "pass another folder")
+        given = self.tokenizer
+        with tempfile.TemporaryDirectory() as scratch:
+            # The asset of a SavedModel keeps the name of its file.
+            path = os.path.join(scratch, "vocab.txt")
+            atomic.write_whole(path, given.content)
+            tokenizer = Tokenizer.of(path, given.casing)
+            yield loading.weights_of(
+                self.network, tokenizer.with_max_length(self.max_length), folder
+            )
+
+
+def length_of(
+    network: keras.Model, given: int | None, usual: int, shortest: int = 3
+) -> int:
+    """Returns the maximum number of tokens of a sequence.
+
+    Args:
+        network: an encoder, or a model with one.
+        given: the argument of the user, or None.
+        usual: the default; fewer if the network has fewer positions.
+        shortest: the least.
+
+    Raises:
+        UserError: the network has fewer positions, or there is no room.
+    """
+    longest = loading.config_of(network).max_position_embeddings
+    size = given or min(usual, longest)
+    if not shortest <= size <= longest:
+        raise UserError(
+            f"max_length={size}", expected=f"{shortest} to {longest}"
+        )
+    return size
+
+
+def _check_arguments(batch_size, others: dict) -> None:
+    """Rejects a batch size, and other arguments of Keras' `predict`."""
+    length_batches.check_size(batch_size)
+    if others:
+        raise UserError(
+            f"the argument {next(iter(others))} is given",
+            expected="batch_size or verbose",
+        )
+
+
+class _Validation(keras.callbacks.Callback):
+    """Adds the scores of labelled examples to the logs of an epoch.
+
+    Args:
+        examples: the examples.
+    """
+
+    def __init__(self, examples: list):
+        super().__init__()
+        self._held_out = examples
+
+    def on_epoch_end(self, epoch, logs):
+        """Callbacks behind this one see the same logs."""
+        scores = self.model._scores(self._held_out)
+
+        # Scores of each type of entities would fill the progress line.
+        logs |= {f"val_{x}": y for x, y in scores.items() if "_" not in x}

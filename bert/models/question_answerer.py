@@ -1,0 +1,278 @@
+"""Answers to questions on contexts, as a Keras model."""
+
+import itertools
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+from keras import ops
+
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.text.columns import objects, strings
+from bert.models import builders, loading
+from bert.models.base import TextModel, length_of
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad import settings as squad_settings
+from bert.tasks.squad import task
+from bert.tasks.squad.examples import Answer, SquadExample
+from bert.tasks.squad.pipeline import QuestionAnswering
+from bert.tasks.squad.settings import Settings
+from bert.tasks.squad.windows import WindowMaker
+
+_PADDING = -1e9  # added to the logits of padding
+
+
+@keras.saving.register_keras_serializable("bert")
+class QuestionAnswerer(TextModel):
+    """An encoder with start and end scores, for answers in a context.
+
+        model = bert.QuestionAnswerer("model")
+        x = ["What sees the cat?"], ["The old dog sees the cat."]
+        model.fit(x, ["The old dog"])
+        model.predict(x)["answer"]  # ["The old dog"]
+
+    Texts are a tuple of two columns, questions and contexts. An answer is a
+    string of its context, the first of several; or a dict of `text` and
+    `answer_start`, or of lists of them; or a list of these, of which training
+    takes the first. "", None and an empty list are no answer. Long contexts
+    are split into windows, as in run_squad.py.
+
+    `predict` returns a dict: answer, a list of N strings, "" for none;
+    probability, float32 [N]; start and end, int32 [N], characters in the
+    context; null_odds, float32 [N], the score of no answer minus that of the
+    best one. `evaluate` returns the metrics of run_squad.py, in percent.
+
+    Args:
+        model: path or name of a model, as for `load_encoder`; or its encoder
+            and tokenizer.
+        null_threshold: float or None. A question may have no answer, and has
+            none where the odds of none are greater. Default: as in its
+            fine-tuning, else every question has an answer.
+        max_length: int. S of the windows. Default: as in its fine-tuning, else
+            384, or all positions of a smaller model.
+        doc_stride, max_query_length, max_answer_length, n_best_size: int. As
+            the flags of run_squad.py. Default: as in its fine-tuning, else as
+            the flags; a question takes at most half of a window.
+        seed: of the head's initial weights, and of the order of the windows.
+
+    Attributes:
+        network: the model of `bert.span_model`, from ids to logits.
+        tokenizer: a `bert.Tokenizer`.
+        null_threshold: may be changed; None: every question has an answer.
+
+    Raises:
+        UserError: an argument is invalid, or the model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        model,
+        null_threshold: float | None = None,
+        *,
+        max_length: int | None = None,
+        doc_stride: int | None = None,
+        max_query_length: int | None = None,
+        max_answer_length: int | None = None,
+        n_best_size: int | None = None,
+        seed: int = 12345,
+        **kwargs,
+    ):
+        network, tokenizer = loading.load_pair(model)
+        if isinstance(network, loading.Encoder):
+            network = builders.span_model(network, seed)
+
+        # Arguments win over the settings of the fine-tuning.
+        recorded = squad_settings.recorded(getattr(network, "task", None))
+        usual = recorded.get("max_seq_length", 384)
+        length = length_of(network, max_length, usual, 8)
+        super().__init__(network, tokenizer, length, seed, **kwargs)
+        room = length - 4  # [CLS], two [SEP], a token of the context
+        query = recorded.get("max_query_length", min(64, length // 2))
+        if max_query_length is None:
+            max_query_length = min(query, room)
+        given = {
+            "doc_stride": doc_stride,
+            "max_query_length": max_query_length,
+            "max_answer_length": max_answer_length,
+            "n_best_size": n_best_size,
+        }
+        given = {k: int(x) for k, x in given.items() if x is not None}
+        for name, value in given.items():
+            if value < 1:
+                raise UserError(f"{name}={value}", expected="1 or more")
+        if max_query_length > room:
+            raise UserError(
+                f"max_query_length={max_query_length}",
+                expected=f"at most {room}",
+            )
+        self._settings = flags.replace(
+            Settings(),
+            **recorded | given | {"max_seq_length": length},
+        )
+        if null_threshold is not None:
+            self.null_threshold = null_threshold
+        self._describe()
+
+    def call(self, inputs, training=False):
+        """The encoder's inputs, int32 [B, S] -> logits, float32 [B, 2, S]."""
+        outputs = self.network(inputs, training=training)
+        logits = [outputs["start_logits"], outputs["end_logits"]]
+
+        # The loss does not depend on the length of the batch.
+        padding = 1.0 - ops.cast(inputs[features.INPUT_MASK], "float32")
+        return ops.stack(logits, 1) + _PADDING * padding[:, None]
+
+    @property
+    def null_threshold(self) -> float | None:
+        """Odds of no answer above which there is none; None: never."""
+        settings = self._settings
+        if settings.version_2_with_negative:
+            return settings.null_score_diff_threshold
+        return None
+
+    @null_threshold.setter
+    def null_threshold(self, threshold: float | None):
+        self._settings = flags.replace(
+            self._settings,
+            version_2_with_negative=threshold is not None,
+            null_score_diff_threshold=float(threshold or 0.0),
+        )
+        self._describe()
+
+    def _describe(self) -> None:
+        """Records the task in the network, for `bert.save` and exports."""
+        self.network.task = squad_settings.describe(self._settings)
+
+    def get_config(self) -> dict:
+        """The arguments, with `network` and `vocabulary` for `model`."""
+        settings = self._settings
+        return super().get_config() | {
+            "null_threshold": self.null_threshold,
+            "doc_stride": settings.doc_stride,
+            "max_query_length": settings.max_query_length,
+            "max_answer_length": settings.max_answer_length,
+            "n_best_size": settings.n_best_size,
+        }
+
+    def _task(self) -> QuestionAnswering:
+        return QuestionAnswering(self.tokenizer, self._settings)
+
+    def _default_loss(self) -> dict:
+        return {
+            "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        }
+
+    def _examples(self, x, y=None) -> list[SquadExample]:
+        """Checks questions and contexts, and the form of the answers."""
+        if not (isinstance(x, tuple) and len(x) == 2):
+            raise UserError(
+                f"x is a {type(x).__name__}",
+                expected="a tuple of two columns, questions and contexts",
+            )
+        questions, contexts = (
+            strings(column, name)
+            for column, name in zip(x, ("questions", "contexts"))
+        )
+        answers = (
+            [None] * len(questions) if y is None else objects(y, "answers")
+        )
+        sizes = len(questions), len(contexts), len(answers)
+        if len(set(sizes)) > 1:
+            raise UserError(
+                f"{sizes[0]} questions, {sizes[1]} contexts, {sizes[2]} answers"
+            )
+
+        examples = []
+        for i, (question, context) in enumerate(zip(questions, contexts)):
+            answer = _answers_of(answers[i], context, f"answers[{i}]")
+            examples.append(
+                SquadExample(str(i), question, context, answer, not answer)
+            )
+            if y is not None and not answer and self.null_threshold is None:
+                raise UserError(
+                    f"answers[{i}] is {answers[i]!r:.60}",
+                    expected="an answer",
+                    fix="pass null_threshold=0.0 to the class",
+                )
+        return examples
+
+    def _inputs(self, x) -> list[dict]:
+        return [
+            {"question": example.question, "context": example.context}
+            for example in self._examples(x)
+        ]
+
+    def _labelled(self, examples: list[SquadExample]) -> tuple:
+        for example in examples:
+            for answer in example.answers[:1]:
+                try:
+                    squad.check_span(answer, example.context)
+                except ValueError as error:
+                    raise UserError(
+                        f"answers[{example.id}] is {answer.text!r:.60}: {error}"
+                    ) from None
+
+        maker = WindowMaker(self.tokenizer, self._settings)
+        windows = [*maker.training_records(examples)]
+        dataset = squad.Dataset("", examples, has_impossible=True)
+        task.report_lost(dataset, maker.lost)
+        rows = [
+            (x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in windows
+        ]
+        labels = [
+            [*x[features.START_POSITIONS], *x[features.END_POSITIONS]]
+            for x in windows
+        ]
+        return rows, np.array(labels, np.int32)
+
+    def _columns_of(self, predictions: list[dict]) -> dict:
+        types = {
+            "probability": np.float32,
+            "start": np.int32,
+            "end": np.int32,
+            "null_odds": np.float32,
+        }
+        return {"answer": [x["answer"] for x in predictions]} | {
+            name: np.array([x[name] for x in predictions], kind)
+            for name, kind in types.items()
+        }
+
+    def _scores(self, examples: list[SquadExample]) -> dict[str, float]:
+        answering = self._task()
+        encoded = answering.encode_examples(examples)
+        outputs = self._predictor().compute(encoded)
+        logits = itertools.chain.from_iterable(outputs)
+        dataset = squad.Dataset("", examples, has_impossible=True)
+        predictions = task.predict(
+            answering,
+            self._settings,
+            dataset,
+            encoded,
+            logits,
+            self.null_threshold or 0.0,
+        )
+        return task.score(self._settings, dataset, predictions)
+
+
+def _answers_of(value, context: str, name: str) -> tuple[Answer, ...]:
+    """The answers of a question, in any of the forms of `QuestionAnswerer`."""
+    if value is None or isinstance(value, float) and value != value:
+        return ()
+    answers: list[Answer] = []
+    try:
+        for part in [value] if isinstance(value, str | Mapping) else value:
+            if isinstance(part, str):
+                pairs = [(part, context.find(part))]
+            elif isinstance(part["text"], str):
+                pairs = [(part["text"], part["answer_start"])]
+            else:
+                pairs = zip(part["text"], part["answer_start"], strict=True)
+            answers += [Answer(str(x), int(at)) for x, at in pairs if x]
+    except (KeyError, TypeError, ValueError):
+        raise UserError(
+            f"{name} is {value!r:.60}",
+            expected="a string, or a dict of text and answer_start",
+        ) from None
+    return tuple(answers)

@@ -1,0 +1,237 @@
+"""A classifier of words: words in, labels out, as a Keras model."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data import features
+from bert.data.label_kinds import Labels
+from bert.data.text.columns import ragged, strings
+from bert.modeling import task_models
+from bert.models import builders, label_encoder, loading
+from bert.models.base import TextModel, length_of
+from bert.tasks.ner import entities, metrics
+from bert.tasks.ner.conll import Sentence
+from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.ner.pipeline import TokenClassification
+
+
+@keras.saving.register_keras_serializable("bert")
+class TokenClassifier(TextModel):
+    """An encoder with a classifier of words: names, parts of speech.
+
+        model = bert.TokenClassifier("model", labels=["O", "B-PER", "I-PER"])
+        model.fit([["Anna", "sees", "Bob"]], [["B-PER", "O", "B-PER"]])
+        model.predict([["Anna", "sleeps"]])["labels"]  # [["B-PER", "O"]]
+
+    Sentences are lists of words in a list, an array or a column; their tags
+    are lists of as many names, or of the numbers from 0 of names. Tags of
+    entities, in IOB1, BIO, IOBES or BILOU, become BIO. Long sentences are
+    split into windows, as in run_ner.py. Each sentence is read alone, also by
+    a model that was fine-tuned with --document_context.
+
+    `predict` returns a dict: labels, a list of names for each sentence;
+    probabilities, of the labels, floats; and, if labels are those of entities,
+    entities, a list of (first word, word after the last, type). `evaluate`
+    returns the metrics of run_ner.py.
+
+    Args:
+        model: path or name of a model, as for `load_encoder`; or its encoder
+            and tokenizer.
+        labels: names of the tags; None: those that the model was fine-tuned
+            with; others get a new head.
+        max_length: S of the windows; None: as in its fine-tuning, else 128,
+            or all positions of a smaller model.
+        doc_stride: int. Tokens between the starts of two windows; 0: half a
+            window. Default: as in its fine-tuning, else 0.
+        seed: of the head's initial weights, and of the order of the windows.
+
+    Attributes:
+        network: the model of `bert.token_classifier`, from ids to logits.
+        tokenizer: a `bert.Tokenizer`.
+        labels: kind and names of the labels.
+
+    Raises:
+        UserError: an argument is invalid, or the model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        model,
+        labels: list | None = None,
+        *,
+        max_length: int | None = None,
+        doc_stride: int | None = None,
+        seed: int = 12345,
+        **kwargs,
+    ):
+        network, tokenizer = loading.load_pair(model)
+        trained = _labels_of(network)
+        chosen, given = _chosen(labels, trained)
+
+        # The head of the fine-tuned model is kept if its labels are.
+        recorded: dict = {}
+        if trained:
+            checkpoint = network.checkpoint
+            recorded = checkpoint.task
+        if trained and trained != chosen:
+            label_encoder.say_new_head(checkpoint.path, trained, chosen)
+            network = task_models.build_token_classifier(
+                checkpoint.config, chosen.size, seed, network
+            )
+        elif isinstance(network, loading.Encoder):
+            network = builders.token_classifier(network, chosen.size, seed)
+
+        usual = recorded.get("max_seq_length", 128)
+        length = length_of(network, max_length, usual)
+        super().__init__(network, tokenizer, length, seed, **kwargs)
+        self.labels, self._given = chosen, given
+
+        half = (length - 2) // 2
+        if doc_stride is None:
+            doc_stride = min(recorded.get("doc_stride", 0), half)
+        if not 0 <= doc_stride <= half:
+            raise UserError(f"doc_stride={doc_stride}", expected=f"0 to {half}")
+        self.doc_stride = doc_stride
+        network.task = {  # for `bert.save` and exports
+            "kind": chosen.kind,
+            "labels": list(chosen.names),
+            "max_seq_length": length,
+            "doc_stride": doc_stride,
+        }
+
+    def call(self, inputs, training=False):
+        """The encoder's inputs, int32 [B, S] -> logits, float32 [B, S, C]."""
+        return self.network(inputs, training=training)["logits"]
+
+    def get_config(self) -> dict:
+        """The arguments, with `network` and `vocabulary` for `model`."""
+        return super().get_config() | {
+            "labels": list(self._given),
+            "doc_stride": self.doc_stride,
+        }
+
+    def _task(self) -> TokenClassification:
+        return TokenClassification(
+            self.tokenizer,
+            self.labels.names,
+            self.labels.kind == ENTITIES,
+            self.max_length,
+            self.doc_stride,
+        )
+
+    def _default_loss(self) -> dict:
+        return {
+            "loss": keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="mean_with_sample_weight"
+            ),
+            "weighted_metrics": [
+                keras.metrics.SparseCategoricalAccuracy("accuracy")
+            ],
+        }
+
+    def _examples(self, x, y=None) -> list[Sentence]:
+        """Checks words, and their tags; those of entities become BIO."""
+        sentences = ragged(x, "words")
+        tags = [()] * len(sentences) if y is None else ragged(y, "tags")
+        if len(tags) != len(sentences):
+            raise UserError(
+                f"words of {len(sentences)} sentences, tags of {len(tags)}"
+            )
+
+        examples = []
+        for i, (words, labels) in enumerate(zip(sentences, tags)):
+            if y is not None and len(words) != len(labels):
+                raise UserError(
+                    f"words[{i}] has {len(words)}, tags[{i}] {len(labels)}",
+                    expected="a tag for each word",
+                )
+            words = strings(words, f"words[{i}]")
+            examples.append(Sentence(words, self._names(labels), [], 0))
+        return examples
+
+    def _names(self, tags: Sequence) -> list[str]:
+        """Names of the labels of a sentence."""
+        number = label_encoder.numbering(self._given)
+        names = [
+            tag
+            if isinstance(tag, str) and entities.is_entity_label(tag)
+            else self._given[number(tag)]
+            for tag in tags
+        ]
+        if self.labels.kind == ENTITIES:
+            names = entities.to_bio(names)
+        known = label_encoder.numbering(self.labels.names)
+        return [self.labels.names[known(name)] for name in names]
+
+    def _inputs(self, x) -> list[dict]:
+        return [{"words": example.words} for example in self._examples(x)]
+
+    def _labelled(self, sentences: list[Sentence]) -> tuple:
+        windows = self._task().windows_of(sentences)
+        return (
+            [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in windows],
+            [np.array(x[features.LABEL_IDS], np.int32) for x in windows],
+            [np.array(x[features.LABEL_WEIGHTS], np.float32) for x in windows],
+        )
+
+    def _columns_of(self, predictions: list[dict]) -> dict:
+        words = [x["words"] for x in predictions]
+        columns: dict = {
+            "labels": [[word["label"] for word in x] for x in words],
+            "probabilities": [
+                [word["probability"] for word in x] for x in words
+            ],
+        }
+        if self.labels.kind == ENTITIES:
+            columns["entities"] = [entities.find(x) for x in columns["labels"]]
+        return columns
+
+    def _scores(self, sentences: list[Sentence]) -> dict[str, float]:
+        task = self._task()
+        encoded = [task.encode_sentence(sentence) for sentence in sentences]
+        outputs = self._predictor().compute(encoded)
+        answers = task.answers(encoded, outputs)
+        if not answers:
+            raise UserError("no words", expected="one or more")
+        labels = task.by_sentence(sentences, (label for label, *_ in answers))
+        gold = [sentence.labels for sentence in sentences]
+        return metrics.score(gold, labels, answers, task.is_entities)
+
+
+def _labels_of(encoder) -> Labels | None:
+    """The labels that an encoder was fine-tuned with, if it was."""
+    found = getattr(getattr(encoder, "checkpoint", None), "task", None)
+    if not found or found["kind"] not in (ENTITIES, ANY, None):
+        return None
+
+    # Hugging Face names no kind: it follows from the labels.
+    names = tuple(found["labels"])
+    return Labels(found["kind"] or entities.kind_of(names), names)
+
+
+def _chosen(given, trained: Labels | None) -> tuple[Labels, tuple[str, ...]]:
+    """The labels of the network, and the names that numbers stand for."""
+    if given is None and trained is None:
+        raise UserError("no labels", fix="pass the names of the tags")
+    names = trained.names if given is None else label_encoder.names_of(given)
+    if trained and names == trained.names:
+        return trained, names
+
+    # Other schemes have other labels of the same types.
+    labels = Labels(entities.kind_of(names), names)
+    if label := entities.in_lower_case(names):
+        say(
+            f"warning: the label {label!r} is not read as an entity label; "
+            "expected upper case, such as B-PER and O"
+        )
+    if labels.kind == ENTITIES:
+        types = (name[2:] for name in names if name != entities.OUTSIDE)
+        bio = tuple(entities.bio_labels(types))
+        if set(bio) != set(names):
+            labels = Labels(ENTITIES, bio)
+    label_encoder.check_order(labels, trained)
+    return labels, names

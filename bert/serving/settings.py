@@ -1,0 +1,170 @@
+"""Settings of serve.py, which know no TensorFlow."""
+
+import dataclasses
+import errno
+import os
+import socket
+from collections.abc import Iterator
+
+from bert.common import extras, storage
+from bert.common.errors import StorageError, UserError
+from bert.common.flags import flag
+from bert.common.progress import say
+from bert.inference.settings import ENGINES
+from bert.modeling import openvino_network
+
+_NEEDED = ("flask", "prometheus_client", "waitress")
+
+
+def described(path: str, error: Exception) -> str:
+    """Formats the error of a version, with its folder."""
+    text = str(error) if isinstance(error, UserError) else repr(error)
+    return text if path in text else f"{path}: {text}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of serve.py."""
+
+    model: str | None = flag(
+        None,
+        "Folder of a run or of an export, or of its numbered versions, of "
+        "which the last is served; NAME=FOLDER names it, commas separate "
+        "several.",
+        required=True,
+        path=True,
+    )
+    host: str = flag(
+        "127.0.0.1",
+        "Address to listen on; anyone who can reach it can query the model.",
+    )
+    port: int = flag(8501, "Port; 0: any free one.", at_least=0, at_most=65535)
+    max_batch_size: int = flag(
+        32, "Maximum number of examples of a batch.", at_least=1, at_most=1024
+    )
+    max_delay_ms: float = flag(
+        0.0, "Milliseconds that a batch waits for more examples.", at_least=0
+    )
+    max_queued_batches: int = flag(
+        8, "Batches that may wait; 503 answers more.", at_least=1
+    )
+    max_connections: int = flag(
+        1000, "Connections at the same time; more of them wait.", at_least=1
+    )
+    max_request_bytes: int = flag(
+        1 << 20, "Size of a request; 413 answers larger ones.", at_least=1
+    )
+    engine: str | None = flag(
+        None,
+        "Default: openvino if it is installed, the model has its network and "
+        "there is no GPU; else keras.",
+        choices=ENGINES,
+    )
+    access_log: bool = flag(
+        False, "Log a line for each request, not only for those that fail."
+    )
+
+    @property
+    def models(self) -> list[tuple[str, str]]:
+        """The models: the name in the paths, and the folder."""
+        pairs = []
+        for word in (self.model or "").split(","):
+            name, is_named, folder = word.partition("=")
+            if not is_named or "/" in name:
+                name, folder = os.path.basename(storage.absolute(word)), word
+            pairs.append((name, folder))
+        return pairs
+
+    def mistakes(self) -> Iterator[UserError]:
+        """Yields names that several models have."""
+        names = [name for name, _ in self.models]
+        if len({*names}) < len(names):
+            yield UserError(
+                f"--model={self.model}",
+                expected="a different name for each model",
+                fix="write NAME=FOLDER",
+            )
+
+    def versions(self, folder: str) -> list[tuple[str, int]]:
+        """Lists the versions of a model, the newest first.
+
+        Args:
+            folder: of the model.
+
+        Returns:
+            folder and number of each.
+        """
+        names = storage.list_folder(folder) if storage.is_folder(folder) else []
+
+        # Without numbered folders, the model's own is the version 1. Zeros may
+        # come first in a number.
+        numbers = [x for x in names if x.isascii() and x.isdecimal()] or [""]
+        numbers.sort(key=lambda name: int(name or 1), reverse=True)
+        return [(os.path.join(folder, x), int(x or 1)) for x in numbers]
+
+    def check(self, path: str) -> None:
+        """Checks that the folder of a version holds a model.
+
+        Raises:
+            UserError: it does not.
+        """
+        if not (
+            openvino_network.find(path)
+            or storage.is_file(os.path.join(path, "saved_model.pb"))
+            or storage.is_file(os.path.join(path, "config.json"))
+            or storage.find(path, "*.index")
+        ):
+            raise UserError(
+                "no model",
+                path=path,
+                expected="the folder of a run or of an export"
+                if storage.is_folder(path)
+                else "an existing folder",
+            )
+
+    def find(self, folder: str) -> Iterator[tuple[str, int]]:
+        """Finds the versions to serve, the newest first.
+
+        Warns of a version that cannot be served, such as one that is being
+        copied, if there are others.
+
+        Args:
+            folder: of the model.
+
+        Yields:
+            folder and number of a version.
+
+        Raises:
+            UserError: there is none, or packages are missing.
+        """
+        versions = self.versions(folder)
+        for path, number in versions:
+            try:
+                self.check(path)
+            except Exception as error:
+                if path == versions[-1][0]:
+                    raise
+                text = described(path, error)
+                say(f"warning: {text}; trying the version before it")
+                continue
+
+            extras.check("serve", *_NEEDED)
+            yield path, number
+
+    def listen(self) -> socket.socket:
+        """Opens the port.
+
+        Raises:
+            UserError: it cannot be opened; its code is 75 if another process
+                has it, or if the address does not exist yet.
+        """
+        try:
+            return socket.create_server((self.host, self.port), backlog=128)
+        except OSError as error:
+            mistake = UserError(
+                f"--host={self.host} --port={self.port}: {error.strerror}",
+                fix="pass another port, or 0 for any",
+            )
+            if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                mistake.exit_code = StorageError.exit_code  # try again later
+            raise mistake from None

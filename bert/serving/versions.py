@@ -1,0 +1,145 @@
+"""The versions of a model in its folder, of which the newest answers.
+
+folder/1, folder/2 -> Model -> served, replaced while requests come
+"""
+
+import ctypes
+import gc
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.inference.predictor import Predictor
+from bert.serving import rest
+from bert.serving.batch_queue import BatchQueue
+from bert.serving.settings import Settings, described
+
+_SECONDS = 2.0  # between two looks at the folders
+_SETTLED = 2  # looks at the same files, after which a copy seems whole
+
+
+class Served(NamedTuple):
+    """A loaded version.
+
+    Attributes:
+        number: its number.
+        predict: its queue.
+        metadata: its signature, as a proto in JSON.
+    """
+
+    number: int
+    predict: BatchQueue
+    metadata: dict
+
+
+class Model:
+    """A model whose newest version answers.
+
+    Args:
+        folder: of the model, or of its numbered versions.
+        settings: of the script.
+
+    Attributes:
+        folder: of the model.
+        served: the version that answers, once `open` has loaded it.
+
+    Raises:
+        UserError: see `Settings.find`.
+    """
+
+    served: Served
+    _on_batch: Callable[[np.ndarray], None]
+
+    def __init__(self, folder: str, settings: Settings):
+        self.folder, self._settings = folder, settings
+        self._looks: dict[str, tuple[list, int]] = {}
+
+        # Mistakes in the first one end the script before any is loaded.
+        versions = settings.find(folder)
+        self._versions = itertools.chain([next(versions)], versions)
+
+    def open(self, on_batch: Callable[[np.ndarray], None]) -> None:
+        """Loads the newest version that is not damaged.
+
+        Args:
+            on_batch: see `BatchQueue`.
+
+        Raises:
+            UserError: all are damaged.
+        """
+        self._on_batch = on_batch
+        failed = None
+        for path, number in self._versions:
+            if failed:
+                say(f"warning: {failed}")
+            try:
+                return self._load(path, number)
+            except Exception as error:  # files can be damaged in any way
+                failed = UserError(described(path, error))
+        raise failed
+
+    def refresh(self) -> None:
+        """Loads a newer version, or an older one if the served one has gone.
+
+        A version is tried when a second look finds the same files, and again
+        when they have changed. Requests that have come are answered by the
+        version that they began with.
+        """
+        for path, number in self._settings.versions(self.folder):
+            if number == self.served.number:
+                return
+
+            names = storage.files_below(path)
+            files = [(name, storage.version(name)) for name in names]
+            before, looks = self._looks.get(path, ([], 0))
+            looks = looks + 1 if files == before else 1
+            self._looks[path] = files, looks
+            if looks != _SETTLED:
+                continue
+
+            try:
+                self._settings.check(path)
+                self._load(path, number)
+            except Exception as error:
+                text = described(path, error)
+                say(f"warning: {text}; still version {self.served.number}")
+                continue
+            say(f"serving version {number} of {self.folder}")
+            self._looks.clear()
+            _free_memory()
+            return
+
+    def _load(self, path: str, number: int) -> None:
+        predictor = Predictor.open(path, self._settings.engine)
+        metadata = rest.metadata_of(predictor)
+        before = getattr(self, "served", None)
+        queue = BatchQueue(predictor, self._settings, self._on_batch)
+        self.served = Served(number, queue, metadata)
+        if before:
+            before.predict.close()
+
+
+def _free_memory() -> None:
+    """Returns the memory of the version before to the system."""
+    gc.collect()
+    # glibc would keep it, in the heaps of the threads that have loaded it.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim:
+        trim(0)
+
+
+def watch(models: Iterable[Model], end: threading.Event) -> None:
+    """Refreshes models until `end` is set."""
+    while not end.wait(_SECONDS):
+        for model in models:
+            try:
+                model.refresh()
+            except Exception as error:  # the server goes on with what it has
+                text = described(model.folder, error)
+                say(f"warning: no look at the versions: {text}")

@@ -1,0 +1,85 @@
+"""Embeddings of texts: examples -> sequences -> token vectors -> embeddings.
+
+No TensorFlow is imported.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bert.data.pooling import TextVectors
+from bert.data.sequences import Encoded, join_pair, truncate_pair
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFolder
+
+TEXT, VECTOR = "text", "vector"
+
+
+class TextEmbedding:
+    """Embeddings of texts.
+
+    Args:
+        tokenizer: the model's tokenizer.
+        how: pooling, prompts and normalization.
+        max_length: int. Longest sequence in tokens; longer texts are
+            truncated.
+        prompt: str or None. Name of the prompt that is put before each text;
+            None: the default one, if there is one.
+
+    Attributes:
+        inputs: names of the fields of an example.
+    """
+
+    head, num_outputs = None, None
+    signatures = ("serving_default",)
+    can_rank = True
+    inputs, optional_inputs = (TEXT,), ()
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        how: TextVectors,
+        max_length: int,
+        prompt: str | None = None,
+    ):
+        how.check()
+        self._tokenizer, self._how = tokenizer, how
+        self.max_length, self._prompt = max_length, how.prompt(prompt)
+
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> "TextEmbedding":
+        """The task of a model, as recorded in its `modules.json`."""
+        return cls(model.tokenizer, model.vectors, model.max_length)
+
+    def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
+        """Converts texts to sequences.
+
+        Args:
+            examples: dicts of `text`.
+        """
+        vocab = self._tokenizer.vocab
+        cls, sep = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
+        encoded = []
+        for ids in self._tokenizer.ids_of(
+            [self._prompt + x[TEXT] for x in examples]
+        ):
+            kept, _ = truncate_pair(ids, [], self.max_length - 2)
+            row = join_pair(kept, [], cls, sep)
+            count = len(ids) + 2
+            encoded.append(Encoded([row], count, count > self.max_length))
+        return encoded
+
+    def decode(
+        self, encoded: list[Encoded], outputs: list[list[np.ndarray]]
+    ) -> list[dict[str, Any]]:
+        """Pools token vectors to embeddings.
+
+        Args:
+            encoded: N examples.
+            outputs: the last layer, float32 [S, H], of the sequence of each.
+
+        Returns:
+            a dict for each example: `vector`, a list of H floats.
+        """
+        return [{VECTOR: self._how.embed_one(x).tolist()} for (x,) in outputs]

@@ -1,0 +1,109 @@
+"""bert.embed: one vector of each text, from the outputs of a layer."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import bert
+from bert.common.errors import UserError
+from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
+from tests.helpers import library_files
+from tests.helpers.frames import Frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    library_files.pretrained(folder / "model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return bert.load_encoder(str(folder / "model"))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_vectors_of_texts(pooling, loaded):
+    encoder, tokenizer = loaded
+    texts = ["the cat sees a dog", "tree", "a red fish", ""]
+    found = bert.embed(texts, loaded, pooling=pooling, batch_size=2)
+    assert found.dtype == np.float32
+    for text, vector in zip(texts, found, strict=True):
+        rows = encoder(tokenizer(text))["sequence_output"][0].numpy()
+        pooled = {"mean": rows.mean(0), "max": rows.max(0), "cls": rows[0]}
+        np.testing.assert_allclose(vector, pooled[pooling], atol=1e-5)
+
+
+def test_vectors_of_length_one(loaded):
+    plain = bert.embed(["the cat", "tree"], loaded)
+    scaled = bert.embed(["the cat", "tree"], loaded, normalize=True)
+    lengths = np.linalg.norm(plain, axis=1, keepdims=True)
+    np.testing.assert_allclose(scaled, plain / lengths, atol=1e-6)
+    assert bert.embed("tree", loaded).shape == (1, plain.shape[1])
+    assert bert.embed([], loaded).shape == (0, plain.shape[1])
+    table = Frame(Text=["the cat", "tree"])
+    np.testing.assert_array_equal(bert.embed(table, loaded), plain)
+
+
+def test_long_texts_are_truncated(loaded):
+    short = bert.embed("the cat", loaded, max_length=4)
+    long = bert.embed("the cat sees a dog", loaded, max_length=4)
+    np.testing.assert_array_equal(short, long)
+
+
+def test_texts_have_at_most_the_positions_of_the_model(folder, loaded):
+    encoder, tokenizer = loaded
+    vocab = str(folder / "model" / "vocab.txt")
+    text = "the cat sees a dog " * 9
+    for most in (512, 5):  # and at most the length of the tokenizer
+        other = bert.Tokenizer(vocab, max_length=most)
+        found = bert.embed(text, (encoder, other))
+        expected = bert.embed(text, loaded, max_length=min(most, 13))
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_keras_is_used_where_openvino_is_not_installed(
+    folder, loaded, tmp_path, hide_package
+):
+    path = tmp_path / "export"
+    shutil.copytree(folder / "model", path)
+    source = conversion.read(ModelFolder.open(str(path)))
+    conversion.convert(source, "openvino", str(path / "openvino"))
+    expected = bert.embed(["the cat", "tree"], loaded)
+    for _ in range(2):
+        found = bert.embed(["the cat", "tree"], str(path))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        hide_package("openvino")
+
+
+def test_mistakes(folder, loaded):
+    with pytest.raises(UserError, match=r"texts\[1\] is None; expected a str"):
+        bert.embed(["the", None], loaded)
+    with pytest.raises(UserError, match="pooling='last'; expected mean"):
+        bert.embed("the", loaded, pooling="last")
+    with pytest.raises(UserError, match="batch_size=0; expected 1 or more"):
+        bert.embed("the", loaded, batch_size=0)
+    for layer in (0, -3):
+        with pytest.raises(
+            UserError, match=f"layer={layer}; expected -1 to -2"
+        ):
+            bert.embed("the", loaded, layer=layer)
+    for length in (2, 14):
+        with pytest.raises(UserError, match=f"max_length={length}; .* 3 to 13"):
+            bert.embed("the", loaded, max_length=length)
+    with pytest.raises(UserError, match="no vocabulary"):
+        bert.embed("the", (loaded[0], None))
+    with pytest.raises(UserError, match="path=.*Encoder.*; expected a path"):
+        bert.embed("the", loaded[0])
+    with pytest.raises(UserError, match="texts is {'text': .*; expected a li"):
+        bert.embed({"text": ["the"]}, loaded)
+    tokens = [*loaded[1].tokens, "more"]
+    larger = bert.Tokenizer("more.txt", tokens=tokens)
+    message = (
+        rf"more.txt: {len(tokens)} tokens; expected at most {len(tokens) - 1}"
+    )
+    with pytest.raises(UserError, match=message):
+        bert.embed("more", (loaded[0], larger))

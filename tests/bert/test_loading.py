@@ -1,0 +1,231 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import bert
+from bert.common.errors import UserError
+from bert.modeling import checkpoints
+from bert.models import loading
+from tests.helpers import full_disk, hub_exports, library_files, text
+
+ENCODER = checkpoints.ENCODER
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def values(folder):
+    values = library_files.pretrained(folder / "model")
+    library_files.huggingface(folder / "theirs", values)
+    return values
+
+
+def same(encoder, values):
+    named = checkpoints.encoder_variables(encoder)
+    assert named
+    for name, variable in named.items():
+        np.testing.assert_array_equal(variable.numpy(), values[name], name)
+
+
+@pytest.mark.parametrize("path", ["model", "model/bert_model.ckpt", "theirs"])
+def test_encoders_of_the_original_and_of_hugging_face(path, folder, values):
+    encoder, tokenizer = bert.load_encoder(str(folder / path))
+    same(encoder, values)
+    assert tokenizer.tokens == text.VOCABULARY
+    assert tokenizer.do_lower_case is True
+    assert (
+        tokenizer.max_length == library_files.config().max_position_embeddings
+    )
+    heads = {name for name in values if not name.startswith(ENCODER)}
+    assert set(encoder.checkpoint.values) == heads
+
+
+def test_the_longest_sequence_of_sentence_transformers(tmp_path):
+    values = library_files.pretrained(tmp_path / "model")
+    library_files.huggingface(tmp_path / "theirs", values)
+    file = tmp_path / "theirs" / "sentence_bert_config.json"
+    file.write_text('{"max_seq_length": 5}')
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "theirs"))
+    assert tokenizer.max_length == 5
+    for to in ("google", "huggingface"):
+        bert.save(encoder, str(tmp_path / to), tokenizer, to)
+        assert bert.load_encoder(str(tmp_path / to))[1].max_length == 5
+
+
+def test_the_folder_of_a_run(tmp_path):
+    values = library_files.run(tmp_path / "run")
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "run"))
+    same(encoder, values)
+    assert tokenizer.do_lower_case is False  # as recorded, not as guessed
+    assert set(encoder.checkpoint.values) == {"output_weights", "output_bias"}
+
+
+@pytest.mark.long
+def test_a_tf_hub_encoder(tmp_path_factory):
+    exports = hub_exports.made(tmp_path_factory)
+    encoder, tokenizer = bert.load_encoder(exports.encoder)
+    named = checkpoints.model_variables(exports.model)
+    same(encoder, {name: x.numpy() for name, x in named.items()})
+    assert tokenizer.tokens == text.VOCABULARY  # of its assets
+
+
+def test_without_a_vocabulary_there_is_no_tokenizer(tmp_path):
+    values = library_files.pretrained(tmp_path / "model")
+    path = str(tmp_path / "vocab.txt")
+    (tmp_path / "model" / "vocab.txt").rename(path)
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "model"))
+    same(encoder, values)
+    assert tokenizer is None
+    _, tokenizer = bert.load_encoder(str(tmp_path / "model"), path)
+    assert tokenizer.tokens == text.VOCABULARY
+
+
+def test_a_folder_of_both_formats_is_the_checkpoint(folder, values, tmp_path):
+    library_files.pretrained(tmp_path / "both")
+    (tmp_path / "both" / "config.json").write_text("{}")
+    same(bert.load_encoder(str(tmp_path / "both"))[0], values)
+
+
+def test_a_path_is_a_string():
+    with pytest.raises(UserError, match="path=None; expected a path, or a"):
+        bert.load_encoder(None)
+
+
+def test_a_pickle_cannot_be_loaded(tmp_path):
+    config = '{"vocab_size": 97, "hidden_size": 12}'
+    (tmp_path / "config.json").write_text(config)
+    (tmp_path / "pytorch_model.bin").touch()
+    with pytest.raises(UserError, match="holds pytorch_model.bin, a pickle"):
+        bert.load_encoder(str(tmp_path))
+
+
+def test_a_published_size_or_a_path_or_a_config(folder, values):
+    names = {path.stem for path in loading._CONFIGS.glob("*.json")}
+    assert "bert_tiny" in names
+    assert bert.new_encoder("tiny").count_params() == 4_385_920
+    path = str(folder / "model" / "bert_config.json")
+    for config in (path, library_files.config()):
+        encoder = bert.new_encoder(config, seed=5)
+        assert isinstance(encoder, keras.Model)
+        assert encoder.name == "bert"
+        assert encoder.output["pooled_output"].shape == (None, 15)
+
+
+def test_an_encoder_has_a_policy_of_its_own():
+    encoder = bert.new_encoder(library_files.config(), dtype="mixed_bfloat16")
+    assert encoder.get_layer("layer_1").compute_dtype == "bfloat16"
+    assert encoder.output["pooled_output"].dtype == "bfloat16"
+    assert {x.dtype for x in encoder.weights} == {"float32"}
+    assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
+    encoder, _ = bert.load_encoder(str(folder / "model"))
+    vocab = str(folder / "model" / "vocab.txt")
+    tokenizer = bert.Tokenizer(vocab, strip_accents=False, max_length=13)
+    model = bert.classifier(encoder, 5, seed=7)
+    path = str(tmp_path / "saved")
+    bert.save(model, path, tokenizer, to)
+    again, tokens = bert.load_encoder(path)
+    assert tokens.tokens == tokenizer.tokens
+    assert (tokens.do_lower_case, tokens.strip_accents) == (True, False)
+    inputs = tokenizer(["the cat", "a dog sees"])
+    found = bert.classifier(again, 5, seed=8)(inputs)["logits"]
+    np.testing.assert_array_equal(found, model(inputs)["logits"])
+
+
+def test_low_rank_updates_are_saved_in_the_weights(folder, values, tmp_path):
+    encoder, tokenizer = bert.load_encoder(str(folder / "model"))
+    before = encoder(tokenizer("the cat"))["pooled_output"]
+    encoder.enable_lora(2)
+    model = bert.classifier(encoder, 5)
+    for variable in encoder.trainable_variables:
+        variable.assign(0 * variable + 0.3)
+    bert.save(model, str(tmp_path / "saved"), tokenizer)
+    again, _ = bert.load_encoder(str(tmp_path / "saved"))
+    found = again(tokenizer("the cat"))["pooled_output"]
+    expected = encoder(tokenizer("the cat"))["pooled_output"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(expected - before).max() > 0.01
+
+
+def test_an_encoder_is_saved_alone(folder, values, tmp_path):
+    encoder, _ = bert.load_encoder(str(folder / "model"))
+    bert.save(encoder, str(tmp_path / "saved"))
+    saved = checkpoints.read(str(tmp_path / "saved" / "bert_model.ckpt"))
+    assert set(saved) == {x for x in values if x.startswith(ENCODER)}
+    assert not (tmp_path / "saved" / "vocab.txt").exists()
+
+
+def test_a_next_sentence_head_is_saved_for_transformers(tmp_path):
+    encoder = bert.new_encoder(library_files.config())
+    folder = tmp_path / "saved"
+    bert.save(bert.next_sentence(encoder), str(folder), to="huggingface")
+    described = json.loads((folder / "config.json").read_text())
+    assert described["architectures"] == ["BertForNextSentencePrediction"]
+
+
+def test_what_cannot_be_saved(tmp_path):
+    encoder = bert.new_encoder(library_files.config())
+    pooled = encoder(encoder.input)["pooled_output"]
+    for name in ("mine", "classifier", "predictions"):
+        own = keras.layers.Dense(2, name=name)(pooled)
+        model = keras.Model(encoder.input, own)
+        with pytest.raises(UserError, match=f"no name for {name}/kernel, "):
+            bert.save(model, str(tmp_path / "a"))
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(UserError, match="no encoder in the model"):
+        bert.save(keras.Sequential([keras.Input((2,))]), str(tmp_path / "a"))
+    with pytest.raises(UserError, match="to='onyx'; expected one of google"):
+        bert.save(encoder, str(tmp_path / "a"), to="onyx")
+    encoder.quantize("int8")
+    with pytest.raises(UserError, match="no name for layer_0/.*/kernel_scale"):
+        bert.save(encoder, str(tmp_path / "a"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    with pytest.raises(UserError, match="expected a new or empty folder"):
+        bert.save(encoder, str(tmp_path / "full"))
+
+
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_nothing_is_left_if_the_disk_is_full(to, tmp_path):
+    """A limit on the size of files stands for a full disk."""
+    encoder = bert.new_encoder(library_files.config())
+    message = "saved: cannot be written: .*File too large"
+    with (
+        full_disk.files_of_at_most(2000),
+        pytest.raises(UserError, match=message),
+    ):
+        bert.save(encoder, str(tmp_path / "saved"), to=to)
+    assert list(tmp_path.iterdir()) == []
+    left = tmp_path / "saved" / ".partial"  # by a killed process
+    left.mkdir(parents=True)
+    bert.save(encoder, str(tmp_path / "saved"), to=to)
+    assert not left.exists()
+
+
+def test_a_config_is_checked():
+    config = bert.BertConfig(vocab_size=np.int64(100))
+    with pytest.raises(UserError, match="Expected `int`.*vocab_size"):
+        bert.new_encoder(config)
+
+
+def test_a_folder_that_was_there_stays_if_the_disk_is_full(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    encoder = bert.new_encoder(library_files.config())
+    with (
+        full_disk.files_of_at_most(2000),
+        pytest.raises(UserError, match="cannot be written"),
+    ):
+        bert.save(encoder, "")
+    assert list(tmp_path.iterdir()) == []
+    bert.save(encoder, "")  # the current folder
+    assert (tmp_path / "bert_config.json").exists()

@@ -1,0 +1,77 @@
+"""Words and their characters, against regular expressions."""
+
+import random
+import re
+
+import pytest
+
+from bert.data.text import tokenization, words
+from bert.data.text import unicode_tables as tables
+
+
+@pytest.mark.parametrize(
+    ("text", "by_words", "expected"),
+    [
+        ('In "New  York", he said.', False, 'In " New York " , he said .'),
+        ("", False, ""),
+        (
+            " (U.S., AT&T) O'Brien's!? ",
+            False,
+            "( U.S . , AT&T ) O'Brien's ! ?",
+        ),
+        ("...", False, ". . ."),
+        (
+            "\u5317\u4eac is.\u4eac!a\u4eac",
+            False,
+            "\u5317 \u4eac is . \u4eac ! a \u4eac",
+        ),
+        ("x", False, "x"),
+        ("a\ud800. b", False, "a\ud800 . b"),
+        (
+            "(a,b) \u5317\u4eac\u00a0x\u2028y  z.\n",
+            True,
+            "(a,b) \u5317\u4eac\u00a0x\u2028y z.",
+        ),
+        ("\t", True, ""),
+        ("\u0085 a", True, "\u0085 a"),
+    ],
+)
+def test_punctuation_is_split_off_unless_words_are_given(
+    text, by_words, expected
+):
+    spans = words.split(text, by_words)
+    assert " ".join(text[a:b] for a, b in spans) == expected
+
+
+def by_expressions(text):
+    """Splits by regular expressions."""
+    kinds = tables.entries(False, False) & tables.KIND
+    marks = ""
+    for character in text:
+        kind = kinds[ord(character)]
+        if kind == tables.SPACE:
+            marks += " "
+        elif kind == tables.ALONE:
+            marks += "p" if tokenization.is_punctuation(character) else "a"
+        else:
+            marks += "i"
+    spans = []
+    for run in re.finditer("a|[ip]+", marks):
+        front, core, _ = re.fullmatch("(p*|a)(.*?)(p*)", run.group()).groups()
+        at, last = run.start(), run.end()
+        spans += [(i, i + 1) for i in range(at, at + len(front))]
+        at += len(front)
+        if core:
+            spans.append((at, at + len(core)))
+        spans += [(i, i + 1) for i in range(at + len(core), last)]
+    return spans
+
+
+def test_random_texts_are_split_as_by_expressions():
+    rng = random.Random(7)
+    letters = (
+        "ab\u00e9\u0301\u200b\U0001f600\u5317\u4eac.,!?'-()\"  \u00a0\t\n\u3000"
+    )
+    for _ in range(499):
+        text = "".join(rng.choices(letters, k=rng.randrange(31)))
+        assert words.split(text) == by_expressions(text)

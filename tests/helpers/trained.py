@@ -1,0 +1,290 @@
+"""A run of each task, made by its script, that no test changes.
+
+TEXTS and others -> files -> run_classifier.py, ... -> run, export
+"""
+
+import json
+import pathlib
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+import run_classifier
+import run_ner
+import run_similarity
+import run_squad
+import run_swag
+from bert.common import tensor_files
+from bert.data.text import tokenization, vocabulary
+from bert.modeling import task_models
+from bert.modeling.formats import sentence_files
+from bert.modeling.formats.sentence_files import TextVectors
+from tests.helpers import model_files, once, small, squad_files, text
+
+L, S, POSITIONS = 1, 17, 19
+LONG = " ".join(random.Random(1).choices(text.WORDS, k=53))
+TEXTS = [
+    "the cat sees a dog",
+    "a tree",
+    "zzz",
+    LONG,
+    "cat" * 97,  # longer than the tokenizer's longest word
+    "...!?¿—",
+    "Étude: 日本語 Straße привет 한국어 नमस्ते صباح",
+    "e\u0301te\u0301 I\u0307stanbul \u03a3\u0391\u03a3 \u1e9b\u0323 🐈",
+    "the\x00 cat\x07\u200bsees\ufffd\u00a0a\u2028dog\x1b",
+    "the house near the river, (old) 'and' warm",
+]
+BLANK = ["", " \t\u3000 ", "\x00\x07"]  # without any token
+CONTEXTS = [
+    f"Anna lives in Paris. {LONG} Bob, in Oslo, sees the Étude: 日本語.",
+    *TEXTS,
+]
+QUESTIONS = ["Where does Anna live?", LONG, "日本?", "..."]
+CHOICES = [[a, b, c] for a, b, c in zip(TEXTS, TEXTS[3:], TEXTS[5:])]
+SENTENCES = [
+    ["the", "cat", "sees", "Anna", "Bob"],
+    ["zzz"],
+    LONG.split(),
+    ["cat" * 97, "...!?¿—", "日本語", "Étude", "e\u0301te\u0301", "🐈"],
+    ["\u200b", "a\ufffd", "\u00a0", "(old)", "\ufe0f"],
+]
+LABELS = ["yes", "no", "maybe é"]
+SINGLE = [(x, "") for x in [*TEXTS, *BLANK]]
+PAIRS = [
+    *zip(TEXTS, [*TEXTS[3:], *TEXTS[:3]]),
+    *((x, y) for x in BLANK for y in (*BLANK, TEXTS[0])),
+    *((TEXTS[3], x) for x in BLANK),
+]
+ASKED_QUESTIONS = [
+    (QUESTIONS[i % len(QUESTIONS)], x) for i, x in enumerate(CONTEXTS)
+]
+
+
+class Run(NamedTuple):
+    """A run and its export.
+
+    Attributes:
+        run: folder of the checkpoints and the files of predictions.
+        export: folder of the export.
+    """
+
+    run: pathlib.Path
+    export: pathlib.Path
+
+
+def folder(factory: pytest.TempPathFactory, name: str) -> Run:
+    """The run of a task, shared by all tests.
+
+    Args:
+        factory: `tmp_path_factory`.
+        name: key of `TASKS`.
+    """
+
+    def write(folder: pathlib.Path) -> None:
+        script, flags, write_files = TASKS[name]
+        write_model(folder)
+        write_files(folder)
+        flags = {
+            "bert_config_file": folder / "bert_config.json",
+            "vocab_file": folder / "vocab.txt",
+            "init_checkpoint": folder / "bert_model.ckpt",
+            "do_lower_case": True,
+            "length_buckets": False,
+            "max_seq_length": S,
+            "train_batch_size": 7,
+            "num_train_epochs": 2,
+            "learning_rate": 0.01,
+            "do_train": True,
+            "do_predict": True,
+            "report": False,
+            "output_dir": folder / "run",
+            "export_dir": folder / "export",
+            **flags,
+        }
+        for key in ("train_file", "eval_file", "predict_file"):
+            flags |= {key: folder / flags[key]} if key in flags else {}
+        words = [f"--{key}={value}" for key, value in flags.items()]
+        script.main([f"{script.__name__}.py", *words])
+
+    made = once.written(factory, f"trained_{name}", write)
+    return Run(made / "run", made / "export")
+
+
+def write_model(folder: pathlib.Path) -> None:
+    """Writes vocab.txt, bert_config.json and random weights."""
+    config = model_files.write_sizes(
+        folder,
+        tokens=tokens(),
+        max_position_embeddings=POSITIONS,
+        num_hidden_layers=L,
+    )
+    network = task_models.build_similarity_model(config, "mean")
+    values = model_files.random_values(network, 0.4)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+
+
+def tokens() -> list[str]:
+    """A vocabulary of words, and of most characters of the texts."""
+    basic = tokenization.BasicTokenizer(do_lower_case=True)
+    words = basic.tokenize(" ".join([*CONTEXTS, *QUESTIONS]))
+    letters = sorted({c for word in words for c in word} - set("🐈z"))
+    pieces = [f"##{c}" for c in letters]
+    names = [*squad_files.WORDS, *text.WORDS]
+    return [
+        *dict.fromkeys([*vocabulary.SPECIAL_TOKENS, *letters, *pieces, *names])
+    ]
+
+
+def _write_lines(path: pathlib.Path, rows) -> None:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def _write_texts(label_of: Callable, has_pairs: bool = False) -> Callable:
+    """A function that writes the files of run_classifier.py.
+
+    Args:
+        label_of: number of an example -> its label.
+        has_pairs: whether an example has two texts.
+    """
+
+    def write(folder: pathlib.Path) -> None:
+        for name in ("train", "asked"):
+            rows = []
+            for number, (a, b) in enumerate(PAIRS if has_pairs else SINGLE):
+                rows.append({"text": a, "text_b": b})
+                if not has_pairs:
+                    del rows[-1]["text_b"]
+                if name == "train":
+                    rows[-1]["label"] = label_of(number)
+            _write_lines(folder / f"{name}.jsonl", rows)
+
+    return write
+
+
+def _write_questions(folder: pathlib.Path) -> None:
+    squad_files.write(folder / "train.json", 16, seed=1)
+    paragraphs = [
+        {
+            "context": context,
+            "qas": [{"id": f"q{number}", "question": question, "answers": []}],
+        }
+        for number, (question, context) in enumerate(ASKED_QUESTIONS)
+    ]
+    content = json.dumps({"data": [{"paragraphs": paragraphs}]})
+    (folder / "asked.json").write_text(content)
+
+
+def _write_words(folder: pathlib.Path) -> None:
+    labels = ["O", "B-PER", "I-PER", "B-LOC"]
+    lines = [
+        "".join(
+            f"{word}\t{labels[(i + len(word)) % 4]}\n"
+            for i, word in enumerate(words)
+        )
+        for words in SENTENCES
+    ]
+    for name in ("train", "asked"):
+        (folder / f"{name}.txt").write_text("\n".join(lines))
+
+
+def _write_choices(folder: pathlib.Path) -> None:
+    rows = [
+        {"context": context, "choices": choices, "label": i % 3}
+        for i, (context, choices) in enumerate(zip(TEXTS, CHOICES * 3))
+    ]
+    for name in ("train", "asked"):
+        _write_lines(folder / f"{name}.jsonl", rows)
+
+
+def _write_similar(folder: pathlib.Path) -> None:
+    said = TextVectors("mean", True, {"query": "the cat: "}, "query")
+    sentence_files.write(str(folder), said, small.H, POSITIONS)
+    rows = [
+        {"text": a, "text_b": b, "score": i / 10}
+        for i, (a, b) in enumerate(zip(TEXTS, TEXTS[1:]))
+    ]
+    for name in ("train", "asked"):
+        _write_lines(folder / f"{name}.jsonl", rows)
+
+
+_CLASSIFIER = {
+    "task_name": "jsonl",
+    "train_file": "train.jsonl",
+    "predict_file": "asked.jsonl",
+}
+_EVALUATED = {"eval_file": "train.jsonl", "do_eval": True, "reference": False}
+_SHARED = {"train_file": "train.jsonl", "predict_file": "asked.jsonl"}
+TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
+    "labels": (
+        run_classifier,
+        _CLASSIFIER
+        | _EVALUATED
+        | {
+            "labels": ",".join(LABELS),
+            "class_weights": "balanced",
+            "calibrate": True,
+            "unknown_below": 0.45,
+        },
+        _write_texts(lambda i: LABELS[i * i % 3]),
+    ),
+    "several": (
+        run_classifier,
+        _CLASSIFIER
+        | _EVALUATED
+        | {
+            "labels": ",".join(LABELS),
+            "multi_label": True,
+            "tune_thresholds": True,
+        },
+        _write_texts(lambda i: LABELS[: i % 4]),
+    ),
+    "numbers": (
+        run_classifier,
+        _CLASSIFIER | {"regression": True, "truncate": "head_tail"},
+        _write_texts(lambda i: i % 5 - 2.5),
+    ),
+    "pairs": (
+        run_classifier,
+        _CLASSIFIER
+        | {"text_b_column": "text_b", "text_column": "text", "labels": "1,0"},
+        _write_texts(lambda i: str(i % 2), has_pairs=True),
+    ),
+    "windows": (
+        run_classifier,
+        _CLASSIFIER
+        | {
+            "labels": ",".join(LABELS),
+            "long_texts": "windows",
+            "window_stride": 7,
+        },
+        _write_texts(lambda i: LABELS[i % 3]),
+    ),
+    "questions": (
+        run_squad,
+        {
+            "train_file": "train.json",
+            "predict_file": "asked.json",
+            "max_query_length": 5,
+            "doc_stride": 4,
+            "n_best_size": 5,
+            "max_answer_length": 4,
+            "version_2_with_negative": True,
+            "null_score_diff_threshold": 1.3,
+        },
+        _write_questions,
+    ),
+    "words": (
+        run_ner,
+        {"train_file": "train.txt", "predict_file": "asked.txt"},
+        _write_words,
+    ),
+    "choices": (run_swag, _SHARED, _write_choices),
+    "vectors": (
+        run_similarity,
+        _SHARED | {"text_columns": "text,text_b"},
+        _write_similar,
+    ),
+}

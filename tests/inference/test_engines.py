@@ -1,0 +1,308 @@
+"""The engines of a `Predictor`: Keras, and OpenVINO without TensorFlow."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import openvino
+import pytest
+
+import bert
+import convert_checkpoint
+import extract_features
+import predict
+import run_classifier
+from bert.common.errors import UserError
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    PLAIN,
+    REGRESSION,
+    Decision,
+)
+from bert.inference import predictor as predictor_lib
+from bert.inference.engines import KerasEngine
+from bert.inference.predictor import Predictor, json_values
+from bert.modeling.openvino_network import Network
+from tests.helpers import classifier_files, once
+from tests.helpers.classifier_files import (
+    classifier_of,
+    rows_of,
+    write_model,
+    write_networks,
+)
+
+ROOT = pathlib.Path(predict.__file__).parent
+TEXTS = [
+    "the cat sees a dog",
+    "",
+    "zzz \u00e9\u4e2d\U0001f600",
+    "tree " * 97,
+    "the old dog finds the small red house near the warm river",
+    *(f"stones {'like ' * n}" for n in range(41)),
+]
+PAIRS = [[a, b] for a, b in zip(TEXTS, [*TEXTS[3:], "", "a", "tree " * 89])]
+NAMES = ("no, never", "yes", "maybe")
+DECISIONS = {CLASSES: Decision((4.17, 0.0, 0.0), (4.0, 0.0, 0.0), 1.2, 0.47)}
+
+
+@pytest.fixture
+def model(tmp_path_factory):
+    """Folder of a checkpoint and its network, which no test changes."""
+
+    def write(folder):
+        write_networks(folder, classifier_of(folder))
+
+    return str(once.written(tmp_path_factory, "networks", write) / "model")
+
+
+def examples_of(texts):
+    return [{"text": text} for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "pairs"),
+    [
+        (CLASSES, NAMES, True),
+        (MULTI_LABEL, NAMES, False),
+        (REGRESSION, (), True),
+    ],
+)
+def test_both_engines_give_the_same_predictions(tmp_path, kind, names, pairs):
+    decision = DECISIONS.get(kind, PLAIN)
+    bert = classifier_of(tmp_path, kind, names, pairs, decision)
+    model = write_networks(tmp_path, bert)
+    keras = Predictor.open(model, "keras")
+    network = Predictor.open(model)
+    assert isinstance(network._engine, Network)
+    assert network.task.inputs == keras.task.inputs
+    examples = examples_of(TEXTS)
+    if pairs:
+        examples = [{"text": a, "text_b": b} for a, b in PAIRS]
+    found, truncated = network.with_lengths(examples)
+    expected, expected_count = keras.with_lengths(examples)
+    assert truncated == expected_count > 3
+    if kind == CLASSES:
+        _check_labels(found, decision)
+    for row, other in zip(found, expected, strict=True):
+        assert row.keys() == other.keys()
+        assert row.get("label") == other.get("label")
+        for key in row.keys() - {"label"}:
+            assert row[key] == pytest.approx(other[key], abs=1e-5)
+
+
+def _check_labels(rows, decision):
+    """By a threshold of the logits; null by the probability of that label."""
+    chances = np.array([[*row["probabilities"].values()] for row in rows])
+    logits = np.log(chances) * decision.temperature + decision.log_weights
+    best = (logits - decision.cuts).argmax(-1)
+    assert (best != chances.argmax(-1)).any()
+    pairs = zip(best, chances[np.arange(len(best)), best])
+    labels = [
+        NAMES[i] if x >= decision.unknown_below else None for i, x in pairs
+    ]
+    assert [row["label"] for row in rows] == labels
+    assert {None} < {*labels}
+
+
+WITHOUT = """
+import sys
+
+class Refusal:
+    def find_spec(self, name, *_):
+        if name in ("tensorflow", "keras", "scipy", "sklearn"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refusal())
+"""
+
+
+def without_tensorflow(code, *words, **options):
+    """Runs Python where TensorFlow cannot be imported."""
+    command = [sys.executable, "-c", WITHOUT + code, *words]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, **options
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_a_line_is_predicted_without_tensorflow(model, tmp_path):
+    """In a folder whose name has special characters."""
+    folder = tmp_path / "-v %s 'é; {x}"
+    shutil.copytree(f"{model}/openvino", folder)
+    code = "import predict; sys.exit(predict.main(sys.argv))"
+    done = without_tensorflow(code, f"--model={folder}", input="the cat\na\n")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    predictor = Predictor.open(model, "openvino")
+    assert answers == json_values(predictor(examples_of(["the cat", "a"])))
+    assert "OpenVINO " in done.stderr and ", float32, " in done.stderr
+
+
+@pytest.mark.slow
+def test_requests_are_answered_without_tensorflow(model):
+    code = """
+from bert.inference.predictor import Predictor
+from tests.helpers import http_server
+queue = http_server.queue_of(Predictor.open(sys.argv[1]))
+client = http_server.app_of(queue).test_client()
+body = {"instances": ["the cat", "a"]}
+print(client.get("/v1/models/mails/metadata").text.replace("\\n", ""))
+print(client.post("/v1/models/mails:predict", json=body).text)
+"""
+    described, answer = without_tensorflow(code, model).stdout.splitlines()
+    assert '"DT_STRING"' in described and '"text"' in described
+    predictor = Predictor.open(model, "openvino")
+    expected = json_values(predictor(examples_of(["the cat", "a"])))
+    assert json.loads(answer) == {"predictions": expected}
+
+
+@pytest.mark.parametrize("engine", ["keras", "openvino"])
+def test_threads_share_an_engine(model, engine):
+    predictor = Predictor.open(model, engine)
+    expected = [predictor([x]) for x in examples_of(TEXTS)]
+    with concurrent.futures.ThreadPoolExecutor(7) as pool:
+        for _ in range(3):
+            found = pool.map(lambda x: predictor([x]), examples_of(TEXTS))
+            for (one,), (other,) in zip(found, expected, strict=True):
+                assert one["label"] == other["label"]
+                assert one["probabilities"] == pytest.approx(
+                    other["probabilities"], abs=1e-6
+                )
+
+
+def test_an_engine_that_the_folder_lacks_is_named(model, tmp_path):
+    without = shutil.ignore_patterns("openvino")
+    folder = shutil.copytree(model, tmp_path / "model", ignore=without)
+    message = "no network of OpenVINO; export it again with --export_openvino"
+    with pytest.raises(UserError, match=message):
+        Predictor.open(str(folder), "openvino")
+    assert isinstance(Predictor.open(str(folder))._engine, KerasEngine)
+    network = Predictor.open(f"{model}/openvino")
+    assert isinstance(network._engine, Network)
+
+
+def test_openvino_is_the_default_without_a_gpu(
+    model, monkeypatch, hide_package
+):
+    monkeypatch.setattr(predictor_lib, "_GPU", os.devnull)
+    assert isinstance(Predictor.open(model)._engine, KerasEngine)
+    monkeypatch.undo()
+    hide_package("openvino")
+    assert isinstance(Predictor.open(model)._engine, KerasEngine)
+
+
+@pytest.mark.parametrize("engine", ["keras", "openvino"])
+def test_a_model_that_is_trained_badly_is_refused(tmp_path, engine):
+    bert = classifier_of(tmp_path)
+    bert.values["output_bias"][1] = np.inf
+    with pytest.raises(UserError, match="not finite|NaN or infinite"):
+        Predictor.open(write_networks(tmp_path, bert), engine)
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_the_encoder(tmp_path, run_script):
+    """Of bert.embed and extract_features.py."""
+    source, folder = tmp_path / "source", tmp_path / "openvino"
+    source.mkdir()
+    write_model(source)
+    words = {"input": source, "output": folder, "do_lower_case": True}
+    code, _, err = run_script(convert_checkpoint, to="openvino", **words)
+    assert code == 0, err
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(TEXTS) + "\n")
+    code = """
+import numpy as np
+import bert, extract_features
+folder, lines, out, vectors = sys.argv[1:]
+flags = [f"--init_checkpoint={folder}", f"--input_file={lines}", "--layers=-1"]
+flags += [f"--output_file={out}", "--output_format=npz", "--normalize"]
+flags += ["--max_seq_length=13", "--pooling=mean"]
+extract_features.main(["", *flags])
+texts = open(lines, encoding="utf-8").read().split("\\n")[:-1]
+both = [
+    bert.embed(texts, folder, pooling=pooling, max_length=13)
+    for pooling in ("max", "cls")
+]
+np.save(vectors, both)
+"""
+    out, vectors = tmp_path / "out.npz", tmp_path / "vectors.npy"
+    without_tensorflow(code, folder, lines, out, vectors)
+    model = bert.load_encoder(str(source))
+    expected = bert.embed(TEXTS, model, max_length=13, normalize=True)
+    found = np.load(out)["values"][:, 0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    for pooling, found in zip(("max", "cls"), np.load(vectors)):
+        expected = bert.embed(TEXTS, model, max_length=13, pooling=pooling)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+    # What the folder has not is told.
+    for call, message in (
+        (lambda: bert.embed("a", str(folder), layer=-2), "layer=-2"),
+        (lambda: bert.load_encoder(str(folder)), "a network of OpenVINO"),
+        (
+            lambda: Predictor.open(str(folder)),
+            "no task is recorded: neither labels nor a pooling",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            call()
+    words = {"init_checkpoint": folder, "input_file": lines}
+    words |= {
+        "output_file": tmp_path / "x",
+        "layers": "-1,-2",
+        "max_seq_length": 13,
+    }
+    code, _, err = run_script(extract_features, **words)
+    assert code == 2 and "--layers=-1,-2; expected -1: a network of" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "precision", [pytest.param("bfloat16", marks=pytest.mark.long), "int8"]
+)
+def test_the_script_writes_a_network_and_its_scores(
+    run_script, tmp_path, precision
+):
+    write_model(tmp_path)
+    classifier_files.write_task(tmp_path)
+    named = classifier_files.flags_of(tmp_path)
+    named |= {"output_dir": tmp_path / "run", "export_dir": tmp_path / "export"}
+    words = ("--do_train", "--do_eval", f"--export_openvino={precision}")
+    code, _, err = run_script(run_classifier, *words, **named)
+    assert code == 0, err
+    scores = (tmp_path / "export/assets.extra/metrics.json").read_text()
+    scores = json.loads(scores)
+    assert scores["openvino_accuracy"] == scores["eval_accuracy"]
+    assert scores["openvino_changed_labels"] == 0
+    assert "OpenVINO | accuracy " in err
+
+    folder = tmp_path / "export/openvino"
+    network = openvino.Core().read_model(folder / "openvino_model.xml")
+    operations = {x.get_type_name() for x in network.get_ops()}
+    assert ("FakeQuantize" in operations) == (precision == "int8")
+    size = (folder / "openvino_model.bin").stat().st_size
+    floats = (tmp_path / "bert_model.ckpt.data-00000-of-00001").stat().st_size
+    assert size < 0.6 * floats
+    rows = [row[3:] for row in rows_of(tmp_path / "dev.tsv")[1:]]
+    examples = [{"text": a, "text_b": b} for a, b in rows]
+    found, expected = (
+        Predictor.open(str(tmp_path / "export"), engine)(examples)
+        for engine in ("openvino", "keras")
+    )
+    for row, other in zip(found, expected):
+        assert row["label"] == other["label"]
+
+
+def test_a_missing_package_is_named(run_script, hide_package, tmp_path):
+    hide_package("openvino")
+    (tmp_path / "openvino_model.xml").touch()
+    code, _, err = run_script(predict, model=tmp_path)
+    line = "missing packages: openvino; in the checkout: pip install -r "
+    assert code == 2 and f"{line}requirements/openvino.txt\n" in err

@@ -1,0 +1,96 @@
+"""A network of OpenVINO: the outputs of Keras, without TensorFlow."""
+
+import os
+import types
+
+import numpy as np
+import openvino
+import pytest
+
+from bert.data import shared_rows
+from bert.inference.engines import KerasEngine
+from bert.modeling import encoder, openvino_network, task_models
+from bert.modeling.formats import openvino as writer
+from bert.modeling.task_heads import CLASSIFIER, HEADS, TOKENS
+from tests.helpers import model_files, small
+
+CLASSES = {"classifier": 3, "squad": 2, "ner": 7, "swag": 1}
+
+
+def model_of(head, **changes):
+    """Config and random weights of an encoder with a head, or without."""
+    config = small.config(**changes)
+    network = encoder.build_encoder(config)
+    if head:
+        network = task_models.BUILDERS[head](config, CLASSES[head])
+    return config, model_files.random_values(network, 0.3)
+
+
+def sequences_of(count):
+    rng = np.random.default_rng(count)
+    return [
+        (rng.integers(1, small.V, n).tolist(), rng.integers(0, 2, n).tolist())
+        for n in rng.integers(1, small.POSITIONS + 1, count)
+    ]
+
+
+def outputs_of(engine, head, sequences):
+    is_pooled = head is not None and HEADS[head].is_pooled
+    return shared_rows.map_packed(engine, sequences, is_pooled)
+
+
+def keras_outputs(config, values, head, sequences):
+    model = types.SimpleNamespace(config=config, path="model")
+    engine = KerasEngine.load(model, values, head)
+    return outputs_of(engine, head, sequences)
+
+
+@pytest.mark.parametrize(
+    ("head", "changes"),
+    [
+        *((head, {}) for head in (*HEADS, None)),
+        *(
+            (CLASSIFIER, {"hidden_act": name})
+            for name in ("gelu_erf", "relu", "tanh", "linear")
+        ),
+        (TOKENS, {"num_hidden_layers": 1}),
+        (CLASSIFIER, {"num_hidden_layers": 1}),
+    ],
+)
+def test_outputs_are_those_of_keras(tmp_path, head, changes):
+    config, values = model_of(head, **changes)
+    writer.write(str(tmp_path), config, values)
+    network = openvino_network.Network(str(tmp_path))
+    sequences = sequences_of(31)
+    found = outputs_of(network, head, sequences)
+    expected = keras_outputs(config, values, head, sequences)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == np.float32
+        scale = max(1.0, abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize(
+    ("precision", "head"),
+    [
+        ("bfloat16", None),
+        pytest.param("int8", CLASSIFIER, marks=pytest.mark.slow),
+    ],
+)
+def test_a_smaller_network_has_similar_outputs(tmp_path, precision, head):
+    config, values = model_of(head)
+    sequences = sequences_of(31)
+    batches = [shared_rows.pack([x]).inputs for x in sequences]
+    writer.write(str(tmp_path), config, values, precision, batches)
+    size = os.path.getsize(tmp_path / openvino_network.WEIGHTS)
+    assert size < 0.65 * sum(x.nbytes for x in values.values())
+    file = tmp_path / openvino_network.FILE
+    operations = openvino.Core().read_model(file).get_ops()
+    kinds = {x.get_type_name() for x in operations}
+    assert ("FakeQuantize" in kinds) == (precision == "int8")
+
+    network = openvino_network.Network(str(tmp_path))
+    assert f", {precision}, " in network.description
+    found = np.concatenate(outputs_of(network, head, sequences))
+    expected = np.concatenate(keras_outputs(config, values, head, sequences))
+    assert abs(found - expected).mean() < 0.05 * expected.std()
