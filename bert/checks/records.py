@@ -160,13 +160,16 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     names = {field.name for field in dataclasses.fields(InstanceSettings)}
     values = {name: settings[name] for name in names & settings.keys()}
     values["max_seq_length"] = result.max_seq_length
-    lines = partitions.warnings(counts, InstanceSettings(**values))
+    made_with = InstanceSettings(**values)
+    lines = partitions.warnings(counts, made_with)
 
     # `warnings` looks for too many random pairs, not for too few.
     share = partitions.shares(counts, result.max_seq_length)
+    usual = partitions.usual_random_next(made_with)
     if share["random_next"] < 0.35:
         lines.append(
-            f"{share['random_next']:.0%} of the pairs are random (usual: 50 %)"
+            f"{share['random_next']:.0%} of the pairs are random (usual: "
+            f"{usual:.0%})"
         )
     findings += [suspicious(line, path=where) for line in lines]
 

@@ -125,7 +125,7 @@ def test_a_good_corpus_has_no_warning():
     [
         ({"unknown_tokens": 21}, "1.1% of the tokens are [UNK]"),
         ({"documents": 60}, "1.7 lines per document: the corpus needs one"),
-        ({"random_next": 33}, "66% of the pairs are random (usual: 50 %): the"),
+        ({"random_next": 40}, "80% of the pairs are random (usual: 70%): the "),
         ({"continued_lines": 26}, "26% of the lines continue the one before: "),
         (
             {"continued_lines": 26, "row_tokens": 770, "predictions": 110},
@@ -138,6 +138,30 @@ def test_a_good_corpus_has_no_warning():
 def test_warnings(changed, message):
     (line,) = partitions.warnings({**GOOD, **changed}, SETTINGS)
     assert line.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("length", "short", "measured", "of_paragraphs"),
+    [
+        (32, 0.1, 0.735, 0.99),
+        (32, 0.3, 0.766, 0.99),
+        (64, 0.1, 0.581, 0.968),
+        (64, 0.3, 0.624, 0.971),
+        (128, 0.1, 0.566, 0.767),
+        (512, 0.1, 0.592, 0.723),
+    ],
+)
+def test_short_sequences_have_more_random_pairs(
+    length, short, measured, of_paragraphs
+):
+    """Shares of English Wikipedia by sentences, and by paragraphs of four."""
+    settings = InstanceSettings(max_seq_length=length, short_seq_prob=short)
+    for share, expected in ((measured, 0), (of_paragraphs, 1)):
+        counts = {**GOOD, "random_next": 50 * share}
+        lines = partitions.warnings(counts, settings)
+        assert sum("pairs are random" in line for line in lines) == expected
+    usual = partitions.usual_random_next(settings)
+    assert usual == pytest.approx(measured, abs=0.06)
 
 
 def test_packed_records_that_are_half_empty_need_more_predictions():
