@@ -381,6 +381,24 @@ def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
     assert "decision" not in model.network.task
 
 
+def test_a_later_prediction_records_unknown_labels(made, classify, tmp_path):
+    """Without an evaluation it was not recorded: the class gave labels."""
+    run = tmp_path / "run"
+    shutil.copytree(made / "run", run)
+    chances = np.loadtxt(made / "run" / "test_results.tsv").max(-1)
+    classify(
+        "--do_predict",
+        unknown_below=float(chances.mean()),
+        init_checkpoint=None,
+    )
+    found = [row[1] for row in rows_of(run / "predictions.tsv")[1:]]
+    assert "" in found and len({*found}) > 1
+    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
+    model = TextClassifier(str(run))
+    answers = model.predict(tuple(zip(*rows)), verbose=0)
+    assert [x or "" for x in answers["label"]] == found
+
+
 @pytest.mark.slow
 def test_the_export_predicts_the_same_in_a_fresh_process(made):
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]

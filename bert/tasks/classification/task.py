@@ -155,14 +155,8 @@ class Classification:
                 self._fitted[run.folder] = tuned.decision
             result |= score(settings, data, part, logits, chosen)
 
+        self._record(run)
         decided = self._decided(run)
-        if (
-            scoring.tunes
-            or scoring.unknown_below is not None
-            or settings.reading.long_texts
-        ):
-            length = settings.finetuning.max_seq_length
-            _write_answers(run, self._folder, decided, length)
         report = answers.report(part, decided.labels, logits, chosen)
         report |= tuned_report
         report["references"] |= self._references()
@@ -174,6 +168,7 @@ class Classification:
 
     def predict(self, run: Run) -> list[str]:
         """Writes the predictions for all files of prediction."""
+        self._record(run)  # without an evaluation, too
         settings, data = self._settings, self._data
         batch_size, wrote = settings.finetuning.predict_batch_size, []
         for part in data.of(TEST):
@@ -256,6 +251,28 @@ class Classification:
         logits = np.stack([output["logits"] for output in outputs])
         return long_texts.pooled(logits, counts)
 
+    def _record(self, run: Run) -> None:
+        """Records the post-processing of predictions beside the weights."""
+        settings, scoring = self._settings, self._settings.scoring
+        is_given = (
+            scoring.tunes
+            or scoring.unknown_below is not None
+            or settings.reading.long_texts
+        )
+        is_chief, folder = self._folder.is_chief, run.folder
+        if not (is_given and is_chief and run_folder.has_checkpoint(folder)):
+            return
+
+        task = checkpoint_files.recorded_task(folder)
+        if task is None:  # of an earlier version
+            length = settings.finetuning.max_seq_length
+            task = run.task.labels | {"max_seq_length": length}
+        for name in ("decision", "windows"):
+            task.pop(name, None)
+        data = self._decided(run)
+        task |= data.long_texts.described() | data.labels.decision.described()
+        checkpoint_files.write_task(folder, task)
+
     def _decided(self, run: Run) -> Data:
         """The data, with what was fitted to the logits of a seed."""
         data = self._data
@@ -279,21 +296,6 @@ class Classification:
             f"eval_{name}/{eval_report.TFIDF}": value
             for name, value in scores.items()
         }
-
-
-def _write_answers(
-    run: Run, folder: RunFolder, data: Data, max_seq_length: int
-) -> None:
-    """Adds what answers are made of to the `task.json` beside the weights."""
-    if not (folder.is_chief and run_folder.has_checkpoint(run.folder)):
-        return
-    task = checkpoint_files.recorded_task(run.folder)
-    if task is None:  # of an earlier version
-        task = run.task.labels | {"max_seq_length": max_seq_length}
-    for name in ("decision", "windows"):
-        task.pop(name, None)
-    task |= data.long_texts.described() | data.labels.decision.described()
-    checkpoint_files.write_task(run.folder, task)
 
 
 def _batch_sums(settings: Settings, data: Data) -> Callable:
