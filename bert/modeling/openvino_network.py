@@ -3,6 +3,7 @@
 openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
 """
 
+import functools
 import json
 import os
 import sys
@@ -92,6 +93,19 @@ def package():
     return openvino
 
 
+@functools.cache
+def _core():
+    """The `openvino.Core` of this process.
+
+    Where the CPU has AMX, the first model of a core gives its thread a stack
+    for signals, which the end of the core frees. At the end in another thread,
+    the next signal would end the process with a segmentation fault.
+    """
+    core = package().Core()
+    core.set_property({"ENABLE_MMAP": False})
+    return core
+
+
 def record_files(model, folder: str) -> None:
     """Records the vocabulary, labels and configs that belong to a network.
 
@@ -137,8 +151,7 @@ class Network:
         forks.check(forks.OPENVINO)
         openvino = package()
         self.path = os.path.join(folder, FILE)
-        core = openvino.Core()
-        core.set_property({"ENABLE_MMAP": False})
+        core = _core()
         threads = len(os.sched_getaffinity(0))
         try:
             model = core.read_model(*self._contents(folder))

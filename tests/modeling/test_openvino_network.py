@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import openvino
@@ -118,6 +120,27 @@ def test_a_damaged_folder_is_one_line(folder, change, name, message):
     with pytest.raises(UserError, match=message) as error:
         Network(str(folder))
     assert "\n" not in str(error.value) and str(folder) in str(error.value)
+
+
+REPLACED = """
+import os, signal, sys, threading
+from bert.modeling.openvino_network import Network
+networks = [Network(sys.argv[1])]
+def replace():
+    networks[0] = Network(sys.argv[1])
+thread = threading.Thread(target=replace)
+thread.start()
+thread.join()
+signal.signal(signal.SIGTERM, lambda *_: print("handled"))
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_signal_is_handled_after_a_network_was_replaced(folder):
+    """A server with AMX ended with signal 11 instead of its last answers."""
+    argv = [sys.executable, "-c", REPLACED, str(folder)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "handled\n"), done.stderr
 
 
 def test_weights_that_are_not_finite_are_refused(folder):
