@@ -123,6 +123,28 @@ def test_a_job_of_slurm_is_requeued_until_it_is_complete(shared):
     assert calls.read_text() == f"requeue {job}\n"
 
 
+ENDED = """
+from bert.training.preemption import Preemption
+Preemption(train_for=0.0).end({}, 9)
+"""
+
+
+@pytest.mark.parametrize(("step", "code"), [(3, 75), (9, 0)])
+def test_a_job_whose_time_is_up_is_not_complete(tmp_path, step, code):
+    """The run ends with 0 at --train_for, at whatever step."""
+    calls = tmp_path / "scontrol.txt"
+    program(tmp_path, "srun", ENDED.format(step))
+    asked = f"print(*sys.argv[1:], file=open({str(calls)!r}, 'a'))"
+    program(tmp_path, "scontrol", asked)
+    command = ["bash", EXAMPLES / "slurm" / "pretrain.sbatch"]
+    names = {"SLURM_JOB_ID": "7", "TMPDIR": tmp_path}
+    process = start(tmp_path, command, **names, PYTHONPATH=workers.ROOT)
+    _, err = process.communicate(timeout=600)
+    assert process.returncode == code, err
+    assert ("stopped at step 3 of 9" in err) == calls.exists() == (step < 9)
+    assert not [*tmp_path.glob("tmp.*")]
+
+
 @pytest.fixture(scope="module")
 def kubernetes():
     """Service, job and container."""
