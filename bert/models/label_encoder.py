@@ -152,22 +152,23 @@ def ids(values, labels: Labels) -> np.ndarray:
     return rows
 
 
-def numbering(names: tuple[str, ...]) -> Callable[[object], int]:
+def numbering(names: tuple[str, ...]) -> Callable[..., int]:
     """Makes a function from a label, or the number of a name, to a number.
 
-    It raises a UserError if there is no such label.
+    It raises a UserError if there is no such label. Its second argument, such
+    as "tags[7]: ", begins the message.
     """
     # 2 is a name or a position, never both.
     indices = {name: i for i, name in enumerate(names)}
     positions = range(0 if any(map(_is_value, names)) else len(names))
 
-    def number(label) -> int:
+    def number(label, where: str = "") -> int:
         if (name := name_of(label)) in indices:
             return indices[name]
         is_number = isinstance(label, _NUMBER)  # not NA of pandas
         if not is_number or label not in positions:
             raise UserError(
-                f"the label {label!r:.60}",
+                f"{where}the label {label!r:.60}",
                 expected=f"one of {', '.join(names)}",
             )
         return int(label)

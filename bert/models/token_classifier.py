@@ -150,22 +150,24 @@ class TokenClassifier(TextModel):
                     expected="a tag for each word",
                 )
             words = strings(words, f"words[{i}]")
-            examples.append(Sentence(words, self._names(labels), [], 0))
+            names = self._names(labels, f"tags[{i}]")
+            examples.append(Sentence(words, names, [], 0))
         return examples
 
-    def _names(self, tags: Sequence) -> list[str]:
+    def _names(self, tags: Sequence, position: str) -> list[str]:
         """Names of the labels of a sentence."""
         number = label_encoder.numbering(self._given)
+        positions = [f"{position}[{i}]: " for i in range(len(tags))]
         names = [
             tag
             if isinstance(tag, str) and entities.is_entity_label(tag)
-            else self._given[number(tag)]
-            for tag in tags
+            else self._given[number(tag, at)]
+            for tag, at in zip(tags, positions)
         ]
         if self.labels.kind == ENTITIES:
             names = entities.to_bio(names)
         known = label_encoder.numbering(self.labels.names)
-        return [self.labels.names[known(name)] for name in names]
+        return [self.labels.names[known(*x)] for x in zip(names, positions)]
 
     def _inputs(self, x) -> list[dict]:
         return [{"words": example.words} for example in self._examples(x)]

@@ -174,7 +174,7 @@ def test_columns_of_every_kind(model, words, tags):
 @pytest.mark.parametrize(
     ("labels", "names", "tags", "expected"),
     [
-        (["O", "S-X", "B-X"], ["O", "B-X", "I-X"], [1, 0], ["B-X", "O"]),
+        (["S-X", "B-X", "O"], ["O", "B-X", "I-X"], [0, 2], ["B-X", "O"]),
         (["B-X", "I-X", "O"], ["B-X", "I-X", "O"], [2, "B-X"], ["O", "B-X"]),
         ([7, 9], ["7", "9"], [9, "7"], ["9", "7"]),
         (["NOUN", "VERB"], ["NOUN", "VERB"], [1, "NOUN"], ["VERB", "NOUN"]),
@@ -260,8 +260,12 @@ def test_strange_texts_and_single_batches(model, folder):
         ([["a", None]], [["O", "O"]], r"words\[0\]\[1\] is None; .* a str"),
         ([["a"]], [["O", "O"]], r"words\[0\] has 1, tags\[0\] 2; expected a"),
         ([["a"]], [], "words of 1 sentences, tags of 0"),
-        ([["a"]], [["B-ORG"]], "the label 'B-ORG'; expected one of O, B-LOC"),
-        ([["a"]], [["person"]], "the label 'person'; expected one of O, "),
+        (
+            [["a"], ["a", "b"]],
+            [["O"], ["O", "B-ORG"]],
+            r"^tags\[1\]\[1\]: the label 'B-ORG'; expected one of O, B-LOC",
+        ),
+        ([["a"]], [["person"]], r"^tags\[0\]\[0\]: the label 'person'; exp"),
         ([["a"]], [[5]], "the label 5; expected one of O, B-LOC"),
         ([["a"]], [[None]], "the label None; expected one of O, B-LOC"),
         ([], [], "no texts; expected one or more"),
