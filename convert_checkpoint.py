@@ -1,10 +1,10 @@
-r"""Converts BERT weights from one format to another, all heads included.
+r"""Converts BERT weights from one format to another, including all heads.
 
     python convert_checkpoint.py --input=minilm --to=google \
         --output=minilm_google
 
-The outputs of both models are compared before the files get their names. No
-graph is loaded and no pickle is read.
+The outputs of both models are compared before the files are renamed to their
+final names. Graphs and pickles are never loaded.
 """
 
 import os
@@ -24,7 +24,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     model = ModelFolder.open(settings.input, settings.files)
 
-    # What the run has recorded, before anything is written.
+    # Read the run's records before any file is written.
     recorded = checkpoint_files.recorded_settings(model.path)
     report = checkpoint_files.beside(model.path, model_card.REPORT)
     step = checkpoint_files.step_of(model.path)

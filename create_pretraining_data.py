@@ -1,12 +1,12 @@
 r"""Creates TFRecord shards of masked sentence pairs from a corpus.
 
-The corpus has one sentence per line and a blank line between documents; files
+The corpus has one sentence per line and a blank line between documents. Files
 that end in .gz are decompressed. Example:
 
     python create_pretraining_data.py --input_file='wiki/*.txt.gz' \
         --output_file=records/wiki.tfrecord --vocab_file=vocab.txt
 
-Languages, or other groups, may have names, to give small ones more weight:
+Named groups, such as languages, are sampled so that small ones get more weight:
 
     --input_file='en=wiki/en/*.gz,sw=wiki/sw/*.gz'
 """

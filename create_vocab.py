@@ -5,7 +5,7 @@ r"""Learns a WordPiece vocabulary from a corpus.
 
 Words are split exactly as by the tokenizer. The same corpus and flags give the
 same file. With `--base_vocab`, the words that a published vocabulary splits
-into the most tokens fill its `[unusedN]` slots, and no other id changes.
+into the most tokens fill its `[unusedN]` slots; other ids do not change.
 """
 
 import sys

@@ -1,12 +1,12 @@
-"""Serves pages to ask a model, on this machine only.
+"""Serves a web page to try a model, on this machine only.
 
     python demo.py --model=quickstart/run
     python demo.py --model=quickstart/packages_export
 
-A fine-tuned model, a run or an export of run_classifier.py, run_squad.py,
-run_ner.py or run_swag.py, predicts its task. The folder of another run fills in
-masks, if it has the head, ranks the neighbours of a text, and shows the
-attention of a layer and head.
+For a run or an export of run_classifier.py, run_squad.py, run_ner.py or
+run_swag.py, the page predicts the task. For another checkpoint it shows nearest
+neighbours of a text and attention probabilities. It also fills masks if the
+checkpoint has a masked-LM head.
 """
 
 import dataclasses
@@ -34,15 +34,18 @@ class Settings:
         path=True,
     )
     port: int = flag(
-        8000, "Port on 127.0.0.1; 0: any free one.", at_least=0, at_most=65535
+        8000,
+        "Port on 127.0.0.1; 0 selects a free one.",
+        at_least=0,
+        at_most=65535,
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
 
     def check(self) -> bool:
-        """Checks the model's folder; returns whether it records a task.
+        """Checks the model's folder; returns whether it has a task.
 
         Raises:
-            UserError: there is no model, or a library of the pages is missing.
+            UserError: the model or a package of the pages is missing.
         """
         path = checkpoint_files.beside(self.model, checkpoint_files.TASK)
         graph = os.path.join(self.model, "saved_model.pb")
@@ -65,11 +68,11 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     has_task = settings.check()
 
-    # Before gradio is imported: it tells its makers nothing.
+    # Set before gradio is imported: disables its analytics.
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     from bert.reports import demo_pages
 
-    # Before the model is loaded: the port may be taken.
+    # Before the model is loaded, since the port may be in use.
     opened = demo_pages.listen(settings.port)
     if has_task:
         predictor = Predictor.open(settings.model)

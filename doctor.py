@@ -1,12 +1,12 @@
-r"""Diagnoses records, vocabulary, config, checkpoint and runs.
+r"""Checks records, vocabulary, config, checkpoint and runs for errors.
 
     python doctor.py --input_file='records/*.tfrecord*' --vocab_file=vocab.txt \
         --bert_config_file=config.json --init_checkpoint=bert_model.ckpt \
         --output_dir=run
 
-All flags are optional. Prints one line per finding: wrong inputs would stop or
-spoil a run; suspicious ones are not seen in healthy runs. The exit code is 1
-if something is wrong, 2 if the command line is. Nothing is written.
+Pass at least one flag. Prints one line per finding. "wrong": the input would
+fail or spoil a run. "suspicious": unusual for healthy runs. The exit code is 1
+if a finding is wrong and 2 if the command line is wrong. No file is written.
 """
 
 import sys
@@ -18,7 +18,7 @@ from bert.common import main as common_main
 
 
 def main(argv: list[str]) -> int:
-    """Runs the script; returns its exit code."""
+    """Runs the script and returns its exit code."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check_folder()
     from bert.checks import run

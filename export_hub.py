@@ -1,4 +1,4 @@
-r"""Exports a checkpoint as SavedModels for TF-Hub: encoder, preprocessor.
+r"""Exports a checkpoint as TF-Hub SavedModels: encoder or preprocessor.
 
     python export_hub.py --export_type=model --bert_config_file=config.json \
         --model_checkpoint_path=bert_model.ckpt --vocab_file=vocab.txt \
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     model = check(settings)
 
-    # TensorFlow loads here: mistakes in flags and files come before.
+    # TensorFlow is imported late: invalid flags and files fail before.
     from bert.export import export_hub
     from bert.training import distribution
 

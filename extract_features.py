@@ -1,11 +1,11 @@
-r"""Extracts contextual vectors of tokens, or of lines, from a checkpoint.
+r"""Extracts contextual embeddings of tokens or lines from a checkpoint.
 
     python extract_features.py --input_file=lines.txt \
         --output_file=vectors.jsonl --init_checkpoint=bert_model.ckpt
 
-The config and the vocabulary are searched beside the checkpoint.
+The config and the vocabulary are found beside the checkpoint.
 
-A line is a text, or a pair: `first ||| second`. For sentence vectors:
+A line is a text, or a pair: `first ||| second`. For sentence embeddings:
 
     --layers=-1 --pooling=mean --normalize --output_format=npz
 """

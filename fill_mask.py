@@ -3,8 +3,8 @@
     echo 'the capital of france is [MASK] .' |
         python fill_mask.py --init_checkpoint=run
 
---init_checkpoint is a prefix or a folder; the config and the vocabulary are
-searched beside it.
+--init_checkpoint is a prefix or a folder. The config and the vocabulary are
+found beside it.
 """
 
 import sys

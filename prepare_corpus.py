@@ -3,8 +3,8 @@ r"""Prepares a corpus: one sentence per line, a blank line between documents.
     python prepare_corpus.py --input_file='articles.jsonl.gz,books' \
         --output_file=corpus.txt.gz
 
-Files are plain text or JSON lines, each also with .gz, or folders of them.
-The same files and flags give the same corpus for any number of processes.
+Inputs are files of plain text or JSON lines, also compressed as .gz, or folders
+of such files. The result does not depend on the number of processes.
 """
 
 import sys

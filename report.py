@@ -1,10 +1,10 @@
-"""Draws the report of a run as one HTML file.
+"""Writes the report of a run as one HTML file.
 
     python report.py --run=quickstart/run
 
-The page has curves with their references, statistics of the data, errors,
-settings and the command. It needs no network and no scripts.
-Scripts that train draw it at their end, unless --noreport is given.
+The page has curves with baselines, statistics of the data, errors, settings
+and the command. It needs no internet access and no JavaScript. Training
+scripts write it at their end, unless --noreport is given.
 """
 
 import dataclasses

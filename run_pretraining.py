@@ -23,14 +23,14 @@ def main(argv: list[str]) -> None:
     settings = tasks_main.with_local_model(settings)
     training, inputs = settings.training, Inputs.open(settings)
     with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:
-        # TensorFlow loads here: mistakes in flags and files come before.
+        # TensorFlow is imported late: invalid flags and files fail before.
         from bert.data.records.content_check import locating_damage
         from bert.tasks.pretraining import task as pretraining
 
         run, phases = pretraining.open_run(settings, folder, inputs)
         first, wrote = run.step, []
 
-        # A record that cannot be read is named with its file.
+        # Errors name the file of a record that cannot be read.
         with locating_damage(inputs.sets):
             if training.do_train:
                 run.fit(phases)

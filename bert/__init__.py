@@ -5,11 +5,11 @@
     encoder, tokenizer = bert.load_encoder("uncased_L-12_H-768_A-12")
     vectors = encoder(tokenizer(["The cat sees the old house."]))
 
-TensorFlow is imported when one of the names of `__all__` is first used, but for
-`BertConfig` and `Tokenizer`, which do without, and `embed`, which does without
-for a network of OpenVINO. If `bert` is imported before `tensorflow` and
-`keras`, they load without log messages about missing devices. Keras knows the
-classes of ours, in either order.
+TensorFlow is imported at the first use of a name in `__all__`. Exceptions are
+`BertConfig` and `Tokenizer`, which do not need it, and `embed`, which does not
+need it for OpenVINO. If `bert` is imported before `tensorflow` and `keras`,
+they load without log messages about missing devices. The classes of this
+package are registered with Keras in either order.
 """
 
 import importlib
@@ -39,7 +39,7 @@ __all__ = [
     "token_classifier",
 ]
 
-_MODULES = {  # of the names that need no TensorFlow
+_MODULES = {  # names that do not need TensorFlow -> module
     "BertConfig": "bert.modeling.config",
     "Tokenizer": "bert.data.text.tokenizer",
     "embed": "bert.models.embeddings",
@@ -47,13 +47,13 @@ _MODULES = {  # of the names that need no TensorFlow
 
 
 def __getattr__(name: str):
-    """Returns a function or class of the library, imported late."""
+    """Returns a function or class of the library, imported on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         module = importlib.import_module(_MODULES.get(name, "bert.library"))
     except ModuleNotFoundError as error:
-        # One of ours that is missing is a bug, and no matter of packages.
+        # A missing bert.* module is a bug, not a missing dependency.
         if error.name.partition(".")[0] == "bert":
             raise
         missing = packages.describe_missing(error.name)
@@ -66,8 +66,8 @@ def __dir__() -> list[str]:
 
 
 def _register() -> None:
-    """Registers the classes of ours, for Keras to load models."""
-    loading = [  # they import Keras: not all of them is defined
+    """Registers the classes of this package, for Keras to load models."""
+    loading = [  # modules that are importing Keras, so partly initialized
         name
         for name, module in sys.modules.items()
         if name.startswith("bert.")
@@ -84,6 +84,6 @@ def _register() -> None:
         )
 
 
-# Else TensorFlow's notes on missing devices would bury our messages.
+# TensorFlow's messages about missing devices would hide other messages.
 tensorflow_log.hold_back_import()
 tensorflow_log.after_import("keras", _register)

@@ -2,7 +2,7 @@
 
 bert run_classifier --task_name=mrpc ...
 bert run_classifier --help
-bert configs            prints the folder of bert_base.json and the others
+bert configs            prints the folder of the configs, e.g. bert_base.json
 """
 
 import ast
@@ -14,7 +14,7 @@ from bert import scripts
 
 
 def describe_scripts() -> dict[str, str]:
-    """Returns name -> first line of the docstring of each script."""
+    """Returns script name -> first line of its docstring."""
     summaries = {}
     folders = map(pathlib.Path, scripts.__path__)
     for path in sorted(x for y in folders for x in y.glob("[!_]*.py")):
@@ -24,7 +24,7 @@ def describe_scripts() -> dict[str, str]:
 
 
 def main() -> int:
-    """Runs the script that the command line names; returns an exit code."""
+    """Runs the script named on the command line; returns an exit code."""
     name, *words = sys.argv[1:] or ["--help"]
     if name == "configs":
         print(pathlib.Path(__file__).parent / "configs")
@@ -44,7 +44,7 @@ def main() -> int:
         return 2
 
     sys.argv = [f"bert {name}", *words]
-    # As a module with a name, which processes that it starts import again.
+    # Run as a named module, which processes that it starts can import.
     module = f"bert.scripts.{name}"
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     return 0

@@ -1,4 +1,4 @@
-"""Records of pre-training as a data set for `fit`."""
+"""Pre-training records as a `tf.data.Dataset` for `fit`."""
 
 import os
 
@@ -18,7 +18,7 @@ def pretraining_dataset(
     seed: int = 12345,
     step: int = 0,
 ) -> tf.data.Dataset:
-    """Endless shuffled batches for `fit` on `masked_lm(encoder)`.
+    """Returns an infinite shuffled dataset to fit `masked_lm(encoder)`.
 
         batches = bert.pretraining_dataset("records/*.tfrecord", 8)
         loss = keras.losses.SparseCategoricalCrossentropy(
@@ -31,20 +31,23 @@ def pretraining_dataset(
     An epoch has every record once, in an order drawn from (seed, epoch).
 
     Args:
-        files: paths, or a pattern; records of create_pretraining_data.py.
-        batch_size: B.
-        next_sentence: with the labels of `masked_lm(encoder,
-            next_sentence=True)`.
-        seed: of the order.
-        step: number of batches that were used before.
+        files: str or list of str. Paths or a pattern of records written by
+            create_pretraining_data.py.
+        batch_size: int. Batch size B.
+        next_sentence: bool. Whether to add the labels of `masked_lm(encoder,
+            next_sentence=True)`. Default: False.
+        seed: int. Seed of the order. Default: 12345.
+        step: int. Number of batches to skip when training is resumed.
+            Default: 0.
 
     Returns:
-        (inputs, labels, weights) of B examples each: the encoder's inputs,
-        int32 [B, S], and masked_lm_positions, int32 [B, P]; labels by output,
-        int32 [B, P] and [B, 1]; and their weights, float32.
+        tf.data.Dataset of (inputs, labels, weights). The inputs are the
+        encoder's inputs, int32 [B, S], and masked_lm_positions, int32 [B, P].
+        The labels by output name are int32 [B, P] and [B, 1], with float32
+        weights of the same shapes.
 
     Raises:
-        UserError: a file is missing, damaged or packed.
+        UserError: A file is missing, damaged or packed.
     """
     if isinstance(files, str | os.PathLike):
         files = [files]

@@ -1,4 +1,4 @@
-"""The names that `import bert` offers, in one module."""
+"""All public names of `import bert`, in one module."""
 
 # ruff: noqa: F401
 

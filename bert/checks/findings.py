@@ -1,4 +1,4 @@
-"""Findings of a check: wrong, suspicious or fine."""
+"""Findings of the checks of doctor.py: wrong, suspicious or fine."""
 
 import dataclasses
 
@@ -12,8 +12,8 @@ class Finding:
     """One line of a report.
 
     Attributes:
-        level: `WRONG`, `SUSPICIOUS` or `FINE`.
-        message: `path:line: found; expected ...; fix`.
+        level: str. `WRONG`, `SUSPICIOUS` or `FINE`.
+        message: str. `path:line: found; expected ...; fix`.
     """
 
     level: str
@@ -21,15 +21,15 @@ class Finding:
 
 
 def wrong(found: str, **parts) -> Finding:
-    """Returns a finding of what would fail a run; `parts` as in UserError."""
+    """Returns a finding that would fail a run; `parts` as in UserError."""
     return Finding(WRONG, str(UserError(found, **parts)))
 
 
 def suspicious(found: str, **parts) -> Finding:
-    """Returns a finding of what is unusual for healthy data and runs."""
+    """Returns a finding that is unusual for healthy data and runs."""
     return Finding(SUSPICIOUS, str(UserError(found, **parts)))
 
 
 def fine(found: str, **parts) -> Finding:
-    """Returns a finding of what was checked and is correct."""
+    """Returns a finding about a successful check."""
     return Finding(FINE, str(UserError(found, **parts)))

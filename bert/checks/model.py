@@ -12,11 +12,11 @@ from bert.modeling.formats import checkpoint_files, sentence_files
 
 
 def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
-    """Checks the network's variables of a checkpoint.
+    """Checks the network's variables in a checkpoint.
 
     Args:
-        prefix: prefix of its files, or a folder with one checkpoint.
-        config: config of its network; None if unknown.
+        prefix: str. Prefix of its files, or a folder with one checkpoint.
+        config: BertConfig or None. Config of its network, if known.
     """
     path = prefix
     try:
@@ -47,7 +47,7 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
 
     findings += _labels(values, path)
 
-    # A report without faults still says what was examined.
+    # A report without errors still lists the examined variables.
     sizes = checkpoints.sizes_of({k: x.shape for k, x in values.items()})
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
     return [*findings, fine(f"{len(values)} variables; {listed}", path=path)]
@@ -57,14 +57,14 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
     """Checks the values of one variable.
 
     Args:
-        name: its name in the checkpoint.
+        name: str. Name in the checkpoint.
         value: array of any shape and type.
-        path: the checkpoint.
+        path: str. The checkpoint, for the message.
     """
     if value.dtype.kind != "f":
         return []
 
-    # NaN spreads: a run that starts from it does not recover.
+    # A run that starts from NaN does not recover.
     bad = value.size - int(np.isfinite(value).sum())
     if bad:
         return [
@@ -75,7 +75,7 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
             )
         ]
 
-    # A vector may be constant: at first beta is 0 and gamma 1.
+    # A vector may be constant: initially beta is 0 and gamma is 1.
     if value.ndim == 2 and value.size > 1 and value.min() == value.max():
         return [
             wrong(
@@ -90,7 +90,7 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
 def _compare(
     values: dict[str, np.ndarray], config: BertConfig, path: str
 ) -> list[Finding]:
-    """Compares names and shapes with those of the network."""
+    """Compares names and shapes with the variables of the network."""
     try:
         # Only names and shapes are compared, so any seed will do.
         shapes = {name: x.shape for name, x in values.items()}
@@ -111,7 +111,7 @@ def _compare(
             )
         )
 
-    # Heads of tasks are welcome; of the encoder only what the network has.
+    # Task heads are allowed; variables of the encoder must be in the network.
     heads = tuple(set(checkpoints.KNOWN) - set(checkpoints.ENCODER))
     unknown = [
         name
@@ -130,7 +130,7 @@ def _compare(
 
 
 def _is_tuned(values: dict[str, np.ndarray], path: str) -> bool:
-    """Returns whether a checkpoint is of a fine-tuned model."""
+    """Returns whether a checkpoint has a fine-tuned model."""
     modules = checkpoint_files.beside(path, sentence_files.MODULES)
     return storage.is_file(modules) or any(
         f"{scope}output_weights" in values and name != "seq_relationship"

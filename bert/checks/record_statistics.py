@@ -12,19 +12,18 @@ _NONE = -1  # no token
 
 
 class Counter:
-    """Counts records.
+    """Counts tokens, predictions and problems of records.
 
     Args:
-        size: V, above every id.
-        vocab: token -> id; None if unknown, which skips the checks that need
-            it.
+        size: int. V, which must be greater than every id.
+        vocab: dict or None. Token -> id. None skips the checks that need it.
 
     Attributes:
-        counts: names as in `rows.count_rows`; `partitions.shares` and its
-            warnings apply.
-        targets: int64 [V], number of times that each token was masked.
-        problems: problem -> (number of records that have it; file, number and
-            value of the first).
+        counts: dict. Counts named as in `rows.count_rows`, usable with
+            `partitions.shares` and `partitions.warnings`.
+        targets: int64 [V]. Number of times that each token was masked.
+        problems: dict. Problem -> (number of records with it; file, number
+            and value of the first such record).
     """
 
     def __init__(self, size: int, vocab: dict[str, int] | None = None):
@@ -38,10 +37,10 @@ class Counter:
         """Adds a batch of records.
 
         Args:
-            batch: features of `features.pretraining_schema` or
+            batch: dict. Features of `features.pretraining_schema` or
                 `packed_schema`.
-            path: file of the records.
-            first: number of the first record in the file.
+            path: str. File of the records.
+            first: int. Number of the first record in the file.
         """
         self._path, self._first = path, first
         ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
@@ -71,7 +70,7 @@ class Counter:
             mask[:, 1:],
         )
 
-        # A segment id falls only after the end of its instance.
+        # Segment ids may decrease only after the end of an instance.
         inside = mask[:, 1:] > 0
         if features.SEQUENCE_IDS in batch:
             sequence = batch[features.SEQUENCE_IDS]
@@ -114,7 +113,7 @@ class Counter:
         row = int(is_bad.argmax())
         value = values[row, bad[row].argmax()]
 
-        # The position of the first one is kept.
+        # The place of the first problem is kept.
         where = (self._path, self._first + row, int(value))
         count, *where = self.problems.get(problem, (0, *where))
         self.problems[problem] = (count + int(is_bad.sum()), *where)

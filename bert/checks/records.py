@@ -31,12 +31,12 @@ class Scan:
     """Result of a scan of records.
 
     Attributes:
-        findings: findings so far.
-        manifests: of the files that have one.
-        tokenizer: of the records, if known.
-        max_seq_length: S of the files that can be read; 0: none can.
-        targets: int64 [V], number of times that each token was masked; None
-            without records.
+        findings: list of Finding. Findings so far.
+        manifests: list of Manifest. Manifests of the files, if they have any.
+        tokenizer: Tokenizer or None. Tokenizer of the records, if known.
+        max_seq_length: int. S of the readable files; 0 if no file is readable.
+        targets: int64 [V] or None. Number of times that each token was
+            masked. None without records.
     """
 
     findings: list[Finding] = dataclasses.field(default_factory=list)
@@ -52,12 +52,13 @@ def scan(
     """Checks records.
 
     Args:
-        patterns: --input_file.
-        tokenizer: for records without a vocabulary in a manifest.
-        vocab_size: V of the config, if known; all ids must be below it.
+        patterns: str. Value of --input_file.
+        tokenizer: Tokenizer or None. Used for records without a manifest.
+        vocab_size: int or None. V of the config, if known; all ids must be
+            below it.
 
     Raises:
-        UserError: a pattern matches no file.
+        UserError: A pattern matches no file.
     """
     files = shards.list_files(patterns, "input_file")
     say(f"reading the records of {documents.number_of(files)}")
@@ -70,12 +71,12 @@ def scan(
 
 
 def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
-    """Fills in a `Scan`; raises the error of what ends it."""
+    """Fills in a `Scan`; raises a UserError if the scan cannot continue."""
     listed = shards.find_shards(files)
     result.manifests = [x.manifest for x in listed if x.manifest]
     result.findings += _check_missing(result.manifests)
 
-    # Damage is found without TensorFlow, which may end the process.
+    # Damage is found without TensorFlow, which may abort the process.
     whole = []
     for shard in listed:
         path = shard.path
@@ -88,9 +89,11 @@ def _scan(files: list[str], result: Scan, vocab_size: int | None) -> None:
         return
     if whole == files:
         count = "file is" if len(files) == 1 else f"{len(files)} files are"
-        result.findings.append(fine(f"the {count} whole", path=name_of(files)))
+        result.findings.append(
+            fine(f"the {count} undamaged", path=name_of(files))
+        )
 
-    # A damaged shard does not hide what the others contain.
+    # The other shards are checked even if one is damaged.
     records = Records.open(",".join(whole))
     result.max_seq_length = records.max_seq_length
     if result.manifests:
@@ -140,7 +143,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         for problem, (count, path, record, value) in counter.problems.items()
     ]
 
-    # Divisors of the shares below: a zero is reported first.
+    # These are divisors below, so zeros are reported first.
     for name, missing in (
         ("predictions", "no token is masked"),
         ("row_tokens", "input_mask is 0 everywhere"),
@@ -149,7 +152,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         if not counts[name]:
             return [*findings, wrong(missing, path=where, fix=_REMAKE)]
 
-    # Without a manifest: counts of documents that cause no warning.
+    # Without a manifest, use counts of documents that cause no warning.
     of_corpus = {"documents": 1, "sentences": 2, "continued_lines": 0}
     settings, statistics = {}, {}
     if result.manifests:
@@ -163,7 +166,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     made_with = InstanceSettings(**values)
     lines = partitions.warnings(counts, made_with)
 
-    # `warnings` looks for too many random pairs, not for too few.
+    # `warnings` reports too many random pairs, but not too few.
     share = partitions.shares(counts, result.max_seq_length)
     usual = partitions.usual_random_next(made_with)
     if share["random_next"] < 0.35:
@@ -173,7 +176,7 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
         )
     findings += [suspicious(line, path=where) for line in lines]
 
-    # Without a vocabulary, no id is known to be [MASK].
+    # Without a vocabulary, the id of [MASK] is unknown.
     tokens = list(result.tokenizer.vocab) if result.tokenizer else []
     if tokens:
         findings += _check_replacements(counts, len(counter.targets), where)
@@ -192,11 +195,11 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
 def _check_replacements(
     counts: Mapping[str, float], size: int, where: str
 ) -> list[Finding]:
-    """Checks for 80 % `[MASK]`, 10 % random, 10 % kept, in binomial bounds."""
+    """Checks for 80% `[MASK]`, 10% random, 10% kept, in binomial bounds."""
     total = counts["predictions"]
     masked, changed = counts["predictions_masked"], counts["predictions_random"]
 
-    # A token drawn at random may be [MASK], or the original itself.
+    # A random token may be [MASK] or the original token.
     findings = []
     for what, hits, share in (
         ("replaced by [MASK]", masked, 0.8 + 0.1 / size),

@@ -1,4 +1,4 @@
-"""Checks of the files of a run, of their consistency, and of its curves."""
+"""Checks of the files of a run, their consistency, and its curves."""
 
 import math
 import os
@@ -23,7 +23,7 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.training import saver
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
-_RECENT = 5  # points whose mean is the present loss
+_RECENT = 5  # number of points whose mean is the current loss
 _SIZES = (
     "num_hidden_layers",
     "hidden_size",
@@ -41,13 +41,13 @@ def examine(settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
 
     def attempt(function: Callable, *arguments):
-        """Calls a function; its error is a finding."""
+        """Calls a function and converts its UserError to a finding."""
         try:
             return function(*arguments)
         except UserError as error:
             findings.append(wrong(str(error)))
 
-    # The folder of a run has both files; flags come first.
+    # A run folder has both files; the flags have priority.
     folder = settings.output_dir
     checkpoint = published.fetch(settings.init_checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
@@ -55,7 +55,7 @@ def examine(settings: Settings) -> list[Finding]:
         folder, checkpoint_files.VOCABULARY
     )
 
-    # Each may be None from here on: what can be checked is checked.
+    # Config and tokenizer may be None from here on.
     config = tokenizer = None
     if config_file:
         config = attempt(BertConfig.from_json_file, config_file)
@@ -64,7 +64,7 @@ def examine(settings: Settings) -> list[Finding]:
     if tokenizer:
         findings += vocabulary.check_file(tokenizer)
 
-    # With two vocabularies, an id would mean two tokens.
+    # Records with different vocabularies use the same id for different tokens.
     scan = records.Scan()
     if settings.input_file:
         size = config.vocab_size if config else None
@@ -83,18 +83,18 @@ def examine(settings: Settings) -> list[Finding]:
         length = scan.max_seq_length
         attempt(config.check_length, length, "max_seq_length", config_file)
 
-    # Records, checkpoint and network: all must mean the same tokens.
+    # Records, checkpoint and network must use the same vocabulary.
     if tokenizer:
         findings += vocabulary.check_hash(tokenizer, scan.manifests)
     if tokenizer and checkpoint:
         attempt(
             lambda: ModelFolder.open(checkpoint).check_vocabulary(tokenizer)
         )
-    if tokenizer := scan.tokenizer or tokenizer:  # the former has a casing
+    if tokenizer := scan.tokenizer or tokenizer:  # the records have a casing
         size = config.vocab_size if config else None
         findings += vocabulary.check_use(tokenizer, size, config_file)
 
-    # The newest whole checkpoint is examined, unless one is given.
+    # The newest undamaged checkpoint is examined, unless one is given.
     description = folder and check_files(folder, findings)
     if description:
         newest = f"{saver.PREFIX}-{description.step}"
@@ -104,7 +104,7 @@ def examine(settings: Settings) -> list[Finding]:
         say(f"checking {checkpoint}")
         findings += model.examine(checkpoint, config)
 
-    # Last: which loss is healthy depends on all of the above.
+    # Curves are last: the expected losses depend on config and records.
     curves = _find(folder, CURVES)
     points = attempt(read_curves, curves) if curves else None
     if points is not None:
@@ -118,19 +118,24 @@ def examine(settings: Settings) -> list[Finding]:
 def learned_losses(
     config: BertConfig | None, scan: records.Scan, warmup: int
 ) -> dict[str, tuple[float, int]]:
-    """Losses that a healthy run falls below, and by which step.
+    """Returns loss name -> (limit, step): healthy runs are below it by then.
 
     The masked-LM loss of a network that has learned only token frequencies is
     their entropy: 7.2 nats for English Wikipedia and 30,522 tokens, 0.7 times
-    the loss of a fresh network.
+    the loss of an untrained network.
+
+    Args:
+        config: BertConfig or None. Config of the network, if known.
+        scan: records.Scan. Scan of the records.
+        warmup: int. Number of warm-up steps.
     """
-    # A guess between two answers costs ln 2 nats.
+    # Guessing between two classes has a loss of ln 2 nats.
     limit = 0.985 * math.log(2)
     losses = {"next_sentence_loss": (limit, max(2000, 2 * warmup))}
     if config:
         frequencies = 0.7 * math.log(config.vocab_size)
 
-        # Few tokens would make the entropy too low.
+        # With few tokens the entropy would be too low.
         if scan.targets is not None and scan.targets.sum() > 10_000:
             frequencies = stats.entropy(scan.targets)
         limit = 0.97 * frequencies
@@ -144,15 +149,15 @@ def check_curves(
     """Checks that losses are finite, and that a run learns.
 
     Args:
-        points: from `common.formats.curves.read_curves`.
-        learned: from `learned_losses`.
-        path: file of the curves.
+        points: list of dict. Result of `common.formats.curves.read_curves`.
+        learned: dict. Result of `learned_losses`.
+        path: str. File of the curves.
     """
     train = [point for point in points if point.get("kind") == "train"]
     if not train:
         return [suspicious("no point of the training curve", path=path)]
 
-    # After a NaN no loss means anything, so this ends the check.
+    # After a NaN all losses are meaningless, so the check ends.
     for point in points:
         for name, value in point.items():
             if isinstance(value, float) and not math.isfinite(value):
@@ -165,7 +170,7 @@ def check_curves(
                     )
                 ]
 
-    # While a run warms up, a high loss is no fault.
+    # A high loss is normal during the warm-up.
     findings, step, last = [], train[-1]["step"], []
     for name, (limit, first) in learned.items():
         recent = [x[name] for x in train[-_RECENT:] if name in x]
@@ -189,7 +194,7 @@ def check_curves(
 
 
 def _find(folder: str | None, name: str) -> str | None:
-    """Path of a file in a folder, or None if it does not exist."""
+    """Returns the path of a file in a folder, or None if it is missing."""
     path = os.path.join(folder, name) if folder else ""
     return path if storage.is_file(path) else None
 
@@ -200,13 +205,14 @@ def check_files(
     """Checks for damaged checkpoints.
 
     Args:
-        folder: output_dir of the run; its best checkpoint is checked too.
-        findings: receives the findings.
+        folder: str. Output folder of the run; its best checkpoint is checked
+            too.
+        findings: list of Finding. Receives the findings.
 
     Returns:
-        description of the newest whole checkpoint, or None.
+        saver.Description or None. The newest undamaged checkpoint.
     """
-    # Ascending: the description that is kept is the newest.
+    # In ascending order, so the newest description is kept.
     whole, description = [], None
     for step in saver.Saver(folder).steps():
         path = os.path.join(folder, f"{saver.PREFIX}-{step}")
@@ -223,9 +229,9 @@ def check_files(
             )
     if whole:
         listed = ", ".join(map(str, whole))
-        findings.append(fine(f"whole checkpoints: {listed}", path=folder))
+        findings.append(fine(f"undamaged checkpoints: {listed}", path=folder))
 
-    # The best checkpoint lies in a folder of its own, in the same form.
+    # The best checkpoint has its own folder, in the same format.
     best = os.path.join(folder, checkpoint_files.BEST)
     if storage.is_folder(best):
         check_files(best, findings)

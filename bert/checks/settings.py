@@ -1,4 +1,4 @@
-"""Settings of doctor.py, which know no TensorFlow."""
+"""Settings of doctor.py; this module does not import TensorFlow."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from bert.common.flags import flag
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Files to check; at least one."""
+    """Files to check; at least one is required."""
 
     input_file: str | None = flag(
         None,
@@ -31,7 +31,7 @@ class Settings:
     )
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields that no file is given."""
+        """Yields an error if no file is given."""
         paths = flags.as_dict(self, "path")
         if not any(paths.values()):
             yield UserError(
@@ -42,7 +42,7 @@ class Settings:
         """Checks that the folder exists; a missing file is a finding.
 
         Raises:
-            UserError: it does not.
+            UserError: The folder does not exist.
         """
         folder = self.output_dir
         if folder and not storage.is_folder(folder):

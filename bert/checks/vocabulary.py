@@ -1,4 +1,4 @@
-"""Findings about a vocabulary: its file, its use, the records' own one."""
+"""Checks of a vocabulary against its casing, the config and the records."""
 
 from bert.checks.findings import (
     SUSPICIOUS,
@@ -14,9 +14,9 @@ from bert.data.text.tokenizer import Tokenizer
 
 
 def check_file(tokenizer: Tokenizer) -> list[Finding]:
-    """Examines the file of a vocabulary."""
+    """Checks the file of a vocabulary."""
     findings, path, vocab = [], tokenizer.path, tokenizer.vocab
-    # Rows are padded with 0, whatever the vocabulary says.
+    # Rows are padded with 0, even if [PAD] has another id.
     if vocab[vocabulary.PAD] != 0:
         findings.append(
             suspicious(
@@ -44,12 +44,12 @@ def check_use(
     """Compares a vocabulary with its casing and the config.
 
     Args:
-        tokenizer, vocab_size, config_file: see `vocabulary_checks.mismatches`.
+        tokenizer, vocab_size, config_file: See `vocabulary_checks.mismatches`.
     """
     warnings = vocabulary_checks.mismatches(tokenizer, vocab_size, config_file)
     findings = [Finding(SUSPICIOUS, str(warning)) for warning in warnings]
 
-    # More embeddings than tokens may be padding; fewer lack some.
+    # More embeddings than tokens may be padding; fewer are an error.
     if vocab_size and vocab_size < len(tokenizer.vocab):
         error = vocabulary_checks.wrong_size(tokenizer, vocab_size, config_file)
         findings.append(Finding(WRONG, str(error)))
@@ -62,13 +62,13 @@ def check_hash(
     """Checks that records were created with this vocabulary.
 
     Args:
-        tokenizer: of the vocabulary.
-        manifests: of the records.
+        tokenizer: Tokenizer. Tokenizer of the vocabulary.
+        manifests: list of Manifest. Manifests of the records.
 
     Returns:
-        one finding for each other vocabulary.
+        list of Finding. One finding for each different vocabulary.
     """
-    # By hash, as a vocabulary may have been moved or renamed.
+    # Hashes are compared, as a file may have been moved or renamed.
     others = {x.vocab_sha256: x.vocab_file for x in manifests}
     others.pop(tokenizer.sha256, None)
     return [

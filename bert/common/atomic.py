@@ -1,7 +1,7 @@
-"""Files and folders that appear complete or not at all.
+"""Atomic writes of files and folders.
 
-They are written under another name, synced and renamed; on shared storage,
-which has no rename, they are written to a local disk and copied.
+They are written under a temporary name, synced and renamed. Shared storage has
+no rename, so files for it are written to the local disk and copied.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from bert.common import storage
 from bert.common.errors import StorageError, UserError
 
-UNFINISHED = ".partial"  # folder of files that are not complete
+UNFINISHED = ".partial"  # folder of incomplete files
 
 
 def write_whole(
@@ -23,9 +23,10 @@ def write_whole(
     """Writes a file atomically.
 
     Args:
-        path: the file; an existing one is replaced.
-        content: bytes, or text to write as UTF-8.
-        suffix: as for `whole_file`.
+        path: str. The file; an existing file is replaced.
+        content: str or bytes. A str is written as UTF-8.
+        suffix: str. End of the temporary name, see `whole_file`. Default:
+            "partial".
 
     Raises:
         UserError: the file cannot be written.
@@ -38,18 +39,18 @@ def write_whole(
 
 @contextlib.contextmanager
 def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
-    """Context with a temporary file, which gets its name at the end.
+    """Context manager that writes a file under a temporary name.
 
-    It is synced and renamed, or copied to shared storage; after an error it is
-    removed.
+    At the end the file is synced and renamed, or copied to shared storage.
+    After an error it is removed.
 
     Args:
-        path: the file; an existing one is replaced.
-        suffix: end of the temporary name; if several processes write the file
-            at once, each needs its own.
+        path: str. The file; an existing file is replaced.
+        suffix: str. End of the temporary name. Processes that write the same
+            file at once need different suffixes. Default: "partial".
 
     Yields:
-        local path of the temporary file, to be written in the context.
+        str. Local path of the temporary file, which the caller writes.
 
     Raises:
         UserError: the file cannot be written.
@@ -60,7 +61,7 @@ def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
     try:
         yield temporary
 
-        # Else a crash after the rename could leave an empty file.
+        # Without a sync, a crash after the rename could leave an empty file.
         sync(temporary)
         storage.replace(temporary, path)
     except Exception as error:
@@ -72,18 +73,18 @@ def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
 
 @contextlib.contextmanager
 def whole_folder(folder: str, last: str = "") -> Iterator[str]:
-    """Context with a temporary folder, whose files move to a folder at its end.
+    """Context manager that writes the files of a folder in a temporary folder.
 
-    A new local folder appears with all its files at once; otherwise they
-    appear one after another, `last` after all others. After an error nothing
-    is left.
+    At the end the files are moved. A new local folder appears with all its
+    files at once. In other folders the files appear one after another, `last`
+    after all others. After an error the temporary folder is removed.
 
     Args:
-        folder: the folder; its files of the same names are replaced.
-        last: name of the file that makes the others count.
+        folder: str. The folder; existing files of the same names are replaced.
+        last: str. Name of the file that marks the others as complete.
 
     Yields:
-        path of an empty local folder.
+        str. Path of an empty local folder.
 
     Raises:
         UserError: the folder cannot be written.
@@ -96,22 +97,22 @@ def whole_folder(folder: str, last: str = "") -> Iterator[str]:
         temporary = scratch(folder, UNFINISHED)
 
     try:
-        storage.remove_folder(temporary)  # of a killed process
+        storage.remove_folder(temporary)  # left by a killed process
         storage.make_folder(temporary)
         yield temporary
 
-        # The last file makes the others count, so it moves behind them.
+        # `last` marks the other files as complete, so it is moved after them.
         files = storage.files_below(temporary)
         files.sort(key=lambda path: os.path.basename(path) == last)
         for path in files:
             sync(path)
 
-        # One rename shows all files at once.
+        # With one rename, all files appear at once.
         if is_new and not storage.is_remote(folder):
             os.replace(temporary, folder)
             return
 
-        # Else one by one: into a folder with files, or on a store.
+        # One by one into an existing folder, or on shared storage.
         for path in files:
             target = os.path.join(folder, os.path.relpath(path, temporary))
             storage.make_folder(os.path.dirname(target))
@@ -125,14 +126,14 @@ def whole_folder(folder: str, last: str = "") -> Iterator[str]:
 
 
 def scratch(folder: str, name: str) -> str:
-    """Returns a local path for what belongs in a folder when it is complete.
+    """Returns the local path of an unfinished file or folder.
 
-    It is in the folder itself, so that a file is renamed on its own disk; if
-    that is on shared storage, in the folder of temporary files.
+    The path is in the target folder, so that renaming stays on one disk. For
+    shared storage it is in the local folder of temporary files.
 
     Args:
-        folder: the folder.
-        name: of the unfinished file or folder.
+        folder: str. The target folder.
+        name: str. Name of the unfinished file or folder.
     """
     if not storage.is_remote(folder):
         return os.path.join(folder, name)
@@ -157,11 +158,11 @@ def write_error(
     """Converts an error of a write; returns None for errors of another kind.
 
     Args:
-        path: the file or folder, for the message.
-        error: of the system or of TensorFlow.
-        temporary: name under which the file is written.
+        path: str. The file or folder, for the message.
+        error: Exception. Error of the system or of TensorFlow.
+        temporary: str. Temporary name under which the file is written.
     """
-    # An error about another file is not of this write.
+    # An error about another file has another cause.
     names = tuple(filter(None, (path, temporary)))
     if isinstance(error, OSError):
         if error.filename and not str(error.filename).startswith(names):
@@ -170,7 +171,7 @@ def write_error(
     elif storage.as_storage_error(error):
         return storage.as_storage_error(error)
     else:
-        cause = getattr(error, "message", "")  # of TensorFlow
+        cause = getattr(error, "message", "")  # errors of TensorFlow have it
         if not any(name in cause for name in names):
             return None
 

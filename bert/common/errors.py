@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-# They would change the terminal, or cannot be printed.
+# These would change the terminal, or cannot be printed.
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_LONGEST = 2000  # characters of a message
+_LONGEST = 2000  # maximum number of characters of a message
 
 
 def printable(text: str) -> str:
@@ -24,14 +24,15 @@ class UserError(ValueError):
     (`common.main.run`).
 
     Args:
-        found: the mistake, in a few words.
-        path: the file or folder with the mistake.
-        line: line number in `path`, from 1.
-        expected: the correct content or value.
-        fix: advice to the user.
+        found: str. The mistake, in a few words.
+        path: str or None. The file or folder with the mistake.
+        line: int or None. Line number in `path`, from 1.
+        expected: str or None. The correct content or value.
+        fix: str or None. Advice to the user.
 
     Attributes:
-        others: more mistakes of the same command line, each with its own line.
+        others: tuple of UserError. More mistakes of the same command line,
+            each printed on its own line.
     """
 
     exit_code = 2
@@ -53,7 +54,7 @@ class UserError(ValueError):
         if fix:
             message += f"; {fix}"
 
-        # One line, whatever a file or a library has put into it.
+        # Parts from files or libraries may contain newlines.
         message = printable(" ".join(message.split()))
         if len(message) > _LONGEST:
             half = _LONGEST // 2
@@ -64,7 +65,7 @@ class UserError(ValueError):
 def raised_by(
     check: Callable, *arguments: Any, **named: Any
 ) -> Iterator[UserError]:
-    """Yields the mistake that a check raises, if it finds one."""
+    """Yields the `UserError` that a check raises, if it raises one."""
     try:
         check(*arguments, **named)
     except UserError as error:
@@ -72,7 +73,7 @@ def raised_by(
 
 
 def name_of(files: list[str]) -> str:
-    """Formats files for a message: the first, and the number of others."""
+    """Formats files for a message: the first file and the number of others."""
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return f"{files[0]}{more}"
 
@@ -80,15 +81,16 @@ def name_of(files: list[str]) -> str:
 class StorageError(Exception):
     """Shared storage that does not answer; the same command may succeed later.
 
-    Scripts print it on one line and exit with code 75. It is no `OSError`, so
-    that nothing takes it for a missing or damaged file.
+    Scripts print it on one line and exit with code 75. It is not an `OSError`,
+    so that it is not handled like a missing or damaged file.
 
     Args:
-        message: path and cause.
+        message: str. Path and cause.
     """
 
     exit_code = 75  # EX_TEMPFAIL
 
     def __init__(self, message: str):
-        again = "; run the same command again"  # in a copy of another process
+        # An error from another process already ends with the advice.
+        again = "; run the same command again"
         super().__init__(" ".join(message.split()).removesuffix(again) + again)

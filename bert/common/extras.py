@@ -1,4 +1,4 @@
-"""Packages that only some scripts need."""
+"""Optional packages, which only some scripts need."""
 
 import importlib.util
 
@@ -9,9 +9,10 @@ def check(extra: str, *names: str, what: str = "") -> None:
     """Checks that packages are installed, without importing them.
 
     Args:
-        extra: their requirements file is `requirements/<extra>.txt`.
-        names: as they are imported.
-        what: the flag that needs them.
+        extra: str. Name of their requirements file,
+            `requirements/<extra>.txt`.
+        *names: str. Names of the packages in `import` statements.
+        what: str. The flag that needs them, for the message.
 
     Raises:
         UserError: some are missing.
@@ -24,11 +25,11 @@ def check(extra: str, *names: str, what: str = "") -> None:
 def error(
     extra: str, *names: str, what: str = "", path: str | None = None
 ) -> UserError:
-    """The error about packages that are missing or cannot be imported.
+    """Returns the error about packages that are missing or fail to import.
 
     Args:
-        extra, names, what: as for `check`.
-        path: the file that needs them.
+        extra, *names, what: see `check`.
+        path: str or None. The file that needs the packages.
     """
     where = f"{what}: " if what else ""
     return UserError(

@@ -13,9 +13,9 @@
 
 The name, type, default, help and range of a flag are defined in its field
 only. Fields of a nested dataclass are flags of the same command line. `parse`
-tells all mistakes of a command line at once: `mistakes` are flags that
-contradict each other. `--help` sorts flags by topic: that of the field, else
-`topic` of its dataclass.
+reports all mistakes of a command line at once. `mistakes` yields an error for
+flags that contradict each other. `--help` groups flags by the topic of the
+field, or by `topic` of its dataclass.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ _NUMBERS: dict[type, Callable] = {
 
 
 class _Numbers(absl_flags.ArgumentParser):
-    """Reads one or more numbers, with commas between them."""
+    """Parses one or more numbers, separated by commas."""
 
     def __init__(self, number: absl_flags.ArgumentParser):
         self._number = number
@@ -66,7 +66,7 @@ class _Numbers(absl_flags.ArgumentParser):
         return [self._number.parse(text) for text in str(argument).split(",")]
 
 
-REMOVED = {  # flag of an earlier version -> what to do instead
+REMOVED = {  # flag of an earlier version -> advice
     "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
     "trust_model": "omit it: no code of a model is run",
 }
@@ -74,25 +74,27 @@ REMOVED = {  # flag of an earlier version -> what to do instead
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """The definition of a flag by a field.
+    """Definition of a flag, stored in its dataclass field.
 
     Attributes:
-        name: name, without dashes.
-        kind: bool, int, float, str or tuple.
-        default: value if the flag is not given.
-        help: one sentence.
-        at_least, at_most: bounds of a number, or None.
-        choices: allowed values of a string, or ().
-        parse: reads a string and raises a UserError if it cannot; the value
-            of the flag stays the string, as runs record it.
-        required: whether the flag must be given.
-        resume: whether a resumed run needs the same value to take the same
-            steps.
-        path: whether the value is a path or several; `~` is expanded.
-        per_worker: whether workers may have other values.
-        several: whether a number may be several, with commas between them.
-        topic: of the flag in `--help`.
-        where: names of the nested fields that lead to the flag.
+        name: str or None. Name without dashes. None: the name of the field.
+        kind: type. bool, int, float, str or tuple.
+        default: Value if the flag is not given.
+        help: str. One sentence.
+        at_least, at_most: float or None. Bounds of a number.
+        choices: tuple of str. Allowed values of a string; () allows any.
+        parse: callable or None. Checks a string and raises a UserError if the
+            string is invalid. The value of the flag stays the string, which
+            runs record.
+        required: bool. Whether the flag must be given.
+        resume: bool. Whether a resumed run needs the same value to repeat the
+            same steps.
+        path: bool. Whether the value is a path or a list of paths, in which
+            `~` is expanded.
+        per_worker: bool. Whether the value may differ between workers.
+        several: bool. Whether a number may be a comma-separated list.
+        topic: str. Topic of the flag in `--help`.
+        where: tuple of str. Names of the nested fields that lead to the flag.
     """
 
     name: str | None = None
@@ -113,16 +115,16 @@ class Flag:
 
 
 def flag(default: Any, help: str, **options: Any) -> Any:
-    """Declares a field that is a flag.
+    """Declares a dataclass field that is a flag.
 
     Args:
-        default: value if the flag is not given.
-        help: one sentence.
-        **options: other attributes of `Flag`; `name` is that of the field
-            unless given, `kind` and `where` follow from the field.
+        default: Value if the flag is not given.
+        help: str. One sentence.
+        **options: Other attributes of `Flag`. `name` defaults to the name of
+            the field; `kind` and `where` are derived from the field.
 
     Returns:
-        a dataclass field.
+        A dataclass field.
     """
     declared = Flag(default=default, help=help, **options)
     return dataclasses.field(default=default, metadata={_FLAG: declared})
@@ -132,12 +134,12 @@ def group(settings_class: type, **changes: dict[str, Any]) -> Any:
     """Declares a field of nested settings.
 
     Args:
-        settings_class: a dataclass of flags.
-        **changes: name of a flag -> arguments of `flag` in this group, such
-            as `{"default": 1000}` or `{"required": False}`.
+        settings_class: type. A dataclass of flags.
+        **changes: dict. Name of a flag -> attributes of `Flag` to change in
+            this group, such as `{"default": 1000}` or `{"required": False}`.
 
     Returns:
-        a dataclass field.
+        A dataclass field.
     """
     defaults = {
         name: change["default"]
@@ -151,7 +153,7 @@ def group(settings_class: type, **changes: dict[str, Any]) -> Any:
 
 
 def flags_of(settings_class: type) -> Iterator[Flag]:
-    """Yields the flags of a settings class, nested ones included."""
+    """Yields the flags of a settings class, including nested flags."""
     hints = typing.get_type_hints(settings_class)
     for field in dataclasses.fields(settings_class):
         if _GROUP in field.metadata:
@@ -172,33 +174,33 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
 
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
-    """Parses a command line, and tells all its mistakes at once.
+    """Parses a command line and reports all its mistakes at once.
 
     Args:
-        argv: the command line, program name first.
-        settings_class: a dataclass of flags; its field `given`, if it has
-            one, receives the names of the flags on the command line, and
-            `grid` the names and values of those with several values, of which
-            the flag itself has the first.
-        usage: the script's docstring, which `--help` prints.
+        argv: list of str. The command line, program name first.
+        settings_class: type. A dataclass of flags. An optional field `given`
+            receives the names of the flags on the command line. An optional
+            field `grid` receives the flags with several values, as (name,
+            values) pairs; the flag itself gets the first value.
+        usage: str. The script's docstring, which `--help` prints.
 
     Returns:
-        an instance of `settings_class`.
+        An instance of `settings_class`.
 
     Raises:
-        UserError: unknown flags, bad values, missing flags, arguments that
+        UserError: Unknown flags, bad values, missing flags, arguments that
             are not flags, or flags that contradict each other.
         SystemExit: after `--help` or `--helpfull`.
     """
     declared = list(flags_of(settings_class))
 
-    # Who asks for help gets it, whatever else is wrong.
+    # --help works even if other flags are wrong.
     for word in argv[1:]:
         if word in HELP:
             print(f"{usage}{describe(declared, HELP[word])}", end="")
             raise SystemExit(0)
 
-    # Flags of this call alone: those that absl shares stay as they are.
+    # A new FlagValues: absl's global flags are left unchanged.
     values = absl_flags.FlagValues()
     unreadable = _read_words(argv, declared, values)
     mistakes = [*unreadable]
@@ -212,13 +214,13 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             UserError(f"missing {', '.join(missing)}", fix="see --help")
         )
 
-    # Some settings ask which flags were given.
+    # Some settings depend on which flags were given.
     settings = settings_class()
     if hasattr(settings, "given"):
         given = {one.name for one in declared if values[one.name].present}
         settings = dataclasses.replace(settings, given=frozenset(given))
 
-    # Each value alone; then all of them against each other.
+    # Each value is checked alone, then flags are checked against each other.
     read, grid = {}, []
     for one in declared:
         value = values[one.name].value
@@ -232,7 +234,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     if grid:
         settings = dataclasses.replace(settings, grid=tuple(grid))
 
-    # What could not be read would seem to contradict the rest.
+    # Flags that could not be read have defaults, which may contradict others.
     if not unreadable and hasattr(settings, "mistakes"):
         mistakes += settings.mistakes()
     _raise(mistakes)
@@ -243,10 +245,11 @@ def check(settings: Any) -> None:
     """Checks the flags against each other, as `parse` does.
 
     Args:
-        settings: an instance of a dataclass of flags with `mistakes`.
+        settings: An instance of a dataclass of flags with `mistakes`.
 
     Raises:
-        UserError: they contradict each other; all mistakes at once.
+        UserError: Flags contradict each other. The first mistake is raised,
+            with all others attached.
     """
     _raise([*settings.mistakes()])
 
@@ -262,21 +265,21 @@ def _raise(mistakes: list[UserError]) -> None:
 def _read_words(
     argv: list[str], declared: list[Flag], values: absl_flags.FlagValues
 ) -> list[UserError]:
-    """Reads the words of a command line.
+    """Parses the arguments of a command line.
 
     Args:
-        argv: the command line, program name first.
-        declared: the flags.
-        values: receives the values that can be read; the others keep their
+        argv: list of str. The command line, program name first.
+        declared: list of Flag. The flags.
+        values: FlagValues. Receives the valid values; other flags keep their
             defaults.
 
     Returns:
-        a mistake for each word that cannot be read.
+        list of UserError. One error for each argument that cannot be parsed.
     """
     mistakes = []
     for one in declared:
         _define(one, values)
-        # absl would stop at the first value that is not of its type.
+        # absl would stop at the first value of a wrong type.
         parser = values[one.name]
         parser.parse = functools.partial(_read_value, mistakes, parser.parse)
     values.set_gnu_getopt()  # flags may follow arguments
@@ -303,7 +306,7 @@ def _read_words(
 def _read_value(
     mistakes: list[UserError], parse_value: Callable, text: str
 ) -> None:
-    """Reads the value of a flag, or adds a mistake."""
+    """Parses the value of a flag, or appends an error to `mistakes`."""
     try:
         parse_value(text)
     except absl_flags.Error as error:
@@ -313,7 +316,7 @@ def _read_value(
 def _unknown(
     word: str, declared: list[Flag], values: absl_flags.FlagValues
 ) -> UserError:
-    """The mistake of an unknown flag, with the flags that it may mean."""
+    """Returns the error of an unknown flag, with similar flags."""
     try:
         values(["", word])
     except absl_flags.UnrecognizedFlagError as error:
@@ -322,7 +325,7 @@ def _unknown(
     if unknown in REMOVED:
         return UserError(f"--{unknown} was removed", fix=REMOVED[unknown])
 
-    # absl finds misspelt names; these are longer names with the same word.
+    # absl suggests similar spellings; these are longer names that contain it.
     near = [f"--{one.name}" for one in declared if unknown in one.name][:3]
     fix = "see --help"
     if near and "Did you mean" not in message:
@@ -334,8 +337,8 @@ def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
     """Describes flags for `--help`, by topic.
 
     Args:
-        declared: the flags.
-        topics: the topics to show.
+        declared: list of Flag. The flags.
+        topics: tuple of str. The topics to show, in this order.
     """
     lines, shown = [], 0
     for topic in topics:
@@ -363,18 +366,18 @@ def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
 
 
 def replace(settings: Any, **changes: Any) -> Any:
-    """Returns settings with other values.
+    """Returns a copy of settings with some values changed.
 
     Args:
-        settings: an instance of a dataclass of flags.
-        **changes: name of a flag, nested or not -> new value.
+        settings: An instance of a dataclass of flags.
+        **changes: Name of a flag, nested or not -> new value.
 
     Returns:
-        an instance of the same class.
+        An instance of the same class.
     """
     where = {one.name: one.where for one in flags_of(type(settings))}
 
-    # A mistake of the code, not of the user.
+    # This is a bug, not a mistake of the user.
     unknown = set(changes) - set(where)
     assert not unknown, f"no flags of {type(settings).__name__}: {unknown}"
     for name, value in changes.items():
@@ -383,7 +386,7 @@ def replace(settings: Any, **changes: Any) -> Any:
 
 
 def _with(settings: Any, where: Sequence[str], value: Any) -> Any:
-    """Returns settings with another value of a nested field."""
+    """Returns a copy of settings with one nested field changed."""
     first, *inner = where
     if inner:
         value = _with(getattr(settings, first), inner, value)
@@ -394,9 +397,9 @@ def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
     """Returns the values of flags by name.
 
     Args:
-        settings: an instance of a dataclass of flags.
-        mark: "resume", "path" or "per_worker": only flags with this mark;
-            None: all flags.
+        settings: An instance of a dataclass of flags.
+        mark: str or None. "resume", "path" or "per_worker" selects the flags
+            with this attribute. None selects all flags.
     """
     return {
         one.name: value_of(settings, one)
@@ -439,7 +442,7 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
 
 
 def _choices_and_default(one: Flag) -> str:
-    """The end of a flag's description."""
+    """Returns the end of a flag's description: choices and default."""
     parts = [", ".join(one.choices)] if one.choices else []
     default = one.default
     if isinstance(default, tuple):
@@ -451,15 +454,15 @@ def _choices_and_default(one: Flag) -> str:
 
 
 def _check_value(one: Flag, value: Any) -> None:
-    """Checks the range of a value, and reads a string that has a parser.
+    """Checks the range of a number, or a string with the flag's `parse`.
 
     Raises:
-        UserError: it is out of range, or cannot be read.
+        UserError: The value is out of range or invalid.
     """
     low, high = one.at_least, one.at_most
     if value is None:
         return
-    if low is not None and not value >= low:  # as is NaN
+    if low is not None and not value >= low:  # rejects NaN too
         raise UserError(f"--{one.name}={value}", expected=f"at least {low}")
     if high is not None and not value <= high:
         raise UserError(f"--{one.name}={value}", expected=f"at most {high}")
@@ -468,7 +471,7 @@ def _check_value(one: Flag, value: Any) -> None:
 
 
 def _value(one: Flag, value: Any) -> Any:
-    """Converts the value of an absl flag to that of a field."""
+    """Converts the value of an absl flag to the value of the field."""
     if one.path and value:
         return _expand(value)
     return tuple(value) if isinstance(value, list) else value

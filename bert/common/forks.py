@@ -1,7 +1,7 @@
-"""Detects forks of a process in which an engine has started its threads.
+"""Detects a fork of a process after an engine has started its threads.
 
 A fork copies the calling thread only. TensorFlow would wait for its other
-threads for ever, and OpenVINO would abort the process.
+threads forever, and OpenVINO would abort the process.
 """
 
 import os
@@ -9,26 +9,26 @@ import os
 from bert.common.errors import UserError
 
 TENSORFLOW, OPENVINO = "TensorFlow", "OpenVINO"
-_started: set[str] = set()  # in this process, or before it was forked
+_started: set[str] = set()  # started in this process or its parents
 _lost: set[str] = set()  # started before this process was forked
 
 os.register_at_fork(after_in_child=lambda: _lost.update(_started))
 
 
 def check(engine: str) -> None:
-    """Checks that an engine can compute; to be called before it does.
+    """Checks that an engine works in this process; call it before using one.
 
     Args:
-        engine: `TENSORFLOW` or `OPENVINO`.
+        engine: str. `TENSORFLOW` or `OPENVINO`.
 
     Raises:
-        UserError: it was started before this process was forked.
+        UserError: The engine was started before this process was forked.
     """
     if engine in _lost:
         raise UserError(
             f"{engine} was started before this process was forked, and its "
             "threads were lost",
-            expected="a model that is loaded after the fork alone",
+            expected="a model that is loaded only after the fork",
             fix='use multiprocessing.get_context("spawn"), or gunicorn '
             "without --preload",
         )

@@ -1,4 +1,4 @@
-"""Locks of files, which end with the process that holds them."""
+"""File locks, which are released when the process that holds them ends."""
 
 import contextlib
 import datetime
@@ -13,14 +13,14 @@ from bert.common.errors import UserError
 
 @contextlib.contextmanager
 def hold(path: str, what: str) -> Iterator[None]:
-    """Holds a lock.
+    """Context manager that holds a lock.
 
     Args:
-        path: local file of the lock, which is created and removed.
-        what: the path that the lock protects, for the message.
+        path: str. Local lock file, which is created and removed.
+        what: str. The path that the lock protects, for the message.
 
     Raises:
-        UserError: another process holds the lock; the message says which.
+        UserError: Another process, named in the message, holds the lock.
     """
     lock = filelock.FileLock(path, timeout=0)
     try:
@@ -34,7 +34,7 @@ def hold(path: str, what: str) -> Iterator[None]:
             fix="wait until it has finished, or choose another output",
         ) from None
 
-    # The file names its holder, for whoever comes next.
+    # The holder is written to the file for the message above.
     try:
         now = f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"
         owner = f"process {os.getpid()} on {socket.gethostname()} since {now}"

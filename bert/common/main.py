@@ -22,21 +22,22 @@ def run(
 ) -> int:
     """Runs a script's `main`.
 
-    Prints an error that has an `exit_code`, such as `UserError`, or that is
-    about a file, on one line.
+    Errors about a file, and errors with an `exit_code` such as `UserError`,
+    are printed on one line.
 
     Args:
-        main: function of the command line; returns an exit code, or None
+        main: callable. Takes the command line; returns an exit code, or None
             for 0.
-        argv: the command line, program name first.
-        leave: called with the exit code while the error that `main` raised
-            is alive; returns the code, or ends the process.
-        explain: maps an error that `main` raised to one that says more.
+        argv: list of str. The command line, program name first.
+        leave: callable. Called with the exit code while the error that `main`
+            raised is still referenced. Returns the code or ends the process.
+        explain: callable. Maps an error that `main` raised to an error with a
+            better message.
 
     Returns:
-        the exit code: 2 after a `UserError`, after an error about a file, or
-        if a package that the script needs is missing; 75 if shared storage
-        does not answer, 130 after Ctrl-C.
+        int. The exit code: 2 after a `UserError`, an error about a file or a
+        missing package; 75 if shared storage does not answer; 130 after
+        Ctrl-C.
     """
     closed = _open_closed()
     tensorflow_log.before_import(
@@ -53,7 +54,7 @@ def run(
     except Exception as error:
         error = explain(error)
 
-        # The cause is not the operation, but the stream.
+        # A closed standard stream is the cause, not the operation.
         if closed and getattr(error, "errno", None) == errno.EBADF:
             error = UserError(f"standard {' and '.join(closed)} closed")
         error = (
@@ -62,28 +63,28 @@ def run(
             or error
         )
 
-        # What has no code is a bug, and keeps its traceback.
+        # An error without an exit code is a bug, so its traceback is shown.
         code = getattr(error, "exit_code", None)
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and missing.partition(".")[0] != "bert":
             error, code = packages.describe_missing(missing), 2
 
-        # Only a reader of the output may go; other pipes should not break.
+        # The reader of the output may end early; other pipes should not break.
         if isinstance(error, BrokenPipeError):
             output = select.poll()
             output.register(1, 0)  # for errors only
-            if output.poll(0):  # its reader has gone, as that of `| head`
+            if output.poll(0):  # its reader, such as `head`, has ended
                 drop_writes(1)
                 return leave(0)
         if code is None:
             raise
         try:
             sys.stdout.flush()
-        except OSError:  # at its end Python would fail again, with its own code
+        except OSError:  # Python's own flush at exit would change the exit code
             drop_writes(1)
         for mistake in (error, *getattr(error, "others", ())):
             say(f"error: {mistake}")
-        # Before the error's objects are freed, for which TensorFlow would wait.
+        # Called before the error's objects are freed: TensorFlow would wait.
         return leave(code)
     return leave(code)
 
@@ -91,12 +92,12 @@ def run(
 def _open_closed() -> list[str]:
     """Opens the standard streams that are closed, and returns their names.
 
-    Else the next file would take the number of one, and what is printed would
-    end in that file. To read the input or to print is still an error; what is
-    said gets lost.
+    Otherwise the next opened file would get the descriptor of a standard
+    stream, and output would be written into that file. Reading the input and
+    printing still fail; log lines are dropped.
     """
     closed = [name for name in _STREAMS if getattr(sys, name) is None]
-    for name in closed:  # each gets the lowest number that is free: its own
+    for name in closed:  # each gets the lowest free descriptor: its own
         access = os.O_RDONLY if name == "stdout" else os.O_WRONLY
         handle = os.open(os.devnull, access)
         os.set_inheritable(handle, True)

@@ -1,4 +1,4 @@
-"""Outputs of scripts: checks that they replace no others, errors, copies."""
+"""Checks of the output paths of scripts, and copies of folders."""
 
 import os
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ def check_file(path: str, flag: str) -> None:
     """Rejects a path that cannot become a file.
 
     Raises:
-        UserError: the path is a folder or a device, or in a folder that does
-            not exist.
+        UserError: The path is a folder or a device, or its folder does not
+            exist.
     """
     if is_impossible(path):
         raise UserError(f"--{flag}={path!r}", expected="the name of a file")
     folder = parent(path)
-    # A store of objects has no folders.
+    # An object store has no folders.
     if not storage.is_remote(path) and not storage.is_folder(folder):
         raise UserError(
             f"--{flag}={path!r}",
@@ -32,10 +32,10 @@ def check_file(path: str, flag: str) -> None:
 
 
 def check_new_folder(folder: str, fix: str) -> None:
-    """Rejects a folder to write that is not empty.
+    """Rejects an output folder that is not empty.
 
     Raises:
-        UserError: it is not empty, or is a file.
+        UserError: The folder is not empty, or the path is a file.
     """
     # A killed process may have left unfinished files.
     names = set(storage.list_folder(folder)) - {atomic.UNFINISHED}
@@ -49,7 +49,7 @@ def check_new_folder(folder: str, fix: str) -> None:
 
 
 def parent(path: str) -> str:
-    """Returns the folder of a file; a bucket is its own."""
+    """Returns the folder of a file; the parent of a bucket is the bucket."""
     folder = os.path.dirname(storage.absolute(path).rstrip("/"))
     return path if folder.endswith(":") else folder or "/"
 
@@ -58,9 +58,9 @@ def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
     """Rejects outputs that are inputs too.
 
     Raises:
-        UserError: a file is both.
+        UserError: A file is both input and output.
     """
-    # Two names may be one file.
+    # Two paths may be the same file.
     written = set(map(os.path.realpath, outputs))
     for path in inputs:
         if os.path.realpath(path) in written:
@@ -72,11 +72,11 @@ def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
 
 
 def copy_folder(source: str, target: str) -> None:
-    """Copies a folder with its folders.
+    """Copies a folder and all folders below it.
 
     Args:
-        source: the folder.
-        target: created if it does not exist.
+        source: str. The folder to copy.
+        target: str. The new folder, which is created if it does not exist.
     """
     storage.make_folder(target)
     for path in storage.files_below(source):

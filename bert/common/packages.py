@@ -1,4 +1,4 @@
-"""The packages and the Python that the scripts need: one line if missing."""
+"""One-line errors if Python is too old or a required package is missing."""
 
 import importlib.util
 import os
@@ -9,9 +9,9 @@ _OLDEST = (3, 11)
 
 
 def check_of_script() -> None:
-    """Ends a script of this project if Python or its packages do not fit.
+    """Exits from a script of this project if Python or a package is missing.
 
-    In any other program the import of a missing package fails as usual.
+    In other programs, the import of a missing package fails as usual.
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if not script or os.path.dirname(os.path.realpath(script)) != _ROOT:
@@ -29,7 +29,7 @@ def check_of_script() -> None:
 
 
 def describe_missing(name: str) -> str:
-    """Returns a message about a missing module's package, with the remedy."""
+    """Returns a message about a missing package, with the command to fix it."""
     package = name.partition(".")[0]
     return (
         f"{sys.executable} has no package {package}; activate the environment "

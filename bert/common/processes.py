@@ -1,4 +1,4 @@
-"""Work on several processes of this machine."""
+"""Parallel work on several processes of this machine."""
 
 import collections
 import concurrent.futures
@@ -13,22 +13,23 @@ from typing import Any
 
 # TensorFlow's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")
-AHEAD = 3  # items of a process, worked on and waiting
+AHEAD = 3  # running and waiting items per process
 
-_make_worker: Callable  # of a process in the pool
+_make_worker: Callable  # set in each process of the pool
 _worker = None
-_outside_item = threading.Lock()  # held when no item is worked on
+_outside_item = threading.Lock()  # held while no item is processed
 
 
 class Pool:
-    """Processes that each have a worker; a context manager.
+    """Pool of processes that each have a worker object; a context manager.
 
     The processes end at once when the context ends with an error, and when
-    the process that started them ends in any way.
+    the process that started them ends or is killed.
 
     Args:
-        make_worker: called once in each process; can be pickled.
-        num_processes: number of processes; 1 works in this process.
+        make_worker: callable. Called once in each process to make its worker;
+            must be picklable.
+        num_processes: int. Number of processes; 1 works in this process.
     """
 
     def __init__(self, make_worker: Callable[[], Any], num_processes: int):
@@ -37,9 +38,9 @@ class Pool:
             self._worker = make_worker()
             return
 
-        # The pipe breaks when this process ends, in whatever way.
+        # The pipe breaks when this process ends or is killed.
         ends, self._alive = SPAWN.Pipe(duplex=False)
-        # Its private queue is closed below.
+        # Any: its private queue is closed below.
         self._executor: Any = concurrent.futures.ProcessPoolExecutor(
             num_processes, SPAWN, _start, (make_worker, ends)
         )
@@ -52,7 +53,7 @@ class Pool:
             return
         if kind:
             self._alive.close()
-            # Before Python 3.11.5 an item that nobody receives blocks the
+            # Before Python 3.11.5 an item that is not received blocks the
             # shutdown (github.com/python/cpython/issues/94777).
             self._executor._call_queue._reader.close()
         self._executor.shutdown(cancel_futures=True)
@@ -69,15 +70,17 @@ class Pool:
         At most `AHEAD` items for each process are held at once.
 
         Args:
-            function: called with the worker and an item; can be pickled.
-            items: any number of them.
-            on_wait: called about every second, in one process by a thread.
+            function: callable. Called with the worker and an item; must be
+                picklable.
+            items: iterable. Any number of items.
+            on_wait: callable. Called about every second while waiting for a
+                result; with one process, called by a thread.
 
         Yields:
-            the results.
+            The results.
 
         Raises:
-            KilledProcess: a process was killed.
+            KilledProcess: A process was killed.
         """
         if self._num_processes == 1:
             ended = threading.Event()
@@ -92,7 +95,7 @@ class Pool:
                 ended.set()
             return
 
-        # Bounded, so that the items need not fit into memory.
+        # The queue is bounded, so that the items need not fit into memory.
         waiting = collections.deque()
 
         def next_result():
@@ -115,7 +118,7 @@ class Pool:
 
 
 class KilledProcess(RuntimeError):
-    """A process of a pool ended before its work."""
+    """Raised if a process of a pool ended before it finished its work."""
 
     exit_code = 2
 
@@ -128,16 +131,16 @@ def map_in_order(
     """Computes a result from each item, in the order of the items.
 
     Args:
-        make_worker: called once in each process; returns the function of an
-            item. Both can be pickled.
-        items: as for `Pool.map`.
-        num_processes: as for `Pool`.
+        make_worker: callable. Called once in each process; returns the
+            function to call with each item. Both must be picklable.
+        items: iterable. Any number of items.
+        num_processes: int. Number of processes; 1 works in this process.
 
     Yields:
-        the results.
+        The results.
 
     Raises:
-        KilledProcess: a process was killed.
+        KilledProcess: A process was killed.
     """
     with Pool(make_worker, num_processes) as pool:
         yield from pool.map(_call, items)
@@ -154,19 +157,19 @@ def _repeat(on_wait: Callable[[], None], ended: threading.Event) -> None:
 
 def _start(make_worker: Callable[[], Any], ends) -> None:
     global _make_worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends the process
     _outside_item.acquire()
     threading.Thread(target=_end_with_pool, args=[ends], daemon=True).start()
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # errors are raised anyway
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # use no GPU memory
     _make_worker = make_worker
 
 
 def _end_with_pool(ends) -> None:
-    """Waits for the end of the pipe, which only the first process holds.
+    """Ends this process when the pipe, held by the parent process, is closed.
 
-    A process does not end while it sends a result: the pool would wait for
-    the rest, for ever.
+    A process does not end while it sends a result, because the pool would
+    wait forever for the rest of the result.
     """
     parent = multiprocessing.parent_process()
     with contextlib.suppress(EOFError, OSError):
@@ -180,7 +183,7 @@ def _run(function: Callable[[Any, Any], Any], item) -> Any:
     global _worker
     _outside_item.release()
     try:
-        if _worker is None:  # here, so that its errors are those of an item
+        if _worker is None:  # made here, so that errors reach the caller
             _worker = _make_worker()
         return function(_worker, item)
     finally:

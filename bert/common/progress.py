@@ -1,4 +1,4 @@
-"""Progress of work: a bar on a terminal, else a line every ten seconds."""
+"""Progress reports: a bar on a terminal, else a line every ten seconds."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import time
 
 from bert.common.errors import printable
 
-_WIDTH = 100  # columns of the bar and its text, at most
+_WIDTH = 100  # maximum columns of the bar and its text
 _BAR = 24
 _CLEAR = "\r\x1b[K"
 _SECONDS_BETWEEN_BARS = 0.2
@@ -24,20 +24,20 @@ def duration(seconds: float) -> str:
 
 
 def quantity(number: float) -> str:
-    """Formats three digits, or a whole number: `0.125`, `42.1`, `60,812`."""
+    """Formats a number with three digits or more: `0.125`, `42.1`, `60,812`."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 class Progress:
     """Shows amount done, rate and time left.
 
-    On a terminal a bar is redrawn on its line; else a line is logged at most
-    every ten seconds.
+    On a terminal a bar is redrawn in place; otherwise a line is logged at
+    most every ten seconds.
 
     Args:
-        what: name of the work, such as `records`.
-        total: amount of work.
-        unit: unit of `total`, such as `MB`.
+        what: str. Name of the work, such as `records`.
+        total: float. Amount of work.
+        unit: str. Unit of `total`, such as `MB`.
     """
 
     def __init__(self, what: str, total: float, unit: str):
@@ -46,7 +46,7 @@ class Progress:
         self._start = self._last = time.monotonic()
 
     def update(self, done: float, note: str = "") -> None:
-        """Shows that `done` of `total` is done, if that is due."""
+        """Shows that `done` of `total` is done, if an update is due."""
         now = time.monotonic()
 
         # The last update is never skipped: it removes the bar.
@@ -77,9 +77,10 @@ def draw(what: str, share: float, text: str) -> None:
     """Draws a bar over the last one, on a terminal.
 
     Args:
-        what: name of the work.
-        share: of the work that is done, 0 to 1; nothing is left drawn at 1.
-        text: shown behind the bar.
+        what: str. Name of the work.
+        share: float. Fraction of the work that is done, 0 to 1. At 1 the bar
+            is removed.
+        text: str. Text to show after the bar.
     """
     if not on_terminal():
         return
@@ -88,16 +89,16 @@ def draw(what: str, share: float, text: str) -> None:
         bar = "#" * int(_BAR * share)
         line = f"{what} {share:4.0%} [{bar:-<{_BAR}}] {text}"
 
-    # A line that wraps could not be drawn over.
+    # A wrapped line could not be redrawn in place.
     columns = min(_WIDTH, shutil.get_terminal_size().columns - 1)
     sys.stderr.write(f"{_CLEAR}{line[:columns]}")
     sys.stderr.flush()
 
 
 def say(message: str) -> None:
-    """Prints one line to standard error, over a bar if there is one."""
+    """Prints one line to standard error, replacing a bar if there is one."""
     message = "\n".join(map(printable, message.split("\n")))
-    line = f"{_CLEAR * on_terminal()}{message}\n"  # whole, also of a thread
+    line = f"{_CLEAR * on_terminal()}{message}\n"  # one write: threads may log
     try:
         print(line, end="", file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -107,5 +108,5 @@ def say(message: str) -> None:
 
 
 def drop_writes(stream: int) -> None:
-    """Drops all that is written to a stream, 1 or 2, from now on."""
+    """Drops all further writes to standard output (1) or error (2)."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -1,7 +1,7 @@
-"""Files on shared storage, through TensorFlow's file systems.
+"""Files on shared storage, accessed through TensorFlow's file systems.
 
-Their errors become those of local files, so that a caller handles one kind;
-a storage that does not answer raises `StorageError`.
+Errors are converted to the `OSError`s of local files. Storage that does not
+answer raises `StorageError`.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ import tensorflow as tf
 from bert.common.errors import StorageError, UserError
 
 _BUFFER = 1 << 20
-# Of them Python makes `FileNotFoundError` and so on.
+# Python converts these numbers to `FileNotFoundError` and so on.
 _NUMBERS = {
     tf.errors.NotFoundError: errno.ENOENT,
     tf.errors.AlreadyExistsError: errno.EEXIST,
     tf.errors.PermissionDeniedError: errno.EACCES,
     tf.errors.UnauthenticatedError: errno.EACCES,
 }
-# After TensorFlow's own attempts; ABORTED is what it says of the last one.
+# Errors after TensorFlow's own retries; the last one raises AbortedError.
 _OF_STORAGE = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -34,7 +34,7 @@ _OF_STORAGE = (
 
 
 def as_storage_error(error: Exception) -> StorageError | None:
-    """Converts an error of TensorFlow that a storage has caused, or None."""
+    """Converts an error of TensorFlow that shared storage caused, or None."""
     message = getattr(error, "message", "")
     is_ours = isinstance(error, _OF_STORAGE) and "://" in message
     return StorageError(message) if is_ours else None
@@ -42,14 +42,14 @@ def as_storage_error(error: Exception) -> StorageError | None:
 
 @contextlib.contextmanager
 def files(path: str) -> Iterator:
-    """Context with `tf.io.gfile`, whose errors are those of local files.
+    """Context manager with `tf.io.gfile` that converts its errors.
 
     Args:
-        path: for the messages.
+        path: str. The path, for the messages.
 
     Raises:
-        OSError: the operation is not possible.
-        StorageError: the storage does not answer.
+        OSError: The operation failed, as for a local file.
+        StorageError: The storage does not answer.
         UserError: TensorFlow has no file system for the path.
     """
     try:
@@ -79,7 +79,7 @@ def open_file(path: str, mode: str) -> io.BufferedIOBase:
 class _RawFile(io.RawIOBase):
     """A `GFile` with the methods of Python's files.
 
-    What is written becomes a file when it is closed, all at once.
+    A written file appears when it is closed, all at once.
     """
 
     def __init__(self, path: str, mode: str):
@@ -92,7 +92,7 @@ class _RawFile(io.RawIOBase):
                 gfile.remove(path)
             self._file = gfile.GFile(path, mode)
             if mode != "rb":
-                self._file.write(b"")  # so is a folder that cannot be written
+                self._file.write(b"")  # an unwritable folder is an error now
 
     def readable(self) -> bool:
         return self._mode == "rb"

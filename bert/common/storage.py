@@ -1,9 +1,9 @@
 """Operations on local files and on shared storage (`gs://`).
 
-Every path that a flag may hold is opened, listed, written and removed here.
+All paths from flags are opened, listed, written and removed with this module.
 Paths with `://` use TensorFlow's file systems, which are imported only then.
-An object store has no folders and no rename: a file appears whole when it is
-closed, and of several the one that is written last makes the others count.
+An object store has no folders and no rename. A file appears complete when it is
+closed; in a set of files, the file written last marks the set as complete.
 """
 
 import errno
@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 
 def is_remote(path: str) -> bool:
-    """Returns whether a path is on shared storage; the web is not."""
+    """Returns whether a path is on shared storage; http(s) URLs are not."""
     path = os.fspath(path)
     return "://" in path and not path.startswith(("http://", "https://"))
 
@@ -32,7 +32,7 @@ def open_file(path: str, mode: str):
     """Opens a file in a binary mode: `rb`, `wb` or `ab`.
 
     Raises:
-        UserError: a local path to read is a pipe or device.
+        UserError: A local path to read is a pipe or device.
     """
     if is_remote(path):
         return _remote().open_file(path, mode)
@@ -40,20 +40,20 @@ def open_file(path: str, mode: str):
 
 
 def open_text(path: str, mode: str = "r", **options):
-    """Opens a file of UTF-8; `mode` is `r`, `w` or `a`.
+    """Opens a UTF-8 text file.
 
     Args:
-        path: the file.
-        mode: the mode.
-        **options: `errors` and `newline` of `open`.
+        path: str. The file.
+        mode: str. `r`, `w` or `a`. Default: `r`.
+        **options: `errors` and `newline`, as for `open`.
     """
     file = open_file(path, f"{mode}b")
     return io.TextIOWrapper(file, encoding="utf-8", **options)
 
 
 def as_storage_error(error: Exception) -> StorageError | None:
-    """Converts an error of TensorFlow that a storage has caused, or None."""
-    # Without TensorFlow it is none of its errors; loading takes seconds.
+    """Converts an error of TensorFlow that shared storage caused, or None."""
+    # Before TensorFlow is imported, it cannot be one of its errors.
     if not sys.modules.get("tensorflow"):
         return None
     return _remote().as_storage_error(error)
@@ -62,7 +62,7 @@ def as_storage_error(error: Exception) -> StorageError | None:
 def as_user_error(error: BaseException) -> UserError | None:
     """Converts an `OSError` about a file; returns None for other errors.
 
-    An error without the name of a file is converted only if the disk is full.
+    An error without a file name is converted only if the disk is full.
     """
     if not isinstance(error, OSError) or not (
         error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -77,7 +77,7 @@ def as_user_error(error: BaseException) -> UserError | None:
 
 
 def exists(path: str) -> bool:
-    """Returns whether a file or folder exists, or a link to nothing."""
+    """Returns whether a file, folder or (possibly broken) link exists."""
     return _either(path, os.path.lexists, "exists")
 
 
@@ -99,10 +99,10 @@ def size(path: str) -> int:
 
 
 def regular(path: str) -> str:
-    """Returns a path; rejects a pipe or device, which may have no end.
+    """Returns the path unless it is a pipe or device, which may have no end.
 
     Raises:
-        UserError: the path is neither a file nor a folder nor missing.
+        UserError: The path is a pipe or device.
     """
     if os.path.exists(path) and not (
         os.path.isfile(path) or os.path.isdir(path)
@@ -112,7 +112,7 @@ def regular(path: str) -> str:
 
 
 def version(path: str) -> tuple[int, int]:
-    """Returns the size of a file in bytes, and when it changed, in ns."""
+    """Returns a file's size in bytes and its modification time in ns."""
     if is_remote(path):
         with _remote().files(path) as gfile:
             found = gfile.stat(path)
@@ -128,13 +128,13 @@ def glob(pattern: str) -> list[str]:
 
 
 def list_folder(folder: str) -> list[str]:
-    """Returns the sorted names in a folder; none if it does not exist."""
+    """Returns the sorted names in a folder; [] if it does not exist."""
     try:
         names = _either(folder, os.listdir, "listdir")
     except (FileNotFoundError, NotADirectoryError):
         return []
 
-    # TensorFlow lists folders with a slash at the end.
+    # TensorFlow lists folders with a trailing slash.
     return sorted({name.rstrip("/") for name in names} - {""})
 
 
@@ -145,7 +145,7 @@ def find(folder: str, pattern: str) -> list[str]:
 
 
 def any_starts_with(prefix: str) -> bool:
-    """Returns whether there is a file or folder whose path starts so."""
+    """Returns whether a file or folder has a path with this prefix."""
     folder, start = os.path.split(prefix.rstrip("/"))
     return is_folder(prefix) or any(
         x.startswith(start) for x in list_folder(folder or ".")
@@ -153,7 +153,7 @@ def any_starts_with(prefix: str) -> bool:
 
 
 def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yields path, folders and files of a folder and its folders."""
+    """Yields (path, folder names, file names) like `os.walk`."""
     if not is_remote(folder):
         yield from os.walk(folder)
         return
@@ -162,7 +162,7 @@ def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def files_below(folder: str) -> list[str]:
-    """Returns the sorted paths of the files in a folder and its folders."""
+    """Returns the sorted paths of all files below a folder."""
     return sorted(
         os.path.join(where, name)
         for where, _, names in walk(folder)
@@ -176,15 +176,15 @@ def make_folder(path: str) -> None:
 
 
 def replace(source: str, target: str) -> None:
-    """Renames a file, or moves a local one to shared storage.
+    """Renames a file, or moves a local file to shared storage.
 
-    A file of the name is replaced.
+    An existing file is replaced.
     """
     if not is_remote(target):
         os.replace(source, target)
         return
 
-    # What was copied may be incomplete: the sizes are compared.
+    # A copy may be incomplete, so the sizes are compared.
     if not is_remote(source):
         copy(source, target)
         if size(target) != os.path.getsize(source):
@@ -196,7 +196,7 @@ def replace(source: str, target: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copies the content of a file; a file of the name is replaced."""
+    """Copies the content of a file; an existing file is replaced."""
     if not is_remote(source) and not is_remote(target):
         shutil.copyfile(source, target)
         return
@@ -216,12 +216,12 @@ def remove_folder(path: str) -> None:
 
 
 def absolute(path: str) -> str:
-    """Returns the absolute path of a local path."""
+    """Returns the absolute path; remote paths are returned unchanged."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
 def _either(path: str, local: Callable, name: str):
-    """Calls a function on a local path, or the one of `tf.io.gfile`."""
+    """Calls `local` for a local path, else a function of `tf.io.gfile`."""
     if not is_remote(path):
         return local(path)
     with _remote().files(path) as gfile:
@@ -238,18 +238,18 @@ def list_files(patterns: str, flag: str) -> list[str]:
     """Lists the files of comma-separated paths and globs.
 
     Args:
-        patterns: value of the flag; the files of a glob are sorted.
-        flag: name of the flag, for the message.
+        patterns: str. Value of the flag; the files of a glob are sorted.
+        flag: str. Name of the flag, for the message.
 
     Returns:
-        paths of the files.
+        list of str. Paths of the files.
 
     Raises:
-        UserError: a pattern matches no file, or a folder.
+        UserError: A pattern matches no file or matches a folder.
     """
     files = []
     for pattern in patterns.split(","):
-        # A name may look like a glob.
+        # A file name may look like a glob.
         matches = [pattern] if exists(pattern) else glob(pattern)
 
         if not matches:
@@ -259,7 +259,7 @@ def list_files(patterns: str, flag: str) -> list[str]:
             )
 
         for match in matches:
-            # Asking for each of a thousand shards on a store takes minutes.
+            # Checking each of a thousand remote shards would take minutes.
             is_asked = match == pattern or not is_remote(match)
             if is_asked and is_folder(match):
                 raise UserError(
@@ -275,6 +275,6 @@ def list_files(patterns: str, flag: str) -> list[str]:
 
 
 def hash_file(path: str) -> str:
-    """Returns the sha256 of a file as hexadecimal digits."""
+    """Returns the sha256 of a file in hex."""
     with open_file(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Reading and writing TensorFlow's name-based checkpoint files."""
+"""Reads and writes TensorFlow's name-based checkpoint files."""
 
 import glob
 import math
@@ -26,14 +26,15 @@ def read(prefix: str, omit: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
     """Reads a checkpoint.
 
     Args:
-        prefix: prefix of the checkpoint's files.
-        omit: suffixes of the names of tensors to skip.
+        prefix: str. Prefix of the checkpoint's files.
+        omit: tuple of str. Tensors whose names end in one of these suffixes
+            are skipped.
 
     Returns:
-        name -> array.
+        dict. Name -> array.
 
     Raises:
-        ValueError: a file is missing or damaged.
+        ValueError: A file is missing or damaged.
     """
     return dict(stream(prefix, omit))
 
@@ -44,7 +45,7 @@ def stream(
     """Yields the names and arrays of a checkpoint; see `read`."""
     try:
         reader = open_reader(prefix)
-        # In the order of the file, which a store reads in large parts.
+        # In the order of the file, so that remote reads are sequential.
         for name in sorted(reader.get_variable_to_shape_map()):
             if not name.endswith(omit):
                 yield name, reader.get_tensor(name)
@@ -54,26 +55,26 @@ def stream(
 
 
 def open_reader(prefix: str):
-    """Opens a checkpoint, and compares its index with the size of its data.
+    """Opens a checkpoint after comparing its index with its data files.
 
-    Reading would allocate whatever the index claims.
+    Reading allocates the sizes in the index, which may be damaged.
 
     Args:
-        prefix: prefix of the checkpoint's files.
+        prefix: str. Prefix of the checkpoint's files.
 
     Returns:
-        the reader of `tf.train.load_checkpoint`.
+        The reader of `tf.train.load_checkpoint`.
 
     Raises:
-        ValueError: the tensors are larger than the data files.
-        OSError: the folder cannot be read.
-        tf.errors.OpError, IndexError, RuntimeError: the checkpoint cannot be
+        ValueError: The tensors are larger than the data files.
+        OSError: The folder cannot be read.
+        tf.errors.OpError, IndexError, RuntimeError: The checkpoint cannot be
             read.
     """
     reader = tf.compat.v1.train.NewCheckpointReader(prefix)
     dtypes = reader.get_variable_to_dtype_map()
     listed = sum(
-        math.prod(shape) * max(1, dtypes[name].size)  # of a string, 0
+        math.prod(shape) * max(1, dtypes[name].size)  # a string has size 0
         for name, shape in reader.get_variable_to_shape_map().items()
     )
     folder, name = os.path.split(prefix)

@@ -1,8 +1,8 @@
-"""TensorFlow's log while it loads, which none of its settings silences.
+"""Hides TensorFlow's log during its import, which no setting silences.
 
-The libraries write to file descriptor 2 before they read any setting. So the
-descriptor leads to a file while they load and look for devices; the file is
-shown if that fails.
+The libraries write to file descriptor 2 before they read any setting. The
+descriptor is redirected to a temporary file while they load and look for
+devices. The file is shown if loading fails.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Context whose standard error is shown only if it raises an error."""
+    """Context manager that shows standard error only after an exception."""
     sys.stderr.flush()
     stderr = os.dup(2)
 
@@ -38,11 +38,11 @@ def held_back() -> Iterator[None]:
 
 
 class _Finder:
-    """Finds a package, once, and loads it within a context.
+    """Import finder that loads a package, once, within a context.
 
     Args:
-        package: its name.
-        context: makes the context.
+        package: str. Name of the package.
+        context: callable. Returns the context manager.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class _Finder:
         if name != self._package:
             return None
 
-        # All behind it are asked: tools that trace imports are among them.
+        # All later finders are asked, including tools that trace imports.
         others = sys.meta_path[sys.meta_path.index(self) + 1 :]
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next(filter(None, specs), None)
@@ -65,9 +65,9 @@ class _Finder:
         if spec and spec.loader:
             load = spec.loader.exec_module
 
-            def load_once(module):  # TensorFlow finds Keras before it loads it
+            def load_once(module):  # TensorFlow finds Keras before loading it
                 sys.meta_path.remove(self)
-                spec.loader.exec_module = load  # else it keeps this alive
+                spec.loader.exec_module = load  # drops the reference to self
                 with self._context():
                     load(module)
 
@@ -76,7 +76,7 @@ class _Finder:
 
 
 def hold_back_import() -> None:
-    """Holds back the log of the first `import tensorflow` of this process."""
+    """Hides the log of the first `import tensorflow` of this process."""
     os.environ.setdefault(LEVEL, "2")
     if "tensorflow" not in sys.modules:
         # oneDNN's matrix products are a quarter faster on any x86; by default
@@ -87,8 +87,8 @@ def hold_back_import() -> None:
 
 @contextlib.contextmanager
 def _loading_quietly() -> Iterator[None]:
-    # Else a third of the import's time goes to the search for garbage; and
-    # what is loaded is never searched later.
+    # Garbage collection would take a third of the import's time. Loaded
+    # objects are frozen, so that later collections skip them.
     gc.disable()
     try:
         with held_back():
@@ -99,12 +99,12 @@ def _loading_quietly() -> Iterator[None]:
         gc.freeze()
         gc.enable()
 
-    # Else it warns of functions that are traced for each length.
+    # Hides warnings about functions that are traced for each length.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 
 def before_import(package: str, call: Callable[[], None]) -> None:
-    """Calls a function when the import of a package starts, if it does."""
+    """Calls a function when the import of a package starts."""
 
     @contextlib.contextmanager
     def called_first():
@@ -115,7 +115,7 @@ def before_import(package: str, call: Callable[[], None]) -> None:
 
 
 def after_import(package: str, call: Callable[[], None]) -> None:
-    """Calls a function once a package is imported, or now if it is."""
+    """Calls a function after the import of a package, or now if imported."""
 
     @contextlib.contextmanager
     def called_last():

@@ -1,8 +1,8 @@
-"""Lines of text files: UTF-8, local and remote, plain or compressed in `.gz`.
+"""Reads lines of UTF-8 text files, local or remote, plain or `.gz`.
 
-All readers of text take lines from here. A line ends at a newline only; a file
-that is wrong, corrupt or untrusted ends in an error message instead of
-exhausted memory. For JSON, see `formats.json_files`.
+All text is read with this module. A line ends at a newline only. A wrong,
+corrupt or malicious file causes an error message instead of exhausted memory.
+For JSON, see `formats.json_files`.
 """
 
 import gzip
@@ -19,9 +19,9 @@ HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f utf-16 -t utf-8`"
-_NOT_WINDOWS = frozenset(b"\0\x81\x8d\x8f\x90\x9d")  # of cp1252
+_NOT_WINDOWS = frozenset(b"\0\x81\x8d\x8f\x90\x9d")  # undefined in cp1252
 _UNPACK = "decompress it, for example with `{}`, or compress it with gzip"
-_OTHER_KINDS = {  # first bytes -> kind, and what to do
+_OTHER_KINDS = {  # first bytes -> kind and advice
     b"\xff\xfe": ("UTF-16", _ICONV),
     b"\xfe\xff": ("UTF-16", _ICONV),
     b"PK\x03\x04": ("a zip archive, such as .xlsx or .docx", _SAVE_AS),
@@ -51,20 +51,21 @@ def lines(
     on_bad: Callable[[UserError], None] = reject,
     stream=None,
 ) -> Iterator[tuple[int, str]]:
-    """Yields the number, from 1, and the text of each line, with its end.
+    """Yields the number, from 1, and the text of each line, with its newline.
 
     A byte order mark is dropped.
 
     Args:
-        path: the file; `.gz` is decompressed.
-        on_read: called for every 1,000th line with the bytes read so far.
-        on_bad: called with the error of a line of invalid UTF-8, which is
-            then yielded as a blank one.
-        stream: the file, if it is open; in binary mode.
+        path: str. The file; `.gz` is decompressed.
+        on_read: callable or None. Called at every 1,000th line with the
+            number of bytes read so far.
+        on_bad: callable. Called with the error of a line of invalid UTF-8,
+            which is then yielded as a blank line. Default: raise the error.
+        stream: binary file or None. The open file; None opens `path`.
 
     Raises:
-        UserError: the file cannot be read or is no text, its lines end in
-            carriage returns, one is too long or of invalid UTF-8, or the
+        UserError: The file cannot be read or is not text, its lines end in
+            carriage returns, a line is too long or invalid UTF-8, or the
             compression ratio is too high.
     """
     is_packed = path.endswith(".gz")
@@ -76,7 +77,7 @@ def lines(
                 number += 1
                 size += len(raw)
 
-                # Before decoding, which would say less of another kind of file.
+                # Before decoding: this names the kind of a wrong file.
                 check(raw, path, number)
                 if is_packed:
                     check_ratio(size, file, path, number)
@@ -93,20 +94,21 @@ def lines(
 
 
 def decode(raw: bytes, path: str, line: int) -> str:
-    """Decodes a line, the first without a byte order mark.
+    """Decodes a line; a byte order mark in the first line is dropped.
 
     Args:
-        raw: the line.
-        path, line: for the message.
+        raw: bytes. The line.
+        path: str. The file, for the message.
+        line: int. Number of the line, from 1.
 
     Raises:
-        UserError: it is not UTF-8.
+        UserError: The line is not UTF-8.
     """
     try:
         return raw.decode("utf-8-sig" if line == 1 else "utf-8")
     except UnicodeDecodeError as error:
         fix = "convert the file to UTF-8"
-        # Damaged UTF-8 mostly has whole characters before the damage.
+        # Damaged UTF-8 usually has valid characters before the damage.
         if raw[: error.start].isascii() and not _NOT_WINDOWS.intersection(raw):
             fix += ", for example with `iconv -f cp1252 -t utf-8`"
         raise UserError(
@@ -122,22 +124,23 @@ def decode_block(raw: bytes, path: str, first: int = 1) -> list[str]:
     """Decodes many lines at once.
 
     Args:
-        raw: whole lines; the last may lack its newline.
-        path: for the message.
-        first: number of the first line.
+        raw: bytes. Complete lines; the last may lack its newline.
+        path: str. The file, for the message.
+        first: int. Number of the first line. Default: 1.
 
     Returns:
-        the lines, without newlines.
+        list of str. The lines without newlines.
 
     Raises:
-        UserError: a line is not UTF-8; or, if `first` is 1, as `check_start`.
+        UserError: A line is not UTF-8, or `check_start` rejects the first
+            line of the file.
     """
     if first == 1:
         check_start(raw, path)
     try:
         texts = decode(raw, path, first).split("\n")
     except UserError:
-        # Line by line this time, to name the bad one.
+        # Decode line by line to find the number of the bad line.
         for number, line in enumerate(raw.split(b"\n"), first):
             decode(line, path, number)
         raise
@@ -160,10 +163,10 @@ def unreadable(
 
 
 def check(raw: bytes, path: str, line: int) -> None:
-    """Checks the length of a line, and of the first one as `check_start`.
+    """Checks the length of a line, and the first line with `check_start`.
 
     Raises:
-        UserError: it is too long.
+        UserError: The line is too long, or the file is not text.
     """
     if line == 1:
         check_start(raw, path)
@@ -181,12 +184,12 @@ def check_ratio(size: int, packed, path: str, line: int) -> None:
     """Checks the compression ratio of a large file while it is read.
 
     Args:
-        size: decompressed bytes so far.
-        packed: the compressed file, open.
-        path, line: for the message.
+        size: int. Number of decompressed bytes so far.
+        packed: binary file. The open compressed file.
+        path, line: str, int. File and line number for the message.
 
     Raises:
-        UserError: the ratio is too high for text.
+        UserError: The ratio is too high for text.
     """
     if size > max(_RATIO_FROM, HIGHEST_RATIO * packed.tell()):
         raise UserError(
@@ -200,14 +203,14 @@ def check_ratio(size: int, packed, path: str, line: int) -> None:
 
 
 def check_start(raw: bytes, path: str) -> None:
-    """Checks that a file is text in UTF-8 with newlines, by its first bytes.
+    """Checks by its first bytes that a file is UTF-8 text with newlines.
 
     Args:
-        raw: the first line, or more.
-        path: for the message.
+        raw: bytes. The first line, or more.
+        path: str. The file, for the message.
 
     Raises:
-        UserError: the file is of another kind, or its lines end in carriage
+        UserError: The file is of another kind, or its lines end in carriage
             returns.
     """
     kind, fix = next(

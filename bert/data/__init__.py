@@ -1,4 +1,4 @@
 if __name__ != "bert.data":
-    # The link at the root shows where the code is; imported through it, each
-    # class would exist twice.
+    # The link `data` at the root is for readers. Imports through it would
+    # create a second copy of each class.
     raise ImportError("import bert.data instead of data")

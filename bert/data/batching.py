@@ -1,4 +1,4 @@
-"""Shuffled batches of examples of similar lengths, for training."""
+"""Shuffled training batches of examples of similar lengths."""
 
 from collections.abc import Iterator
 
@@ -19,20 +19,20 @@ def training_batches(
     step: int,
     share: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
-    """Endless shuffled batches, a function of the seed and the step.
+    """Returns infinite shuffled batches, which depend on seed and step only.
 
     Args:
-        examples: training examples.
-        lengths: S of the batches, ascending; with a single length, all batches
-            have it.
-        batch_size: B, number of examples in a batch over all devices.
-        seed: seed of the order.
-        step: number of the first batch, from 0.
-        share: number of a worker and of all workers; the batches are its part
-            of the whole ones.
+        examples: Examples. Training examples.
+        lengths: list of int. Allowed sequence lengths S of the batches,
+            ascending.
+        batch_size: int. B, number of examples in a batch over all devices.
+        seed: int. Seed of the order.
+        step: int. Number of the first batch, from 0.
+        share: (int, int). Worker index and number of workers; the worker gets
+            its part of each batch. Default: (0, 1), the full batches.
 
     Returns:
-        Batches as `Examples.batch` returns them.
+        tf.data.Dataset of batches as returned by `Examples.batch`.
     """
     part = pipelines.part_of_batch(batch_size, share)
 
@@ -43,7 +43,7 @@ def training_batches(
             length = next(x for x in lengths if x >= longest)
             yield examples.batch(chosen[part], length)
 
-    # An axis as long as the longest batch is that of tokens, and varies.
+    # An axis with the longest length is the token axis, whose size varies.
     sample = examples.batch(np.zeros(batch_size, np.int64)[part], lengths[-1])
     varies = len(lengths) > 1
     signature = {
@@ -74,8 +74,8 @@ def report_examples(
     """Lists the examples in the batch of a step.
 
     Args:
-        examples, batch_size, seed: as for `training_batches`.
-        step: number of the step, from 1.
+        examples, batch_size, seed: See `training_batches`.
+        step: int. Number of the step, from 1.
     """
     count = len(examples)
     chosen = choose(count, examples.lengths, batch_size, seed, step - 1)
@@ -85,25 +85,25 @@ def report_examples(
 def choose(
     count: int, lengths: np.ndarray, batch_size: int, seed: int, step: int
 ) -> Iterator[np.ndarray]:
-    """Yields the numbers of the examples of each batch, without end.
+    """Yields the example indices of each batch, infinitely.
 
-    Every batch is full: one at the end of an epoch reaches into the next. The
-    examples of a batch have similar lengths.
+    Every batch is full: the last batch of an epoch continues with the next
+    epoch. The examples of a batch have similar lengths.
 
     Args:
-        count: number of examples.
-        lengths: tokens of each, [N].
-        batch_size: B.
-        seed: seed of the order.
-        step: number of the first batch, from 0.
+        count: int. Number of examples N.
+        lengths: int [N]. Number of tokens of each example.
+        batch_size: int. B.
+        seed: int. Seed of the order.
+        step: int. Number of the first batch, from 0.
     """
     epoch = step * batch_size // count
     while True:
-        # Batches whose first example is of this epoch.
+        # Batches whose first example is in this epoch.
         first = -(-epoch * count // batch_size)
         last = -(-(epoch + 1) * count // batch_size)
 
-        # The last of them may reach into the next epochs.
+        # The last batch may continue with the next epochs.
         more = -(-batch_size // count)
         order = np.concatenate(
             [_rng(seed, epoch + i).permutation(count) for i in range(1 + more)]
@@ -113,7 +113,8 @@ def choose(
             if stop <= step:
                 continue
 
-            # Sorted by length in a window, then the batches shuffled.
+            # Examples are sorted by length in a window, then its batches are
+            # shuffled.
             offset = start * batch_size - epoch * count
             held = order[offset : offset + (stop - start) * batch_size]
             held = held[np.argsort(lengths[held], kind="stable")]

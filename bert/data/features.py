@@ -1,7 +1,7 @@
 """Names of the features of records, model inputs and signatures.
 
-Every writer, parser, model input and signature uses these names, which are
-those of the original release. This file imports nothing.
+Every writer, parser, model input and signature uses these names. They are the
+names of the original release. This module has no imports.
 """
 
 INPUT_IDS = "input_ids"  # int [B, S] tokens
@@ -20,11 +20,11 @@ LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = token has a label
 CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 1 = choice, 0 = padding
 UNIQUE_IDS = "unique_ids"  # int [B] number of a SQuAD window
 START_POSITIONS = "start_positions"  # int [B] first token of the answer
-END_POSITIONS = "end_positions"  # int [B] its last; 0, 0 = no answer
+END_POSITIONS = "end_positions"  # int [B] last token; 0, 0 = no answer
 IS_IMPOSSIBLE = "is_impossible"  # int [B] 1 = no answer
 EXAMPLE_INDEX = "example_index"  # int [B] number of a window's question
 TOKEN_STARTS = "piece_starts"  # int [B, S] first character; 0 = no context
-TOKEN_LIMITS = "piece_limits"  # int [B, S] after the last; 0 = no context
+TOKEN_LIMITS = "piece_limits"  # int [B, S] end character; 0 = no context
 TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = best window
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = fills up a batch
 
@@ -38,11 +38,11 @@ def pretraining_schema(
     """Returns the features of a pre-training record, in order.
 
     Args:
-        max_seq_length: S, tokens per sequence.
-        max_predictions_per_seq: P, masked positions per sequence.
+        max_seq_length: int. S, tokens per sequence.
+        max_predictions_per_seq: int. P, masked positions per sequence.
 
     Returns:
-        name -> (kind, length); kind is "int64" or "float32".
+        dict. Name -> (kind, length); kind is "int64" or "float32".
     """
     return {
         INPUT_IDS: ("int64", max_seq_length),
@@ -63,12 +63,12 @@ def packed_schema(
     """Returns the features of a record of several packed instances.
 
     Args:
-        max_seq_length: S, tokens per row.
-        max_predictions_per_seq: P, masked positions per row.
-        max_sequences_per_row: K, instances per row.
+        max_seq_length: int. S, tokens per row.
+        max_predictions_per_seq: int. P, masked positions per row.
+        max_sequences_per_row: int. K, maximum number of instances per row.
 
     Returns:
-        name -> (kind, length); kind is "int64" or "float32".
+        dict. Name -> (kind, length); kind is "int64" or "float32".
     """
     return {
         **pretraining_schema(max_seq_length, max_predictions_per_seq),

@@ -1,4 +1,4 @@
-"""Labels of texts: their kinds, and predictions from logits."""
+"""Labels of texts, and post-processing of logits to predictions."""
 
 import dataclasses
 from typing import Self
@@ -14,16 +14,18 @@ KINDS = CLASSES, MULTI_LABEL, REGRESSION = (
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Post-processing of the logits, to predictions and probabilities.
+    """Post-processing of logits to predictions and probabilities.
 
     Attributes:
-        cuts: thresholds of the logits, C of them or none. They decide the
-            prediction, but do not change the probabilities.
-        log_weights: logarithms of the weights of the labels in training,
-            which shift the logits by them. They are subtracted before the
-            probabilities, and before a prediction without cuts.
-        temperature: divides the logits before the probabilities.
-        unknown_below: a class with a lower probability is not predicted.
+        cuts: tuple of C floats, or (). Thresholds of the logits. They change
+            the predictions, but not the probabilities.
+        log_weights: tuple of C floats, or (). Logarithms of the class weights
+            in training, which shifted the logits. They are subtracted before
+            computing probabilities, and predictions without thresholds.
+        temperature: float. Divides the logits before the probabilities are
+            computed. Default: 1.
+        unknown_below: float. Minimum probability of a predicted class; below
+            it the prediction is "unknown". Default: 0.
     """
 
     cuts: tuple[float, ...] = ()
@@ -33,13 +35,13 @@ class Decision:
 
     @classmethod
     def of_task(cls, task: dict) -> Self:
-        """The one of a `task.json`."""
+        """Reads the post-processing from the content of a `task.json`."""
         values = task.get("decision", {})
         lists = {k: tuple(x) for k, x in values.items() if isinstance(x, list)}
         return cls(**(values | lists))
 
     def described(self) -> dict:
-        """Its entry in a `task.json`; {} if it changes nothing."""
+        """Returns the entry of `task.json`; {} for the default."""
         if self == PLAIN:
             return {}
         values = dataclasses.asdict(self)
@@ -55,12 +57,13 @@ class Labels:
     """The valid labels of a task.
 
     Attributes:
-        kind: CLASSES, one of the names; MULTI_LABEL, any number of them;
-            REGRESSION, a number.
-        names: names of the classes, in the order of their ids.
-        aliases: pairs of another spelling in the files and its name.
-        separator: for MULTI_LABEL, the separator of names in a field.
-        decision: post-processing; ignored when labels are compared.
+        kind: str. CLASSES: one of the names; MULTI_LABEL: any number of them;
+            REGRESSION: a number.
+        names: tuple of str. Names of the classes, in the order of their ids.
+        aliases: tuple of (str, str). Pairs of an alternative spelling in the
+            files and the name.
+        separator: str. Separator of names in a field, for MULTI_LABEL.
+        decision: Decision. Post-processing; ignored in comparisons.
     """
 
     kind: str = CLASSES
@@ -71,7 +74,7 @@ class Labels:
 
     @classmethod
     def of_task(cls, task: dict) -> Self:
-        """The labels of a `task.json`."""
+        """Reads the labels from the content of a `task.json`."""
         names = tuple(task["labels"])
         return cls(task["kind"], names, decision=Decision.of_task(task))
 
@@ -101,12 +104,12 @@ def probabilities(
 
     Args:
         logits: float32 [N, C].
-        kind: the kind of labels.
-        decision: may have log_weights and a temperature.
+        kind: str. Kind of the labels, one of `KINDS`.
+        decision: Decision. Its log_weights and temperature are applied.
 
     Returns:
-        float32 [N, C]: softmax for CLASSES, sigmoid for MULTI_LABEL, and the
-        number itself for REGRESSION.
+        float32 [N, C]. Softmax for CLASSES, sigmoid for MULTI_LABEL, and the
+        predicted number for REGRESSION.
     """
     logits = np.asarray(logits, np.float64)
     if decision.log_weights:
@@ -126,13 +129,13 @@ def answers(
 ) -> np.ndarray:
     """Converts logits to predictions, in the shape of the labels.
 
-    Without cuts, a prediction agrees with `probabilities`: it is the most
-    probable class, or the labels with a probability of at least one half.
+    Without thresholds, predictions agree with `probabilities`: the most
+    probable class, or the labels with a probability of at least 0.5.
 
     Args:
         logits: float32 [N, C].
-        kind: the kind of labels.
-        decision: may have cuts or log_weights.
+        kind: str. Kind of the labels, one of `KINDS`.
+        decision: Decision. Its cuts, or else its log_weights, are applied.
 
     Returns:
         CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 0 or 1 for each label;
@@ -149,23 +152,23 @@ def answers(
 
 
 def of_predicted(chances: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """The probability of each predicted class, float32 [N].
+    """Returns the probability of each predicted class, float32 [N].
 
-    With cuts, it may be lower than the probability of another class.
+    With thresholds, another class may have a higher probability.
 
     Args:
-        chances: probabilities of CLASSES, float32 [N, C].
-        predicted: int64 [N], see `answers`.
+        chances: float32 [N, C]. Probabilities of CLASSES.
+        predicted: int64 [N]. Result of `answers`.
     """
     return np.take_along_axis(chances, predicted[:, np.newaxis], -1)[:, 0]
 
 
 def unknown(logits: np.ndarray, decision: Decision) -> np.ndarray:
-    """Whether predictions are too improbable to be given, bool [N].
+    """Returns whether each prediction is below `unknown_below`, bool [N].
 
     Args:
-        logits: float32 [N, C], of CLASSES.
-        decision: the post-processing of the predictions.
+        logits: float32 [N, C]. Logits of CLASSES.
+        decision: Decision. Post-processing of the predictions.
     """
     chances = probabilities(logits, CLASSES, decision)
     given = of_predicted(chances, answers(logits, CLASSES, decision))

@@ -1,4 +1,4 @@
-"""Batches of sequences of similar lengths; without TensorFlow."""
+"""Batches of sequences of similar lengths; does not import TensorFlow."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -14,19 +14,19 @@ AnyExample = TypeVar("AnyExample")
 
 
 def check_size(batch_size: int) -> None:
-    """Rejects a batch size that is no number from 1."""
+    """Rejects a batch size that is not a positive integer."""
     if not isinstance(batch_size, int | np.integer) or batch_size < 1:
         raise UserError(f"batch_size={batch_size}", expected="1 or more")
 
 
 def bucket_lengths(max_seq_length: int) -> list[int]:
-    """Lengths that sequences are padded to: 8, 16, 24, ..., 128, 160, 192, ...
+    """Returns the lengths for padding: 8, 16, 24, ..., 128, 160, 192, ...
 
-    Multiples of 8; above 128, four per octave. Each length that occurs is
-    compiled once.
+    They are multiples of 8 and, above 128, four lengths per octave. The model
+    is compiled once for each length that occurs.
 
     Args:
-        max_seq_length: S, the last length.
+        max_seq_length: int. S, the last length.
     """
     lengths, power = list(range(8, 128, 8)), 128
     while power < max_seq_length:
@@ -36,13 +36,13 @@ def bucket_lengths(max_seq_length: int) -> list[int]:
 
 
 def compiled_lengths(lengths: list[int]) -> list[int]:
-    """Those of the lengths that are worth a program: 32, 64, 128, ..., S.
+    """Returns the lengths that are worth compiling: 32, 64, 128, ..., S.
 
     GPUs and TPUs compile the whole step for each length, which takes a minute
     or more for large networks.
 
     Args:
-        lengths: from `bucket_lengths`.
+        lengths: list of int. Result of `bucket_lengths`.
     """
     return [
         x
@@ -76,14 +76,15 @@ def in_order(
     """Runs a function on batches of similar lengths; keeps the order.
 
     Args:
-        examples: examples of at most `lengths[-1]` tokens; read lazily.
-        run: maps a batch of at most `batch_size` examples to a list with one
-            result per example.
-        lengths: S of the batches, ascending.
-        batch_size: maximum number of examples in a batch.
-        window: number of examples that are sorted by length at a time.
-        pad: maps a list of examples and S to a batch.
-        length_of: maps an example to its number of tokens.
+        examples: iterable. Examples of at most `lengths[-1]` tokens, read
+            lazily.
+        run: callable. Maps a batch of at most `batch_size` examples to a list
+            with one result per example.
+        lengths: list of int. Sequence lengths S of the batches, ascending.
+        batch_size: int. Maximum number of examples in a batch.
+        window: int. Number of examples that are sorted by length at a time.
+        pad: callable. Maps a list of examples and S to a batch.
+        length_of: callable. Maps an example to its number of tokens.
 
     Yields:
         The result of each example, in the order of `examples`.
@@ -94,7 +95,7 @@ def in_order(
         order = sorted(range(len(held)), key=sizes.__getitem__)
         results: list = [None] * len(held)
 
-        # Each length takes the examples that fit no shorter one.
+        # Each example uses the shortest length that fits.
         at = 0
         for length in lengths:
             start = at

@@ -1,4 +1,4 @@
-"""One embedding of a text from the outputs of its tokens, in NumPy."""
+"""Pools token outputs to one embedding per text, in NumPy."""
 
 import dataclasses
 
@@ -11,16 +11,19 @@ POOLINGS = ("mean", "max", "cls")
 
 @dataclasses.dataclass(frozen=True)
 class TextVectors:
-    """How a model makes one vector of a text.
+    """Pooling configuration of the embeddings of a model.
 
     Attributes:
-        pooling: str, one of `POOLINGS`; "none": one vector per token.
-        normalize: bool. Whether each vector is scaled to length 1.
-        prompts: name -> text that is put before a text.
-        default_prompt: name of the prompt that is used unless told, or None.
-        truncate_dim: int or None. Numbers of a vector that are kept; they are
-            scaled to length 1 afterwards.
-        mistake: why these vectors cannot be computed, or None.
+        pooling: str. One of `POOLINGS`, or "none" for token embeddings.
+            Default: "mean".
+        normalize: bool. Whether embeddings are scaled to length 1. Default:
+            False.
+        prompts: dict. Name -> text that is prepended to a text.
+        default_prompt: str or None. Name of the prompt that is used if the
+            caller does not name a prompt.
+        truncate_dim: int or None. Number of dimensions to keep. Truncation is
+            before normalization. Default: all.
+        mistake: UserError or None. Reason why the embeddings are not supported.
     """
 
     pooling: str = "mean"
@@ -31,22 +34,23 @@ class TextVectors:
     mistake: UserError | None = None
 
     def check(self) -> None:
-        """Rejects what is not supported.
+        """Rejects unsupported configurations.
 
         Raises:
-            UserError: the folder has another pooling or module.
+            UserError: The model has an unsupported pooling or module.
         """
         if self.mistake:
             raise self.mistake
 
     def prompt(self, name: str | None) -> str:
-        """Returns the text that is put before each text.
+        """Returns the text that is prepended to each text.
 
         Args:
-            name: of a prompt; None: the default one, if there is one.
+            name: str or None. Name of a prompt. None: the default prompt, if
+                the model has one.
 
         Raises:
-            UserError: there is no such prompt.
+            UserError: The model does not have this prompt.
         """
         name = self.default_prompt if name is None else name
         if name is None:
@@ -57,19 +61,19 @@ class TextVectors:
         return self.prompts[name]
 
     def size(self, hidden_size: int) -> int:
-        """Returns the size of a vector, at most H."""
+        """Returns the size of an embedding, at most H."""
         return min(self.truncate_dim or hidden_size, hidden_size)
 
     def embed(self, x: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         """Pools, truncates and normalizes the outputs of an encoder.
 
         Args:
-            x: float32 [B, S, ..., H], the outputs of the tokens; without a
-                mask [..., H], which is pooled already.
-            mask: int32 [B, S], 1 = token; or None.
+            x: float32 [B, S, ..., H]. Outputs of the tokens. Without a mask:
+                [..., H], pooled outputs.
+            mask: int32 [B, S] or None. 1 = token, 0 = padding.
 
         Returns:
-            float32 [B, ..., D]; [B, S, ..., D] if the pooling is "none".
+            float32 [B, ..., D]. [B, S, ..., D] if the pooling is "none".
         """
         if mask is not None:
             x = pool(x, mask, self.pooling)
@@ -85,13 +89,13 @@ class TextVectors:
 
 
 def pool(x: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
-    """Pools the vectors of the tokens to one vector per text.
+    """Pools the outputs of the tokens to one embedding per text.
 
     Args:
         x: float32 [B, S, ...].
-        mask: int32 [B, S], 1 = token.
-        pooling: `cls`: vector of the first token; `mean`, `max`: over all
-            tokens, including `[CLS]` and `[SEP]`; `none`: no pooling.
+        mask: int32 [B, S]. 1 = token, 0 = padding.
+        pooling: str. `cls`: output of the first token; `mean`, `max`: over
+            all tokens, including `[CLS]` and `[SEP]`; `none`: no pooling.
 
     Returns:
         float32 [B, ...], or `x` for `none`.

@@ -20,7 +20,7 @@ Row = tuple[list[int], list[int]]  # ids and segment ids
 
 
 class Encoded(NamedTuple):
-    """The sequences of an example, made by the `encode` of a task.
+    """The sequences of an example, returned by the `encode` of a task.
 
     Attributes:
         rows: ids and segment ids of each sequence: one, windows or choices.
@@ -37,7 +37,7 @@ class Encoded(NamedTuple):
 
 
 class TokenWindow(NamedTuple):
-    """The `length` tokens of a text from token `start` on."""
+    """Window of a text: the `length` tokens from index `start`."""
 
     start: int
     length: int
@@ -45,7 +45,7 @@ class TokenWindow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class LongTexts:
-    """What is read of a text that is longer than a sequence.
+    """Handling of texts that are longer than a sequence.
 
         tokens of the text    0 1 2 3 4 5 6 7 8 9
         truncated to 6        0 1 2 3 4 5
@@ -53,10 +53,11 @@ class LongTexts:
                                       4 5 6 7 8 9
 
     Attributes:
-        truncate: what is kept of it, see `kept_at_start`.
-        pool: MEAN or MAX, over the logits of its windows; "": no windows, it
-            is truncated.
-        stride: tokens between the starts of two windows.
+        truncate: str. Part of the text to keep: one of `TRUNCATIONS`, see
+            `kept_at_start`. Default: HEAD.
+        pool: str. MEAN or MAX pools the logits of windows. "" truncates the
+            text instead. Default: "".
+        stride: int. Number of tokens between the starts of two windows.
     """
 
     truncate: str = HEAD
@@ -65,11 +66,11 @@ class LongTexts:
 
     @classmethod
     def of_task(cls, task: dict) -> Self:
-        """The one of a `task.json`."""
+        """Reads the long-text handling from the content of a `task.json`."""
         return cls(task.get("truncate", HEAD), **task.get("windows", {}))
 
     def described(self) -> dict:
-        """Its entries in a `task.json`; {} if it is as in the original."""
+        """Returns the entries of `task.json`; {} for the default."""
         task: dict = {}
         if self.truncate != HEAD:
             task["truncate"] = self.truncate
@@ -78,14 +79,14 @@ class LongTexts:
         return task
 
     def without_windows(self) -> Self:
-        """The same truncation, as in training."""
+        """Returns the same truncation without windows, as in training."""
         return dataclasses.replace(self, pool="", stride=0)
 
     def check(self, has_pairs: bool) -> None:
         """Rejects windows of pairs of texts.
 
         Raises:
-            UserError: there are both.
+            UserError: `has_pairs` is true, and windows are used.
         """
         if has_pairs and self.pool:
             raise UserError(
@@ -97,24 +98,24 @@ class LongTexts:
     def rows(
         self, a: list, b: list, max_seq_length: int, cls_id, sep_id
     ) -> list[Row]:
-        """The sequences of one or two texts: one, or those of the windows.
+        """Makes the sequences of one or two texts: one, or one per window.
 
         Args:
-            a: ids of the first text.
-            b: ids of the second text; may be empty.
-            max_seq_length: S, the longest sequence.
-            cls_id: id of `[CLS]`.
-            sep_id: id of `[SEP]`.
+            a: list of int. Ids of the first text.
+            b: list of int. Ids of the second text; may be empty.
+            max_seq_length: int. S, the maximum length of a sequence.
+            cls_id: int. Id of `[CLS]`.
+            sep_id: int. Id of `[SEP]`.
 
         Returns:
-            ids and segment ids of each sequence, at least one.
+            list of Row. Ids and segment ids of each sequence, at least one.
 
         Raises:
-            UserError: there are windows, and two texts.
+            UserError: A pair of texts is given, and windows are used.
         """
         self.check(bool(b))
 
-        # Room for [CLS], and for [SEP] after each text.
+        # Space without [CLS], and without [SEP] after each text.
         space = max_seq_length - (3 if b else 2)
         if not self.pool:
             a, b = truncate_pair(a, b, space, self.truncate)
@@ -127,14 +128,14 @@ class LongTexts:
         ]
 
     def pooled(self, logits: np.ndarray, counts: list[int]) -> np.ndarray:
-        """Pools the logits of sequences to those of their texts.
+        """Pools the logits of sequences to logits of texts.
 
         Args:
-            logits: float32 [W, C].
-            counts: number of sequences of each text, [N], from 1.
+            logits: float32 [W, C]. Logits of the sequences.
+            counts: list of N int. Number of sequences of each text, at least 1.
 
         Returns:
-            float32 [N, C].
+            float32 [N, C]. Logits of the texts.
         """
         if not self.pool or not counts:
             return logits
@@ -145,20 +146,20 @@ class LongTexts:
         return np.add.reduceat(logits, starts) / sizes
 
 
-FIRST_TOKENS = LongTexts()  # as in the original
+FIRST_TOKENS = LongTexts()  # truncation as in the original
 
 
 def join_pair(a: list[int], b: list[int], cls_id: int, sep_id: int) -> Row:
     """Makes `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if `b` is empty.
 
     Args:
-        a: ids of the first segment.
-        b: ids of the second segment; may be empty.
-        cls_id: id of `[CLS]`.
-        sep_id: id of `[SEP]`.
+        a: list of int. Ids of the first segment.
+        b: list of int. Ids of the second segment; may be empty.
+        cls_id: int. Id of `[CLS]`.
+        sep_id: int. Id of `[SEP]`.
 
     Returns:
-        (ids, segment ids), of the same length.
+        (ids, segment ids). Two lists of the same length.
     """
     ids = [cls_id, *a, sep_id]
     segments = [0] * len(ids)
@@ -173,19 +174,20 @@ def truncate_pair(
 ) -> tuple[list[int], list[int]]:
     """Truncates the longer segment until both fit, at its end by default.
 
-    As `_truncate_seq_pair` of the original's run_classifier.py: of two
-    segments of the same length, `b` is truncated.
+    Equivalent to `_truncate_seq_pair` of the original's run_classifier.py: if
+    both segments have the same length, `b` is truncated.
 
     Args:
-        a: ids of the first segment.
-        b: ids of the second segment.
-        max_tokens: maximum length of both together.
-        truncate: what is kept of each segment, see `kept_at_start`.
+        a: list of int. Ids of the first segment.
+        b: list of int. Ids of the second segment.
+        max_tokens: int. Maximum length of both together.
+        truncate: str. Part of each segment to keep, see `kept_at_start`.
+            Default: HEAD.
 
     Returns:
-        the two segments, truncated.
+        (list of int, list of int). The truncated segments.
     """
-    # Each has its half, and what the other one leaves of its own.
+    # Each segment gets half of the space, and space that the other leaves.
     half = max_tokens // 2
     return (
         _truncate(a, max(max_tokens - len(b), max_tokens - half), truncate),
@@ -194,7 +196,7 @@ def truncate_pair(
 
 
 def cut(count: int, size: int, stride: int) -> list[TokenWindow]:
-    """Divides a text into windows, as the original does for SQuAD.
+    """Divides a text into windows, as in the original for SQuAD.
 
         count = 10, size = 6, stride = 3
         0 1 2 3 4 5
@@ -202,13 +204,13 @@ def cut(count: int, size: int, stride: int) -> list[TokenWindow]:
                     6 7 8 9
 
     Args:
-        count: number of tokens of the text.
-        size: maximum number of tokens of a window.
-        stride: tokens between the starts of two windows; at most `size` is
-            used.
+        count: int. Number of tokens of the text.
+        size: int. Maximum number of tokens of a window.
+        stride: int. Number of tokens between the starts of two windows;
+            limited to `size`.
 
     Returns:
-        windows that cover all tokens; [] if there are no tokens.
+        list of TokenWindow. Windows that cover all tokens; [] without tokens.
     """
     assert size > 0 and stride > 0, (size, stride)
     windows = []
@@ -220,20 +222,20 @@ def cut(count: int, size: int, stride: int) -> list[TokenWindow]:
 
 
 def kept_at_start(count, truncate: str):
-    """How many tokens of a truncated segment are those of its start.
+    """Returns the number of tokens kept from the start of a segment.
 
-    The others are those of its end. As Sun et al. 2019, HEAD_TAIL keeps 128
-    and 382 of 510.
+    The other kept tokens are from its end. HEAD_TAIL keeps 128 and 382 of 510
+    tokens, as in Sun et al. 2019.
 
     Args:
-        count: number of tokens that are kept, an integer or a tensor.
-        truncate: one of `TRUNCATIONS`.
+        count: int or tensor. Number of tokens to keep.
+        truncate: str. One of `TRUNCATIONS`.
     """
     return {HEAD: count, TAIL: 0 * count, HEAD_TAIL: (count + 2) // 4}[truncate]
 
 
 def _truncate(ids: list[int], count: int, truncate: str) -> list[int]:
-    """The first and the last ids, `count` of them."""
+    """Keeps `count` ids from the start, the end or both."""
     if len(ids) <= count:
         return ids
     first = kept_at_start(count, truncate)
@@ -244,9 +246,9 @@ def pad_rows(rows: list[list], length: int, dtype: type) -> np.ndarray:
     """Pads lists with zeros to an array.
 
     Args:
-        rows: N lists of at most `length` numbers.
-        length: length of the result's rows.
-        dtype: numpy dtype of the result.
+        rows: list of N lists. Each has at most `length` numbers.
+        length: int. Length of the rows of the result.
+        dtype: type. NumPy dtype of the result.
 
     Returns:
         `dtype [N, length]`.

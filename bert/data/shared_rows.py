@@ -1,4 +1,4 @@
-"""Packs short sequences into shared rows, so that little padding is computed.
+"""Packs short sequences into shared rows, to reduce padding.
 
     lengths 3 7 2 6 5 4    rows  7 2 | 6 3 | 5 4
 
@@ -14,19 +14,20 @@ from bert.data import features
 from bert.data.sequences import Row
 
 _WIDTH = 96  # minimum tokens of a row of several sequences; measured on 2 cores
-_MULTIPLE = 4  # engines prepare each new width: fewer of them save a tenth
-_MAX_TOKENS = 4096  # tokens computed at once, to limit memory
+_MULTIPLE = 4  # engines prepare each new width; fewer widths save a tenth
+_MAX_TOKENS = 4096  # maximum tokens of a batch, to limit memory
 
 
 class PackedBatch(NamedTuple):
     """Sequences in shared rows.
 
     Attributes:
-        inputs: feature name -> int32 [R, W], the inputs of a packed encoder;
-            `next_sentence_positions` is [R, K].
-        rows, slots: int [N], row of each sequence and its number in the row.
-        starts: int [N], its first column.
-        lengths: int [N], its number of tokens.
+        inputs: dict. Feature name -> int32 [R, W], the inputs of a packed
+            encoder. `next_sentence_positions` is [R, K].
+        rows: int [N]. Row of each sequence.
+        slots: int [N]. Index of each sequence in its row.
+        starts: int [N]. First column of each sequence.
+        lengths: int [N]. Number of tokens of each sequence.
     """
 
     inputs: dict[str, np.ndarray]
@@ -40,7 +41,7 @@ def pack(sequences: list[Row]) -> PackedBatch:
     """Distributes sequences over rows, longest first, back and forth.
 
     Args:
-        sequences: ids and segment ids of N sequences, at least one.
+        sequences: list of Row. Ids and segment ids of N sequences, N > 0.
     """
     lengths = np.array([len(ids) for ids, _ in sequences])
     longest = max(_WIDTH, lengths.max())
@@ -90,14 +91,15 @@ def map_packed(
     """Computes the outputs of sequences in shared rows.
 
     Args:
-        run: the inputs of a packed encoder -> float32 [R, K, ...] if
-            `is_pooled`, one vector for each sequence, else [R, W, ...].
-        sequences: ids and segment ids of N sequences.
-        is_pooled: bool.
+        run: callable. Maps the inputs of a packed encoder to float32
+            [R, K, ...] if `is_pooled`, else [R, W, ...].
+        sequences: list of Row. Ids and segment ids of N sequences.
+        is_pooled: bool. Whether `run` returns one output per sequence instead
+            of one per token.
 
     Returns:
-        The N outputs in the order of the sequences: float32 [...] if
-        `is_pooled`, else float32 [S, ...] without padding.
+        list of N arrays. Outputs in the order of the sequences: float32 [...]
+        if `is_pooled`, else float32 [S, ...] without padding.
     """
     results: list = [None] * len(sequences)
     for chosen in _groups([len(ids) for ids, _ in sequences]):
@@ -114,7 +116,7 @@ def map_packed(
 
 
 def _groups(lengths: list[int]) -> list[list[int]]:
-    """Groups of sequences of similar lengths, of at most `_MAX_TOKENS`."""
+    """Groups sequences of similar lengths, at most `_MAX_TOKENS` each."""
     groups: list[list[int]] = []
     free = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):

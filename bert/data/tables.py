@@ -1,14 +1,14 @@
-"""Reading rows of TSV, CSV, JSONL and Parquet, with line numbers.
+"""Reads rows of TSV, CSV, JSONL and Parquet, with line numbers.
 
-    .tsv, any other extension    fields between tabs; quotes are characters
-    .csv                         commas, or as a first line `sep=;` says;
-                                 quoted fields, also across lines
+    .tsv, any other extension    fields separated by tabs; quotes are literal
+    .csv                         fields separated by commas, or as in a first
+                                 line `sep=;`; quoted fields may span lines
     .jsonl, .json                an object per line; its keys are the columns
     .parquet                     see `formats.parquet_files`; lines are rows
 
 Text may be compressed, with `.gz` after its extension. A byte order mark, the
-CR of CRLF, blanks around the names of columns, and blank lines at the end are
-skipped; in CSV files, all blank lines.
+CR of CRLF, spaces around the names of columns, and blank lines at the end are
+skipped. In CSV files, all blank lines are skipped.
 """
 
 import csv
@@ -22,18 +22,18 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
 
 Column = str | int  # name, or number from 0; -1 is the last
-_MAX_CHARACTERS = 1 << 24  # per field in quotes, which may have many lines
+_MAX_CHARACTERS = 1 << 24  # per quoted field, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
-_EXCEL = re.compile(r"sep=([^\"\r\n])\r?\n")  # line 1, for Excel alone
+_EXCEL = re.compile(r"sep=([^\"\r\n])\r?\n")  # line 1, written by Excel
 
 
 class TableRow(NamedTuple):
     """A row of a table.
 
     Attributes:
-        line: line number of its start, from 1.
-        values: value of each requested column: str, or a parsed value in
-            files that have types.
+        line: int. Line number of its start, from 1.
+        values: list. Value of each requested column: str, or a parsed value
+            in files with types (JSON, Parquet).
     """
 
     line: int
@@ -50,18 +50,19 @@ def rows(
     """Yields the rows of a file, in bounded memory.
 
     Args:
-        path: the file; its extension defines the format.
-        columns: columns to read, by name (with a header) or number; or a
-            function that chooses them from the fields of line 1, or, of a
-            file with types, from the names of its columns.
-        header: whether line 1 names the columns; files with types need none.
-        broken: receives the line numbers of rows with too few or too many
-            fields, which are then skipped; None: an error.
-        delimiter: separator of the fields of a .csv or .tsv file; None: a
-            comma, the one of a line `sep=;`, or a tab.
+        path: str. The file; its extension defines the format.
+        columns: list or callable. Names (with a header) or numbers of the
+            columns to read. A function gets the fields of line 1, or the
+            column names of a file with types, and returns such a list.
+        header: bool. Whether line 1 has the names of the columns; ignored for
+            files with types.
+        broken: list or None. Receives the line numbers of rows with too few
+            or too many fields, which are skipped. None: such rows are errors.
+        delimiter: str or None. Separator of the fields of a .csv or .tsv
+            file. Default: as in the module's docstring.
 
     Raises:
-        UserError: the file or a column does not exist, a line has invalid
+        UserError: The file or a column does not exist, a line has invalid
             UTF-8, or a row has too few or too many fields.
     """
     choose = columns if callable(columns) else lambda names: columns
@@ -70,7 +71,7 @@ def rows(
         yield from reader(path, choose)
         return
 
-    # The first line says how many fields each line has.
+    # The first line determines the number of fields.
     width = None
     for line, fields in _split(path, delimiter):
         if width is None:
@@ -100,33 +101,33 @@ def rows(
 
 
 def has_types(path: str) -> bool:
-    """Returns whether values have types and the columns names."""
+    """Returns whether a file has typed values and named columns."""
     return json_files.is_json(path) or parquet_files.is_parquet(path)
 
 
 def is_csv(path: str) -> bool:
-    """Returns whether a file is CSV, by its name."""
+    """Returns whether a file name means CSV."""
     return path.removesuffix(".gz").endswith(".csv")
 
 
 def is_table(path: str) -> bool:
-    """Returns whether the rows of a file have columns, by its name."""
+    """Returns whether a file name means a table with columns."""
     is_text = path.removesuffix(".gz").endswith((".csv", ".tsv"))
     return is_text or parquet_files.is_parquet(path)
 
 
 def column_of(given: str | None) -> Column | None:
-    """The value of a flag as a column: digits are its number."""
+    """Converts the value of a flag to a column; digits are its number."""
     if given is None or not given.removeprefix("-").isdecimal():
         return given
     return int(given)
 
 
 def delimiter_of(given: str | None) -> str | None:
-    """The delimiter of fields; `\\t` means a tab, which is hard to type.
+    """Converts a flag to a delimiter; `\\t` means a tab, which is hard to type.
 
     Raises:
-        UserError: it cannot stand between two fields.
+        UserError: The delimiter is empty, or contains quotes or newlines.
     """
     if given is None:
         return None
@@ -140,15 +141,16 @@ def delimiter_of(given: str | None) -> str | None:
 
 
 def text_of(value, what: str) -> str:
-    """A value of a row as text; also a number of a file with types.
+    """Converts a string or number of a row to text.
 
     Raises:
-        UserError: it is neither, or NaN, as pandas writes a missing cell.
+        UserError: The value has another type, or is NaN, which pandas writes
+            for a missing cell.
     """
     if isinstance(value, str):
         return value
 
-    # In Python True is an int; NaN is not equal to itself.
+    # In Python, True is an int, and NaN is not equal to itself.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and value == value:
         return str(value)
@@ -177,14 +179,14 @@ def _index(
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column
 
-    # No such column: say what there is, and what may be the cause.
+    # The message lists the columns and suggests a cause.
     is_duplicate = isinstance(column, str) and column in names
     expected = f"one of {_count(len(names))}"
-    if set(names) != {"?"}:  # which stand for a line without names
+    if set(names) != {"?"}:  # "?" stands for unnamed columns
         expected += f": {', '.join(name[:40] for name in names[:20])}"
     fix = "pass the name of a column, or its number, from 0"
 
-    # A single column with such a character has another delimiter.
+    # A single column that contains a delimiter may be split by it.
     others = [x for x in _DELIMITERS if len(names) == 1 and x in names[0]]
     if others:
         shown = others[0].replace("\t", "\\t")
@@ -199,20 +201,20 @@ def _index(
 
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields the number and text of each line but blank ones at the end."""
+    """Yields number and text of each line, except blank lines at the end."""
     count, blank, number = 0, "", 0  # blank lines before this one
     for number, text in text_lines.lines(path):
         if not text.strip("\r\n"):
             count, blank = count + 1, text
             continue
 
-        # The blank lines before this one were not at the end.
+        # The previous blank lines were not at the end of the file.
         for before in range(number - count, number):
             yield before, blank
         count = 0
         yield number, text
 
-    # No line at all, or none but blank ones.
+    # The file is empty, or all its lines are blank.
     if count == number:
         raise UserError("is empty", path=path, expected="a row per line")
 
@@ -272,7 +274,7 @@ def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
 
 
 def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
-    # The keys of the first object choose; all others must have them.
+    # Columns are chosen by the first object; all objects must have them.
     columns = None
     for line, text in _lines(path):
         with json_files.reported(path, "an object per line", line=line):

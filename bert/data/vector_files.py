@@ -1,7 +1,6 @@
-"""Writing vectors of texts as the original's JSON lines or npz.
+"""Writes embeddings of texts as JSON lines of the original, or as npz.
 
-A file receives its name when its `with` block ends without an error; else it
-is removed.
+A file appears when its `with` block ends without an error.
 """
 
 import contextlib
@@ -18,12 +17,12 @@ from bert.common.formats.json_files import to_json
 
 
 class Vectors(NamedTuple):
-    """Vectors of one text.
+    """Embeddings of one text.
 
     Attributes:
-        tokens: its T tokens, including `[CLS]` and `[SEP]`.
-        ids: their ids.
-        values: float32 [T, ...], or [...] for one vector of the text; ... is
+        tokens: list of str. Its T tokens, including `[CLS]` and `[SEP]`.
+        ids: list of int. Ids of the tokens.
+        values: float32 [T, ...], or [...] for a pooled embedding. ... is
             [K, D] for K separate layers, [D] for mixed layers.
     """
 
@@ -32,21 +31,23 @@ class Vectors(NamedTuple):
     values: np.ndarray
 
 
-Write = Callable[[Vectors], None]  # writes the vectors of the next text
+Write = Callable[[Vectors], None]  # writes the embeddings of the next text
 
 
 @contextlib.contextmanager
 def json_lines(
     path: str, layers: list[int] | None, pooled: bool
 ) -> Iterator[Write]:
-    """Context that writes JSON lines of the original's extract_features.py.
+    """Context manager that writes JSON lines as extract_features.py did.
 
-    The key `linex_index` is the original's spelling.
+    The key `linex_index` has the original's spelling.
 
     Args:
-        path: the file.
-        layers: numbers of the K layers; None for mixed layers.
-        pooled: whether there is one vector per text.
+        path: str. The file.
+        layers: list of int or None. Numbers of the K layers; None for mixed
+            layers.
+        pooled: bool. Whether each text has one embedding instead of one per
+            token.
     """
     numbers = itertools.count()
 
@@ -77,7 +78,7 @@ def json_lines(
             ]
         file.write(to_json(line) + "\n")
 
-    # Under a temporary name: no reader sees half a file.
+    # The temporary name prevents others from reading an unfinished file.
     with (
         atomic.whole_file(path) as temporary,
         storage.open_text(temporary, "w", newline="\n") as file,
@@ -87,17 +88,17 @@ def json_lines(
 
 @contextlib.contextmanager
 def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
-    """Context that writes arrays for `numpy.load`.
+    """Context manager that writes arrays for `numpy.load`.
 
         values      float32 [N, ...] if pooled, else [tokens of all texts, ...]
         input_ids   int32 [tokens of all texts]; unless pooled
         row_splits  int64 [N + 1] boundaries of the texts; unless pooled
         layers      int64 [K]; unless mixed
 
-    Values wait in a file without a name, so that memory is bounded.
+    Values are buffered in an unnamed temporary file to limit memory.
 
     Args:
-        path, layers, pooled: as for `json_lines`.
+        path, layers, pooled: See `json_lines`.
     """
     ids, count, shape = [], 0, (0,)
 
@@ -113,7 +114,7 @@ def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
         with tempfile.TemporaryFile(dir=folder) as raw:
             yield write
 
-            # Mapped, not read, as they may be larger than memory.
+            # Memory-mapped, as the values may be larger than memory.
             values = np.memmap(raw, "<f4", "r", shape=(count, *shape))
             arrays: dict[str, Any] = {"values": values}
             if layers is not None:

@@ -1,4 +1,4 @@
-"""Attention probabilities of an encoder, to look at."""
+"""Attention probabilities of an encoder, for inspection."""
 
 import math
 
@@ -15,13 +15,12 @@ def probabilities(
     """Computes the attention probabilities of a layer.
 
     Args:
-        encoder: from `build_encoder`, not packed.
-        inputs: of the encoder, int32 [B, S] each.
-        layer: index of the layer, from 0.
+        encoder: keras.Model. Encoder from `build_encoder`, not packed.
+        inputs: dict. Inputs of the encoder, int32 [B, S] each.
+        layer: int. Index of the layer, from 0.
 
     Returns:
-        float32 [B, A, S, S]; each query position's sum over the last
-        dimension is 1.
+        float32 [B, A, S, S]. Probabilities sum to 1 over the last dimension.
     """
     outputs = encoder(inputs)
     x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]

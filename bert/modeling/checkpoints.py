@@ -1,7 +1,7 @@
 """Variable names in checkpoints, as in the original release.
 
-Only this module and `formats` know them. A checkpoint is name -> array, as
-`tf.train.load_checkpoint` reads it.
+Only this module and `formats` use these names. A checkpoint is a dict of name
+-> array, as `tf.train.load_checkpoint` reads it.
 """
 
 import contextlib
@@ -38,10 +38,10 @@ _SIZES = (  # name, axis and size of the config
 
 
 def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
-    """Original name -> variable of the encoder.
+    """Variables of the encoder: original name -> variable.
 
     Args:
-        encoder: from `build_encoder`.
+        encoder: keras.Model. Encoder from `build_encoder`.
     """
     embeddings = encoder.get_layer("embeddings")
     named = {
@@ -71,14 +71,14 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
 
 
 def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """Original name -> variable of the encoder and of all heads.
+    """Variables of the encoder and of all heads: original name -> variable.
 
     Args:
-        model: from one of the builders in `models` and `task_models`.
+        model: keras.Model. From a builder in `models` or `task_models`.
     """
     named = encoder_variables(model.get_layer("bert"))
 
-    # A head of the user's own may have the name of ours.
+    # A user's own head may have the same name, but has no `output_bias`.
     layers = {x.name: x for x in model.layers if hasattr(x, "output_bias")}
     if "predictions" in layers:
         masked_lm = layers["predictions"]
@@ -95,7 +95,7 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def head_variables(layer: keras.Layer) -> dict[str, keras.Variable]:
-    """Original name -> variable of an `OutputHead`."""
+    """Variables of an `OutputHead`: original name -> variable."""
     scope = OUTPUT_HEADS[layer.name]
     named = {f"{scope}output_weights": layer.output_weights}
     if layer.output_bias is not None:
@@ -107,10 +107,10 @@ def sizes_of(shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """Sizes of the network in a checkpoint, named as in a config.
 
     Args:
-        shapes: original name -> shape.
+        shapes: dict. Original name -> shape.
 
     Returns:
-        the sizes that follow from the shapes; the number of attention heads
+        The sizes that follow from the shapes. The number of attention heads
         does not.
     """
     layers = [depth(name) or 0 for name in shapes]
@@ -127,7 +127,7 @@ def depth(name: str) -> int | None:
     """Layer of the encoder that a variable belongs to.
 
     Args:
-        name: original name.
+        name: str. Original name of the variable.
 
     Returns:
         0 for the embeddings, N for the Nth layer from 1, None for the pooler
@@ -143,11 +143,12 @@ def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
     """Reads the network's variables from a checkpoint.
 
     Args:
-        prefix: such as `bert_model.ckpt`.
-        with_optimizer: whether to read optimizer slots and the step, too.
+        prefix: str. Prefix such as `bert_model.ckpt`.
+        with_optimizer: bool. Whether to read optimizer slots and the step, too.
+            Default: False.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the checkpoint is damaged.
     """
     with reported(prefix):
         return tensor_files.read(prefix, () if with_optimizer else _OF_TRAINING)
@@ -155,7 +156,7 @@ def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
 
 @contextlib.contextmanager
 def reported(prefix: str) -> Iterator[None]:
-    """Context whose errors say that a checkpoint cannot be read."""
+    """Context that turns read errors into a UserError for a checkpoint."""
     try:
         yield
     except OSError as error:
@@ -174,10 +175,10 @@ def shapes_of(prefix: str) -> dict[str, list[int]]:
     """Reads the shapes of all variables of a checkpoint, without the values.
 
     Args:
-        prefix: such as `bert_model.ckpt`.
+        prefix: str. Prefix such as `bert_model.ckpt`.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the checkpoint is damaged.
     """
     with reported(prefix):
         return tensor_files.open_reader(prefix).get_variable_to_shape_map()
@@ -186,11 +187,11 @@ def shapes_of(prefix: str) -> dict[str, list[int]]:
 def without_other_heads(
     weights: dict[str, np.ndarray], variables: dict[str, keras.Variable]
 ) -> dict[str, np.ndarray]:
-    """Drops the heads whose shapes differ, as of another task or label set.
+    """Drops heads whose shapes differ, such as from another task or label set.
 
     Args:
-        weights: original name -> array.
-        variables: original name -> variable of the network.
+        weights: dict. Original name -> array.
+        variables: dict. Original name -> variable of the network.
     """
     return {
         name: value
@@ -210,20 +211,20 @@ def assign(
     """Assigns a checkpoint's values to variables: all of them, or an error.
 
     Args:
-        variables: original name -> variable.
-        values: original name -> array; further names are ignored.
-        path: of the checkpoint, for messages.
-        required: prefixes of names that must be in the checkpoint; the whole
-            pooler may be missing, as in models trained without next sentence
-            prediction.
+        variables: dict. Original name -> variable.
+        values: dict. Original name -> array; other names are ignored.
+        path: str. Path of the checkpoint, for messages.
+        required: tuple of str. Prefixes of names that must be in the
+            checkpoint. The whole pooler may be missing, as in models trained
+            without next sentence prediction. Default: the encoder's.
 
     Returns:
-        names of the missing variables, which keep their initial values.
+        Names of the missing variables, which keep their initial values.
 
     Raises:
         UserError: a required variable is missing, or shapes differ.
     """
-    # A size that differs says more than a list of the arrays it affects.
+    # A different size is clearer than a list of the arrays it affects.
     wanted = sizes_of({name: x.shape for name, x in variables.items()})
     _compare_sizes(wanted, {name: x.shape for name, x in values.items()}, path)
 
@@ -235,7 +236,7 @@ def assign(
     if lacking:
         raise _lacks(lacking, values, path)
 
-    # O, S and U are objects and strings, which no variable holds.
+    # Arrays of kind O, S or U hold objects and strings.
     wrong = [
         f"{name} {list(x.shape)} of {x.dtype} (config: {list(v.shape)})"
         for name, v in variables.items()
@@ -249,7 +250,7 @@ def assign(
             fix="pass the bert_config.json that belongs to it",
         )
 
-    # Only now, so that an error changes nothing.
+    # Assigned only now, so that an error changes no variable.
     for name, variable in variables.items():
         if name in values:
             variable.assign(values[name])
@@ -260,15 +261,15 @@ def assign(
 def check_sizes(
     config: BertConfig, shapes: Mapping[str, Sequence[int]], path: str
 ) -> None:
-    """Compares a config with a checkpoint, before a network is built of it.
+    """Compares a config with a checkpoint, before its network is built.
 
     Args:
-        config: sizes of the network.
-        shapes: original name -> shape.
-        path: of the checkpoint, for messages.
+        config: BertConfig. Sizes of the network.
+        shapes: dict. Original name -> shape.
+        path: str. Path of the checkpoint, for messages.
 
     Raises:
-        UserError: a size differs, or no variable has it.
+        UserError: a size differs, or a variable is missing.
     """
     needed = [name for name, _, _ in _SIZES]
     if lacking := [name for name in needed if name not in shapes]:
@@ -279,7 +280,7 @@ def check_sizes(
 def _compare_sizes(
     wanted: Mapping[str, int], shapes: Mapping[str, Sequence[int]], path: str
 ) -> None:
-    """Names the sizes that differ; further layers are ignored."""
+    """Reports the sizes that differ; surplus layers are ignored."""
     sizes = sizes_of(shapes)
     differing = [
         f"{name} is {wanted[name]} in the config, {size} in the checkpoint"
@@ -300,7 +301,7 @@ def _lacks(lacking: list[str], held: Iterable[str], path: str) -> UserError:
         "convert_checkpoint.py)"
     )
     if not any(name.startswith(ENCODER) for name in lacking):
-        fix = "it was not trained for this task: train it, or pass another"
+        fix = "train the model for this task, or pass another checkpoint"
     return UserError(
         f"lacks {first_of(lacking)}; it holds {first_of(sorted(held))}",
         path=path,

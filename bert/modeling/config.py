@@ -43,18 +43,22 @@ class BertConfig:
         config = bert.BertConfig.from_json_file("model/bert_config.json")
 
     Attributes:
-        vocab_size: V.
-        hidden_size: H, a multiple of `num_attention_heads`.
-        num_hidden_layers: L.
-        num_attention_heads: A.
-        intermediate_size: I.
-        hidden_act: one of `ACTIVATIONS`; "gelu" is the tanh form, as in the
-            original code; "gelu_erf" is the exact form.
-        hidden_dropout_prob: dropout rate of embeddings and sublayer outputs.
-        attention_probs_dropout_prob: dropout rate of attention weights.
-        max_position_embeddings: maximum length of a sequence.
-        type_vocab_size: number of segments.
-        initializer_range: standard deviation of the initial weights.
+        vocab_size: int. V.
+        hidden_size: int. H, a multiple of `num_attention_heads`. Default: 768.
+        num_hidden_layers: int. L. Default: 12.
+        num_attention_heads: int. A. Default: 12.
+        intermediate_size: int. I. Default: 3072.
+        hidden_act: str. One of `ACTIVATIONS`. "gelu" is the tanh form, as in
+            the original code; "gelu_erf" is the exact form. Default: "gelu".
+        hidden_dropout_prob: float. Dropout rate of embeddings and sublayer
+            outputs. Default: 0.1.
+        attention_probs_dropout_prob: float. Dropout rate of attention weights.
+            Default: 0.1.
+        max_position_embeddings: int. Maximum length of a sequence.
+            Default: 512.
+        type_vocab_size: int. Number of segments. Default: 16.
+        initializer_range: float. Standard deviation of the initial weights.
+            Default: 0.02.
     """
 
     vocab_size: _Size
@@ -75,12 +79,12 @@ class BertConfig:
         """Checks that a vocabulary is not larger than the embedding table.
 
         Args:
-            tokens: all tokens.
-            path: file of the vocabulary, for the message.
-            where: source of this config, for the message.
+            tokens: collection of str. All tokens.
+            path: str. File of the vocabulary, for the message.
+            where: str. Source of this config, for the message.
 
         Raises:
-            UserError: it is larger.
+            UserError: the vocabulary is larger.
         """
         if len(tokens) > self.vocab_size:
             raise UserError(
@@ -93,12 +97,12 @@ class BertConfig:
         """Checks that sequences are not longer than the position embeddings.
 
         Args:
-            length: tokens of a sequence.
-            flag: name of the flag that sets it.
-            where: source of this config, for the message.
+            length: int. Number of tokens in a sequence.
+            flag: str. Name of the flag that sets it.
+            where: str. Source of this config, for the message.
 
         Raises:
-            UserError: they are longer.
+            UserError: the sequences are longer.
         """
         if length > self.max_position_embeddings:
             raise UserError(
@@ -112,8 +116,8 @@ class BertConfig:
         """Reads `bert_config.json`.
 
         Raises:
-            UserError: the file is missing or not JSON, has an unknown,
-                or mistyped key, or inconsistent sizes.
+            UserError: the file is missing or not JSON, has an unknown or
+                mistyped key, or inconsistent sizes.
         """
         values = json_files.read(path, expected="a bert_config.json")
         with json_files.reported(path):
@@ -123,12 +127,15 @@ class BertConfig:
     def from_dict(cls, values: dict) -> "BertConfig":
         """Checks a config's keys, types and ranges.
 
+        Args:
+            values: dict. Key -> value of `bert_config.json`.
+
         Raises:
-            UserError: as for `from_json_file`.
+            UserError: see `from_json_file`.
         """
         fields = {field.name for field in dataclasses.fields(cls)}
 
-        # An unknown key may stand for another network, so none is ignored.
+        # An unknown key may change the network, so it is an error.
         for key, value in values.items():
             if key in _FIXED and value != _FIXED[key]:
                 raise UserError(

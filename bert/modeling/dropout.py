@@ -1,13 +1,13 @@
 """Dropout whose masks are a function of a seed.
 
-Keras' own layer keeps a generator that no checkpoint holds and that draws the
-same mask on every replica. Here the training step provides a seed, made of
+Keras' own layer keeps a generator that is not saved in checkpoints, and draws
+the same mask on every replica. Here the training step provides a seed, made of
 (run's seed, step, part of the batch), and each layer mixes in its salt:
 
     with dropout_seed(seed):
         outputs = model(inputs, training=True)
 
-Keras' other backends have Keras' own dropout, and know no `dropout_seed`.
+With Keras' other backends, Keras' own dropout is used, without `dropout_seed`.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import threading
 
 import keras
 
-VERSION = "version 2"  # of the masks
+VERSION = "version 2"  # of the algorithm that makes masks
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
     import tensorflow as tf
@@ -28,7 +28,7 @@ def dropout_seed(seed: "tf.Tensor | None"):
     """Context that passes a seed to the dropout layers called inside.
 
     Args:
-        seed: int32 [N].
+        seed: int32 [N] or None. Seed of the dropout masks.
     """
     outer = current_seed()
     _scope.seed = seed
@@ -46,9 +46,9 @@ def current_seed() -> "tf.Tensor | None":
 def layer_key(seed: "tf.Tensor", salt: int) -> "tf.Tensor":
     """Mixes a seed and the salt of a layer into a key, int32 [2].
 
-    The functions of `tf.random` would give a compiled program other keys: XLA
-    and TensorFlow's kernels read a negative seed differently. The salt is
-    last, so that the layers of a program share the rest.
+    The functions of `tf.random` would give other keys in a compiled program:
+    XLA and TensorFlow's kernels read a negative seed differently. The salt is
+    mixed in last, so that the layers of a program share the other steps.
     """
     key = tf.constant([0x243F6A88, 0x85A308D3], tf.uint32)  # digits of pi
     for word in (*tf.unstack(tf.bitcast(seed, tf.uint32)), _uint32(salt)):
@@ -59,17 +59,17 @@ def layer_key(seed: "tf.Tensor", salt: int) -> "tf.Tensor":
 def drop(x, key, rate: float):
     """Sets a fraction of x to zero and scales up the rest.
 
-    An element's random number is a hash of its index and the key: a Weyl
+    An element's random number is a hash of its index and the key. It is a Weyl
     sequence (Steele et al. 2014, "Fast splittable pseudorandom number
-    generators") through the finalizer of MurmurHash3, with one half of the
-    key before and one half inside. It takes a dozen operations on integers,
-    so that a compiled program computes it where it is needed and stores no
-    mask; Philox, the generator of `tf.random`, takes ten times as long.
+    generators") through the finalizer of MurmurHash3. Half of the key is added
+    before, and half is mixed in inside. The hash takes a dozen integer
+    operations, so a compiled program recomputes it and stores no mask. Philox,
+    the generator of `tf.random`, takes ten times as long.
 
     Args:
-        x: float [...], fewer than 2**32 elements.
-        key: int32 [2]; without TensorFlow a generator of Keras.
-        rate: the fraction, from 0 to below 1.
+        x: float [...]. Fewer than 2**32 elements.
+        key: int32 [2]. Without TensorFlow, a generator of Keras.
+        rate: float. Fraction to drop, from 0 to below 1.
     """
     if not ON_TENSORFLOW:
         return keras.random.dropout(x, rate, seed=key) if rate else x
@@ -84,8 +84,8 @@ def drop(x, key, rate: float):
     )
     key = tf.bitcast(key, tf.uint32)
     step = _uint32(0x9E3779B9)
-    # The key is added first: the rest would be a constant as large as the
-    # mask, which a compiler computes in advance.
+    # The key is added first: all other terms would be a constant as large as
+    # the mask, which a compiler computes in advance.
     bits = _mix(rows * (last * step) + key[0] + columns * step, key[1])
     keep = tf.reshape(bits >= _uint32(threshold), shape)
     scale = tf.constant(1 / (1 - rate), x.dtype)
@@ -96,12 +96,12 @@ def drop(x, key, rate: float):
 class Dropout(keras.layers.Layer):
     """Sets a fraction of its input to zero and scales up the rest.
 
-    Outside of `dropout_seed`, as under `Model.fit`, each call draws a fresh
+    Outside of `dropout_seed`, such as in `Model.fit`, each call draws a new
     seed.
 
     Args:
-        rate: the fraction, 0 to below 1.
-        salt: number of this layer, unique in its network.
+        rate: float. Fraction to drop, from 0 to below 1.
+        salt: int. Number of this layer, unique in its network.
     """
 
     def __init__(self, rate: float, salt: int, **kwargs):
@@ -110,7 +110,7 @@ class Dropout(keras.layers.Layer):
         self.salt = salt
         if not ON_TENSORFLOW:
             self.generator = keras.random.SeedGenerator(salt)
-        self.build(())  # has no weights, and `draw` may precede any call
+        self.build(())  # has no weights; `draw` may be called before `call`
 
     def call(self, x, training=False):
         """float [...] -> float [...], unchanged unless training."""
@@ -133,7 +133,7 @@ class Dropout(keras.layers.Layer):
 
 
 def _mix(bits: "tf.Tensor", key: "tf.Tensor") -> "tf.Tensor":
-    """The finalizer of MurmurHash3 on uint32, with a key inside."""
+    """Finalizer of MurmurHash3 on uint32, with a key mixed in."""
     bits = _fold(bits, 16) * _uint32(0x85EBCA6B)
     bits = _fold(tf.bitwise.bitwise_xor(bits, key), 13)
     return _fold(bits * _uint32(0xC2B2AE35), 16)

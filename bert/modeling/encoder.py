@@ -1,4 +1,4 @@
-"""The encoder as a Keras functional model."""
+"""BERT encoder as a Keras functional model."""
 
 import zlib
 from typing import Any
@@ -13,18 +13,18 @@ from bert.modeling.config import BertConfig
 
 @keras.saving.register_keras_serializable("bert")
 class Encoder(keras.Model):
-    """Functional model of an encoder, made by `build_encoder`.
+    """BERT encoder, a Keras functional model made by `build_encoder`.
 
     A position of the last layer reads all positions of the layer below, but
-    no other of its own. If only `[CLS]` or masked tokens are read, most of
-    the last layer need not be computed: `positions` names those that are.
+    no other position of the last layer. If only `[CLS]` or masked tokens are
+    needed, most of the last layer is not computed: see `positions`.
 
         encoder = bert.new_encoder("tiny")
         encoder(inputs)["sequence_output"].shape  # [B, S, H]
 
     Attributes:
-        checkpoint: of `bert.load_encoder`: the checkpoint it was loaded from,
-            a `conversion.Bert` with the weights of its heads.
+        checkpoint: conversion.Bert or None. Checkpoint that `bert.load_encoder`
+            has loaded, with the weights of its heads.
     """
 
     checkpoint: Any = None
@@ -33,20 +33,21 @@ class Encoder(keras.Model):
         """Computes all outputs, or the last layer at some positions.
 
         Args:
-            inputs: see `build_encoder`. With `sequence_ids`, rows are packed,
-                also if the encoder was built without `packed`.
-            training: bool. Whether dropout is on.
+            inputs: dict. See `build_encoder`. With `sequence_ids` rows are
+                packed, even if the encoder was built without `packed`.
+            training: bool. Whether dropout is active. Default: None, False.
             mask: Keras' mask, which is not used.
-            positions: int32 [B, Q] or None. The first are those of `[CLS]`:
-                one, or K if packed.
+            positions: int32 [B, Q] or None. Positions to compute; the first
+                one (K if packed) is `[CLS]`. Default: None, all positions.
 
         Returns:
-            a dict; without `positions` see `build_encoder` (packed rows have
-            no `pooled_output` then), with them:
-                sequence_output: float [B, P, H], the last layer at the
-                    positions after those of `[CLS]`.
-                pooled_output: float [B, H]; if packed, [B, K, H].
-                word_embeddings: float32 [V, H], the table.
+            Dict. Without `positions` see `build_encoder`; packed rows then
+            have no `pooled_output` unless the encoder was built with `packed`.
+            With `positions`:
+                sequence_output: float [B, P, H]. Last layer at the positions
+                    after `[CLS]`.
+                pooled_output: float [B, H]; [B, K, H] if packed.
+                word_embeddings: float32 [V, H]. The embedding table.
         """
         is_built = features.SEQUENCE_IDS in self.input or not (
             isinstance(inputs, dict) and features.SEQUENCE_IDS in inputs
@@ -72,7 +73,7 @@ class Encoder(keras.Model):
             x = block(x, attention_bias, training=training)
             encoder_outputs.append(x)
 
-        # Of the last layer, only what is read.
+        # Compute the last layer only where it is read.
         x = last(x, attention_bias, positions, training=training)
         if positions is None:
             return {
@@ -81,7 +82,7 @@ class Encoder(keras.Model):
                 "embedding_output": embedding_output,
             }
 
-        # The positions of `[CLS]` come first; only the pooler reads them.
+        # `[CLS]` comes first; only the pooler reads it.
         first, count = x[:, 0], 1
         if features.NEXT_SENTENCE_POSITIONS in inputs:
             count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
@@ -101,7 +102,7 @@ class Encoder(keras.Model):
             return super().compute_output_spec(inputs, training=training)
         outputs = self.call(inputs, training, mask, positions)
 
-        # The table is no output of a layer, so Keras has no spec of it.
+        # The table is a variable, not a layer's output: Keras has no spec.
         table = outputs["word_embeddings"]
         kind = keras.backend.standardize_dtype(table.dtype)
         spec = keras.KerasTensor(table.shape, kind)
@@ -110,31 +111,33 @@ class Encoder(keras.Model):
     def export(self, filepath, *args, **kwargs):
         """Exports as Keras does, but without the lists of outputs.
 
-        Signatures have no lists: `sequence_output` and `pooled_output` stay.
+        Signatures cannot have lists, so only `sequence_output` and
+        `pooled_output` are exported.
         """
         names = ("sequence_output", "pooled_output")
         outputs = {name: self.output[name] for name in names}
         model = keras.Model(self.input, outputs)
-        model(self.input)  # some formats are for models that were called
+        model(self.input)  # some formats need a model that was called
         model.export(filepath, *args, **kwargs)
 
     def enable_lora(
         self, rank: int, lora_alpha: float | None = None, seed: int = 12345
     ) -> None:
-        """Trains low-rank updates of all dense layers, and nothing else.
+        """Trains only low-rank updates of all dense layers (LoRA).
 
-        Hu et al. 2021, arXiv:2106.09685. Whatever saves the encoder adds the
-        updates to the weights.
+        Hu et al. 2021, arXiv:2106.09685. When the encoder is saved, the updates
+        are added to the weights.
 
             encoder.enable_lora(rank=8)
             model = bert.classifier(encoder, num_labels=2)
 
         Args:
-            rank: of the updates.
-            lora_alpha: their scale times the rank; None: the rank.
-            seed: of their initial weights.
+            rank: int. Rank of the updates.
+            lora_alpha: float or None. Scale of the updates times the rank.
+                Default: None, the rank.
+            seed: int. Seed of the updates' initial weights. Default: 12345.
         """
-        # Keras freezes kernels only: norms and tables would train on.
+        # Keras only freezes kernels, not norms and embedding tables.
         for variable in self.variables:
             variable.trainable = False
         for layer in self._flatten_layers():
@@ -147,15 +150,15 @@ class Encoder(keras.Model):
 def build_encoder(
     config: BertConfig, seed: int = 12345, packed: bool = False
 ) -> Encoder:
-    """Builds the BERT encoder with fresh weights.
+    """Builds the BERT encoder with new, random weights.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
-        packed: whether a row holds several sequences.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights. Default: 12345.
+        packed: bool. Whether a row holds several sequences. Default: False.
 
     Returns:
-        a functional model named "bert", with inputs, int32 [B, S] each:
+        Functional model named "bert", with inputs, int32 [B, S] each:
             input_ids: token ids.
             input_mask: 1 = token, 0 = padding.
             segment_ids: 0 = first segment, 1 = second.
@@ -164,11 +167,11 @@ def build_encoder(
             next_sentence_positions: int32 [B, K], positions of `[CLS]`; only
                 if `packed`.
         and outputs, a dict:
-            sequence_output: float [B, S, H], the last layer.
+            sequence_output: float [B, S, H]. The last layer.
             pooled_output: float [B, H], tanh of a dense layer on `[CLS]`;
-                if `packed`, [B, K, H].
-            encoder_outputs: L times float [B, S, H], each layer.
-            embedding_output: float [B, S, H], input of the first layer.
+                [B, K, H] if `packed`.
+            encoder_outputs: L times float [B, S, H]. Each layer.
+            embedding_output: float [B, S, H]. Input of the first layer.
     """
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
@@ -194,7 +197,7 @@ def build_encoder(
         config.hidden_size, "pooler", activation="tanh"
     )
 
-    # A packed row has a `[CLS]` for each of its sequences.
+    # A packed row has one `[CLS]` per sequence.
     first = x[:, 0]
     if packed:
         gather = layers.GatherPositions(name="first_tokens")

@@ -1,11 +1,11 @@
-"""Fused operations and rematerialization: TensorFlow only.
+"""Fused operations and rematerialization; TensorFlow only.
 
     with training_step(seed, StepOptions(fused=True)):
         outputs = model(inputs, training=True)
 
-They change no number, except that `scores` rounds gradients in half precision,
-and are off outside of `training_step`: under `Model.fit`, in evaluation, in
-exports, and with Keras' other backends.
+They do not change results, except that `scores` rounds gradients in half
+precision. They are off outside of `training_step`: in `Model.fit`, evaluation
+and exports, and with Keras' other backends.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ if dropout.ON_TENSORFLOW:
     import tensorflow as tf
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # no public name
 
-# For smaller sizes compiling takes longer than a short run can save.
+# For smaller sizes, compiling takes longer than a short run saves.
 SMALLEST_HIDDEN_SIZE = 128
 
 
@@ -33,10 +33,13 @@ class StepOptions:
     """Optimizations of a training step.
 
     Attributes:
-        fused: whether elementwise operations are compiled, see `elementwise`.
-        remat: whether layers keep their input only, see `run_layer`.
-        compiled: whether XLA compiles the whole step, see `keeping_inputs`.
-        deterministic: whether each run gives the same bits, see `take_rows`.
+        fused: bool. Whether elementwise operations are compiled, see
+            `elementwise`.
+        remat: bool. Whether layers only keep their input, see `run_layer`.
+        compiled: bool. Whether XLA compiles the whole step, see
+            `keeping_inputs`.
+        deterministic: bool. Whether each run gives the same bits, see
+            `take_rows`.
     """
 
     fused: bool = False
@@ -58,14 +61,15 @@ def step_scope(
     """`training_step` with the options for the available devices.
 
     Args:
-        config: sizes of the network.
-        remat: whether the backward pass recomputes the layers.
-        compiled: whether XLA compiles the whole step; if not, elementwise
-            operations of large networks are fused on CPUs.
-        deterministic: whether each run gives the same bits.
+        config: BertConfig. Sizes of the network.
+        remat: bool. Whether the backward pass recomputes the layers.
+        compiled: bool. Whether XLA compiles the whole step. If not, elementwise
+            operations of large networks are fused on CPUs. Default: False.
+        deterministic: bool. Whether each run gives the same bits.
+            Default: False.
 
     Returns:
-        seed -> context in which a step runs.
+        Function: seed -> context manager in which a step runs.
     """
     kinds = {device.device_type for device in tf.config.list_logical_devices()}
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
@@ -79,8 +83,8 @@ def training_step(seed: "tf.Tensor", options: StepOptions = _PLAIN):
     """Context that passes a seed and options to all layers called inside.
 
     Args:
-        seed: int32 [N], for dropout.
-        options: options of this step.
+        seed: int32 [N]. Seed of the dropout masks.
+        options: StepOptions. Options of this step. Default: all off.
     """
     with _using(options), dropout.dropout_seed(seed):
         yield
@@ -100,15 +104,15 @@ def elementwise(function: Callable, *tensors, **settings):
     """`function(*tensors, **settings)`, compiled if the step is fused.
 
     Matrix products are fastest as single calls of oneDNN, which XLA on CPU
-    does not use; the operations between two of them are fastest as one XLA
-    program, which reads and writes memory once. The backward pass is one
-    program too and recomputes the forward pass: only the inputs are kept.
+    does not use. The operations between two products are fastest as one XLA
+    program, which reads and writes memory once. The backward pass is also one
+    program. It recomputes the forward pass, so only the inputs are kept.
 
     Args:
-        function: module-level function without side effects.
-        tensors: its inputs; integer ones get no gradient, and float32 vectors
-            belong to the last axis of the first tensor.
-        settings: hashable; each combination compiles a program.
+        function: function. Module-level, without side effects.
+        *tensors: tensors. Inputs of the function. Integer inputs get no
+            gradient; float32 vectors belong to the last axis of the first one.
+        **settings: hashable values. Each combination compiles a program.
     """
     if _options().compiled:
         return keeping_inputs(functools.partial(function, **settings), *tensors)
@@ -118,20 +122,21 @@ def elementwise(function: Callable, *tensors, **settings):
 
 
 def keeping_inputs(function: Callable, *tensors):
-    """`function(*tensors)`; compiled, only the tensors are kept for backward.
+    """`function(*tensors)`; a compiled step only keeps the inputs for backward.
 
-    XLA keeps what the backward pass needs, often in float32. Computed again
-    from its inputs, attention keeps nothing of [B, A, S, S], as FlashAttention
-    does (Dao et al. 2022, arXiv:2205.14135).
+    XLA would keep activations for the backward pass, often in float32. With
+    recomputation, attention stores no [B, A, S, S] tensor, as in
+    FlashAttention (Dao et al. 2022, arXiv:2205.14135).
 
     Args:
-        function: without side effects and variables of its own.
-        tensors: its inputs; integer ones get no gradient.
+        function: function. Has no side effects and no variables.
+        *tensors: tensors. Inputs of the function. Integer inputs get no
+            gradient.
     """
     if not _options().compiled:
         return function(*tensors)
 
-    def plain(*tensors):  # what it calls is not computed a third time
+    def plain(*tensors):  # nested calls do not recompute once more
         with _using(_PLAIN):
             return function(*(_rounded(x, tensors[0]) for x in tensors))
 
@@ -139,13 +144,13 @@ def keeping_inputs(function: Callable, *tensors):
 
 
 def take_rows(table, ids):
-    """Rows of a table: float [V, H], int32 [...] -> float [..., H].
+    """Embedding lookup: float [V, H], int32 [...] -> float [..., H].
 
     An id below 0 is an error on CPUs, where `ops.take` counts from the end.
-    The gradient adds up the rows of each id. On GPUs XLA adds them in any
-    order; if each run must give the same bits, it adds one row after the
-    other, which takes about 0.1 ms a row. So a compiled, deterministic step
-    sorts the rows by id, and adds them up without a scatter.
+    The gradient adds up the rows of each id. On GPUs, XLA's scatter adds them
+    in any order. A deterministic scatter adds one row after the other, which
+    takes about 0.1 ms per row. So a compiled, deterministic step sorts the
+    rows by id, and adds them up without a scatter.
     """
     options = _options()
     if not dropout.ON_TENSORFLOW:
@@ -164,11 +169,11 @@ def take_rows(table, ids):
 
 
 def add_to_each(x, y):
-    """x + y: float [B, ...] and [...] -> float [B, ...].
+    """Broadcast addition: float [B, ...] and [...] -> float [B, ...].
 
-    In a compiled step the gradient of y is a product: for a sum over B, XLA's
-    compiler for GPUs would lay out all hidden states with that axis last, and
-    transpose them before each product.
+    In a compiled step the gradient of y is a matrix product. For a sum over B,
+    XLA's compiler for GPUs would lay out all hidden states with that axis last,
+    and transpose them before each product.
     """
     return x + (_repeated(y, x) if _options().compiled else y)
 
@@ -176,9 +181,9 @@ def add_to_each(x, y):
 def scores(x, table):
     """x T^T in float32: float [N, H], float32 [V, H] -> float32 [N, V].
 
-    In a step in half precision the gradients are computed in the precision of
-    x, as those of all other products: they are two thirds of the time. In a
-    compiled step the scores are sums of such products too.
+    In a half-precision step the gradients are computed in the precision of x,
+    as in all other products. They take two thirds of the time. In a compiled
+    step, the forward product also has half-precision inputs and float32 sums.
     """
 
     def product(x, table):
@@ -207,10 +212,10 @@ def scores(x, table):
 
 
 def run_layer(function: Callable, x):
-    """`function(x)`, a layer with variables.
+    """Applies `function(x)`, a layer with variables.
 
     With remat, only x is kept for the backward pass, which recomputes the rest
-    with the same dropout (Chen et al. 2016, arXiv:1604.06174).
+    with the same dropout masks (Chen et al. 2016, arXiv:1604.06174).
     """
     options, seed = _options(), dropout.current_seed()
 
@@ -230,9 +235,10 @@ def _options() -> StepOptions:
 
 
 def _recomputing(function: Callable) -> Callable:
-    """The function; its gradient computes it again, behind a barrier.
+    """Wraps a function so that its gradient recomputes it, behind a barrier.
 
-    XLA removes what `tf.recompute_grad` recomputes, as it has it already.
+    With `tf.recompute_grad`, XLA would merge the recomputation with the forward
+    pass.
     """
 
     @tf.custom_gradient
@@ -260,8 +266,8 @@ def _recomputing(function: Callable) -> Callable:
 def _rounded(x, like):
     """x; in half precision, a vector in the shape of `like`, float [..., H].
 
-    The vector's gradient sums what has been rounded for the gradient of `like`.
-    For other sums XLA writes that gradient in float32 too.
+    The vector's gradient sums the already-rounded half-precision gradient of
+    `like`. Otherwise XLA would also write that gradient in float32.
     """
     if x.shape.rank != 1 or not x.dtype.is_floating or like.dtype == tf.float32:
         return x
@@ -282,12 +288,12 @@ def _rounded(x, like):
 
 
 def _in_order(function: Callable) -> Callable:
-    """The function; its gradients are complete before those below it start.
+    """Wraps a function so that its gradients complete before the layer below.
 
     Compilers for several devices would compute the gradients of all variables
-    last, just before they are summed, and keep all that these need. The seed is
-    an argument so that rematerialization puts it behind its barrier: the masks
-    of dropout depend on nothing else, and XLA would keep them.
+    last, just before they are summed, and keep all their inputs until then. The
+    seed is an argument so that rematerialization puts it behind its barrier.
+    Dropout masks depend on nothing else, so XLA would keep them otherwise.
     """
 
     @tf.custom_gradient
@@ -298,8 +304,8 @@ def _in_order(function: Callable) -> Callable:
 
         def gradient(upstream, variables):
             found = tape.gradient(outputs, [x, *variables], upstream)
-            # Matrices' come from products, in the type of x; kept in it, they
-            # are cast by what reads them.
+            # Gradients of matrices are products in the type of x. They stay in
+            # it, and are cast where they are used.
             found = [
                 tf.cast(y, x.dtype) if y.shape.rank > 1 else y for y in found
             ]
@@ -317,7 +323,7 @@ def _sums_by_id(values, ids, count: int):
     ids = tf.reshape(ids, [-1])
     size = ids.shape[0]
 
-    # The rows of an id stand together; each is to hold the sum up to it.
+    # Sorted by id, each row is replaced by the sum of its id's rows up to it.
     order = tf.argsort(ids, stable=True)
     ids = tf.gather(ids, order)
     values = tf.reshape(values, [size, -1])
@@ -330,7 +336,7 @@ def _sums_by_id(values, ids, count: int):
         sums = tf.concat([sums[:distance], more], 0)
         distance *= 2
 
-    # The last row of an id has all of its sum; some ids have no row.
+    # The last row of an id has the whole sum; some ids have no row.
     rows = tf.range(count)
     last = tf.maximum(tf.searchsorted(ids, rows, side="right") - 1, 0)
     found = tf.gather(ids, last) == rows
@@ -341,7 +347,7 @@ def _sums_by_id(values, ids, count: int):
 
 @functools.cache
 def _fused(function: Callable, **settings) -> Callable:
-    """The function and its gradient as two compiled programs."""
+    """Compiles a function and its gradient as two programs."""
 
     def run(*tensors):
         return function(*tensors, **settings)
@@ -350,8 +356,8 @@ def _fused(function: Callable, **settings) -> Callable:
 
     def spread(x, like):
         # On CPUs, XLA's own sum over positions takes up to twice as long as
-        # all else of the gradient of a layer normalisation; that of a vector
-        # in half precision, the bias of an activation, is as fast.
+        # the rest of a layer norm's gradient. For vectors in half precision
+        # (the bias of an activation) it is as fast.
         vector = x.shape.rank == 1 and x.dtype == tf.float32
         return _repeated(x, like) if vector else x
 
@@ -378,10 +384,10 @@ def _fused(function: Callable, **settings) -> Callable:
 
 @tf.custom_gradient
 def _repeated(x, like):
-    """x in the shape of `like`: float [...] -> float [N, ...].
+    """Broadcasts x to the shape of `like`: float [...] -> float [N, ...].
 
-    Its gradient is a product: with two rows of ones, as XLA leaves one with a
-    single row to no library.
+    Its gradient is a matrix product with two rows of ones. For a single row XLA
+    would not call a library.
     """
 
     def gradient(upstream):

@@ -11,16 +11,18 @@ from bert.modeling.task_heads import HEADS
 
 @keras.saving.register_keras_serializable("bert")
 class MaskedLMHead(keras.layers.Layer):
-    """Masked LM head: scores of all tokens at the masked positions.
+    """Masked LM head: logits of all tokens at the masked positions.
 
     Dense layer and layer norm, then the product with the encoder's word
-    embeddings, plus a bias. The product is always summed in float32: in half
-    precision the highest scores are often equal.
+    embeddings, plus a bias. The product is always summed in float32, because
+    the highest logits are often equal in half precision.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
-        dtype: policy of the dense layer; None: Keras' global one.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights.
+        name: str. Name of the layer. Default: "predictions".
+        dtype: dtype policy or None. Policy of the dense layer. Default: None,
+            Keras' global policy.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.config = config = layers.sizes_of(config)
         self.seed = seed
 
-        # The scores are always float32; the parts have their own policy.
+        # The logits are always float32; the parts have their own policy.
         make = layers.Factory(config, seed, "predictions", dtype)
         self.transform = make.dense(
             config.hidden_size,
@@ -50,23 +52,23 @@ class MaskedLMHead(keras.layers.Layer):
 
     def get_config(self):
         """The layer's arguments."""
-        # The layer's own policy is fixed; that of its parts is saved.
+        # The layer's own policy is fixed; its parts' policy is saved.
         policy = self.layer_norm.dtype_policy
         return layers.config_of(self, super().get_config(), policy)
 
     def call(self, x, table):
-        """Computes the scores.
+        """Computes the logits.
 
         Args:
-            x: float [B, P, H], the last layer at the masked positions.
-            table: float32 [V, H], the word embeddings of the encoder.
+            x: float [B, P, H]. Last layer at the masked positions.
+            table: float32 [V, H]. Word embeddings of the encoder.
 
         Returns:
             float32 [B, P, V].
         """
         x = self.layer_norm(self.transform(x))  # [B, P, H]
 
-        # One product of matrices: [B * P, H] and [V, H].
+        # A single matrix product: [B * P, H] and [V, H].
         batch, count, width = ops.shape(x)
         logits = fused_ops.scores(ops.reshape(x, (-1, width)), table)
         logits = ops.reshape(logits, (batch, count, self.config.vocab_size))
@@ -75,16 +77,17 @@ class MaskedLMHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("bert")
 class OutputHead(keras.layers.Layer):
-    """Scores of C classes: x W^T + b, as in each task of the original.
+    """Logits of C classes: x W^T + b, as in each task of the original.
 
     Always computed in float32.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
-        classes: C.
-        name: name of the layer, which also seeds its initial weights.
-        bias: whether there is a b; else `output_bias` is None.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights.
+        classes: int. C.
+        name: str. Name of the layer, which also seeds its initial weights.
+        bias: bool. Whether there is a b; else `output_bias` is None.
+            Default: True.
     """
 
     def __init__(
@@ -137,10 +140,10 @@ def task_head(
     """Builds the head of a fine-tuned model, with its weights.
 
     Args:
-        config: sizes.
-        name: key of `HEADS`.
-        values: original name -> array.
-        path: source of the values, for messages.
+        config: BertConfig. Sizes of the network.
+        name: str. Key of `HEADS`.
+        values: dict. Original name -> array.
+        path: str. Source of the values, for messages.
 
     Raises:
         UserError: a variable is missing or has another shape.

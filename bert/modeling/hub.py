@@ -37,19 +37,19 @@ _trust = threading.local()
 def trust_models(path: str | None = None):
     """Context in which saved Keras models may load their `HubEncoder`s.
 
-    A saved Keras model holds SavedModels, which are not trusted by default:
+    A saved Keras model contains SavedModels, which are not trusted by default:
 
         with hub.trust_models("model.keras"):
             model = keras.saving.load_model("model.keras")
 
     Args:
-        path: the saved model, whose SavedModels are loaded; None: load them
-            from the folders they came from, which must still be there.
+        path: str or None. Saved model whose SavedModels are loaded. Default:
+            None, load them from their original folders, which must still exist.
 
     Raises:
         UserError: the file is missing or damaged.
     """
-    # Contexts may be nested: at the end the outer one counts again.
+    # Contexts may be nested: at the end the outer one is active again.
     outer = getattr(_trust, "given", None)
     _trust.given = {} if path is None else _unpack(path)
     try:
@@ -62,17 +62,17 @@ def load(path: str, trust_model: bool = False):
     """Loads a SavedModel.
 
     Args:
-        path: its folder, on this machine.
-        trust_model: must be true, since the graph runs as a program, with the
-            rights of the user.
+        path: str. Folder of the SavedModel, on this machine.
+        trust_model: bool. Must be True, since the graph runs as a program with
+            the rights of the user. Default: False.
 
     Returns:
-        the loaded object, such as `encoder(inputs, training=True)`,
+        The loaded object, such as `encoder(inputs, training=True)`,
         `encoder.mlm(inputs)`, `preprocessor.tokenize(strings)`.
 
     Raises:
-        UserError: it is not trusted, missing or damaged, has weights that
-            are not finite, or see `forks.check`.
+        UserError: the SavedModel is not trusted, missing or damaged, or has
+            weights that are not finite; or see `forks.check`.
     """
     if not trust_model:
         raise UserError(
@@ -97,7 +97,7 @@ def load(path: str, trust_model: bool = False):
             raise UserError(
                 f"{variable.name} has weights that are NaN or infinite",
                 path=path,
-                fix="export a checkpoint without them",
+                fix="export a checkpoint with finite weights",
             )
     return loaded
 
@@ -106,26 +106,29 @@ def load(path: str, trust_model: bool = False):
 class HubEncoder(keras.layers.Layer):
     """Trainable Keras layer of a TF-Hub BERT.
 
-    Its input is a dict of int32 [B, S], with our names or TF-Hub's. It
-    returns the outputs of the SavedModel, float32: pooled_output [B, H],
+    Its input is a dict of int32 [B, S], with this project's or TF-Hub's names.
+    It returns the outputs of the SavedModel, float32: pooled_output [B, H],
     sequence_output [B, S, H], encoder_outputs L times [B, S, H]. A layer
     that is not trainable is called with training=False.
 
-    A saved Keras model holds the SavedModel and the weights, and can be
-    moved; load it inside `trust_models`.
+    A saved Keras model contains the SavedModel and the weights, and can be
+    moved. Load it inside `trust_models`.
+
+        encoder = hub.HubEncoder("encoder", trust_model=True)
+        encoder(inputs)["pooled_output"].shape  # [B, H]
 
     Args:
-        handle: folder of the SavedModel.
-        part: "mlm" for the encoder with its masked LM head, which also takes
-            masked_lm_positions, int32 [B, P], and returns mlm_logits
-            [B, P, V].
-        trust_model: must be true, see `load`.
+        handle: str. Folder of the SavedModel.
+        part: str or None. "mlm" selects the encoder with its masked LM head.
+            It also takes masked_lm_positions, int32 [B, P], and returns
+            mlm_logits [B, P, V]. Default: None, the encoder.
+        trust_model: bool. Must be True, see `load`. Default: False.
 
     Attributes:
-        module: the loaded SavedModel.
+        module: loaded SavedModel.
 
     Raises:
-        UserError: see `load`; or it is no trainable encoder.
+        UserError: see `load`; or the SavedModel is not a trainable encoder.
     """
 
     def __init__(
@@ -144,7 +147,7 @@ class HubEncoder(keras.layers.Layer):
         )
         self._names = _input_names(self._network, handle)
 
-        # Keras trains, counts and saves its own kind of variables only.
+        # Keras only trains, counts and saves its own kind of variables.
         trained = {id(v) for v in self._network.trainable_variables}
         for variable in self._network.variables:
             self._track_variable(
@@ -167,7 +170,7 @@ class HubEncoder(keras.layers.Layer):
             training=bool(training) and self.trainable,
         )
 
-        # The API of TF-Hub has losses as functions without arguments.
+        # TF-Hub's API has losses as functions without arguments.
         if self.trainable:
             for loss in self._network.regularization_losses:
                 self.add_loss(loss())
@@ -185,7 +188,7 @@ class HubEncoder(keras.layers.Layer):
         copy_folder(self.handle, dir_path)
 
     def get_config(self):
-        """The layer's arguments, without `trust_model`; digest of its graph."""
+        """The layer's arguments without `trust_model`; digest of the graph."""
         return {
             **super().get_config(),
             "handle": self.handle,
@@ -200,13 +203,13 @@ class HubEncoder(keras.layers.Layer):
         digest = named.pop("graph", None)
 
         given = getattr(_trust, "given", None)
-        if given:  # nothing but what the trusted file holds
+        if given:  # load only SavedModels from the trusted file
             if digest not in given:
                 raise UserError("a SavedModel that is not in the trusted file")
             named["handle"] = given[digest]
         layer = cls(**named, trust_model=given is not None)
 
-        # The folder may hold another model by now.
+        # The folder may hold another model now.
         if layer._digest != digest:
             raise UserError(
                 "not the SavedModel that the layer was saved with",
@@ -222,7 +225,7 @@ def _unpack(path: str) -> dict[str, str]:
     """Unpacks the SavedModels of a saved model, until the process ends.
 
     Returns:
-        digest of the graph -> folder.
+        Dict: digest of the graph -> folder.
     """
     folder = tempfile.mkdtemp(prefix="bert-")
     atexit.register(storage.remove_folder, folder)
@@ -251,7 +254,7 @@ def _graph(folder: str) -> str:
 
 
 def _digest(folder: str) -> str:
-    """SHA-256 of a SavedModel's graph, as hexadecimal digits."""
+    """SHA-256 of a SavedModel's graph, in hexadecimal."""
     with storage.open_file(_graph(folder), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

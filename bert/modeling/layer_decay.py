@@ -9,8 +9,8 @@ def freeze(named: dict[str, keras.Variable], layers: int) -> None:
     """Freezes the embeddings and the first layers.
 
     Args:
-        named: original name -> variable.
-        layers: number of layers; 0: nothing is frozen, not even the
+        named: dict. Original name -> variable.
+        layers: int. Number of layers. 0 freezes nothing, not even the
             embeddings.
     """
     for name, variable in named.items():
@@ -27,18 +27,18 @@ def rate_factors(
 ) -> tuple[float, ...]:
     """Factors of the learning rates.
 
-    decay ** (L - l) for layer l of L, with the embeddings as layer 0; 1 for
-    pooler and heads (Howard and Ruder 2018,
+    The factor is decay ** (L - l) for layer l of L, with the embeddings as
+    layer 0, and 1 for pooler and heads (Howard and Ruder 2018,
     arXiv:1801.06146; Clark et al. 2020, arXiv:2003.10555).
 
     Args:
-        named: original name -> variable.
-        variables: the trained ones of them.
-        decay: above 0, up to 1.
-        layers: L.
+        named: dict. Original name -> variable.
+        variables: list. Trained variables of `named`.
+        decay: float. Above 0, up to 1.
+        layers: int. L.
 
     Returns:
-        one factor for each of `variables`.
+        Tuple of float: one factor for each of `variables`.
     """
     depths = {id(x): checkpoints.depth(name) for name, x in named.items()}
     numbers = [depths[id(variable)] for variable in variables]

@@ -31,7 +31,7 @@ def activation(name: str):
     """Activation function for a config's `hidden_act`.
 
     "gelu" and "gelu_new" are the tanh form (Hendrycks and Gimpel 2016,
-    arXiv:1606.08415), as in the original's code.
+    arXiv:1606.08415), as in the original code.
     """
     return {
         "gelu": functools.partial(ops.gelu, approximate=True),
@@ -47,12 +47,13 @@ class Factory:
     """Makes the parts of one layer, each with its own initializer seed.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
-        scope: name of the layer in its network; it and the part's name
-            determine the seed of the part.
-        dtype: policy of the parts; None: Keras' global one. A map also has
-            the policies of quantized dense layers, by their names.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights.
+        scope: str. Name of the layer in its network. The seed of a part depends
+            on it and on the part's name.
+        dtype: dtype policy or None. Policy of the parts. A map also has the
+            policies of quantized dense layers, by name. Default: None, Keras'
+            global policy.
     """
 
     def __init__(self, config: BertConfig, seed: int, scope: str, dtype=None):
@@ -63,7 +64,7 @@ class Factory:
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
         """Truncated normal, as in the original."""
-        # From names, so that a new part changes no other's weights.
+        # Seeded by names, so that a new part does not change other weights.
         seed = zlib.crc32(f"{self._seed}/{self._scope}/{name}".encode())
         return keras.initializers.TruncatedNormal(
             stddev=self._config.initializer_range, seed=seed
@@ -103,17 +104,18 @@ class Factory:
 
 
 def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
-    """Arguments of a layer that is made of a config and a seed, as JSON.
+    """Arguments of a layer with a config and a seed, as JSON values.
 
     Args:
-        layer: has the attributes `config` and `seed`.
-        inherited: the arguments of Keras' own layer.
-        policy: of its parts that are not quantized; None: the layer's.
+        layer: keras.layers.Layer. Has the attributes `config` and `seed`.
+        inherited: dict. Arguments of Keras' base layer.
+        policy: dtype policy or None. Policy of the parts that are not
+            quantized. Default: None, the layer's policy.
     """
     policy = policy or layer.dtype_policy
     policy = getattr(policy, "default_policy", policy)
 
-    # Quantized layers keep policies of their own.
+    # Quantized layers have their own policies.
     quantized = {
         part.name: part.dtype_policy
         for part in layer._flatten_layers(include_self=False)
@@ -131,13 +133,13 @@ def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
 
 
 def sizes_of(config: BertConfig | dict) -> BertConfig:
-    """The sizes that a layer was given, or that its saved form holds."""
+    """Returns a layer's config, given as such or as a saved dict."""
     return BertConfig(**config) if isinstance(config, dict) else config
 
 
 @keras.saving.register_keras_serializable("bert")
 class Embeddings(keras.layers.Layer):
-    """Sum of word, segment and position vectors, normalised."""
+    """Sum of word, segment and position embeddings, normalised."""
 
     def __init__(
         self,
@@ -160,7 +162,7 @@ class Embeddings(keras.layers.Layer):
                 **kwargs,
             )
 
-        # The masked LM multiplies by the table in float32.
+        # Not autocast: the masked LM needs the table in float32.
         self.word_embeddings = table(
             "word_embeddings", config.vocab_size, autocast=False
         )
@@ -199,7 +201,7 @@ class Embeddings(keras.layers.Layer):
         x = fused_ops.take_rows(words, input_ids)  # [B, S, H]
         x = x + ops.matmul(segments, self.token_type_embeddings)
 
-        # Packed rows have their own positions; others share 0 to S - 1.
+        # Packed rows have individual positions; others share 0 to S - 1.
         if position_ids is None:
             length = ops.shape(input_ids)[1]
             x = fused_ops.add_to_each(x, self.position_embeddings[:length])
@@ -211,22 +213,22 @@ class Embeddings(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("bert")
 class AttentionBias(keras.layers.Layer):
-    """Attention bias that masks padding, or what is of other sequences."""
+    """Attention bias that masks padding, or other sequences of a packed row."""
 
     def call(self, input_mask, sequence_ids=None):
         """Makes the bias.
 
         Args:
-            input_mask: int32 [B, S], 1 = token.
-            sequence_ids: int32 [B, S], 0 = padding; None if a row holds one
-                sequence.
+            input_mask: int32 [B, S]. 1 = token.
+            sequence_ids: int32 [B, S] or None. 0 = padding. Default: None, one
+                sequence per row.
 
         Returns:
             float32 [B, 1, 1, S]; with `sequence_ids`, [B, 1, S, S].
         """
         masked = 1.0 - ops.cast(input_mask, "float32")[:, None]
 
-        # In a packed row, a token sees its own sequence only.
+        # In a packed row, tokens only attend to their own sequence.
         if sequence_ids is not None:
             other = sequence_ids[:, :, None] != sequence_ids[:, None]
             masked = ops.cast(other, "float32")
@@ -241,11 +243,11 @@ class Projection(keras.layers.Dense):
         return ops.matmul(x, self.kernel), ops.convert_to_tensor(self.bias)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """As in `Dense`, which refuses classes that are made of it."""
+        """As in `Dense`, which does not accept subclasses."""
         super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, x):
-        """As `call`; Keras has added b by then, and 0 is left to add."""
+        """As `call`. Keras has already added b, so 0 is returned instead."""
         product = super().quantized_call(x)
         return product, ops.zeros((self.units,), product.dtype)
 
@@ -274,9 +276,10 @@ class SelfAttention(keras.layers.Layer):
 
         Args:
             x: float [B, S, H].
-            bias: float32 [B, 1, 1 or Q, S], the attention bias (additive mask).
-            queries: float [B, Q, H], inputs at the query positions; None: x.
-            training: whether dropout is on.
+            bias: float32 [B, 1, 1 or Q, S]. Attention bias (additive mask).
+            queries: float [B, Q, H] or None. Inputs at the query positions.
+                Default: None, x.
+            training: bool. Whether dropout is active. Default: False.
 
         Returns:
             float [B, Q, H].
@@ -308,7 +311,7 @@ class AddNorm(keras.layers.Layer):
     """LayerNorm(dropout(product + bias) + residual).
 
     Args:
-        drop: dropout layer.
+        drop: Dropout. Dropout layer.
     """
 
     def __init__(self, drop: dropout.Dropout, **kwargs):
@@ -398,9 +401,10 @@ class TransformerBlock(keras.layers.Layer):
 
         Args:
             x: float [B, S, H].
-            bias: float32 [B, 1, 1 or S, S], the attention bias (additive mask).
-            positions: int32 [B, Q], positions of the output; None: all.
-            training: whether dropout is on.
+            bias: float32 [B, 1, 1 or S, S]. Attention bias (additive mask).
+            positions: int32 [B, Q] or None. Positions of the output. Default:
+                None, all positions.
+            training: bool. Whether dropout is active. Default: False.
 
         Returns:
             float [B, Q, H].
@@ -414,7 +418,7 @@ class TransformerBlock(keras.layers.Layer):
     def _layer(self, x, bias, positions, training):
         queries = x
 
-        # Keys and values are still those of all positions.
+        # Keys and values are still computed at all positions.
         if positions is not None:
             queries = gather_positions(x, positions)
             if bias.shape[2] != 1:  # one mask for each position
@@ -435,8 +439,8 @@ class TransformerBlock(keras.layers.Layer):
 
 
 def split_heads(x, inputs, heads: int):
-    """[B, S, H] -> [B, A, S, D]; `inputs` of the product x: [B, S, H]."""
-    # tf2onnx confuses the shape of a product with that of its rows.
+    """[B, S, H] -> [B, A, S, D]; `inputs`, [B, S, H], were projected to x."""
+    # Shapes are read from the inputs: tf2onnx confuses them after a product.
     batch, length, width = ops.shape(inputs)
     x = ops.reshape(x, (batch, length, heads, width // heads))
     return ops.transpose(x, (0, 2, 1, 3))

@@ -1,4 +1,4 @@
-"""Pre-training losses: sums of loss and of correct answers over a batch."""
+"""Pre-training losses: sums of losses and correct predictions over a batch."""
 
 from keras import ops
 
@@ -14,13 +14,14 @@ def pretraining_weights(batch: dict) -> dict:
     """Weight of each objective in a batch: the divisor of its loss.
 
     Args:
-        batch: tensors of `features.pretraining_schema` or `packed_schema`
-            and `is_real_example`.
+        batch: dict. Tensors of `features.pretraining_schema` or
+            `packed_schema`, and `is_real_example`.
 
     Returns:
-        masked_lm: float32 scalar, number of masked positions; 1e-5 is added as
-            in google-research/bert `run_pretraining.py`.
-        next_sentence: float32 scalar, number of sequences.
+        Dict of:
+            masked_lm: float32 scalar. Number of masked positions plus 1e-5, as
+                in google-research/bert `run_pretraining.py`.
+            next_sentence: float32 scalar. Number of sequences.
     """
     return {
         MASKED_LM: ops.sum(batch[features.MASKED_LM_WEIGHTS]) + 1e-5,
@@ -32,13 +33,14 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
     """Sums of both objectives over a batch.
 
     Args:
-        batch: as for `pretraining_weights`.
-        outputs: of the pre-training model.
+        batch: dict. See `pretraining_weights`.
+        outputs: dict. Outputs of the pre-training model.
 
     Returns:
-        for each objective, float32 scalars: `<objective>_loss`, the sum of
-        cross entropies in nats; `<objective>_accuracy`, the number of correct
-        answers; `<objective>_weight`, the divisor of both.
+        Dict of float32 scalars for each objective:
+            `<objective>_loss`: sum of cross entropies in nats.
+            `<objective>_accuracy`: number of correct predictions.
+            `<objective>_weight`: divisor of both.
     """
     of_masks = batch[features.MASKED_LM_WEIGHTS]
     of_pairs = _next_sentence_weights(batch)
@@ -49,7 +51,7 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
     ):
         logits, label = outputs[f"{objective}_logits"], batch[name]
 
-        # Unless packed, next-sentence scores are [B, 2], labels [B, 1].
+        # Next-sentence logits are [B, 2], labels [B, 1], unless packed.
         logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
         sums |= weighted_sums(objective, logits, label, weight)
     return sums
@@ -59,7 +61,7 @@ def batch_tokens(batch: dict):
     """Number of tokens of a batch without padding, float32 scalar.
 
     Args:
-        batch: `input_mask`, int32 [..., S].
+        batch: dict. `input_mask`, int32 [..., S].
     """
     return ops.sum(ops.cast(batch[features.INPUT_MASK], "float32"))
 
@@ -68,12 +70,13 @@ def weighted_sums(objective: str, logits, label, weight) -> dict:
     """Sums of a classification objective.
 
     Args:
-        objective: name of the objective.
+        objective: str. Name of the objective.
         logits: float32 [..., C].
-        label, weight: int32 and float32 [...].
+        label: int32 [...].
+        weight: float32 [...].
 
     Returns:
-        see `pretraining_sums`.
+        Dict, see `pretraining_sums`.
     """
     found = fused_ops.elementwise(_loss_and_hit, logits, label)
     loss, hits = found[0], found[1]
@@ -92,10 +95,10 @@ def _next_sentence_weights(batch: dict):
 
 
 def _loss_and_hit(logits, label):
-    """Cross entropy, and 1 where the label has the highest score.
+    """Cross entropy, and 1 where the label has the highest logit.
 
-    Of equal scores the first counts as the highest, as for argmax, which
-    takes six passes over the scores in Keras.
+    The first of equal logits counts as the highest, as in argmax. Keras'
+    argmax would take six passes over the logits.
 
     Args:
         logits: float32 [..., C].
@@ -107,7 +110,7 @@ def _loss_and_hit(logits, label):
     label = ops.expand_dims(label, -1)
     classes = ops.arange(logits.shape[-1], dtype=label.dtype)
 
-    # The shift changes no loss, and keeps exp from overflowing.
+    # The shift does not change the loss, and keeps exp from overflowing.
     best = ops.max(logits, -1, keepdims=True)
     shifted = logits - ops.stop_gradient(best)
     own = ops.sum(ops.where(classes == label, shifted, 0.0), -1)

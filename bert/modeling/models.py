@@ -18,17 +18,18 @@ def build_pretraining_model(
     """Builds the encoder with masked LM and next-sentence heads.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
-        packed: whether a row holds several sequences.
-        encoder: an encoder of this config; None: a new one.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights. Default: 12345.
+        packed: bool. Whether a row holds several sequences. Default: False.
+        encoder: keras.Model or None. Encoder with this config. Default: None,
+            a new encoder.
 
     Returns:
-        a functional model that takes the encoder's inputs and
+        Functional model that takes the encoder's inputs and
         `masked_lm_positions`, int32 [B, P], and returns a dict:
             masked_lm_logits: float32 [B, P, V].
-            next_sentence_logits: float32 [B, 2]; 0 = follows, 1 = random;
-                if `packed`, [B, K, 2].
+            next_sentence_logits: float32 [B, 2]; [B, K, 2] if `packed`.
+                0 = next sentence, 1 = random.
     """
     encoder = encoder or build_encoder(config, seed, packed)
     positions = keras.Input(
@@ -39,7 +40,7 @@ def build_pretraining_model(
     if packed:
         first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
 
-    # `[CLS]` goes to the pooler, the masked positions to the masked LM.
+    # The pooler reads `[CLS]`, the masked LM head the masked positions.
     read = encoder(
         encoder.input, positions=ops.concatenate([first, positions], axis=1)
     )

@@ -1,4 +1,4 @@
-"""A network that OpenVINO computes, without TensorFlow.
+"""Runs an exported network with OpenVINO, without TensorFlow.
 
 openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
 """
@@ -18,11 +18,11 @@ from bert.common.formats import json_files
 from bert.data import features
 
 FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
-PRECISION = ["bert", "precision"]  # where the file records it
-_HASHES = ["bert", "files"]  # where it records the other files of its folder
+PRECISION = ["bert", "precision"]  # key of the precision in the network's file
+_HASHES = ["bert", "files"]  # key of the hashes of the folder's other files
 PRECISIONS = ("float32", "bfloat16", "int8")
-NONE = "none"  # instead of a precision: no network
-FOLDER = "openvino"  # of the network in an export
+NONE = "none"  # instead of a precision: export no network
+FOLDER = "openvino"  # folder of the network in an export
 
 
 def is_network(folder: str) -> bool:
@@ -39,13 +39,14 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
     """Checks an export before it is written.
 
     Args:
-        precision: of the network; None: none is written.
-        flag: for messages.
-        num_texts: number of texts to calibrate int8 with.
+        precision: str or None. Precision of the network. None or "none":
+            no network is exported.
+        flag: str. Name of the flag, for messages.
+        num_texts: int. Number of texts to calibrate int8 with.
 
     Raises:
-        UserError: a precision that does not exist, int8 without texts, or
-            packages that are missing.
+        UserError: the precision does not exist, int8 has no texts, or packages
+            are missing.
     """
     if precision in (None, NONE):
         return
@@ -54,9 +55,7 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
             f"{flag}={precision}", expected=f"one of {', '.join(PRECISIONS)}"
         )
     if precision == "int8" and not num_texts:
-        raise UserError(
-            f"{flag}=int8 without texts", expected="texts of training"
-        )
+        raise UserError(f"{flag}=int8 without texts", expected="training texts")
     packages = ["openvino", *(["nncf"] if precision == "int8" else [])]
     extras.check("openvino", *packages, what=flag)
 
@@ -64,12 +63,12 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
 def mistakes(
     precision: str | None, export_dir: str | None, has_texts: bool
 ) -> Iterator[UserError]:
-    """Yields what --export_openvino of a script lacks.
+    """Yields errors in the use of --export_openvino in a script.
 
     Args:
-        precision: the flag.
-        export_dir: the folder of the export, or None.
-        has_texts: whether there are texts to calibrate int8 with.
+        precision: str or None. Value of the flag.
+        export_dir: str or None. Folder of the export.
+        has_texts: bool. Whether there are texts to calibrate int8 with.
     """
     flag = "--export_openvino"
     if precision and not export_dir:
@@ -80,10 +79,10 @@ def mistakes(
 
 
 def package():
-    """Imports OpenVINO, which would report its use over the network.
+    """Imports OpenVINO with its telemetry disabled.
 
     Raises:
-        UserError: it is not installed.
+        UserError: OpenVINO is not installed.
     """
     extras.check("openvino", "openvino")
     sys.modules.setdefault("openvino_telemetry", None)
@@ -110,14 +109,14 @@ def record_files(model, folder: str) -> None:
     """Records the vocabulary, labels and configs that belong to a network.
 
     Args:
-        model: the `openvino.Model`.
-        folder: has all of these files, and will have the network.
+        model: openvino.Model. The network.
+        folder: str. Contains all of these files, and will get the network.
     """
     model.set_rt_info(json.dumps(_hashes(folder)), _HASHES)
 
 
 def _hashes(folder: str) -> dict[str, str]:
-    """Hashes of the files in a folder, by name, without the network's."""
+    """Hashes of a folder's files, by name, without the network's two files."""
     names = {
         os.path.relpath(path, folder): path
         for path in storage.files_below(folder)
@@ -130,21 +129,21 @@ def _hashes(folder: str) -> dict[str, str]:
 
 
 class Network:
-    """The OpenVINO engine: a network that many threads may call.
+    """OpenVINO engine: a network that several threads may call.
 
-    Its weights are read into memory, so its files may change meanwhile.
+    Its weights are read into memory, so the files may change afterwards.
 
     Args:
-        folder: has the two files.
+        folder: str. Folder with the network's two files.
 
     Attributes:
-        path: of the network's file.
-        inputs: names of its inputs.
-        description: version, precision and threads.
+        path: str. Path of the .xml file.
+        inputs: list of str. Names of the network's inputs.
+        description: str. Version, precision and number of threads.
 
     Raises:
-        UserError: a file is missing, damaged or not the one that was
-            exported, OpenVINO is missing, or see `forks.check`.
+        UserError: a file is missing, damaged or was changed after the export,
+            or OpenVINO is not installed; or see `forks.check`.
     """
 
     def __init__(self, folder: str):
@@ -190,10 +189,10 @@ class Network:
             f"{precision}, {threads} threads"
         )
         self._request = compiled.create_infer_request()
-        self._turn = threading.Lock()  # each computes on all threads
+        self._turn = threading.Lock()  # one request uses all threads
 
     def _contents(self, folder: str) -> list:
-        """The two files: paths of local ones, contents of others."""
+        """The two files: paths if local, contents if remote."""
         paths = [self.path, os.path.join(folder, WEIGHTS)]
         for path in paths:
             if not storage.is_file(path):
@@ -217,11 +216,11 @@ class Network:
         """Computes the outputs of a packed batch; see `inference.engines`.
 
         Args:
-            inputs: name -> int32 array, at least `inputs`.
+            inputs: dict. Name -> int32 array, for at least `self.inputs`.
 
         Raises:
-            UserError: they do not fit the network, which is damaged; or see
-                `forks.check`.
+            UserError: the inputs do not fit the network, which is damaged; or
+                see `forks.check`.
         """
         forks.check(forks.OPENVINO)
         given = {name: inputs[name] for name in self.inputs}
@@ -241,7 +240,7 @@ def _check_finite(model, path: str) -> None:
                 raise UserError(
                     "weights that are NaN or infinite",
                     path=path,
-                    fix="export a checkpoint without them",
+                    fix="export a checkpoint with finite weights",
                 )
 
 

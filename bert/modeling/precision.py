@@ -9,10 +9,10 @@ import keras
 def computing_in(precision: str) -> contextlib.AbstractContextManager[None]:
     """Context in which new layers get a compute precision.
 
-    Their variables stay float32. Layers made later or before are not affected.
+    Their variables stay float32. Existing layers are not affected.
 
     Args:
-        precision: "float32", "bfloat16", "float16" or "tf32".
+        precision: str. "float32", "bfloat16", "float16" or "tf32".
     """
     mixed = precision not in ("float32", "tf32")
     return stored_in(f"mixed_{precision}" if mixed else "float32")
@@ -25,9 +25,9 @@ def stored_in(precision: str) -> Iterator[None]:
     They also compute in it, except for sums, norms and softmax.
 
     Args:
-        precision: a dtype's name.
+        precision: str. Name of a dtype.
     """
-    # Keras reads its global policy when a layer is made, and not again.
+    # Layers read Keras' global policy only when they are created.
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(precision)
     try:

@@ -1,8 +1,8 @@
-"""Task heads: the variables, the input and the outputs of each.
+"""Task heads: variables, input and outputs of each.
 
     encoder -> pooled_output or sequence_output -> head -> logits
 
-No TensorFlow is imported.
+This module does not import TensorFlow.
 """
 
 from collections.abc import Collection
@@ -12,13 +12,13 @@ CLASSIFIER, SPANS, TOKENS, CHOICES = "classifier", "squad", "ner", "swag"
 
 
 class Head(NamedTuple):
-    """A linear layer on the encoder.
+    """Linear layer on the encoder.
 
     Attributes:
-        scope: prefix of its variables in a checkpoint.
-        is_pooled: whether it reads `pooled_output`, one vector of each
+        scope: str. Prefix of its variables in a checkpoint.
+        is_pooled: bool. Whether it reads `pooled_output`, one vector per
             sequence, instead of `sequence_output`.
-        has_bias: whether it adds a bias.
+        has_bias: bool. Whether it adds a bias. Default: True.
     """
 
     scope: str
@@ -38,7 +38,7 @@ def head_of(names: Collection[str]) -> str | None:
     """Returns the key in `HEADS` of a checkpoint's head, or None.
 
     Args:
-        names: original names of the variables.
+        names: collection of str. Original names of the variables.
     """
     found = (
         name

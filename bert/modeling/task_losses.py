@@ -1,4 +1,4 @@
-"""Fine-tuning losses, in the form of those of `modeling.losses`."""
+"""Fine-tuning losses, in the same form as `modeling.losses`."""
 
 from keras import ops
 
@@ -9,17 +9,17 @@ LABELS = "labels"
 TOKEN = "token"
 CHOICE = "choice"
 SPAN = "span"
-_NO_CHOICE = -1e9  # added to the scores of padding
+_NO_CHOICE = -1e9  # added to the logits of padding
 
 
 def label_weights(batch: dict) -> dict:
     """Weight of the labels: number of examples in a batch.
 
     Args:
-        batch: with `is_real_example`, [B].
+        batch: dict. `is_real_example`, [B].
 
     Returns:
-        labels: float32 scalar.
+        Dict of labels: float32 scalar.
     """
     real = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
     return {LABELS: ops.sum(real)}
@@ -34,15 +34,17 @@ def class_sums(
     """Sums for classification: one of C classes for each example.
 
     Args:
-        batch: label_ids, int32 [B]; is_real_example, [B].
-        outputs: logits, float32 [B, C].
-        weights: of the losses of each class; (): 1.
-        smoothing: share of the probability that all classes divide.
+        batch: dict. label_ids, int32 [B]; is_real_example, [B].
+        outputs: dict. logits, float32 [B, C].
+        weights: tuple of float. Loss weight of each class. Default: (), 1.
+        smoothing: float. Label smoothing: probability that is divided equally
+            among all classes. Default: 0.
 
     Returns:
-        float32 scalars: `labels_loss`, the sum of cross entropies in nats;
-        `labels_accuracy`, the number of correct answers; `labels_weight`,
-        the divisor of both.
+        Dict of float32 scalars:
+            `labels_loss`: sum of cross entropies in nats.
+            `labels_accuracy`: number of correct predictions.
+            `labels_weight`: divisor of both.
     """
     label, logits = batch[features.LABEL_IDS], outputs["logits"]
     loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
@@ -63,18 +65,20 @@ def multi_label_sums(
     """Sums for multi-label classification: any of C labels.
 
     Args:
-        batch: label_ids, int32 [B, C], or [B] for C = 1, 0 or 1;
+        batch: dict. label_ids, int32 [B, C], or [B] for C = 1, values 0 or 1;
             is_real_example, [B].
-        outputs: logits, float32 [B, C].
-        weights: of the losses of examples that have a label; (): 1.
-        smoothing: share of the probability that both answers divide.
+        outputs: dict. logits, float32 [B, C].
+        weights: tuple of float. Loss weight of each label's positive examples.
+            Default: (), 1.
+        smoothing: float. Label smoothing: probability that is divided equally
+            between 0 and 1. Default: 0.
 
     Returns:
-        as `class_sums`: mean cross entropy over the labels, and examples
-        with all labels correct.
+        Dict as in `class_sums`. The loss is the mean cross entropy over the
+        labels; the accuracy counts examples with all labels correct.
     """
     logits = outputs["logits"]
-    # The labels of one class come as [B].
+    # With a single class, labels are [B].
     label = ops.reshape(batch[features.LABEL_IDS], ops.shape(logits))
     positive = ops.cast(label, logits.dtype)
     if smoothing:
@@ -92,11 +96,11 @@ def number_sums(batch: dict, outputs: dict) -> dict:
     """Sums for regression: a number for each example.
 
     Args:
-        batch: label_ids, float32 [B]; is_real_example, [B].
-        outputs: logits, float32 [B, 1].
+        batch: dict. label_ids, float32 [B]; is_real_example, [B].
+        outputs: dict. logits, float32 [B, 1].
 
     Returns:
-        as `class_sums`, without accuracy: squared errors.
+        Dict as in `class_sums`, with squared errors and without accuracy.
     """
     error = outputs["logits"][:, 0] - batch[features.LABEL_IDS]
     weight = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
@@ -119,7 +123,7 @@ def token_weights(batch: dict) -> dict:
     """Weight of token labels: number of labeled tokens in a batch.
 
     Args:
-        batch: `label_weights`, float32 [B, S].
+        batch: dict. `label_weights`, float32 [B, S].
     """
     return {TOKEN: ops.sum(batch[features.LABEL_WEIGHTS])}
 
@@ -128,9 +132,9 @@ def token_sums(batch: dict, outputs: dict) -> dict:
     """Sums for token classification; see `losses.pretraining_sums`.
 
     Args:
-        batch: `label_ids`, int32 [B, S], and `label_weights`, float32
+        batch: dict. `label_ids`, int32 [B, S], and `label_weights`, float32
             [B, S]; tokens of weight 0 have no loss.
-        outputs: logits, float32 [B, S, C].
+        outputs: dict. logits, float32 [B, S, C].
     """
     weight, label = batch[features.LABEL_WEIGHTS], batch[features.LABEL_IDS]
     return losses.weighted_sums(TOKEN, outputs["logits"], label, weight)
@@ -140,7 +144,7 @@ def choice_weights(batch: dict) -> dict:
     """Weight of choices: number of examples in a batch.
 
     Args:
-        batch: `label_ids`, int32 [B].
+        batch: dict. `label_ids`, int32 [B].
     """
     label = batch[features.LABEL_IDS]
     return {CHOICE: ops.sum(ops.ones_like(label, "float32"))}
@@ -150,11 +154,11 @@ def choice_sums(batch: dict, outputs: dict) -> dict:
     """Sums for multiple choice; see `losses.pretraining_sums`.
 
     Args:
-        batch: `label_ids`, int32 [B], and `choice_weights`, float32 [B, C],
-            0 for missing choices.
-        outputs: logits, float32 [B, C].
+        batch: dict. `label_ids`, int32 [B], and `choice_weights`, float32
+            [B, C], 0 for missing choices.
+        outputs: dict. logits, float32 [B, C].
     """
-    # Missing choices get no probability, and so no gradient.
+    # Missing choices get probability 0, and so no gradient.
     missing = 1.0 - batch[features.CHOICE_WEIGHTS]
     logits = outputs["logits"] + missing * _NO_CHOICE
     label = batch[features.LABEL_IDS]
@@ -166,7 +170,7 @@ def span_weights(batch: dict) -> dict:
     """Weight of spans: number of examples in a batch.
 
     Args:
-        batch: `start_positions`, int32 [B].
+        batch: dict. `start_positions`, int32 [B].
     """
     start = batch[features.START_POSITIONS]
     return {SPAN: ops.sum(ops.ones_like(start, "float32"))}
@@ -176,14 +180,14 @@ def span_sums(batch: dict, outputs: dict) -> dict:
     """Sums for spans; see `losses.pretraining_sums`.
 
     The loss of an example is the mean of the losses of start and end, as in
-    google-research/bert `run_squad.py`; but padding is masked, so that the
-    loss does not depend on the length of the batch. An answer is correct if
-    both are.
+    google-research/bert `run_squad.py`. In contrast to it, padding is masked,
+    so that the loss does not depend on the length of the batch. An example is
+    correct if both positions are.
 
     Args:
-        batch: `start_positions` and `end_positions`, int32 [B]; `input_mask`,
-            int32 [B, S].
-        outputs: start_logits and end_logits, float32 [B, S].
+        batch: dict. `start_positions` and `end_positions`, int32 [B];
+            `input_mask`, int32 [B, S].
+        outputs: dict. start_logits and end_logits, float32 [B, S].
     """
     padding = 1.0 - ops.cast(batch[features.INPUT_MASK], "float32")
 

@@ -10,8 +10,8 @@ from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
 from bert.modeling.task_heads import CHOICES, CLASSIFIER, SPANS, TOKENS
 
-_NO_TOKEN = -1e9  # added to the vectors of padding
-POOLED_DROPOUT = 0.1  # below the head; fixed in the original
+_NO_TOKEN = -1e9  # added to the hidden states of padding
+POOLED_DROPOUT = 0.1  # before the head; fixed in the original
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -26,15 +26,15 @@ class Classifier(keras.Model):
         metrics=None,
         **kwargs,
     ):
-        """As in `keras.Model`, with a loss of logits.
+        """Same as in `keras.Model`, with a loss on logits.
 
         Args:
-            optimizer: the optimizer.
-            loss: of logits; None: cross-entropy, with accuracy as the metric,
-                or the squared error of regression.
-            loss_weights: of Keras.
-            metrics: of Keras.
-            **kwargs: of Keras.
+            optimizer: optimizer, or its name. Default: "rmsprop".
+            loss: loss on logits, or None. Default: None, cross-entropy with
+                accuracy as the metric, or squared error for regression.
+            loss_weights: see `keras.Model`.
+            metrics: see `keras.Model`.
+            **kwargs: see `keras.Model`.
 
         Raises:
             UserError: the loss takes probabilities.
@@ -46,7 +46,7 @@ class Classifier(keras.Model):
         super().compile(optimizer, loss, loss_weights, metrics, **kwargs)
 
     def compile_from_config(self, config):
-        """Compiles a model that is loaded, and builds its optimizer."""
+        """Compiles a loaded model, and builds its optimizer."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
@@ -54,11 +54,12 @@ class Classifier(keras.Model):
 def default_loss(
     num_labels: int, is_multi_label: bool = False
 ) -> tuple[keras.Loss, list | None]:
-    """Returns the loss and the metrics of a `compile` that names none.
+    """Returns the default loss and metrics of `compile`.
 
     Args:
-        num_labels: C of logits [B, C]; 1 for regression.
-        is_multi_label: whether an example may have several labels.
+        num_labels: int. C of logits [B, C]; 1 for regression.
+        is_multi_label: bool. Whether an example may have several labels.
+            Default: False.
     """
     if is_multi_label:
         accuracy = keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)
@@ -70,15 +71,15 @@ def default_loss(
 
 
 def check_loss(loss) -> None:
-    """Rejects a loss of probabilities.
+    """Rejects a loss on probabilities.
 
     Args:
-        loss: a loss, its name or its function; or a structure of them.
+        loss: Keras loss, its name or its function; or a structure of them.
 
     Raises:
-        UserError: it is a cross-entropy without from_logits=True.
+        UserError: a cross-entropy without from_logits=True.
     """
-    # Functions and names of Keras take probabilities by default.
+    # Keras' functions and names take probabilities by default.
     for part in map(keras.losses.get, keras.tree.flatten(loss)):
         name = getattr(part, "__name__", part)
         if isinstance(part, keras.Loss):
@@ -103,15 +104,16 @@ def build_classifier(
     """Builds the encoder with a classifier on `[CLS]`.
 
     Args:
-        config: sizes.
-        num_labels: C; 1 for regression.
-        seed: of the initial weights.
-        packed: whether a row holds several sequences.
-        encoder: an encoder of this config; None: a new one.
+        config: BertConfig. Sizes of the network.
+        num_labels: int. C; 1 for regression.
+        seed: int. Seed of the initial weights. Default: 12345.
+        packed: bool. Whether a row holds several sequences. Default: False.
+        encoder: keras.Model or None. Encoder with this config. Default: None,
+            a new encoder.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: logits, float32 [B, C]; if `packed`, [B, K, C].
+        Functional model that takes the encoder's inputs and returns a dict:
+        logits, float32 [B, C]; [B, K, C] if `packed`.
     """
     encoder = encoder or build_encoder(config, seed, packed)
     pooled = _pooled_output(encoder, encoder.input)
@@ -122,16 +124,17 @@ def build_classifier(
 def build_span_model(
     config: BertConfig, seed: int = 12345, encoder: keras.Model | None = None
 ) -> keras.Model:
-    """Builds the encoder with start and end scores for question answering.
+    """Builds the encoder with start and end logits for question answering.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
-        encoder: an encoder of this config; None: a new one.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights. Default: 12345.
+        encoder: keras.Model or None. Encoder with this config. Default: None,
+            a new encoder.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: start_logits and end_logits, float32 [B, S] each.
+        Functional model that takes the encoder's inputs and returns a dict:
+        start_logits and end_logits, float32 [B, S] each.
     """
     encoder = encoder or build_encoder(config, seed)
     _freeze_pooler(encoder)
@@ -150,14 +153,15 @@ def build_token_classifier(
     """Builds the encoder with a classifier on every token.
 
     Args:
-        config: sizes.
-        num_labels: C.
-        seed: of the initial weights.
-        encoder: an encoder of this config; None: a new one.
+        config: BertConfig. Sizes of the network.
+        num_labels: int. C.
+        seed: int. Seed of the initial weights. Default: 12345.
+        encoder: keras.Model or None. Encoder with this config. Default: None,
+            a new encoder.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: logits, float32 [B, S, C].
+        Functional model that takes the encoder's inputs and returns a dict:
+        logits, float32 [B, S, C].
     """
     encoder = encoder or build_encoder(config, seed)
     _freeze_pooler(encoder)
@@ -167,17 +171,17 @@ def build_token_classifier(
 
 
 def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
-    """Builds the encoder with a score of each choice.
+    """Builds the encoder with a score for each choice.
 
     The head has no bias, which would cancel out in the softmax over choices.
 
     Args:
-        config: sizes.
-        seed: of the initial weights.
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs as int32
-        [B, C, S] and returns a dict: logits, float32 [B, C].
+        Functional model that takes the encoder's inputs as int32 [B, C, S]
+        and returns a dict: logits, float32 [B, C].
     """
     encoder = build_encoder(config, seed)
     inputs = {
@@ -185,7 +189,7 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         for name in encoder.input
     }
 
-    # The encoder sees each choice as a sequence of its own.
+    # The encoder reads each choice as a separate sequence.
     fold = FoldChoices(name="fold")
     folded = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
     pooled = _pooled_output(encoder, folded)
@@ -199,17 +203,17 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
 def build_similarity_model(
     config: BertConfig, pooling: str, seed: int = 12345
 ) -> keras.Model:
-    """Builds the encoder with a vector of each text.
+    """Builds the encoder with an embedding for each text.
 
     Args:
-        config: sizes.
-        pooling: "cls" for the vector of the first token, "mean" or "max" over
-            all tokens.
-        seed: of the initial weights.
+        config: BertConfig. Sizes of the network.
+        pooling: str. "cls" for the first token, "mean" or "max" over all
+            tokens.
+        seed: int. Seed of the initial weights. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs as int32
-        [B, T, S], T texts, and returns a dict: vectors, float32 [B, T, H].
+        Functional model that takes the encoder's inputs as int32 [B, T, S],
+        T texts, and returns a dict: vectors, float32 [B, T, H].
     """
     encoder = build_encoder(config, seed)
     _freeze_pooler(encoder)
@@ -227,10 +231,10 @@ def build_similarity_model(
 
 @keras.saving.register_keras_serializable("bert")
 class PoolTexts(keras.layers.Layer):
-    """Pools the vectors of tokens, and unfolds the texts of the batch.
+    """Pools token embeddings, and unfolds the texts from the batch.
 
     Args:
-        pooling: "cls", "mean" or "max".
+        pooling: str. "cls", "mean" or "max".
     """
 
     def __init__(self, pooling: str, **kwargs):
@@ -274,14 +278,14 @@ class UnfoldChoices(keras.layers.Layer):
 
 
 def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
-    """Pooled output; the last layer is computed at `[CLS]` only.
+    """Pooled output; the last layer is only computed at `[CLS]`.
 
     Args:
-        encoder: from `build_encoder`.
-        inputs: as the encoder's.
+        encoder: keras.Model. Encoder from `build_encoder`.
+        inputs: dict. Inputs of the encoder.
 
     Returns:
-        float [B, H]; if the encoder is packed, [B, K, H].
+        float [B, H]; [B, K, H] if the encoder is packed.
     """
     if features.NEXT_SENTENCE_POSITIONS in inputs:
         first = inputs[features.NEXT_SENTENCE_POSITIONS]
@@ -303,8 +307,8 @@ def _scores(
 def _freeze_pooler(encoder: keras.Model) -> None:
     """Freezes the unused pooler, as the original does.
 
-    Otherwise weight decay would shrink it. It is marked, so that a model that
-    reads it can tell this from a pooler that the user has frozen.
+    Otherwise weight decay would shrink it. `is_unread` distinguishes it from a
+    pooler that the user has frozen.
     """
     pooler = encoder.get_layer("pooler")
     pooler.is_unread = pooler.trainable or getattr(pooler, "is_unread", False)

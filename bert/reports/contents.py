@@ -9,14 +9,14 @@ from bert.reports.run_files import RunFiles, is_number
 
 _MOST_LABELS = 20  # rows of a confusion matrix
 _MOST_ERRORS = 20
-_CUTS = 6  # labels whose precision and recall are drawn
+_CUTS = 6  # number of labels whose precision and recall are drawn
 _ORDER = tuple(quantities.KNOWN)
 _FROM_ZERO = _ORDER[-4:]
 _EVAL = "eval_"
 
 
 def curves(run: RunFiles) -> list[Figure]:
-    """The figures: losses, accuracies, learning rate, norm and throughput."""
+    """Figures: losses, accuracies, learning rate, norm and throughput."""
     lines: dict[str, list[Line]] = {}
     for label, points in (("training", run.train), ("held out", run.held_out)):
         is_eval = points is run.held_out
@@ -25,7 +25,7 @@ def curves(run: RunFiles) -> list[Figure]:
             line = Line(label, steps, values, int(is_eval), is_eval)
             lines.setdefault(name, []).append(line)
 
-    # A task's other metrics stand after its loss and accuracy.
+    # Other metrics of a task come after its loss and accuracy.
     names = sorted(
         lines, key=lambda x: (_ORDER.index(x) if x in _ORDER else 2, x)
     )
@@ -41,18 +41,20 @@ def curves(run: RunFiles) -> list[Figure]:
 
 
 def decisions(run: RunFiles) -> list[Figure]:
-    """Precision and recall over the cuts, and the calibration."""
+    """Figures: precision and recall over thresholds, and the calibration."""
     drawn = []
     for name, points in list(run.evaluation.get("curves", {}).items())[:_CUTS]:
         cuts, precision, recall = zip(*points)
         cut = run.evaluation.get("cuts", {}).get(name, 0.0)
-        meaning = f"By the cut of the logits; it is {shown(cut)}."
+        meaning = f"By the threshold of the logits, which is {shown(cut)}."
         lines = [
             Line("precision", cuts, precision, 0),
             Line("recall", cuts, recall, 1),
         ]
-        quantity = Quantity(f"Label {name}", "share", meaning)
-        drawn.append(Figure(quantity, lines, [], has_zero=True, axis="cut"))
+        quantity = Quantity(f"Label {name}", "fraction", meaning)
+        drawn.append(
+            Figure(quantity, lines, [], has_zero=True, axis="threshold")
+        )
 
     lines = []
     calibration = run.evaluation.get("calibration", {})
@@ -61,8 +63,8 @@ def decisions(run: RunFiles) -> list[Figure]:
             chances, shares, _ = zip(*entry["bins"])
             lines.append(Line(label, chances, shares, colour, is_dotted=True))
     if lines:
-        meaning = "Right answers by their probability; ideal is the diagonal."
-        quantity = Quantity("Calibration", "share of right answers", meaning)
+        meaning = "Accuracy by predicted probability; ideally the diagonal."
+        quantity = Quantity("Calibration", "accuracy", meaning)
         lines.append(Line("ideal", (0.0, 1.0), (0.0, 1.0), 2))
         drawn.append(Figure(quantity, lines, [], axis="probability"))
     return drawn
@@ -76,8 +78,8 @@ def _objectives(run: RunFiles) -> list[str]:
 def _series(run: RunFiles, points: list[dict]) -> dict[str, list]:
     """Name of a quantity -> [(step, value), ...].
 
-    Fine-tuning has one objective, whose loss is the loss; its evaluations
-    name their metrics `eval_`.
+    Fine-tuning has one objective, so its loss is the total loss. Metrics of
+    its evaluations start with `eval_`.
     """
     objectives = _objectives(run)
     quantities: dict[str, dict[int, float]] = {}
@@ -86,14 +88,14 @@ def _series(run: RunFiles, points: list[dict]) -> dict[str, list]:
             if name == "step" or not isinstance(value, int | float):
                 continue
             if name.endswith("_per_second") and not value:
-                continue  # the first call, which compiles
+                continue  # the speed of the first call, which compiles
 
             if len(objectives) == 1:
                 name = name.removeprefix(f"{objectives[0]}_")
             name = name.removeprefix(_EVAL)
             quantities.setdefault(name, {})[point["step"]] = value
 
-    # A run that diverged has nothing to draw.
+    # Curves without finite values (the run diverged) are not drawn.
     return {
         name: list(series.items())
         for name, series in quantities.items()
@@ -102,9 +104,9 @@ def _series(run: RunFiles, points: list[dict]) -> dict[str, list]:
 
 
 def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
-    """Values of a quantity that need no learning: (kind, value) of each.
+    """Baselines of a quantity, which need no learning: (kind, value) of each.
 
-    The evaluation's are named `metric/kind`.
+    The baselines of the evaluation are named `metric/kind`.
     """
     references = []
     for reference, value in run.evaluation.get("references", {}).items():
@@ -112,7 +114,7 @@ def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
         if metric.removeprefix(_EVAL) == name and is_number(value):
             references.append((kind or "reference", float(value)))
 
-    # Chance, where the evaluation did not tell it: all answers equally likely.
+    # Chance level if it is not recorded: all predictions equally likely.
     objective = name.rpartition("_")[0]
     if "chance" in dict(references) or objective not in _objectives(run):
         return references
@@ -125,9 +127,9 @@ def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
 
 
 def scores(run: RunFiles) -> list[tuple[str, object, str]]:
-    """(title, value, meaning) of the metrics, each above its references.
+    """Rows (title, value, meaning): each metric above its baselines.
 
-    Its step and records are first: the run may have gone on since then.
+    The evaluated step and records come first: the run may have continued.
     """
     evaluation = run.evaluation
     values = {
@@ -138,7 +140,7 @@ def scores(run: RunFiles) -> list[tuple[str, object, str]]:
     }
     values.pop("global_step", None)
 
-    # A metric's references stand below it: accuracy, accuracy/majority.
+    # Baselines come after their metric: accuracy, accuracy/majority.
     metrics = list(dict.fromkeys(name.partition("/")[0] for name in values))
     ordered = sorted(values, key=lambda x: metrics.index(x.partition("/")[0]))
     return [
@@ -148,10 +150,10 @@ def scores(run: RunFiles) -> list[tuple[str, object, str]]:
 
 
 def _evaluated(run: RunFiles) -> dict[str, str]:
-    """What the last evaluation of a run has evaluated."""
+    """Records and step of the last evaluation of a run."""
     rows = {"evaluated": run.evaluation.get("records")}
 
-    # Only eval_results.txt of earlier versions has the step.
+    # In earlier versions only eval_results.txt has the step.
     step = run.evaluation.get("step", run.results.get("global_step"))
     if is_number(step):
         later = f", now {run.step:,}" if (run.step or 0) > step else ""
@@ -165,12 +167,12 @@ def _row_title(name: str) -> str:
 
 
 def errors(run: RunFiles) -> dict:
-    """Confusion matrix, scores of each class and worst errors of a run."""
+    """Confusion matrix, scores of each class, and worst errors of a run."""
     evaluation = run.evaluation
     labels = [str(label) for label in evaluation.get("labels", [])]
     matrix = evaluation.get("confusion_matrix", [])
 
-    # The most frequent labels, in the order of the model.
+    # Keep the most frequent labels, in the order of the model.
     order = sorted(range(len(matrix)), key=lambda i: -sum(matrix[i]))
     kept = sorted(order[:_MOST_LABELS])
     rows = []

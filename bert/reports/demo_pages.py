@@ -1,8 +1,8 @@
-"""Pages of demo.py, a tab for each thing that a model can be asked.
+"""Pages of demo.py: one tab for each use of a model.
 
     page_of_task or pages_of_run -> make_app -> serve
 
-gradio draws them, and escapes the texts.
+gradio renders the pages, and escapes the texts.
 """
 
 import html
@@ -29,19 +29,19 @@ from bert.tasks.features import inspection
 from bert.tasks.fill_mask import run as masks
 
 HOST = "127.0.0.1"
-MAX_BYTES = 1 << 20  # of a request
-LABELS = {  # of the inputs of exports: label, example
+MAX_BYTES = 1 << 20  # largest request
+LABELS = {  # input of a task -> label, example
     "text": ("Text", "The letter arrived on Monday."),
     "text_b": ("Second text", "A letter has come."),
     "question": ("Question", "Who wrote the letter?"),
     "context": ("Passage", "Anna wrote the letter. Tom read it."),
     "choices": ("Choices, one per line", "She sent it.\nShe ate it."),
 }
-SCORES = (  # of the evaluation, to tell
+SCORES = (  # metrics that the page shows
     "accuracy exact_match exact f1 macro_f1 micro_f1 matthews pearson"
 ).split()
 
-# gradio has scripts and styles of its own; nothing comes from elsewhere.
+# gradio has its own scripts and styles; other sources are forbidden.
 _POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data:; "
     "frame-ancestors 'none'"
@@ -49,11 +49,11 @@ _POLICY = (
 
 
 def page_of_task(path: str, predictor: Predictor) -> dict[str, gr.Interface]:
-    """The page of a fine-tuned model, by its name.
+    """Page of a fine-tuned model: name -> page.
 
     Args:
-        path: the model's folder.
-        predictor: the model.
+        path: str. Folder of the model.
+        predictor: Predictor. The loaded model.
     """
     names = predictor.task.inputs
 
@@ -65,7 +65,7 @@ def page_of_task(path: str, predictor: Predictor) -> dict[str, gr.Interface]:
         (prediction,) = predictor([example])
         values = json_values(prediction)
 
-        # A text that was truncated has a prediction, too: the page says so.
+        # Truncated texts have a prediction too, so the page reports them.
         drawn = _drawn(values, [*example.values()])
         if count := encoded.num_tokens:
             most = predictor.task.max_length
@@ -89,7 +89,7 @@ def page_of_task(path: str, predictor: Predictor) -> dict[str, gr.Interface]:
         if name in SCORES and value is not None
     )
 
-    # The page opens with the answer to its example.
+    # The page opens with the prediction for its example.
     outputs = answer(*(box.value for box in inputs))
     return {"Ask the model": _page("ask", answer, inputs, outputs, note)}
 
@@ -102,11 +102,11 @@ def _lines(text: str, name: str) -> list[str]:
 
 
 def _drawn(answer: dict, example: list) -> list:
-    """Components that show an answer of an exported model.
+    """Components that show a prediction.
 
     Args:
-        answer: as `predict.py` prints it.
-        example: the texts that were asked about, and the list of choices.
+        answer: dict. Prediction, as `predict.py` prints it.
+        example: list. Input texts of the prediction, and list of choices.
     """
     label, probabilities = answer.get("label"), answer.get("probabilities")
     drawn = []
@@ -119,7 +119,7 @@ def _drawn(answer: dict, example: list) -> list:
         entities = [x | {"entity": x["type"]} for x in answer["entities"]]
         drawn = [_marked(example[0], entities)]
 
-    elif isinstance(label, list):  # several
+    elif isinstance(label, list):  # multi-label
         drawn = [
             gr.Textbox(", ".join(label) or "no label", label="Labels"),
             gr.Label(probabilities, label="Probabilities", show_heading=False),
@@ -141,11 +141,11 @@ def _marked(text: str, entities: list[dict]) -> gr.HighlightedText:
 
 
 def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
-    """The pages of a checkpoint by name: masks, neighbours and attention.
+    """Pages of a checkpoint by name: masks, neighbours and attention.
 
     Args:
-        path: folder or prefix of the checkpoint.
-        top_k: number of words for each mask.
+        path: str. Folder or prefix of the checkpoint.
+        top_k: int. Number of words for each mask.
     """
     model = ModelFolder.open(path)
     model.check()
@@ -157,7 +157,7 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
         "Attention": _attention_page(inspector, model.config),
     }
 
-    # Of fine-tuned checkpoints, the masked-LM head is gone.
+    # Fine-tuned checkpoints have no masked-LM head.
     if "cls/predictions/output_bias" not in checkpoints.read(path):
         say("no masked-LM head: no page that fills masks")
         return pages
@@ -177,7 +177,7 @@ def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
         masks.check_length(tokens, model.config)
         words = masks.fill(network, tokenizer, tokens, top_k)
 
-        # The number of a mask links the sentence and the table.
+        # The number of a mask connects the sentence with the table.
         filled: list[tuple[str, str | None]] = [(first, None)]
         rows = []
         for number, (ranked, part) in enumerate(zip(words, parts), start=1):
@@ -209,7 +209,7 @@ def _neighbours_page(encoder: Encoder, tokenizer: Tokenizer) -> gr.Interface:
         return [[f"{cosine:.3f}", line] for line, cosine in ordered]
 
     others = "The size of an array.\nA cat sleeps.\nThe shape of a matrix."
-    headers = ["cosine", "text"]  # a long text would hide what follows it
+    headers = ["cosine", "text"]  # texts last: they may be long
     return _page(
         "neighbours",
         rank,
@@ -218,13 +218,13 @@ def _neighbours_page(encoder: Encoder, tokenizer: Tokenizer) -> gr.Interface:
             gr.Textbox(others, label="Other texts, one per line", lines=5),
         ],
         [gr.Dataframe(headers=headers, label="Nearest first", wrap=True)],
-        "Cosines of the mean vectors of the last layer. Of a network that was "
-        "not trained for it, all are close to 1: compare them.",
+        "Cosines of the mean embeddings of the last layer. If the network was "
+        "not trained for similarity, all are close to 1: compare them.",
     )
 
 
 def _attention_page(inspector: inspection.Inspector, config) -> gr.Interface:
-    def shade(p):  # by the square root, since most are small
+    def shade(p):  # by the square root, since most values are small
         return f"background: rgb(11 98 196 / {50 * math.sqrt(p):.0f}%)"
 
     def attend(text, text_b, layer, head):
@@ -258,14 +258,15 @@ def _attention_page(inspector: inspection.Inspector, config) -> gr.Interface:
 def _page(
     name: str, answer: Callable, inputs: list, outputs: list, note: str = ""
 ) -> gr.Interface:
-    """A page whose example is what its inputs hold.
+    """A page whose example is the initial content of its inputs.
 
     Args:
-        name: of its function, for programs that ask.
-        answer: values of `inputs` to those of `outputs`; raises UserError
-            for what cannot be answered.
-        inputs, outputs: components.
-        note: a line above them.
+        name: str. Name of its function in gradio's API.
+        answer: function. Values of `inputs` -> values of `outputs`. Raises
+            UserError for invalid inputs.
+        inputs: list. Input components.
+        outputs: list. Output components.
+        note: str. Line above the inputs. Default: "".
     """
 
     def ask(*values):
@@ -298,8 +299,8 @@ def make_app(model: str, pages: dict[str, gr.Interface]) -> fastapi.FastAPI:
     """Makes the server's application, for this machine only.
 
     Args:
-        model: name of the model, a heading.
-        pages: name -> page.
+        model: str. Name of the model, used as the heading.
+        pages: dict. Name -> page.
     """
     app = fastapi.FastAPI(openapi_url=None)
 
@@ -316,7 +317,7 @@ def make_app(model: str, pages: dict[str, gr.Interface]) -> fastapi.FastAPI:
         response.headers["Content-Security-Policy"] = _POLICY
         return response
 
-    # Pages of others may not ask through a name of their own.
+    # Other sites may not send requests through their own host name.
     app.add_middleware(
         trustedhost.TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]
     )
@@ -341,10 +342,10 @@ def listen(port: int) -> socket.socket:
     """Opens the port on this machine.
 
     Args:
-        port: 0 for any free one.
+        port: int. Port number; 0 for any free port.
 
     Raises:
-        UserError: it is in use.
+        UserError: the port is in use.
     """
     try:
         return socket.create_server((HOST, port))
@@ -352,11 +353,11 @@ def listen(port: int) -> socket.socket:
         raise UserError(
             f"--port={port}: {os.strerror(error.errno)}",
             expected="a free port",
-            fix="pass another, or 0 for any",
+            fix="pass another port, or 0 for any",
         ) from None
 
 
 def serve(app: fastapi.FastAPI, opened: socket.socket) -> None:
-    """Answers requests until Ctrl-C."""
+    """Serves requests until Ctrl-C."""
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[opened])

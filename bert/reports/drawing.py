@@ -1,4 +1,4 @@
-"""Drawing of the page of a run, also at the end of a script."""
+"""Writes the report of a run; also called at the end of training."""
 
 import os
 from typing import Any
@@ -12,14 +12,14 @@ REPORT = "report.html"
 
 
 def draw(folder: str, path: str) -> None:
-    """Draws the page of a run.
+    """Writes the report of a run.
 
     Args:
-        folder: its output_dir.
-        path: the page.
+        folder: str. Output folder of the run.
+        path: str. HTML file to write.
 
     Raises:
-        UserError: the folder is not that of a run, a file is damaged, the page
+        UserError: the folder is not a run, a file is damaged, the report
             cannot be written, or packages are missing.
     """
     run = run_files.read_run(folder)
@@ -33,13 +33,14 @@ def draw(folder: str, path: str) -> None:
 
 
 def draw_trained(settings: Any, is_chief: bool) -> None:
-    """Draws the report of the run that a script has trained, if it may.
+    """Writes the report at the end of training, unless flags disable it.
 
     Args:
-        settings: of the script.
-        is_chief: false for all workers but the first: a run has one page.
+        settings: settings of the script.
+        is_chief: bool. Whether this is the only or first worker. A run has one
+            report.
     """
-    # The training is done, so an error here is told and not raised.
+    # The training is done, so an error is logged and not raised.
     values = flags.as_dict(settings)
     if is_chief and values["do_train"] and values["report"]:
         folder = values["output_dir"]

@@ -1,7 +1,7 @@
-"""Curves as inline SVG, whose colours are variables of the page's CSS.
+"""Curves as inline SVG whose colours are CSS variables of the page.
 
-The text of a figure stays text. Titles and legends are HTML, so that they
-wrap on a narrow page.
+Texts stay text. Titles and legends are HTML, so that they wrap on a narrow
+page.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from bert.reports.quantities import Quantity
 
 NUM_COLOURS = 6
 
-# Colours that occur in no figure but in these roles -> variables of the page.
+# Colours that are unique in a figure -> variables of the page.
 _INK, _GRID, _REFERENCE = "#010101", "#020202", "#030303"
 _LINES = [f"#0405{i:02x}" for i in range(NUM_COLOURS)]
 _VARIABLES = {
@@ -52,10 +52,11 @@ class Line:
     """A line of a figure.
 
     Attributes:
-        label: of the legend.
-        steps, values: its points.
-        colour: its number, below `NUM_COLOURS`.
-        is_dotted: whether points are marked, as for rare evaluations.
+        label: str. Label in the legend.
+        steps, values: sequences of float. Points of the line.
+        colour: int. Number of the colour, below `NUM_COLOURS`.
+        is_dotted: bool. Whether points are marked, for rare evaluations.
+            Default: False.
     """
 
     label: str
@@ -67,14 +68,14 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """Curves, over the steps of training unless its axis is another.
+    """Curves, over the steps of training by default.
 
     Attributes:
-        quantity: its title, unit and meaning.
-        lines: at least one.
-        references: (label, value) of horizontal lines.
-        has_zero: whether the axis starts at 0.
-        axis: name of the quantity that they are over.
+        quantity: Quantity. Title, unit and meaning.
+        lines: list of Line. At least one.
+        references: list of (label, value). Horizontal lines.
+        has_zero: bool. Whether the vertical axis starts at 0. Default: False.
+        axis: str. Quantity of the horizontal axis. Default: "step".
     """
 
     quantity: Quantity
@@ -88,11 +89,11 @@ def draw(figure: Figure, name: str) -> str:
     """Draws a figure as an `<svg>` element.
 
     Args:
-        figure: the curves.
-        name: prefix of its ids, different for each figure of a page.
+        figure: Figure. The curves.
+        name: str. Prefix of the element's ids, unique in the page.
 
     Returns:
-        the element, without size: it is as wide as what it stands in.
+        The element, without a size: it fills its parent's width.
     """
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
         canvas = Canvas(figsize=_INCHES, layout="constrained")
@@ -128,7 +129,7 @@ def draw(figure: Figure, name: str) -> str:
         if figure.has_zero:
             axes.set_ylim(bottom=0)
 
-        # The same run gives the same bytes: no date.
+        # Without a date, the same run gives the same bytes.
         file = io.StringIO()
         canvas.savefig(
             file, format="svg", transparent=True, metadata={"Date": None}
@@ -148,16 +149,16 @@ def shown(value: float) -> str:
 
 
 def _themed(text: str, name: str) -> str:
-    """Replaces colours by variables, and makes ids those of this figure."""
+    """Replaces colours by variables, and makes the ids unique."""
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     head, _, rest = text.partition(">")
     box = re.search(r'viewBox="[^"]*"', head)[0]
 
-    # The ids of all figures of a page differ.
+    # Ids must be unique in the page.
     rest = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", rest)
 
-    # The page's font; its sizes stay those that matplotlib laid out.
+    # Use the page's font, but keep the sizes of matplotlib's layout.
     rest = re.sub(r"font-family: [^;\"]*;? ?", "", rest)
     for colour, variable in _VARIABLES.items():
         rest = rest.replace(colour, variable)

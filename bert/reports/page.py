@@ -1,9 +1,9 @@
-"""The page of a run: one HTML file.
+"""Report of a run: one HTML file.
 
     run_files -> contents (curves, tables) -> page.html -> report.html
 
-All texts are escaped by the template's engine; the page has no scripts and
-loads nothing.
+The template engine escapes all texts. The page has no scripts and loads no
+other files.
 """
 
 import datetime
@@ -33,7 +33,7 @@ def render(run: RunFiles) -> str:
     )
     environment.filters["shown"] = _shown
 
-    # Markup: the engine does not escape it.
+    # Markup is not escaped by the engine.
     plots = [
         (figure, markupsafe.Markup(figures.draw(figure, f"f{i}")))
         for i, figure in enumerate(
@@ -52,7 +52,7 @@ def render(run: RunFiles) -> str:
 
 
 def _shown(value) -> str:
-    """Formats a cell of a table: numbers briefly, nothing as a dash."""
+    """Formats a cell of a table: short numbers, a dash for no value."""
     if value is None or value == "":
         return "–"
     if is_number(value):

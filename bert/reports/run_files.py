@@ -1,10 +1,10 @@
-"""The files that a run leaves in its folder; a report needs none of them.
+"""Files in the folder of a run; all are optional for a report.
 
 metrics.jsonl         curves of training and evaluation
 model.ckpt-N.json     settings and environment
 bert_config.json      sizes of the network
 eval_results.txt      metrics of the last evaluation
-eval_report.json      references, confusion matrix, errors
+eval_report.json      baselines, confusion matrix, errors
 command.txt           command lines
 """
 
@@ -27,16 +27,16 @@ class RunFiles:
     """Contents of the files of a run.
 
     Attributes:
-        folder: as given.
-        name: of the folder.
-        train, held_out: points of the curves, ascending by step.
-        step: of the newest checkpoint or point; None if there is none.
-        settings: flag -> value.
-        environment: versions and devices.
-        config: sizes of the network.
-        results: metric -> value, from `eval_results.txt`.
-        evaluation: contents of `eval_report.json`.
-        commands: command lines.
+        folder: str. Folder as given.
+        name: str. Name of the folder.
+        train, held_out: list of dict. Points of the curves, ascending by step.
+        step: int or None. Step of the newest checkpoint or point.
+        settings: dict. Flag -> value.
+        environment: dict. Versions and devices.
+        config: dict. Sizes of the network.
+        results: dict. Metric -> value, from `eval_results.txt`.
+        evaluation: dict. Contents of `eval_report.json`.
+        commands: list of str. Command lines.
     """
 
     folder: str
@@ -55,9 +55,11 @@ class RunFiles:
 def read_run(folder: str) -> RunFiles:
     """Reads the folder of a run.
 
+    Args:
+        folder: str. Output folder of the run.
+
     Raises:
-        UserError: it is missing or is not that of a run, or a file is
-            damaged.
+        UserError: the folder is missing or not a run, or a file is damaged.
     """
     if not storage.is_folder(folder):
         raise UserError("no such folder", path=folder, expected="a run")
@@ -97,8 +99,8 @@ def read_run(folder: str) -> RunFiles:
 
 
 def _last_of_each(points: list[dict]) -> list[dict]:
-    """Drops points that a resumed run wrote again."""
-    # The file is in order of time: the last of a step wins.
+    """Drops points that a resumed run has written again."""
+    # The file is in order of time, so the last point of a step is kept.
     kept = {(point["step"], point.get("kind")): point for point in points}
     return sorted(kept.values(), key=lambda point: point["step"])
 
@@ -116,12 +118,12 @@ def _description(folder: str) -> tuple[int | None, dict]:
 
 
 def _json(path: str) -> dict:
-    """The object of a JSON file; {} without the file."""
+    """Object in a JSON file; {} if the file is missing."""
     return json_files.read(path, has_nan=True) if storage.exists(path) else {}
 
 
 def _results(path: str) -> dict[str, float]:
-    """`name = value` of each line."""
+    """Parses lines of `name = value`."""
     results = {}
     for number, line in enumerate(_lines(path), start=1):
         name, _, value = line.partition(" = ")
@@ -138,7 +140,7 @@ def _results(path: str) -> dict[str, float]:
 
 
 def _lines(path: str) -> list[str]:
-    """Lines of a file; [] without the file, or if it is empty."""
+    """Lines of a file; [] if the file is missing or empty."""
     try:
         with storage.open_text(path) as file:
             text = file.read().removesuffix("\n")

@@ -1,4 +1,4 @@
-"""Classes, their references and the worst errors, for `eval_report`."""
+"""Class metrics, their baselines and the worst errors, for `eval_report`."""
 
 import heapq
 import math
@@ -12,24 +12,25 @@ from sklearn import metrics
 from bert.common.progress import say
 from bert.tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY
 
-_WORST = 20  # errors to list
-_MOST_LABELS = 200  # of a confusion matrix
+_WORST = 20  # number of errors to list
+_MOST_LABELS = 200  # largest confusion matrix
 
 
 def of_classes(gold: ArrayLike, found: ArrayLike, names: Sequence[str]) -> dict:
     """Compares the classes of examples with the predicted ones.
 
     Args:
-        gold, found: ids of the N examples.
-        names: names of the C classes.
+        gold, found: int [N]. True and predicted class ids of the examples.
+        names: sequence of str. Names of the C classes.
 
     Returns:
-        `labels`, `per_class` and `confusion_matrix`, a row for each true class.
+        Dict with `labels`, `per_class` and `confusion_matrix`, a row for each
+        true class.
     """
     ids = list(range(len(names)))
     report = {"labels": list(names)}
 
-    # The matrix has C * C numbers: of many labels it fills the report.
+    # The matrix has C * C numbers: with many labels it would fill the report.
     if len(names) <= _MOST_LABELS:
         matrix = metrics.confusion_matrix(gold, found, labels=ids)
         report["confusion_matrix"] = matrix.tolist()
@@ -40,12 +41,12 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
     """Precision, recall, F1 and support of each class.
 
     Args:
-        gold, found: ids of the classes, int [N]; or, if there may be several,
-            int [N, C] of 0 and 1.
-        names: names of the C classes.
+        gold, found: int [N]. True and predicted class ids; or int [N, C] of 0
+            and 1 for several labels per example.
+        names: sequence of str. Names of the C classes.
     """
     gold, found = np.asarray(gold), np.asarray(found)
-    if gold.ndim == 2:  # sklearn takes [N, 1] for ids; so add a column
+    if gold.ndim == 2:  # sklearn reads [N, 1] as ids, so add a column
         gold, found = (np.pad(x, ((0, 0), (0, 1))) for x in (gold, found))
     scores = metrics.precision_recall_fscore_support(
         gold, found, labels=list(range(len(names))), zero_division=0.0
@@ -60,12 +61,12 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
 def references_of_classes(
     gold: ArrayLike, num_classes: int, accuracy: str, loss: str
 ) -> dict[str, float]:
-    """The references of the accuracy and the cross entropy of classes.
+    """Baselines of the accuracy and the cross entropy of classes.
 
     Args:
-        gold: ids of the classes of the examples.
-        num_classes: C.
-        accuracy, loss: names of the metrics.
+        gold: int [N]. True class ids of the examples.
+        num_classes: int. C.
+        accuracy, loss: str. Names of the metrics.
     """
     counts = np.bincount(np.asarray(gold, np.int64), minlength=num_classes)
     return {
@@ -77,7 +78,7 @@ def references_of_classes(
 
 
 def worst(errors: Iterable[dict]) -> list[dict]:
-    """The errors with the highest `probability`, highest first."""
+    """Returns the errors with the highest `probability`, highest first."""
     return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
 
 
@@ -85,10 +86,10 @@ def log_one_answer(answers: Sequence) -> None:
     """Warns if a model predicts the same for all examples.
 
     Args:
-        answers: a label of each example, or the list of its labels.
+        answers: sequence. Predicted label of each example, or list of labels.
     """
     first, *others = answers
 
-    # A single example always has a single answer.
+    # A single example always has a single prediction.
     if others and all(answer == first for answer in others):
         say(f"warning: all {len(answers):,} predictions are {first!r}")

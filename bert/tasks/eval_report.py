@@ -1,15 +1,16 @@
-"""`eval_report.json`: scores with their references, classes, worst errors.
+"""`eval_report.json`: metrics with their baselines, classes, worst errors.
 
-A reference is the score of a model that has not read the texts, or not
-learned from them, or of a simple one that has. Its name is `metric/kind`:
+A baseline is the score of a model that has not read the texts, has not learned
+from them, or is much simpler. The file calls it a reference, and names it
+`metric/kind`:
 
-    majority      the most frequent answer for every example
-    chance        every answer with the same probability
-    frequencies   every answer with its share of the labels; unigrams, for the
-                  tokens of the masked LM
-    word_overlap  the share of words that two texts have in common
-    before        the weights that training began with
-    tfidf         a linear model of the words
+    majority      always predict the most frequent label
+    chance        predict all labels with equal probability
+    frequencies   predict each label with its frequency
+    unigrams      the same for the tokens of the masked LM
+    word_overlap  fraction of words that two texts share
+    before        the weights before training
+    tfidf         linear model of the words
 """
 
 import os
@@ -24,11 +25,11 @@ FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"
 TFIDF = "tfidf"
 _LOSS = "loss"
-_ERRORS = (_LOSS, "mae")  # the best is the lowest
+_ERRORS = (_LOSS, "mae")  # lower is better
 
 
 def describe(name: str, value: float, references: dict[str, float]) -> str:
-    """A score with its references: `0.656250 (majority 0.656250)`."""
+    """Formats a metric and its baselines: `0.656250 (majority 0.656250)`."""
     beside = ", ".join(
         f"{kind} {reference:.6f}"
         for kind, reference in _of(name, references).items()
@@ -37,11 +38,11 @@ def describe(name: str, value: float, references: dict[str, float]) -> str:
 
 
 def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
-    """The metrics that are not better than all of their references, or ""."""
+    """Names metrics that are not better than all of their baselines, or ""."""
     worse, better = [], []
     for name, value in metrics.items():
         beside = _of(name, references)
-        beside.pop(TFIDF, None)  # it has read the texts
+        beside.pop(TFIDF, None)  # see `simpler`
         if not beside:
             continue
 
@@ -54,18 +55,18 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
     if not worse:
         return ""
 
-    # A worse loss with better answers has another cause.
+    # A worse loss with better predictions has another cause.
     advice = "check --learning_rate, the number of steps and the data"
     if better and all(text.partition(" ")[0].endswith(_LOSS) for text in worse):
         advice = (
-            "its answers are better, but overconfident: train for fewer epochs "
-            "or lower --learning_rate"
+            "its predictions are better, but overconfident: train for fewer "
+            "epochs or lower --learning_rate"
         )
-    return f"no better than a reference: {', '.join(worse)}; {advice}"
+    return f"not better than a baseline: {', '.join(worse)}; {advice}"
 
 
 def simpler(metrics: dict[str, float], references: dict[str, float]) -> str:
-    """The metrics of which the linear model of the words is better, or ""."""
+    """Names metrics for which the linear model of words is better, or ""."""
     worse = []
     for name, value in metrics.items():
         simple = _of(name, references).get(TFIDF, value)
@@ -81,12 +82,12 @@ def simpler(metrics: dict[str, float], references: dict[str, float]) -> str:
 
 
 def _sign(name: str) -> int:
-    """-1 of a metric whose best value is the lowest, else 1."""
+    """Sign of a metric: -1 if lower is better, else 1."""
     return -1 if name.endswith(_ERRORS) else 1
 
 
 def _of(name: str, references: dict[str, float]) -> dict[str, float]:
-    """The references of a metric, kind -> value."""
+    """Baselines of a metric: kind -> value."""
     prefix = f"{name}/"
     return {
         key.removeprefix(prefix): value
@@ -98,19 +99,19 @@ def _of(name: str, references: dict[str, float]) -> dict[str, float]:
 def write(
     folder: str, step: int, metrics: dict[str, float], report: dict
 ) -> str:
-    """Writes the report, and warns if the model is not better than references.
+    """Writes the report, and warns if the model is not better than baselines.
 
     Args:
-        folder: output_dir of the run.
-        step: training step of the evaluated weights.
-        metrics: metric -> value.
-        report: the other values of the file; `task`, the task's name;
-            `records`, the evaluated file.
+        folder: str. Output folder of the run.
+        step: int. Training step of the evaluated weights.
+        metrics: dict. Metric -> value.
+        report: dict. All other values of the file. `task` is the name of the
+            task, `records` the evaluated file.
 
     Returns:
-        the path of the file.
+        Path of the file.
     """
-    # The keys stay in this order: a summary first, then long lists.
+    # The file keeps this order: a summary first, then long lists.
     summary = {"task": report["task"], "step": step}
     summary |= {"records": report["records"], "metrics": metrics}
     whole = summary | report

@@ -1,7 +1,7 @@
-"""A fine-tuning run of any task, from its examples to its export.
+"""Fine-tuning of any task, from its examples to its export.
 
-This module knows no task: a `training.task.Task` has the network, the examples
-and the metrics.
+This module is independent of tasks: a `training.task.Task` has the network,
+the examples and the metrics.
 """
 
 import dataclasses
@@ -42,21 +42,21 @@ def work(
 ) -> tuple[Run, dict[str, float]]:
     """Trains, evaluates, predicts and exports, as the settings request.
 
-    Prints the paths that were written.
+    Prints the paths of written files.
 
     Args:
-        settings: the settings of the script, with `finetuning`.
-        model: the initial weights.
-        folder: the folder of the run.
-        task: what is trained.
-        evaluated: scores of an earlier evaluation, written beside an export
-            unless these weights are evaluated.
+        settings: settings of the script, with `finetuning`.
+        model: ModelFolder. Initial weights.
+        folder: RunFolder. Folder of the run.
+        task: Task. Task to train.
+        evaluated: Scores or None. Scores of an earlier evaluation, written
+            beside an export unless these weights are evaluated. Default: None.
 
     Returns:
-        the run and its metrics.
+        The run and its metrics.
 
     Raises:
-        UserError: there are no weights, or they do not fit.
+        UserError: the weights are missing, or do not fit.
     """
     shared, wrote = settings.finetuning, []
     metrics = evaluated.metrics if evaluated else None
@@ -66,7 +66,7 @@ def work(
         run.fit([phase(shared, task)])
         wrote.append(run.checkpoint)
 
-    # What follows answers with the best weights, not with the last ones.
+    # From here on, the best weights are used.
     run.restore_best()
 
     if shared.do_eval:
@@ -90,7 +90,7 @@ def open_run(
     """Builds the network of a task, and loads its weights.
 
     Args:
-        settings, model, folder, task: as for `work`.
+        settings, model, folder, task: see `work`.
     """
     shared = settings.finetuning
     lengths = [shared.max_seq_length]
@@ -100,14 +100,14 @@ def open_run(
     if model and model.path and not has_checkpoint(folder.shared):
         model.check_sizes()
 
-    # Frozen before the optimizer is built, which then has no moments of them.
+    # Frozen before the optimizer is built, so that it has no moments for them.
     def build() -> keras.Model:
         network = task.build()
         named = checkpoints.model_variables(network)
         layer_decay.freeze(named, shared.freeze_layers)
         return network
 
-    # Without --eval_steps nothing is evaluated in training.
+    # Without --eval_steps, do not evaluate during training.
     run = start.open_run(
         settings,
         shared.training,
@@ -126,7 +126,7 @@ def open_run(
         folder.config.num_hidden_layers,
     )
 
-    # A batch that does not divide is told before any weights are read.
+    # Report an invalid batch size before any weights are read.
     if shared.training.do_train:
         batch_size = shared.training.train_batch_size
         start.check_batch_size(run, "train_batch_size", batch_size)
@@ -134,7 +134,7 @@ def open_run(
     if start.load(run, settings, folder, model):
         say("warning: no --init_checkpoint: training from random weights")
 
-    # Beside the checkpoints: a later prediction needs the labels.
+    # Later predictions need the labels beside the checkpoints.
     if task.labels and shared.training.do_train:
         length = {"max_seq_length": shared.max_seq_length}
         checkpoint_files.write_task(folder.path, task.labels | length)
@@ -145,11 +145,11 @@ def open_run(
 
 
 def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
-    """The learning rate of each step; steps as in the original.
+    """Learning-rate schedule; steps are counted as in the original.
 
     Args:
-        shared: the settings of fine-tuning.
-        num_examples: examples of training; 0 if nothing is trained.
+        shared: FineTuning. Settings of fine-tuning.
+        num_examples: int. Number of training examples; 0 without training.
 
     Raises:
         UserError: there are too few examples for one step.
@@ -164,23 +164,23 @@ def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
             expected="enough for one step",
         )
 
-    # A run that only evaluates takes no step, but has a schedule too.
+    # A run that only evaluates takes no step, but needs a schedule too.
     warmup = int(steps * shared.warmup_proportion)
     return WarmupLinearDecay(training.learning_rate, max(1, steps), warmup)
 
 
 def phase(shared: FineTuning, task: Task) -> Phase:
-    """The training of a task, from its first step to its last.
+    """Phase that trains a task from its first step to its last.
 
     Args:
-        shared: the settings of fine-tuning.
-        task: has `examples`.
+        shared: FineTuning. Settings of fine-tuning.
+        task: Task. Task with `examples`.
     """
     training, examples = shared.training, task.examples
     batch_size, seed = training.train_batch_size, training.random_seed
 
     def batches(run: Run):
-        # XLA compiles the step for each length, so there are fewer.
+        # XLA compiles the step for each length, so use fewer lengths.
         lengths = list(run.lengths)
         if run.steps.use_xla:
             lengths = length_batches.compiled_lengths(lengths)
@@ -206,11 +206,11 @@ def export(
     """Writes an export of the weights, with their scores.
 
     Args:
-        shared: the settings of fine-tuning.
-        model: config and tokenizer.
-        run: the run.
-        path: an empty folder.
-        metrics: of the weights, if they were evaluated.
+        shared: FineTuning. Settings of fine-tuning.
+        model: ModelFolder. Config and tokenizer.
+        run: Run. The run.
+        path: str. Empty folder to write to.
+        metrics: dict or None. Metrics of the weights, if they were evaluated.
     """
     task, length = run.task, {"max_seq_length": shared.max_seq_length}
     described = task.describe(run) if task.describe else task.labels
@@ -231,7 +231,7 @@ def export(
         task.sample() if shared.export_openvino == "int8" else (),
     )
 
-    # Another precision may predict differently, so it is scored too.
+    # Another precision may predict differently, so it is evaluated too.
     scores, network = metrics or {}, openvino_network.find(path)
     if network and shared.do_eval and task.check_network:
         found = task.check_network(run, Network(network))
@@ -254,11 +254,11 @@ def write_card(
     """Writes the README.md of an export, with the scores of its weights.
 
     Args:
-        shared: the settings of fine-tuning.
-        folder: the folder of the run.
-        run: the run.
-        path: the folder of the export.
-        evaluated: scores for a run that has none of its own.
+        shared: FineTuning. Settings of fine-tuning.
+        folder: RunFolder. Folder of the run.
+        run: Run. The run.
+        path: str. Folder of the export.
+        evaluated: Scores or None. Used if the run has no scores.
     """
     base = shared.training.model.init_checkpoint
     recorded = checkpoint_files.recorded_settings(folder.shared)
@@ -274,6 +274,6 @@ def write_card(
 
 
 def print_written(wrote: list[str]) -> None:
-    """Prints the paths that were written, at the end of a script."""
+    """Prints the paths of written files, at the end of a script."""
     if wrote:
         print("wrote " + "\n      ".join(wrote))

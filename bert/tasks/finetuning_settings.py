@@ -33,7 +33,7 @@ class FineTuning:
         vocab_file={
             "required": False,
             "topic": REQUIRED,
-            "help": "Vocabulary, one token per line; default: the one beside "
+            "help": "Vocabulary, one token per line. Default: vocab.txt beside "
             "--init_checkpoint.",
         },
     )
@@ -41,14 +41,14 @@ class FineTuning:
     do_predict: bool = flag(False, "Write predictions.", topic=OUTPUT)
     length_buckets: bool = flag(
         True,
-        "Pad each batch to one of a few lengths, not to --max_seq_length.",
+        "Pad batches to one of a few lengths instead of --max_seq_length.",
         resume=True,
         topic=RARE,
     )
     max_seq_length: int = flag(
         128,
-        "Maximum number of tokens of a sequence; if not given, a fine-tuned "
-        "model keeps its own.",
+        "Maximum number of tokens of a sequence. If not given, a fine-tuned "
+        "model keeps its recorded value.",
         at_least=3,
         resume=True,
         topic=DATA,
@@ -58,7 +58,8 @@ class FineTuning:
     )
     freeze_layers: int = flag(
         0,
-        "Number of layers to freeze, from the embeddings up; 0: none.",
+        "Number of layers to freeze, besides the embeddings. 0 freezes "
+        "nothing.",
         at_least=0,
         resume=True,
         topic=RARE,
@@ -68,14 +69,14 @@ class FineTuning:
     )
     warmup_proportion: float = flag(
         0.1,
-        "Fraction of the steps used for warm-up.",
+        "Fraction of the training steps used for warm-up.",
         at_least=0.0,
         at_most=1.0,
         resume=True,
     )
     layer_decay: float = flag(
         1.0,
-        "Factor of the learning rate from each layer to the layer below.",
+        "Factor of a layer's learning rate relative to the layer above it.",
         at_least=0.0,
         at_most=1.0,
         resume=True,
@@ -90,15 +91,15 @@ class FineTuning:
     )
     export_precision: str = flag(
         "float32",
-        "Precision of the SavedModel's weights and computation: bfloat16 is "
-        "faster on devices that support it, and less precise.",
+        "Precision of the SavedModel's weights and computation. bfloat16 is "
+        "faster on devices that support it, but less precise.",
         choices=("float32", "bfloat16"),
         topic=OUTPUT,
     )
     export_openvino: str | None = flag(
         None,
-        "Precision of the export's network for OpenVINO, which predict.py and "
-        "serve.py compute without TensorFlow; none: no network. Default: "
+        "Precision of the exported OpenVINO network, which predict.py and "
+        "serve.py run without TensorFlow. none exports no network. Default: "
         "float32 if OpenVINO is installed.",
         choices=(*openvino_network.PRECISIONS, openvino_network.NONE),
         topic=OUTPUT,
@@ -107,7 +108,7 @@ class FineTuning:
 
     @property
     def evaluates(self) -> bool:
-        """Whether labelled examples are evaluated, after training or in it."""
+        """Whether the run evaluates, during or after training."""
         during_training = (
             self.training.do_train and self.training.eval_steps > 0
         )
@@ -115,7 +116,7 @@ class FineTuning:
 
     @property
     def needed_files(self) -> list[str]:
-        """Flags of the files that the run reads."""
+        """Names of the flags whose files the run reads."""
         needed = {
             "train_file": self.training.do_train,
             "eval_file": self.evaluates,
@@ -127,7 +128,7 @@ class FineTuning:
         """Yields the flags that contradict each other.
 
         Args:
-            reads_files: whether the script has something to read.
+            reads_files: bool. Whether the script has a file to read.
         """
         if not reads_files and not self.export_dir:
             yield UserError(
@@ -148,7 +149,7 @@ class FineTuning:
         if not self.layer_decay:
             yield UserError("--layer_decay=0.0", expected="a number above 0")
 
-        # Patience counts evaluations: without them it would never end a run.
+        # Patience counts evaluations, so it needs them.
         patience = training.early_stopping_patience
         if patience and not training.eval_steps:
             yield UserError(
@@ -157,7 +158,7 @@ class FineTuning:
                 "evaluations",
             )
 
-        # Now, and not after hours of training.
+        # Checked now, not after hours of training.
         if self.export_dir:
             yield from raised_by(
                 outputs.check_new_folder,
@@ -167,21 +168,21 @@ class FineTuning:
 
 
 def files_of(settings: Any) -> dict[str, str | None]:
-    """Flag -> path of the files that a run reads.
+    """Files that a run reads: flag -> path.
 
     Args:
-        settings: of a script, with `finetuning`, `train_file`, `eval_file`
-            and `predict_file`.
+        settings: settings of a script, with `finetuning`, `train_file`,
+            `eval_file` and `predict_file`.
     """
     names = settings.finetuning.needed_files
     return {name: getattr(settings, name) for name in names}
 
 
 def unnamed(files: dict[str, str | None]) -> Iterator[UserError]:
-    """Yields the flags of files that the run reads, and that are missing.
+    """Yields an error for each missing flag of a file that the run reads.
 
     Args:
-        files: flag -> path.
+        files: dict. Flag -> path.
     """
     for name, path in files.items():
         if not path:

@@ -1,4 +1,4 @@
-"""Start and end of a script that trains: signals, workers, memory."""
+"""Start and end of training scripts: signals, workers, memory."""
 
 import os
 import re
@@ -14,22 +14,22 @@ from bert.common.formats import published
 from bert.tasks import run_folder
 from bert.training import cluster, preemption, slurm, workers
 
-# TensorFlow's and XLA's first lines.
+# First lines of errors from TensorFlow and XLA.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
 
 
 def with_local_model(settings: Any) -> Any:
-    """Fetches the published model that --init_checkpoint names.
+    """Downloads the published model that --init_checkpoint names.
 
     Args:
-        settings: of a script that trains.
+        settings: settings of a training script.
 
     Returns:
-        the settings with its folder, which the description of the run has.
+        The settings with the model's folder, which checkpoints record.
 
     Raises:
-        UserError: there is no such model.
-        StorageError: it cannot be fetched now.
+        UserError: the model does not exist.
+        StorageError: the model cannot be downloaded now.
     """
     values = flags.as_dict(settings)
     name = values["init_checkpoint"] or values.get("bert_hub_module_handle")
@@ -37,24 +37,24 @@ def with_local_model(settings: Any) -> Any:
 
 
 def complete(settings: Any) -> Any:
-    """Completes the settings of a script by what is beside its model.
+    """Completes the settings of a script from files beside its model.
 
     Without --max_seq_length a fine-tuned model keeps its length.
 
     Args:
-        settings: of a script, with `finetuning`.
+        settings: settings of a script, with `finetuning`.
 
     Returns:
-        the settings with the folder of a published model, and with the length.
+        The settings with the folder of a published model, and the length.
 
     Raises:
-        UserError: there is no such model, a file is damaged or was edited, or
-            the length contradicts a flag.
-        StorageError: it cannot be fetched now.
+        UserError: the model does not exist, a file is damaged or was edited,
+            or the length contradicts a flag.
+        StorageError: the model cannot be downloaded now.
     """
     settings = with_local_model(settings)
 
-    # Texts are cut where they were cut in training.
+    # Truncate texts as in training.
     length = run_folder.recorded_length(settings.finetuning.training)
     if length and "max_seq_length" not in settings.given:
         settings = flags.replace(settings, max_seq_length=length)
@@ -63,22 +63,22 @@ def complete(settings: Any) -> Any:
 
 
 def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
-    """Calls `common.main.run` for a script that trains.
+    """Calls `common.main.run` for a training script.
 
-    A lost worker ends the script with RUN_AGAIN, and several workers leave
-    together: the process ends here. SIGTERM ends it with RUN_AGAIN also before
-    the first step and after the last one, when there is nothing to save.
+    A lost worker ends the script with RUN_AGAIN. Several workers exit together
+    within this function. SIGTERM ends the script with RUN_AGAIN also before
+    the first step and after the last one, without saving.
 
     Args:
-        main: function of the script.
-        argv: command line.
+        main: function. Main function of the script.
+        argv: list of str. Command line.
 
     Returns:
-        the exit code.
+        Exit code.
     """
     has_others = os.environ.get(cluster.VARIABLE) or slurm.num_tasks() > 1
     if has_others and os.environ[tensorflow_log.LEVEL] == "2":
-        # TensorFlow's errors about lost workers would hide ours.
+        # TensorFlow's errors about lost workers would hide this project's.
         os.environ[tensorflow_log.LEVEL] = "3"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
 
@@ -86,7 +86,7 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
 
 
 def explain(error: Exception) -> Exception:
-    """Returns an error that names a lost worker, or the lack of memory."""
+    """Returns an error that names a lost worker, or a lack of memory."""
     shortage = re.search(_NO_MEMORY, str(getattr(error, "message", "")))
     if not shortage:
         return workers.explain(error)

@@ -1,4 +1,4 @@
-"""The folder of a run: its claim, its checks and its files."""
+"""Folder of a run: its lock, its checks and its files."""
 
 import contextlib
 import dataclasses
@@ -27,11 +27,11 @@ class RunFolder:
     """The --output_dir of a run, as this process uses it.
 
     Attributes:
-        path: where this process writes: --output_dir or, of other workers
-            than the first, a temporary folder.
-        shared: --output_dir, which holds the checkpoints.
-        config: sizes of the network.
-        tokenizer: of the run; None: unknown.
+        path: str. Folder where this process writes: --output_dir, or a
+            temporary folder for all workers but the first.
+        shared: str. --output_dir, which contains the checkpoints.
+        config: BertConfig. Sizes of the network.
+        tokenizer: Tokenizer or None. Tokenizer of the run, if known.
     """
 
     path: str
@@ -44,25 +44,25 @@ class RunFolder:
     def open(
         cls, training, config: BertConfig, tokenizer: Tokenizer | None
     ) -> Iterator[Self]:
-        """Claims --output_dir for a run, if it trains, and checks it.
+        """Locks --output_dir for a run that trains, and checks it.
 
-        Of several workers, the first alone writes and prints. With --plan a
-        temporary folder takes its place.
+        With several workers, only the first one writes and prints. With --plan
+        a temporary folder is used instead.
 
         Args:
-            training: the `training.settings.Training` of the run.
-            config: sizes of the network.
-            tokenizer: of the run; None: unknown.
+            training: training.settings.Training. Training settings of the run.
+            config: BertConfig. Sizes of the network.
+            tokenizer: Tokenizer or None. Tokenizer of the run, if known.
 
         Raises:
             UserError: another process trains in the folder, it is a file, or
-                it holds a run with another network, vocabulary or casing.
+                it contains a run with another network, vocabulary or casing.
         """
         path = shared = training.output_dir
         devices = training.devices
         workers = cluster.from_flags(devices.distribution, devices.use_tpu)
         with contextlib.ExitStack() as held:
-            if training.plan:  # nothing is written to --output_dir
+            if training.plan:  # do not write to --output_dir
                 path = shared = held.enter_context(
                     tempfile.TemporaryDirectory(prefix="plan-")
                 )
@@ -71,13 +71,13 @@ class RunFolder:
                     tempfile.TemporaryDirectory(prefix="worker-")
                 )
 
-                # Else each line would be printed once for each worker.
+                # Otherwise each line would be printed once per worker.
                 nowhere = held.enter_context(open(os.devnull, "w"))
                 held.enter_context(contextlib.redirect_stdout(nowhere))
             elif training.do_train:
                 held.enter_context(claim(shared))
 
-            # After the claim, so that no other run changes what is checked.
+            # Checked under the lock, so that another run cannot change it.
             folder = cls(path, shared, config, tokenizer)
             folder.check()
             yield folder
@@ -88,21 +88,21 @@ class RunFolder:
         return self.path == self.shared
 
     def below(self, name: str) -> Self:
-        """The folder of another run in this one."""
+        """Folder of another run inside this one."""
         return dataclasses.replace(
             self, path=self.file(name), shared=os.path.join(self.shared, name)
         )
 
     def check(self) -> None:
-        """Rejects the run of another network, vocabulary or casing.
+        """Rejects a folder with another network, vocabulary or casing.
 
         Raises:
-            UserError: the folder holds one.
+            UserError: the folder contains such a run.
         """
         folder, config, tokenizer = self.shared, self.config, self.tokenizer
         _check_is_folder(folder)
 
-        # A resumed run must be the one that the folder holds.
+        # A resumed run must have the config of the folder.
         path = os.path.join(folder, "bert_config.json")
         if storage.exists(path) and BertConfig.from_json_file(path) != config:
             raise UserError(
@@ -115,12 +115,12 @@ class RunFolder:
             fix = "pass another --output_dir, or the run's vocabulary"
             tokenizer.same_as(Tokenizer(path), fix)
 
-        # The casing is not in vocab.txt, but beside the checkpoint.
+        # The casing is recorded beside the checkpoint, not in vocab.txt.
         if tokenizer and has_checkpoint(folder):
             ModelFolder.open(folder).check_casing(tokenizer)
 
     def file(self, name: str) -> str:
-        """The path of a file that this process writes."""
+        """Path of a file that this process writes."""
         return os.path.join(self.path, name)
 
     def write_inputs(self) -> None:
@@ -134,7 +134,7 @@ class RunFolder:
         if self.tokenizer:
             write_whole(self.file(VOCABULARY), self.tokenizer.content)
 
-        # A run that is resumed by another command adds it to the first.
+        # When another command resumes the run, it is appended.
         path, before = self.file("command.txt"), ""
         command = shlex.join(sys.argv) + "\n"
         if storage.exists(path):
@@ -151,13 +151,14 @@ class RunFolder:
         The file has all digits, the printed lines six.
 
         Args:
-            step: global step.
-            metrics: metric -> value.
-            report: see `eval_report`, which is written too; its references
-                are printed beside the metrics.
+            step: int. Global step.
+            metrics: dict. Metric -> value.
+            report: dict or None. Values for `eval_report`, which is also
+                written. Its baselines are printed beside the metrics.
+                Default: None.
 
         Returns:
-            the paths of the files.
+            Paths of the files.
         """
         paths = [self.file("eval_results.txt")]
         result = {"global_step": step, **metrics}
@@ -178,17 +179,16 @@ class RunFolder:
 
 @contextlib.contextmanager
 def claim(folder: str) -> Iterator[None]:
-    """Reserves a folder for one process that trains.
+    """Locks a folder for one process that trains.
 
     The folder is created, and removed again if it stays empty. The lock ends
-    with the process. On remote storage, which has no locks, nothing is done.
+    with the process. Remote storage has no locks, so it is not locked.
 
     Args:
-        folder: output_dir of the run.
+        folder: str. Output folder of the run.
 
     Raises:
-        UserError: another process trains in the folder, which the message
-            names.
+        UserError: another process trains in the folder; the message names it.
         OSError: the folder cannot be written.
     """
     if storage.is_remote(folder):
@@ -201,7 +201,7 @@ def claim(folder: str) -> Iterator[None]:
         with locks.hold(os.path.join(folder, ".lock"), folder):
             yield
     finally:
-        # A run that wrote nothing leaves nothing.
+        # Remove the folder of a run that has written no file.
         if is_new and not os.listdir(folder):
             os.rmdir(folder)
 
@@ -212,16 +212,19 @@ def _check_is_folder(folder: str) -> None:
 
 
 def has_checkpoint(folder: str) -> bool:
-    """Returns whether a folder holds the checkpoints of a run; "": none."""
+    """Returns whether a folder has checkpoints of a run; "" has none."""
     return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
 
 
 def recorded_labels(training: Training) -> tuple[str, dict] | None:
     """Finds the weights of a run that does not train, and their labels.
 
+    Args:
+        training: Training. Training settings of the run.
+
     Returns:
-        the path of the weights and the `task.json` beside them; None if there
-        is none, or the run trains.
+        Path of the weights, and the `task.json` beside them. None if the file
+        is missing, or if the run trains.
 
     Raises:
         UserError: the file is damaged or was edited.
@@ -232,11 +235,14 @@ def recorded_labels(training: Training) -> tuple[str, dict] | None:
 
 
 def recorded_length(training: Training) -> int | None:
-    """Finds the --max_seq_length of the run that goes on or answers.
+    """Returns the recorded --max_seq_length when resuming or predicting.
+
+    Args:
+        training: Training. Training settings of the run.
 
     Returns:
-        that of its `task.json` or, without labels, of its checkpoint; None if
-        there is no such run, or its length is unknown.
+        Length in `task.json` or, without labels, in the checkpoint. None for
+        a new run, or if the length is unknown.
 
     Raises:
         UserError: a file is damaged or was edited.
@@ -250,10 +256,10 @@ def recorded_length(training: Training) -> int | None:
 
 
 def _weights_of(training: Training) -> str | None:
-    """The weights that a run goes on with, or answers with.
+    """Weights that a run resumes from or predicts with.
 
-    None: a new run, whose labels and length are its own, whatever its first
-    weights had.
+    None for a new run: labels and length come from its flags, not from the
+    initial checkpoint.
     """
     if has_checkpoint(training.output_dir):
         return training.output_dir
@@ -261,17 +267,17 @@ def _weights_of(training: Training) -> str | None:
 
 
 def check_labels(folder: str, labels: dict) -> None:
-    """Checks that the checkpoints of a folder have the labels of a run.
+    """Checks that the checkpoints in a folder have the labels of a run.
 
     Args:
-        folder: output_dir of the run, or the folder of several seeds.
-        labels: kind and names of its labels, as in `task.json`.
+        folder: str. Output folder of the run, or of several seeds.
+        labels: dict. Kind and names of the labels, as in `task.json`.
 
     Raises:
-        UserError: they have other labels.
+        UserError: the checkpoints have other labels.
     """
-    # Earlier versions recorded fewer values; without checkpoints there is
-    # nothing that labels must fit.
+    # Earlier versions recorded fewer values. Without checkpoints, any labels
+    # are valid.
     recorded = checkpoint_files.task_of(folder) or {}
     has_others = any(recorded.get(x, labels[x]) != labels[x] for x in labels)
     names = map(os.path.basename, storage.files_below(folder))

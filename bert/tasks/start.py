@@ -1,8 +1,8 @@
-"""The start of a run: its devices, its network, its first weights.
+"""Start of a run: its devices, network and first weights.
 
     open_run -> load
 
-A script imports this module once its flags are checked.
+Scripts import this module after their flags are checked.
 """
 
 import dataclasses
@@ -23,10 +23,10 @@ from bert.training.settings import Training
 from bert.training.steps import Steps
 from bert.training.task import Task
 
-# What a setting that changes on the way does to a run, besides its bits.
+# Effects of flags changed between runs, beyond losing bit-reproducibility.
 _OTHER_EXAMPLES = "examples are skipped or repeated"
 _EFFECTS = {
-    "optimizer": "the moments are those of another rule",
+    "optimizer": "the moments are from another update rule",
     "phases": _OTHER_EXAMPLES,
     "random_seed": _OTHER_EXAMPLES,
     "records": _OTHER_EXAMPLES,
@@ -52,13 +52,14 @@ def open_run(
 
     Args:
         settings: all settings of the script.
-        training: the training settings among them.
-        folder: the folder of the run.
-        task: the network and its losses.
-        lengths: S of the batches of examples, ascending.
+        training: Training. Training settings of the script.
+        folder: RunFolder. Folder of the run.
+        task: Task. Network and losses.
+        lengths: tuple of int. Sequence lengths of the batches of examples,
+            ascending. Default: ().
 
     Raises:
-        UserError: there is no such device.
+        UserError: the device does not exist.
     """
     # Devices first: determinism, precision and XLA depend on them.
     strategy = distribution.make_strategy(
@@ -71,7 +72,7 @@ def open_run(
     use_xla = distribution.use_xla(strategy, training.use_xla)
     say(distribution.describe(strategy, computed_in, use_xla))
 
-    # All variables, the optimizer's too, belong to the strategy's devices.
+    # All variables, including the optimizer's, are on the strategy's devices.
     with strategy.scope():
         with precision.computing_in(computed_in):
             model = task.build()
@@ -97,7 +98,7 @@ def open_run(
         training.gradient_accumulation_steps,
     )
 
-    # What each checkpoint records; a resumed run is compared with it.
+    # Recorded in each checkpoint, and compared when a run is resumed.
     description = {
         **flags.as_dict(settings),
         "use_xla": use_xla,
@@ -130,12 +131,12 @@ def check_batch_size(run: Run, flag: str, batch_size: int) -> None:
     """Checks that a batch divides evenly over the devices.
 
     Args:
-        run: the run.
-        flag: name of the flag that sets it.
-        batch_size: examples of the whole batch.
+        run: Run. The run.
+        flag: str. Name of the flag that sets it.
+        batch_size: int. Examples of the whole batch.
 
     Raises:
-        UserError: it does not.
+        UserError: the batch does not divide evenly.
     """
     parts = 1
     if flag == "train_batch_size":
@@ -151,16 +152,16 @@ def load(
     Then it writes the config, the vocabulary and the command.
 
     Args:
-        run: from `open_run`.
+        run: Run. Result of `open_run`.
         settings: all settings of the script.
-        folder: the folder of the run.
-        model: the initial weights; None: --init_checkpoint.
+        folder: RunFolder. Folder of the run.
+        model: ModelFolder or None. Initial weights. None: --init_checkpoint.
 
     Returns:
-        whether the weights are random.
+        Whether the weights are random.
 
     Raises:
-        UserError: there are no weights to evaluate, they do not fit the
+        UserError: weights to evaluate are missing, weights do not fit the
             config, or the run is past its last step.
     """
     declared = list(flags.flags_of(type(settings)))
@@ -177,7 +178,7 @@ def load(
     shared["records"] = run.task.records
     collectives.check_settings(run.steps.strategy, shared)
 
-    # The folder's own checkpoint wins over the initial weights.
+    # A checkpoint in the folder has priority over the initial weights.
     restored = run.resume()
     trains = run.settings.do_train
     if restored and trains:
@@ -200,14 +201,15 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
     """Assigns the first weights.
 
     Args:
-        run: from `open_run`.
-        model: the initial weights; None: --init_checkpoint.
+        run: Run. Result of `open_run`.
+        model: ModelFolder or None. Initial weights. None: --init_checkpoint.
 
     Returns:
-        whether they are random.
+        Whether the weights are random.
 
     Raises:
-        UserError: there are none to evaluate, or they do not fit the config.
+        UserError: weights to evaluate are missing, or weights do not fit the
+            config.
     """
     training, trains = run.settings, run.settings.do_train
     model = model or ModelFolder.open(training.model.init_checkpoint)
@@ -224,7 +226,7 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
     path = model.resolve()
     weights, _ = model.weights(training.resume_optimizer)
 
-    # Training may begin with a random head; an evaluation may not.
+    # Training may start with a random head, an evaluation may not.
     required = checkpoints.ENCODER
     if trains:
         weights = checkpoints.without_other_heads(weights, run.named)
@@ -233,7 +235,7 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
         required = (*required, *trained)
     fresh = checkpoints.assign(run.named, weights, path, required)
 
-    # Log what is random: the wrong checkpoint would show here.
+    # Log random variables, which reveal a wrong checkpoint.
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     say(f"starting from {path}; {fresh}")
     if training.resume_optimizer:
@@ -244,8 +246,11 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
 def check_step(run: Run) -> None:
     """Compares the step of a run with its last step.
 
+    Args:
+        run: Run. The run.
+
     Raises:
-        UserError: it is past its last step.
+        UserError: the run is past its last step.
     """
     folder, step = run.settings.output_dir, run.step
     last = run.task.learning_rate.num_train_steps
@@ -258,7 +263,7 @@ def check_step(run: Run) -> None:
             fix="train for more steps, or pass another --output_dir",
         )
 
-    # No error: the same command may still evaluate and export.
+    # Not an error: the same command may still evaluate and export.
     if step == last:
         say(f"finished: {folder} is at step {step} of {last}")
     elif warmup >= last:
@@ -277,17 +282,18 @@ def warn_of_changes(
     """Warns if a run is resumed with changed settings, and of the effects.
 
     Args:
-        before: settings in the checkpoint, which may lack flags.
-        now: settings of this process.
+        before: dict. Settings in the checkpoint, which may lack flags.
+        now: dict. Settings of this process.
         decisive: names of the flags that are marked `resume`.
-        rates: learning rate of the next step before, None if unknown, and now.
+        rates: tuple. Learning rate of the next step with the old settings
+            (None if unknown) and with the new settings.
     """
     changed = {
         name: f"--{name} was {before[name]}, is {now[name]}"
         for name in decisive
         if before.get(name, now[name]) != now[name]
     }
-    # Checkpoints of the first version of dropout do not name it.
+    # Checkpoints with the first version of dropout do not record it.
     old = {"dropout": "version 1", **before["environment"]}
     new = now["environment"]
     changed |= {
@@ -306,7 +312,7 @@ def warn_of_changes(
             f"the learning rate of the next step was {rates[0]:.3g}, is "
             f"{rates[1]:.3g}"
         )
-    # Where the rate goes on, so does the run that began with these settings.
+    # If the rate is unchanged, results equal a run started with these flags.
     if effects or rates[0] is None or not _SCHEDULE.issuperset(changed):
         effects.append("it is no longer bit-reproducible")
     else:

@@ -1,4 +1,4 @@
-"""The model that a fine-tuning run of any task starts from."""
+"""Initial model of a fine-tuning run of any task."""
 
 from collections.abc import Iterable
 
@@ -14,20 +14,21 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
     """Finds the model of a run, and checks that the settings fit it.
 
     Args:
-        shared: the settings of fine-tuning.
-        in_graph: whether the task tokenizes in a graph, as an export does.
+        shared: FineTuning. Settings of fine-tuning.
+        in_graph: bool. Whether the task tokenizes in a graph, as exports do.
+            Default: False.
 
     Returns:
-        the config, the tokenizer and the initial weights.
+        ModelFolder with config, tokenizer and initial weights.
 
     Raises:
-        UserError: there is no model, its files contradict each other, or the
-            settings do not fit them.
+        UserError: the model is missing, its files contradict each other, or
+            the settings do not fit them.
     """
     training = shared.training
     path = training.model.init_checkpoint
     begun = run_folder.has_checkpoint(training.output_dir)
-    # The checkpoint that a run began with may be gone.
+    # When resuming, the initial checkpoint may not exist any more.
     if begun and not (path and storage.any_starts_with(path)):
         path = training.output_dir
     model = ModelFolder.open(
@@ -39,7 +40,7 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
         ),
     )
 
-    # Each file alone is valid; here they must fit each other.
+    # Each file is valid on its own; here they are checked together.
     config, where = model.config, model.config_file
     tokenizer = model.tokenizer
     config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
@@ -48,7 +49,7 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
     if model.path != training.output_dir:
         model.check_casing(tokenizer)
 
-    # The flags must fit the network, too.
+    # Flags must also fit the network.
     config.check_length(shared.max_seq_length, "max_seq_length", where)
     if shared.freeze_layers > config.num_hidden_layers:
         raise UserError(
@@ -63,8 +64,9 @@ def warn(model: ModelFolder, texts: Iterable[str]) -> None:
     """Warns if a vocabulary seems not to match the network or the texts.
 
     Args:
-        model: the model.
-        texts: texts of the examples; the first thousand are tokenized.
+        model: ModelFolder. The model.
+        texts: iterable of str. Texts of the examples. The first thousand are
+            tokenized.
     """
     vocabulary_checks.warn(
         model.tokenizer, model.config.vocab_size, model.config_file, texts

@@ -1,4 +1,4 @@
-"""The identity of training data, which a resumed run must have again."""
+"""Identity of training data, which must not change when a run resumes."""
 
 import hashlib
 
@@ -9,17 +9,17 @@ from bert.modeling.formats import checkpoint_files
 
 
 def identify(folder: str, source: str, rows: str = "") -> str:
-    """Identifies training data, which a run in output_dir must have read.
+    """Identifies training data, and checks it against a run in output_dir.
 
     Args:
-        folder: output_dir.
-        source, rows: see `digest_of`.
+        folder: str. Output folder of the run.
+        source, rows: str. See `digest_of`.
 
     Returns:
-        the digest of the data.
+        Digest of the data.
 
     Raises:
-        UserError: the folder holds a run with other training data.
+        UserError: the folder contains a run with other training data.
     """
     digest = digest_of(source, rows)
     check(folder, digest)
@@ -27,34 +27,35 @@ def identify(folder: str, source: str, rows: str = "") -> str:
 
 
 def digest_of(source: str, rows: str = "") -> str:
-    """A part of a sha256 of training data.
+    """Part of a SHA-256 hash of training data.
 
     Args:
-        source: file of the data.
-        rows: a description of those that were drawn from it; "": all.
+        source: str. File of the data.
+        rows: str. Description of the rows that are used. Default: "", all.
     """
     content = storage.hash_file(source) + rows
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def check(folder: str, digest: str, holds_out: bool = False) -> None:
-    """Checks that a run in output_dir has read the training data.
+    """Checks that a run in output_dir was trained on this data.
 
     Args:
-        folder: output_dir.
-        digest: see `digest_of`.
-        holds_out: whether rows of the file are held out for evaluation. The
-            weights of the other run may have been trained on these rows.
+        folder: str. Output folder of the run.
+        digest: str. See `digest_of`.
+        holds_out: bool. Whether rows of the file are held out for evaluation.
+            The weights of the other run may have been trained on these rows.
+            Default: False.
 
     Raises:
-        UserError: the folder holds a run with other training data.
+        UserError: the folder contains a run with other training data.
     """
     try:
         recorded = checkpoint_files.recorded_settings(folder)
     except UserError:  # damaged: the run resumes from an earlier checkpoint
         recorded = {}
 
-    # Only the digest counts, with which `describe` ends.
+    # Compare only the digest, which is the end of a description.
     if not str(recorded.get("records", digest)).endswith(digest):
         fix = "pass another --output_dir"
         if not holds_out:

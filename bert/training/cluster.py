@@ -1,13 +1,13 @@
-"""The processes of a distributed run, and how they find each other.
+"""Processes of a distributed run, and how they connect.
 
-TF_CONFIG lists them in each process, as for TensorFlow; only the first one, the
-chief, writes files:
+TF_CONFIG lists all processes in each process, as TensorFlow expects. The chief,
+which comes first, is the only one that writes files:
 
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-Without it, the variables of SLURM do. TensorFlow waits silently for a missing
-process. So each first waits until the ports of all others answer.
+Without TF_CONFIG, the variables of SLURM are used. TensorFlow waits silently
+for a missing process, so each process first waits until all other ports answer.
 """
 
 import dataclasses
@@ -59,9 +59,9 @@ class Cluster:
     """The processes of a run.
 
     Attributes:
-        tasks: names such as "worker 1", the chief's first.
-        addresses: "host:port" of each.
-        index: index of this process.
+        tasks: tuple of str. Names such as "worker 1"; the chief comes first.
+        addresses: tuple of str. "host:port" of each process.
+        index: int. Index of this process.
     """
 
     tasks: tuple[str, ...]
@@ -75,7 +75,7 @@ class Cluster:
 
     @property
     def tf_config(self) -> str:
-        """TF_CONFIG of this process, with those that train alone."""
+        """TF_CONFIG of this process, with only the chief and the workers."""
         jobs: dict[str, list[str]] = {}
         for task, address in zip(self.tasks, self.addresses):
             jobs.setdefault(task.split()[0], []).append(address)
@@ -114,8 +114,8 @@ def read(text: str) -> Cluster:
     """Parses TF_CONFIG.
 
     Args:
-        text: JSON, see above; a "chief" beside the workers is allowed, other
-            jobs are ignored.
+        text: str. JSON, see above. A "chief" beside the workers is allowed;
+            other jobs are ignored.
 
     Raises:
         UserError: it does not have the form that TensorFlow expects.
@@ -125,7 +125,7 @@ def read(text: str) -> Cluster:
         config = json_files.decode(text, _Config)
     me = f"{config.task.type} {config.task.index}"
     if config.task.type in _OTHERS:
-        say(f"{VARIABLE}: {me} has no part in this training")
+        say(f"{VARIABLE}: {me} does not take part in the training")
         raise SystemExit(0)
 
     # The chief is first.
@@ -137,8 +137,8 @@ def read(text: str) -> Cluster:
     tasks, addresses = tuple(named), tuple(named.values())
     if len(set(addresses)) < len(addresses):
         raise UserError(
-            f"{VARIABLE}: the same address twice",
-            expected="one for each process",
+            f"{VARIABLE}: an address occurs twice",
+            expected="a different address for each process",
         )
 
     if me not in named:
@@ -153,11 +153,12 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
     """The cluster of a run, or None for a single process.
 
     Args:
-        distribution, use_tpu: the flags.
+        distribution: str. Value of --distribution.
+        use_tpu: bool. Value of --use_tpu.
 
     Raises:
         UserError: TF_CONFIG is missing or malformed.
-        SystemExit: this process has no part in the training.
+        SystemExit: this process does not take part in the training.
     """
     is_asked_for = distribution == "multi_worker"
     if not is_asked_for and (distribution != "auto" or use_tpu):
@@ -180,16 +181,17 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
 def meet(cluster: Cluster, timeout: float) -> None:
     """Waits until all processes of the cluster have started.
 
-    Logs those that are missing. The port of this process answers meanwhile, and
-    is free for TensorFlow afterwards.
+    Logs the names of missing processes. Meanwhile this process listens on its
+    port, which is free for TensorFlow afterwards.
 
     Args:
-        cluster: this process and the others.
-        timeout: maximum number of seconds to wait.
+        cluster: Cluster. This process and the others.
+        timeout: float. Maximum number of seconds to wait.
 
     Raises:
         UserError: the port of this process is in use.
-        WorkerLostError: some did not start in time; the message names them.
+        WorkerLostError: some processes did not start in time; the message
+            names them.
     """
     _, port = _split(cluster.addresses[cluster.index])
     try:
@@ -202,7 +204,7 @@ def meet(cluster: Cluster, timeout: float) -> None:
             fix=f"end the process that uses it, or change {VARIABLE}",
         ) from None
 
-    # The port is open by now, so the others find this process.
+    # The port is open now, so the other processes find this one.
     start = logged = time.monotonic()
     missing = [i for i in range(len(cluster.tasks)) if i != cluster.index]
     with server:

@@ -1,4 +1,4 @@
-"""Numbers that the workers of a run exchange, so that all decide alike."""
+"""Numbers that workers exchange, so that all make the same decisions."""
 
 import functools
 import json
@@ -14,12 +14,12 @@ def gather(strategy, *values: float) -> np.ndarray:
     """Gathers numbers from all workers.
 
     Args:
-        strategy: strategy of the run; without several workers nothing is
-            communicated.
-        values: numbers of this process, exact in float64.
+        strategy: tf.distribute.Strategy. Strategy of the run. Workers only
+            communicate under `MultiWorkerMirroredStrategy`.
+        *values: float. Numbers of this process, exact in float64.
 
     Returns:
-        float64 [R, len(values)], R replicas; R = 1 in a single process.
+        float64 [R, len(values)] for R replicas. R = 1 in a single process.
     """
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([values], np.float64)
@@ -41,12 +41,12 @@ def check_settings(
     """Checks that all workers have the same settings.
 
     Args:
-        strategy: strategy of the run.
-        settings: name -> JSON value that a step depends on.
-        fix: advice to the user.
+        strategy: tf.distribute.Strategy. Strategy of the run.
+        settings: dict. Name -> JSON value that a training step depends on.
+        fix: str or None. Advice to the user. Default: None.
 
     Raises:
-        UserError: another worker has another value; all raise it.
+        UserError: the workers have different values; all workers raise it.
     """
     # Numbers of 32 bits pass exactly through float64.
     hashes = [

@@ -1,4 +1,4 @@
-"""Strategies: the devices of a run."""
+"""Distribution strategies: the devices of a run."""
 
 import functools
 import glob
@@ -27,18 +27,20 @@ def make_strategy(
     """Makes the strategy for the flags and TF_CONFIG.
 
     Args:
-        distribution: "one_device", "mirrored", "multi_worker", "tpu", or
-            "auto": the TPU if `use_tpu`, several workers if TF_CONFIG or SLURM
-            name them, all GPUs from two on, else one device. "mirrored" needs a
-            GPU, or logical CPUs, as tests configure them.
-        use_tpu: whether "auto" means the TPU.
-        cluster_timeout: seconds to wait for the other workers.
-        **tpu: `tpu_name` or `master`, its name or address, by default this
-            host's; `tpu_zone` and `gcp_project`, where the name is looked up;
-            `num_tpu_cores`, which it must have.
+        distribution: str. "one_device", "mirrored", "multi_worker", "tpu" or
+            "auto". "auto" selects the TPU with `use_tpu`, several workers if
+            TF_CONFIG or SLURM lists them, and all GPUs if there are several.
+            Otherwise it selects one device. "mirrored" needs a GPU, or logical
+            CPUs as tests configure them. Default: "auto".
+        use_tpu: bool. Whether "auto" selects the TPU. Default: False.
+        cluster_timeout: float. Seconds to wait for the other workers.
+            Default: 300.
+        **tpu: `tpu_name` or `master`, the name or address of the TPU. Default:
+            the TPU of this host. `tpu_zone` and `gcp_project`, where the name
+            is looked up. `num_tpu_cores`, the expected number of cores.
 
     Raises:
-        UserError: there is no such device.
+        UserError: the device does not exist.
         cluster.WorkerLostError: a worker did not start.
     """
     # By default TensorFlow rounds float32 to 11 bits on GPUs.
@@ -53,7 +55,7 @@ def make_strategy(
     if processes:
         return _join(processes, cluster_timeout)
 
-    # To list the devices starts them, which TensorFlow logs at length.
+    # Listing the devices starts them, which TensorFlow logs at length.
     with tensorflow_log.held_back():
         gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":
@@ -88,12 +90,12 @@ def _join(processes: cluster.Cluster, timeout: float) -> tf.distribute.Strategy:
 
 
 def check_gpus_are_found() -> None:
-    """Rejects a machine with GPUs that TensorFlow does not find.
+    """Raises an error if the machine has GPUs that TensorFlow does not find.
 
     CUDA_VISIBLE_DEVICES=-1 selects the CPU.
 
     Raises:
-        UserError: there are GPUs, and their libraries are missing.
+        UserError: there are GPUs, but their libraries are missing.
     """
     devices, hidden = glob.glob(_GPU_FILES), ("", "-1")
     if (
@@ -115,11 +117,12 @@ def set_determinism(
     """Selects operations that give the same bits in each run.
 
     Args:
-        strategy: the devices.
-        deterministic: None: with one device; a TPU is not affected.
+        strategy: tf.distribute.Strategy. Devices.
+        deterministic: bool or None. None selects them with a single device.
+            TPUs are not affected.
 
     Returns:
-        Whether they are selected.
+        Whether deterministic operations are selected.
     """
     if deterministic is None:
         deterministic = strategy.num_replicas_in_sync == 1
@@ -137,13 +140,13 @@ def check_batch_size(
     """Checks that a batch divides evenly over the devices.
 
     Args:
-        strategy: the devices.
-        batch_size: examples of the whole batch.
-        flag: name of the flag that sets it, for the message.
-        accumulation_steps: micro-batches of each device.
+        strategy: tf.distribute.Strategy. Devices.
+        batch_size: int. Number of examples in the whole batch.
+        flag: str. Name of the flag that sets it, for the message.
+        accumulation_steps: int. Micro-batches of each device. Default: 1.
 
     Raises:
-        UserError: it does not.
+        UserError: the batch does not divide evenly.
     """
     replicas = strategy.num_replicas_in_sync
     if batch_size % (replicas * accumulation_steps):
@@ -156,7 +159,7 @@ def check_batch_size(
 
 
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:
-    """Whether the devices are TPUs, which run static programs only."""
+    """Whether the devices are TPUs, which only run static programs."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
@@ -164,16 +167,16 @@ def choose_precision(strategy: tf.distribute.Strategy, precision: str) -> str:
     """Resolves the precision "auto" for the devices of a strategy.
 
     Args:
-        strategy: the devices.
-        precision: "float32", "bfloat16", "float16", "tf32" or "auto":
-            bfloat16 if the devices have instructions for it, else float32.
-            With tf32 TensorFlow uses TensorFloat-32 from now on.
+        strategy: tf.distribute.Strategy. Devices.
+        precision: str. "float32", "bfloat16", "float16", "tf32" or "auto".
+            "auto" selects bfloat16 if the devices have instructions for it,
+            else float32. "tf32" enables TensorFloat-32 for this process.
 
     Returns:
         "float32", "bfloat16", "float16" or "tf32".
 
     Raises:
-        UserError: there is no GPU with TensorFloat-32.
+        UserError: "tf32" without a GPU that has TensorFloat-32.
     """
     gpus = tf.config.list_physical_devices("GPU")
 
@@ -188,7 +191,7 @@ def choose_precision(strategy: tf.distribute.Strategy, precision: str) -> str:
     if precision != "auto":
         return precision
 
-    # bfloat16 pays only where the hardware computes in it.
+    # bfloat16 is only faster where the hardware computes in it.
     if is_tpu(strategy):
         has, where = True, "the TPU"
     elif gpus:
@@ -205,8 +208,9 @@ def use_xla(strategy: tf.distribute.Strategy, asked: bool | None) -> bool:
     """Whether steps are compiled with XLA.
 
     Args:
-        strategy: the devices.
-        asked: --use_xla; None: on GPUs. TPUs run nothing else.
+        strategy: tf.distribute.Strategy. Devices.
+        asked: bool or None. Value of --use_xla. None enables XLA on GPUs.
+            TPUs always use XLA.
     """
     if asked is None or is_tpu(strategy):
         return _kinds(strategy) != {"CPU"}
@@ -216,8 +220,8 @@ def use_xla(strategy: tf.distribute.Strategy, asked: bool | None) -> bool:
 def can_compile_whole(strategy: tf.distribute.Strategy) -> bool:
     """Whether `tf.function` compiles a replica's step with its all-reduce.
 
-    It compiles collective operations for GPUs only; `TPUStrategy` itself
-    compiles all that it runs.
+    `tf.function` only compiles collective operations for GPUs. `TPUStrategy`
+    itself compiles everything that it runs.
     """
     kinds = _kinds(strategy)
     return "TPU" not in kinds and (
@@ -234,10 +238,10 @@ def _kinds(strategy: tf.distribute.Strategy) -> set[str]:
 
 
 def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
-    """Versions and devices that decide the last bits of a run.
+    """Versions and devices that affect the last bits of results.
 
-    Measured: on CPUs the version of TensorFlow, the number of threads and
-    oneDNN change them; the number of devices changes them everywhere.
+    On CPUs (measured), the version of TensorFlow, the number of threads and
+    oneDNN affect them. The number of devices affects them everywhere.
     """
     kinds = _kinds(strategy)
     values = {
@@ -282,7 +286,7 @@ def _tpu_strategy(
             "or omit --use_tpu",
         ) from None
 
-    # The flag of the original; TensorFlow detects the number.
+    # A flag of the original code; TensorFlow detects the number.
     cores = strategy.num_replicas_in_sync
     if num_tpu_cores not in (None, cores):
         raise UserError(
@@ -299,9 +303,9 @@ def describe(
     """Describes the devices and how they compute, for the log.
 
     Args:
-        strategy: the devices.
-        precision: name of the precision of the computation, if known.
-        use_xla: whether the step is compiled with XLA.
+        strategy: tf.distribute.Strategy. Devices.
+        precision: str. Name of the compute precision, if known. Default: "".
+        use_xla: bool. Whether XLA compiles the step. Default: False.
     """
     values = environment(strategy)
     parts = [f"device: {values['device']}"]

@@ -1,8 +1,8 @@
-"""Checks of each training step: numbers that are not finite, loss spikes.
+"""Checks of each training step: non-finite numbers and loss spikes.
 
-A step whose loss or gradient is not finite changes no weight (see `steps`);
-here it is logged, and several of them in a row end the run. Errors of
-TensorFlow get the number of their step.
+A step with a non-finite loss or gradient changes no weight (see `steps`). This
+module logs such steps, and stops the run after several of them in a row. It
+also adds the number of the step to errors of TensorFlow.
 """
 
 import collections
@@ -19,7 +19,7 @@ from bert.training import logs
 from bert.training.steps import Steps
 
 MAX_BAD_STEPS = 3  # in a row
-WINDOW = 128  # losses that a spike is compared with
+WINDOW = 128  # number of losses that a loss is compared with
 DEVIATIONS = 6.0
 
 
@@ -30,17 +30,18 @@ def check(
     sums: np.ndarray,
     records_of: Callable[[int], str],
 ) -> np.ndarray:
-    """Warns of bad steps and of spikes, after they were taken.
+    """Warns of bad steps and of loss spikes, after the steps were taken.
 
     Args:
-        steps: holds the number of successive bad steps.
-        losses: of the last `WINDOW` good steps, to which these are added.
-        step: number of the step before the first of them.
-        sums: from `Steps.train`.
-        records_of: step -> the sources of the examples in its batch.
+        steps: Steps. Holds the number of successive bad steps.
+        losses: deque of float. Losses of the last `WINDOW` good steps; the new
+            losses are appended.
+        step: int. Number of the step before the first one of `sums`.
+        sums: float32 [steps, ...]. Result of `Steps.train`.
+        records_of: function. Step -> sources of the examples in its batch.
 
     Returns:
-        the sums of the good steps.
+        The sums of the good steps.
 
     Raises:
         UserError: three steps in a row were not finite.
@@ -61,7 +62,7 @@ def check(
                     f"{records_of(number)}"
                 )
 
-        # Else the cause is just a loss scale that is too large.
+        # Otherwise only the loss scale is too large.
         elif loss_scale <= 1.0 or not np.isfinite(parts).all():
             shown = ", ".join(
                 f"{name} {x:.4g}"
@@ -78,19 +79,19 @@ def check(
 
 
 def limit_of(losses: collections.deque[float], loss: float) -> float | None:
-    """Compares the loss of the next step with those before, and adds it.
+    """Compares the loss of the next step with earlier losses, and appends it.
 
     The first `WINDOW` steps are never spikes.
 
     Args:
-        losses: of the last steps, with `WINDOW` as its maximum length.
-        loss: finite.
+        losses: deque of float. Last losses, with maximum length `WINDOW`.
+        loss: float. Finite loss of the step.
 
     Returns:
-        the limit that a spike exceeds, six standard deviations above the
-        mean of the last 128 steps; None if the loss is no spike.
+        The limit that a spike exceeds: six standard deviations above the mean
+        of the last 128 steps. None if the loss is not a spike.
     """
-    # Compared before it is added: a spike must not raise its limit.
+    # Compared before it is appended: a spike must not raise its own limit.
     limit = None
     if len(losses) == WINDOW:
         mean = statistics.fmean(losses)

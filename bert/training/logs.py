@@ -1,4 +1,4 @@
-"""Logs of a run: means, speed, lines, TensorBoard, `metrics.jsonl`."""
+"""Logs of a run: mean metrics, speed, TensorBoard, `metrics.jsonl`."""
 
 import collections
 import json
@@ -18,26 +18,26 @@ from bert.training.task import Phase
 METRICS = "metrics.jsonl"
 _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
-_CALLS = 99  # that are averaged
-_SLOW = 8  # times the median: a call that compiled, or the machine was asleep
+_CALLS = 99  # number of calls whose time is averaged
+_SLOW = 8  # times the median: the call compiled, or the machine was suspended
 
 
 class TrainingLog:
-    """The log of a run; as a context manager it ends the profile.
+    """Training log; as a context manager it ends the profile.
 
-    It adds up the sums of steps, writes their means, and measures the speed,
+    It adds up the sums of steps, writes their means, and measures the speed
     without pauses for checkpoints and evaluation.
 
     Args:
-        folder: the run's output_dir; holds the training curves, and the
-            evaluation curves in `eval`.
-        steps: computes the sums.
-        iterations_per_loop: maximum number of steps in one call.
-        profiled: the first and the last step, from 1, of a profile for
-            TensorBoard; None: nothing is profiled.
+        folder: str. The run's output_dir. It gets the training curves, and
+            its subfolder `eval` gets the evaluation curves.
+        steps: Steps. Computes the sums.
+        iterations_per_loop: int. Maximum number of steps in one call.
+        profiled: tuple of two ints, or None. First and last step (from 1) of
+            a profile for TensorBoard. Default: None, no profile.
 
     Attributes:
-        seconds_left: time after which the run ends, at whatever step.
+        seconds_left: float. Time after which the run ends, at any step.
     """
 
     seconds_left = float("inf")
@@ -71,7 +71,7 @@ class TrainingLog:
             say(f"profiled {folder}: tensorboard --logdir shows it")
 
     def drop_after(self, step: int) -> None:
-        """Drops what a run that was killed or went back logged after a step."""
+        """Drops later log entries, after a run was killed or went back."""
         for curves in self._folders.values():
             _drop_events_after(curves, step)
         if not storage.exists(self._path):
@@ -83,12 +83,13 @@ class TrainingLog:
         atomic.write_whole(self._path, "".join(kept))
 
     def begin_phase(self) -> None:
-        """Forgets the speed: a phase has another program.
+        """Resets the measured speed: each phase has its own program.
 
         The first call traces and compiles, so it has one step and its time is
-        not counted; nor is that of later calls that compile for another length.
+        not counted. Later calls that compile for another length are not
+        counted either.
         """
-        # Seconds and steps of the last calls.
+        # Seconds and number of steps of the last calls.
         self._calls = collections.deque(maxlen=_CALLS)
         self._has_compiled = False
         self._logged = float("-inf")
@@ -101,11 +102,11 @@ class TrainingLog:
     def steps_per_call(self, step: int, limit: int) -> int:
         """Number of steps for a call of about 2 s, at most `limit`.
 
-        A call has one step of the profile, which begins and ends here.
+        A profiled call has one step. The profile starts and ends here.
 
         Args:
-            step: the step before the call.
-            limit: maximum number of steps.
+            step: int. Number of the last step before the call.
+            limit: int. Maximum number of steps.
         """
         if self._is_profiling and step >= self._last:
             self.__exit__()
@@ -124,7 +125,7 @@ class TrainingLog:
         return max(1, min(limit, fit, self._iterations_per_loop))
 
     def count_call(self, steps: int) -> None:
-        """Counts a call that has ended, of this number of steps."""
+        """Records a finished call with this number of steps."""
         now = time.monotonic()
         if self._has_compiled:
             self._calls.append((now - self._start, steps))
@@ -133,11 +134,11 @@ class TrainingLog:
 
     @property
     def seconds_per_step(self) -> float:
-        """Mean of the last calls that did not compile; 0 while unknown."""
+        """Mean of the last calls that did not compile; 0 if unknown."""
         if not self._calls:
             return 0.0
 
-        # A call that compiled, or slept through a suspension, tells nothing.
+        # Calls that compiled, or were suspended, do not show the speed.
         most = _SLOW * statistics.median_low(
             x / steps for x, steps in self._calls
         )
@@ -146,7 +147,7 @@ class TrainingLog:
 
     def add(self, sums: np.ndarray) -> None:
         """Adds the sums of `Steps.train`, float32 [steps, ...]."""
-        # One by one, so that the number of steps in a call changes no bit.
+        # One by one, so that bits do not depend on the steps in a call.
         for row in sums:
             self._sums += row
         self._count += len(sums)
@@ -157,10 +158,10 @@ class TrainingLog:
         """Logs the means since the last stop; also every few seconds.
 
         Args:
-            step: the step that was taken last.
-            phase: to which it belongs.
-            learning_rate: of this step.
-            is_stop: whether the means are written, and begin anew.
+            step: int. The last step that was taken.
+            phase: Phase. Phase of the step.
+            learning_rate: float. Learning rate of the step.
+            is_stop: bool. Whether the means are written and then reset.
         """
         seconds = self.seconds_per_step
         left = min(seconds * (phase.last - step), self.seconds_left)
@@ -188,10 +189,10 @@ class TrainingLog:
         """Writes the metrics of one step.
 
         Args:
-            step: global step.
-            kind: "train" or "eval".
-            values: metric -> value; `metrics.jsonl` has null for values that
-                are not finite.
+            step: int. Global step.
+            kind: str. "train" or "eval".
+            values: dict. Metric -> value. In `metrics.jsonl` non-finite values
+                are null.
         """
         # Lines for the report and for scripts, then TensorBoard's curves.
         line = {"step": step, "kind": kind, **values}
@@ -214,24 +215,24 @@ class TrainingLog:
         return {"steps": self._count, "sums": sums}
 
     def load_state_dict(self, state: dict) -> None:
-        """Restores the sums of an interrupted run with the same objectives."""
+        """Restores the sums of an interrupted run with equal objectives."""
         if len(state["sums"]) == len(self._sums) - 1:
             self._count = state["steps"]
             self._sums[:-1] = [float.fromhex(x) for x in state["sums"]]
 
     def _clear(self) -> None:
-        # Besides the sums by name, the gradient norm and the loss scale.
+        # Two more than the named sums: gradient norm and loss scale.
         self._sums = np.zeros(len(self._steps.sum_names) + 2)
         self._count = 0
 
 
 def means(steps: Steps, sums: np.ndarray, count: int) -> dict[str, float]:
-    """`loss`, loss and accuracy of each objective, `gradient_norm`.
+    """Total loss, loss and accuracy of each objective, and gradient norm.
 
     Args:
-        steps: they computed the sums.
-        sums: as a row of `Steps.train`, added up over steps.
-        count: number of steps.
+        steps: Steps. Names the sums and the objectives.
+        sums: float [...]. Row of `Steps.train`, added up over steps.
+        count: int. Number of steps.
     """
     named = dict(zip(steps.sum_names, sums.tolist()))
     values = {"loss": 0.0}
@@ -298,7 +299,7 @@ def log_training(
 def show_progress(
     step: int, last_step: int, seconds_per_step: float, seconds_left: float
 ) -> None:
-    """Draws the bar of the steps, on a terminal."""
+    """Draws the progress bar of training on a terminal."""
     text = f"step {step} of {last_step}"
     if seconds_per_step:
         speed = quantity(1 / seconds_per_step)

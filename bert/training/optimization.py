@@ -1,10 +1,10 @@
-"""The original's optimizer, two others, and the learning-rate schedules.
+"""The original's optimizer, two alternatives, and learning-rate schedules.
 
-The original's Adam is not `keras.optimizers.AdamW`: moments are not corrected
-for bias, and decay is added to the update before the learning rate
-(google-research/bert `optimization.py`; Loshchilov and Hutter 2017,
-arXiv:1711.05101). Nor is LAMB Keras' own, which adapts every variable and adds
-decay after the ratio.
+The original's Adam differs from `keras.optimizers.AdamW`. Its moments are not
+corrected for bias, and decay is added to the update before the learning rate.
+See google-research/bert `optimization.py`, and Loshchilov and Hutter 2017,
+arXiv:1711.05101. LAMB also differs from Keras' version, which adapts every
+variable and adds decay after the ratio.
 """
 
 import functools
@@ -30,9 +30,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         bert.WarmupLinearDecay(5e-5, num_train_steps=100, num_warmup_steps=10)
 
     Args:
-        peak: learning rate at step 0 of the decay.
-        num_train_steps: step at which the learning rate reaches 0.
-        num_warmup_steps: number of warm-up steps; 0: none.
+        peak: float. Learning rate at step 0 of the decay.
+        num_train_steps: int. Step at which the learning rate reaches 0.
+        num_warmup_steps: int. Number of warm-up steps; 0 disables the warm-up.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, the peak, and a decay to 0 over the last steps.
+    """Linear warm-up, a constant rate, and a decay to 0 over the last steps.
 
-    Before the decay no rate depends on the number of steps, so a run can go
-    on without knowing its end (Hu et al. 2024, arXiv:2404.06395). The decay is
-    1 - sqrt (Haegele et al. 2024, arXiv:2405.18392), as of ModernBERT.
+    Before the decay the rate does not depend on the number of steps, so a run
+    can be extended (Hu et al. 2024, arXiv:2404.06395). The decay is 1 - sqrt
+    (Haegele et al. 2024, arXiv:2405.18392), as for ModernBERT.
 
     Args:
-        peak: learning rate after the warm-up.
-        num_train_steps: step at which the learning rate reaches 0.
-        num_warmup_steps: number of warm-up steps; 0: none.
-        num_decay_steps: number of steps of the decay; 0: none.
+        peak: float. Learning rate after the warm-up.
+        num_train_steps: int. Step at which the learning rate reaches 0.
+        num_warmup_steps: int. Number of warm-up steps; 0 disables the warm-up.
+        num_decay_steps: int. Number of decay steps. Default: 0, no decay.
     """
 
     def __init__(
@@ -97,18 +97,18 @@ class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
 class WarmupClockDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up over steps, and linear decay to 0 over a time.
 
-    As a run with a budget of hours needs it (Izsak et al. 2021,
-    arXiv:2104.07705). The training loop sets the clock before each call.
+    For runs with a budget of hours (Izsak et al. 2021, arXiv:2104.07705). The
+    training loop sets the clock before each call.
 
     Args:
-        peak: learning rate at the start of the decay.
-        num_train_steps: maximum number of steps.
-        num_warmup_steps: number of warm-up steps; 0: none.
-        seconds: time after which the learning rate is 0.
+        peak: float. Learning rate at the start of the decay.
+        num_train_steps: int. Maximum number of steps.
+        num_warmup_steps: int. Number of warm-up steps; 0 disables the warm-up.
+        seconds: float. Time after which the learning rate is 0.
 
     Attributes:
-        spent: float32 variable, seconds of training so far; `build` creates
-            it, on the devices of the run.
+        spent: float32 variable. Seconds of training so far. `build` creates
+            it on the devices of the run.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class WarmupClockDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.seconds = seconds
 
     def build(self) -> None:
-        """Creates the clock, in the scope of a strategy."""
+        """Creates the clock; call it in the scope of a strategy."""
         first = tf.VariableAggregation.ONLY_FIRST_REPLICA
         self.spent = tf.Variable(0.0, trainable=False, aggregation=first)
 
@@ -141,7 +141,7 @@ Schedule = WarmupLinearDecay | WarmupStableDecay | WarmupClockDecay
 
 def _warm_up(step, peak: float, num_warmup_steps: int, later):
     """Linear warm-up to a peak, and the rate `later` after it."""
-    # Without a warm-up there is nothing to divide by.
+    # Without a warm-up the division would be by 0.
     if not num_warmup_steps:
         return later
     warmup = float(num_warmup_steps)
@@ -149,7 +149,7 @@ def _warm_up(step, peak: float, num_warmup_steps: int, later):
 
 
 def is_excluded(path: str) -> bool:
-    """Whether weight decay and LAMB's ratio skip the variable of this path."""
+    """Whether weight decay and LAMB's ratio skip the variable of a path."""
     return re.search(EXCLUDED, path) is not None
 
 
@@ -170,25 +170,25 @@ def adam_weight_decay(
     """One step of the original's Adam on one variable, or of AdamW.
 
     Args:
-        value, gradient, m, v: float32 tensors of one shape: the variable,
-            its gradient and its two moments.
-        rate: float32 scalar, the learning rate.
-        step: float32 scalar, number of this update, from 1.
-        decay: weight decay; None for an excluded variable.
-        beta_1, beta_2: decay rates of the moments.
-        epsilon: added to the root of the second moment.
-        corrected: whether moments are corrected for bias, as in AdamW.
+        value, gradient, m, v: float32 tensors of one shape. The variable, its
+            gradient and its two moments.
+        rate: float32 scalar. Learning rate.
+        step: float32 scalar. Number of this update, from 1.
+        decay: float or None. Weight decay; None for an excluded variable.
+        beta_1, beta_2: float. Decay rates of the moments.
+        epsilon: float. Added to the root of the second moment.
+        corrected: bool. Whether moments are corrected for bias, as in AdamW.
             Without it the first steps are up to six times as long, which
             harms some short fine-tuning runs (Zhang et al. 2021,
-            arXiv:2006.05987).
+            arXiv:2006.05987). Default: False.
 
     Returns:
-        the new (value, m, v).
+        The new (value, m, v).
     """
     age = step if corrected else None
     update, m, v = _direction(gradient, m, v, age, beta_1, beta_2, epsilon)
 
-    # After the moments, which know nothing of the decay.
+    # Added after the moments, which must not contain the decay.
     if decay:
         update += decay * value
     return value - rate * update, m, v
@@ -197,23 +197,23 @@ def adam_weight_decay(
 def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
     """One step of LAMB on one variable (You et al. 2019, arXiv:1904.00962).
 
-    Algorithm 2 of the paper, with its correction of the moments for bias and
-    with the identity for phi: the update gets the norm of the variable. An
-    excluded variable is not adapted. If a norm is 0, the ratio is 1.
+    Algorithm 2 of the paper, with bias-corrected moments and the identity for
+    phi: the update gets the norm of the variable. An excluded variable is not
+    adapted. If a norm is 0, the ratio is 1.
 
     Args:
-        value, gradient, m, v, rate, step, decay, beta_1, beta_2, epsilon: as
-            for `adam_weight_decay`.
+        value, gradient, m, v, rate, step, decay, beta_1, beta_2, epsilon: see
+            `adam_weight_decay`.
 
     Returns:
-        the new (value, m, v).
+        The new (value, m, v).
     """
     update, m, v = _direction(gradient, m, v, step, beta_1, beta_2, epsilon)
     if decay is None:
         return value - rate * update, m, v
     update += decay * value
 
-    # Each variable moves by the same share of its own length.
+    # Each variable moves by the same fraction of its own norm.
     norm, length = tf.norm(value), tf.norm(update)
     has_ratio = (norm > 0.0) & (length > 0.0)
     ratio = tf.where(has_ratio, norm / length, 1.0)
@@ -247,17 +247,18 @@ def reduce_and_clip(
 ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
     """Sums gradients over replicas; computes the factor that clips them.
 
-    Called in a replica's context. Clipping after the sum makes the update
-    independent of the number of replicas. `AdamWeightDecay.update` applies
-    the factor, which saves reading and writing the gradients once.
+    Must be called in a replica context. Clipping after the sum makes the
+    update independent of the number of replicas. `AdamWeightDecay.update`
+    applies the factor, which saves one pass over the gradients.
 
     Args:
-        gradients: one per variable, sparse or dense.
-        loss_scale: float32 scalar, the factor of the loss, or None.
+        gradients: list. One gradient per variable, sparse or dense.
+        loss_scale: float32 scalar or None. Factor of the loss. Default: None.
 
     Returns:
-        (dense gradients, float32; their norm, the factor that clips them: NaN
-        where the norm is not finite, as of `tf.clip_by_global_norm`).
+        (dense float32 gradients, their norm, the factor that clips them). The
+        factor is NaN if the norm is not finite, as in
+        `tf.clip_by_global_norm`.
     """
     gradients = [
         tf.cast(tf.convert_to_tensor(gradient), tf.float32)
@@ -271,7 +272,7 @@ def reduce_and_clip(
     if loss_scale is not None:
         gradients = [gradient / loss_scale for gradient in gradients]
 
-    # On a GPU each sum is a kernel, which takes longer to launch than to run.
+    # On a GPU each sum is a kernel whose launch takes longer than its run.
     parts = [x for x in gradients if x.shape.rank != 1]
     if vectors := [x for x in gradients if x.shape.rank == 1]:
         parts.append(tf.concat(vectors, 0))
@@ -279,31 +280,33 @@ def reduce_and_clip(
 
     factor = CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 
-    # 1 / inf is 0, a factor that would hide the damage.
+    # 1 / inf is 0, a factor that would hide the overflow.
     factor = tf.where(tf.math.is_finite(norm), factor, float("nan"))
     return gradients, norm, factor
 
 
 @keras.saving.register_keras_serializable("bert")
 class AdamWeightDecay(keras.optimizers.Optimizer):
-    """Adam with weight decay, as the original trains BERT, or another rule.
+    """Adam with weight decay as in the original BERT, or another update rule.
 
-    Under `Model.fit` it sums gradients over replicas and clips the sum; a
-    custom training loop calls `reduce_and_clip` and `update`.
+    With `Model.fit` it sums gradients over replicas and clips the sum. A custom
+    training loop calls `reduce_and_clip` and `update`.
 
         model = bert.classifier(encoder, num_labels=2)
         model.compile(bert.AdamWeightDecay(5e-5), "mse")
 
     Args:
-        learning_rate: a float or a schedule.
-        decay: weight decay of all variables but biases and layer norm; the
-            name weight_decay would make Keras apply its own.
-        beta_1, beta_2, epsilon: see `adam_weight_decay`.
-        rule: name of the update rule in `RULES`.
+        learning_rate: float or schedule. Default: 5e-5.
+        decay: float. Weight decay of all variables except biases and layer
+            norms. With the name weight_decay, Keras would apply its own.
+            Default: 0.01.
+        beta_1, beta_2, epsilon: float. See `adam_weight_decay`. Defaults: 0.9,
+            0.999 and 1e-6.
+        rule: str. Name of the update rule in `RULES`. Default: "adamw".
 
     Attributes:
-        rate_factors: factor of each variable's learning rate, in the order
-            of `build`; default: 1.
+        rate_factors: tuple of float. Factor of each variable's learning rate,
+            in the order of `build`. Default: 1.
     """
 
     def __init__(
@@ -331,7 +334,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
         def moments(variable) -> list[keras.Variable]:
             prefix = variable.path.replace("/", "_")
-            return [  # float32 also of lower policies, which lack the range
+            return [  # float32 under lower policies too, which lack the range
                 self.add_variable(
                     variable.shape, dtype="float32", name=f"{prefix}_{name}"
                 )
@@ -345,17 +348,17 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     @property
     def step(self) -> int:
-        """Number of steps taken, also of those that changed no variable."""
+        """Number of steps taken, including steps without an update."""
         return int(tf.convert_to_tensor(self.iterations))
 
     def named_slots(
         self, named: dict[str, keras.Variable]
     ) -> dict[str, keras.Variable]:
-        """The moments under the original's names.
+        """Moments under the original's names.
 
         Args:
-            named: name -> variable, at least all that the optimizer was built
-                with; variables that are not trained have no moments.
+            named: dict. Name -> variable; it must contain all variables of the
+                optimizer. Variables that are not trained have no moments.
 
         Returns:
             `<name>/adam_m` and `<name>/adam_v` -> moment.
@@ -381,23 +384,24 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """Updates the variables on every replica.
 
         Args:
-            gradients: dense, the same on every replica.
-            variables: of those the optimizer was built with; the others keep
-                their values and moments.
-            rate: float32 scalar, the learning rate.
-            learn: bool scalar; if false, variables and moments keep every
-                bit, even if the gradients are not finite.
-            factor: float32 scalar, factor of the gradients.
-            skipped: int scalar, number of steps so far without an update.
+            gradients: list of dense tensors, equal on every replica.
+            variables: list of variables that the optimizer was built with. All
+                others keep their values and moments.
+            rate: float32 scalar. Learning rate.
+            learn: bool scalar. If false, variables and moments keep every bit,
+                even if the gradients are not finite. Default: True.
+            factor: float32 scalar. Factor of the gradients. Default: 1.
+            skipped: int scalar. Number of earlier steps without an update.
+                Default: 0.
         """
         rate = tf.cast(rate, tf.float32)
 
-        # A tensor with gradient_accumulation_steps of Keras, else a variable.
+        # A tensor under Keras' gradient_accumulation_steps, else a variable.
         step = tf.convert_to_tensor(self.iterations) + 1
         step = tf.cast(step - tf.cast(skipped, step.dtype), tf.float32)
         factor = tf.cast(factor, tf.float32)
 
-        # All are computed first, and then assigned together.
+        # All new values are computed first, and then assigned together.
         targets, new = [], []
         for variable, gradient in zip(variables, gradients, strict=True):
             index = self._get_variable_index(variable)
@@ -428,7 +432,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             assign, tf.distribute.get_strategy(), new
         )
 
-    # Compiled once per shape; takes a third of the time of single operations.
+    # Compiled once per shape: a third of the time of single operations.
     @tf.function(jit_compile=True, autograph=False)
     def _compute(self, value, m, v, gradient, factor, rate, step, learn, decay):
         new = RULES[self.rule](

@@ -1,4 +1,4 @@
-"""What a training run will need, measured in a few of its steps."""
+"""Estimates memory and time of a training run from a few of its steps."""
 
 import os
 import statistics
@@ -17,15 +17,16 @@ _RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
 
 
 def report(run: Any, phases: list[Phase]) -> None:
-    """Prints the memory and the time of a run; takes steps.
+    """Prints the memory and the time of a run; takes training steps.
 
-    Weights, gradients and two moments take 16 bytes a parameter. The rest
-    grows with the batch: a batch and its double tell the largest that fits,
-    if all its sequences are as long as the longest of the first steps.
+    Weights, gradients and two moments take 16 bytes per parameter. The rest
+    grows with the batch. The largest batch that fits is estimated from the
+    memory of a batch and of a doubled batch. The estimate assumes sequences as
+    long as the longest ones of the first steps.
 
     Args:
-        run: the `training.run.Run`.
-        phases: of its training, one after the other.
+        run: training.run.Run. The run.
+        phases: list of Phase. Phases of its training, in order.
     """
     variables = run.steps.model.trainable_variables
     parameters = sum(x.shape.num_elements() for x in variables)
@@ -38,7 +39,7 @@ def report(run: Any, phases: list[Phase]) -> None:
     for phase in phases:
         count = phase.last - first
         if count > 0:
-            # Batches are those from the current step on.
+            # The input data starts at the current step.
             run.steps.optimizer.iterations.assign(first)
             seconds.append(_report_phase(run, phase, count))
             first = phase.last
@@ -56,7 +57,7 @@ def _report_phase(run: Any, phase: Phase, num_steps: int) -> float:
         seconds.append(time.perf_counter() - start)
     step = statistics.median(seconds[-_STEPS:])
 
-    # Each device holds its part of a batch.
+    # Each device holds an equal part of a batch.
     widest = max(batches.take(_WARM_UP + _STEPS), key=_size)
     size, devices = phase.batch_size, steps.strategy.num_replicas_in_sync
     peak, limit = _peak(steps, widest, 1), _memory()
@@ -86,7 +87,7 @@ def _peak(steps: Steps, batch: dict, times: int) -> int:
     if gpus:
         tf.config.experimental.reset_memory_stats("GPU:0")
     else:
-        # 5 sets the peak of the memory back to what is used now.
+        # Writing 5 resets the memory peak to the current usage.
         with open(_RESET_PEAK, "w") as file:
             file.write("5")
     steps.train(repeated, tf.constant(1)).numpy()

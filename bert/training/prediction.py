@@ -11,17 +11,17 @@ from bert.training import distribution
 class Predictor:
     """Runs a function over batches, on all devices of a strategy.
 
-    A batch is filled up with copies of its first example until it divides
-    evenly over the devices. On a TPU, which compiles a program for each shape,
-    all batches have the full size, and every shape is static.
+    A batch is filled up with copies of its first example until it
+    divides evenly over the devices. A TPU compiles a program for each shape, so
+    there all batches have the full size and every shape is static.
 
     Args:
-        function: dict of tensors [B, ...] -> dict of tensors [B, ...].
-        strategy: the devices, which share each batch.
-        batch_size: examples of a full batch.
+        function: function. Dict of tensors [B, ...] -> dict of the same.
+        strategy: tf.distribute.Strategy. Devices that share each batch.
+        batch_size: int. Number of examples of a full batch.
 
     Attributes:
-        is_static: whether each shape of a batch is a program of its own.
+        is_static: bool. Whether each shape of a batch compiles a new program.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Predictor:
         """Runs one batch; several workers run the same batches together.
 
         Args:
-            batch: arrays [B, ...] of the same B.
+            batch: dict of arrays [B, ...]. All have the same B.
 
         Returns:
-            arrays [B, ...]: the outputs of its examples.
+            Dict of arrays [B, ...], the outputs of the examples.
         """
         count = len(next(iter(batch.values())))
 

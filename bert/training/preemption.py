@@ -1,7 +1,7 @@
 """Preemption of a run by SIGTERM, Ctrl-C or a time limit.
 
-The run saves, logs it, and ends with a fixed exit code. A second signal ends
-the process at once.
+The run saves a checkpoint, logs it, and ends with a fixed exit code. A second
+signal ends the process at once.
 """
 
 import contextlib
@@ -16,16 +16,18 @@ _EXIT_CODES = {signal.SIGTERM: RUN_AGAIN, signal.SIGINT: 130}
 
 
 class Abandoned(Exception):
-    """An evaluation was interrupted, because the run has to stop."""
+    """An evaluation was interrupted because the run has to stop."""
 
 
 class Preemption:
     """Context manager that catches signals and watches the time limit.
 
     Args:
-        train_for: seconds after which the run has to stop; None: no limit.
-        alone: whether the run has a single process. Others would wait for
-            ever for one that abandons an evaluation.
+        train_for: float or None. Seconds after which the run has to stop.
+            Default: None, no limit.
+        alone: bool. Whether the run has a single process. With several, the
+            others would wait forever for a process that left an evaluation.
+            Default: True.
     """
 
     def __init__(self, train_for: float | None = None, alone: bool = True):
@@ -47,10 +49,10 @@ class Preemption:
 
     @property
     def request(self) -> int:
-        """What the run has to do after the current step.
+        """Request to the training loop after the current step.
 
-        0: continue; else save and end, as 1: the time is up, or by the signal
-        of this number.
+        0: continue. 1: save and end, because the time is up. Any other number:
+        save and end, because of the signal with this number.
         """
         is_late = self._end is not None and time.monotonic() >= self._end
         return int(self._signal or is_late)
@@ -74,11 +76,11 @@ class Preemption:
             self._may_abandon = False
 
     def end(self, step: int, last_step: int) -> None:
-        """Ends the process if that was requested, after the run has saved.
+        """Ends the process on request, after the run has saved.
 
         Args:
-            step: the step that was saved; 0: none was.
-            last_step: the last step of the run.
+            step: int. Step of the saved checkpoint; 0 without one.
+            last_step: int. Last step of the run.
 
         Raises:
             SystemExit: with `RUN_AGAIN` after SIGTERM, 130 after Ctrl-C, and

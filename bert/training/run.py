@@ -1,4 +1,4 @@
-"""A run: a network from its checkpoint to its last step, and its answers."""
+"""Training run: its network, training loop, checkpoints and predictions."""
 
 import collections
 import os
@@ -30,27 +30,28 @@ from bert.training.settings import Training
 from bert.training.steps import Steps
 from bert.training.task import Phase, Task
 
-_WINDOW = 64  # batches of predictions that are sorted by length together
+_WINDOW = 64  # batches of examples that are sorted by length together
 
 
 class Run:
-    """A network, its optimizer and the folder of its checkpoints.
+    """Trains, evaluates and predicts with a network; keeps its checkpoints.
 
     A checkpoint holds the variables, their moments and the step.
 
     Args:
-        task: what is trained.
-        settings: intervals, limits and batch sizes.
-        steps: computes training and evaluation steps.
-        named: name in the checkpoint -> variable.
-        saver: writes and finds the checkpoints.
-        best: saves the best weights.
-        folder: where this process writes the curves.
-        description: JSON values that describe the run.
-        lengths: S of the batches of examples, ascending.
+        task: Task. Network, losses, examples and outputs.
+        settings: Training. Intervals, limits and batch sizes.
+        steps: Steps. Computes training and evaluation steps.
+        named: dict. Name in the checkpoint -> variable.
+        saver: Saver. Writes and finds the checkpoints.
+        best: Saver. Writes and finds the best weights.
+        folder: str. Folder where this process writes the curves.
+        description: dict. JSON values that describe the run.
+        lengths: tuple of int. Sequence lengths of the batches of examples,
+            ascending. Default: ().
 
     Attributes:
-        weights_step: training step of the current weights.
+        weights_step: int. Training step of the current weights.
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class Run:
         )
         self._losses = collections.deque(maxlen=guard.WINDOW)
 
-        # The best value of the validation, the number of evaluations since
-        # then, and whether an evaluation was interrupted.
+        # The best validation metric, the number of evaluations since then,
+        # and whether an interrupted evaluation has to be repeated.
         self._best_value: float | None = None
         self._waited, self._is_owed = 0, False
 
-        # The schedule that follows the clock, and the seconds of training.
+        # The schedule that depends on time, and the seconds of training.
         rate = task.learning_rate
         self._clock = rate if isinstance(rate, WarmupClockDecay) else None
         self._spent = 0.0
@@ -102,21 +103,21 @@ class Run:
         return os.path.join(self._saver.folder, f"{PREFIX}-{self.step}")
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Original name -> array of all current weights."""
+        """All current weights: original name -> array."""
         return {name: x.numpy() for name, x in self.named.items()}
 
     def fit(self, phases: list[Phase]) -> None:
         """Trains to the last step, or until a stop is requested.
 
-        A validation precedes the checkpoint of its step, which holds its
-        results; the best weights are kept.
+        A validation runs before the checkpoint of its step, which stores the
+        result. The best weights are kept.
 
         Args:
-            phases: trained one after the other.
+            phases: list of Phase. Trained in this order.
 
         Raises:
-            SystemExit: the run was interrupted, and saved; or, with --plan,
-                its plan was printed.
+            SystemExit: the run was interrupted and saved; or --plan was given
+                and the plan has been printed.
         """
         settings, last_step = self.settings, phases[-1].last
         validates = self.task.validate is not None
@@ -125,7 +126,7 @@ class Run:
             raise SystemExit
         self._drop_later_steps()
 
-        # A run that follows the clock ends by it, over all its resumptions.
+        # A time-based schedule ends the run, across all its resumptions.
         limit = None if self._clock else settings.seconds
         if limit is not None and not settings.train_for:
             say(f"SLURM: the job leaves {duration(limit)} of training")
@@ -136,7 +137,7 @@ class Run:
             Preemption(limit, workers.share()[1] == 1) as preemption,
             guard.naming_the_step(self.steps),
         ):
-            # An evaluation that a signal interrupted.
+            # Repeat the evaluation that a signal interrupted.
             if validates and self._is_owed:
                 self._validate(preemption)
                 self.save()
@@ -155,7 +156,7 @@ class Run:
                     first = self.step
                     stop = self._next_stop(phase, last_step, eval_steps)
                     count = self._log.steps_per_call(first, stop - first)
-                    # That of the slowest worker.
+                    # The slowest worker decides.
                     count, spent = collectives.gather(
                         self.steps.strategy, count, time.monotonic() - began
                     ).min(0)
@@ -194,7 +195,7 @@ class Run:
                         self.save()
                     self._log.resume()
 
-            # All workers are here and decide alike.
+            # All workers get here and make the same decision.
             self._is_over(preemption)
             self._saver.wait()
             preemption.end(self.step, last_step)
@@ -208,7 +209,7 @@ class Run:
             )
 
     def _next_stop(self, phase: Phase, last_step: int, eval_steps: int) -> int:
-        """The next step after which it logs, evaluates, saves or ends."""
+        """The next step after which the run logs, evaluates, saves or ends."""
         settings = self.settings
         log_steps = settings.log_steps or min(100, max(1, last_step // 50))
         stops = [phase.last]
@@ -220,18 +221,18 @@ class Run:
     def _drop_later_steps(self) -> None:
         """Drops an abandoned branch of the run.
 
-        Checkpoints, best weights and curves of later steps than the current
-        one belong to it.
+        It consists of the checkpoints, best weights and curves of steps after
+        the current one.
         """
         self._saver.remove_after(self.step)
         self.best.remove_after(self.step)
         collectives.barrier(self.steps.strategy)  # until the chief removed them
-        if not self.best.steps():  # the search for them starts anew
+        if not self.best.steps():  # the search for the best starts again
             self._best_value, self._waited = None, 0
         self._log.drop_after(self.step)
 
     def _is_over(self, preemption: Preemption) -> bool:
-        """Whether the run has to save and end; all workers decide alike."""
+        """Whether the run has to save and end, the same on all workers."""
         self._saver.check()
         requests = collectives.gather(self.steps.strategy, preemption.request)
         request = int(requests.max())
@@ -243,18 +244,18 @@ class Run:
 
     @property
     def _is_spent(self) -> bool:
-        """Whether the time is up that the learning rate follows."""
+        """Whether the time of a time-based schedule is up."""
         return self._clock is not None and self._spent >= self._clock.seconds
 
     def _set_clock(self, spent: float) -> None:
-        """Tells the schedule the seconds of training, if it follows them."""
+        """Passes the seconds of training to a time-based schedule."""
         if self._clock:
             self._spent = float(spent)
             self._clock.spent.assign(self._spent)
             self._log.seconds_left = max(0.0, self._clock.seconds - spent)
 
     def _validate(self, preemption: Preemption) -> None:
-        """Evaluates; saves the weights if no earlier ones are as good.
+        """Evaluates; saves the weights if they are better than all before.
 
         An evaluation that a signal interrupts is repeated when the run
         resumes.
@@ -276,8 +277,7 @@ class Run:
             return
         self._saver.wait()
         storage.make_folder(self.best.folder)
-        # The value of the best is the metric's, also where a setting has its
-        # name.
+        # The metric replaces a setting of the same name.
         described = {
             **metrics,
             **self.description,
@@ -298,15 +298,16 @@ class Run:
         """Runs the network on examples, in batches of similar lengths.
 
         Args:
-            examples: as in `data.records.examples`; read lazily.
-            batch_size: examples of a batch, over all devices.
-            what: label of the progress lines.
-            total: number of examples, to estimate the remaining time.
-            choices: sequences of an example.
+            examples: iterable of dict. See `data.records.examples`; read
+                lazily.
+            batch_size: int. Examples of a batch, over all devices.
+            what: str. Label of the progress lines.
+            total: int. Number of examples, to estimate the remaining time.
+            choices: int. Sequences of an example. Default: 1.
 
         Yields:
-            the network's outputs for each example, in order; outputs [B, S]
-            are cut to the length of the example.
+            The network's outputs for each example, in order. Outputs [B, S]
+            are trimmed to the length of the example.
         """
         if batch_size not in self._predictors:
             self._predictors[batch_size] = prediction.Predictor(
@@ -350,11 +351,12 @@ class Run:
         """Losses and accuracies of the current weights.
 
         Args:
-            batches: whole batches; examples that fill up a batch have weight 0.
+            batches: iterable of dict. Whole batches; padding examples have
+                weight 0.
 
         Returns:
-            `loss`, and the loss and accuracy of each objective: means over all
-            examples of the batches.
+            `loss`, and the loss and accuracy of each objective, as means over
+            all examples of the batches.
         """
         sums = np.zeros(len(self.steps.sum_names) + 2)
         for batch in batches:
@@ -366,20 +368,20 @@ class Run:
     def resume(self) -> Restored | None:
         """Resumes the run in the folder, if there is one.
 
-        A run that does not train again needs the weights alone.
+        Without --do_train, only the weights are restored.
 
         Returns:
-            the checkpoint, or None.
+            Restored, the checkpoint; or None.
 
         Raises:
-            UserError: it is of another network.
+            UserError: the checkpoint belongs to another network.
         """
         trains = self.settings.do_train
         self._saver.wait()
         if trains:
             self._saver.sweep()
         strategy = self.steps.strategy
-        collectives.barrier(strategy)  # until the chief has cleaned up
+        collectives.barrier(strategy)  # until the chief has removed files
         restored = self._saver.restore_latest()
         if restored:
             variables = self._variables if trains else self.named
@@ -389,7 +391,7 @@ class Run:
         collectives.check_settings(
             strategy, {"the step to resume": self.step}, fix
         )
-        if restored and restored.state:  # the best weights have none
+        if restored and restored.state:  # best weights are saved without one
             self._load_state_dict(restored.state)
         return restored
 
@@ -400,13 +402,14 @@ class Run:
         fix: str,
         variables: dict[str, keras.Variable] | None = None,
     ) -> None:
-        """Continues with the weights, the moments and the step of a run.
+        """Assigns the weights, the moments and the step of a checkpoint.
 
         Args:
-            values: its checkpoint.
-            path: of the checkpoint, for messages.
-            fix: advice to the user.
-            variables: those to assign; default: the weights and moments.
+            values: dict. Name -> array of the checkpoint.
+            path: str. Path of the checkpoint, for messages.
+            fix: str. Advice to the user.
+            variables: dict or None. Name -> variable to assign. Default: None,
+                all weights and moments.
 
         Raises:
             UserError: the checkpoint lacks a variable, a moment or the step.
@@ -441,11 +444,11 @@ class Run:
             if best:
                 for name, variable in self.named.items():
                     variable.assign(best.values[name])
-                say(f"using the best checkpoint, of step {best.step}")
+                say(f"using the best checkpoint, from step {best.step}")
                 self.weights_step = best.step
 
     def save(self) -> None:
-        """Writes a checkpoint in a thread."""
+        """Writes a checkpoint in a background thread."""
         self._saver.save_in_background(
             self.step, self._variables, self.description, self._state_dict()
         )
@@ -482,15 +485,15 @@ class Run:
 
 
 def _is_due(every: int, step: int, is_last: bool) -> bool:
-    """Whether an action of this interval is due; at the last step it is."""
+    """Whether an action of this interval is due; always at the last step."""
     return is_last or (every > 0 and step % every == 0)
 
 
 def _iterate(batches: tf.data.Dataset):
-    """Iterates over batches that are a function of the step in any case.
+    """Iterates over batches, which are a function of the step in any case.
 
-    Under op determinism TensorFlow would make them without threads, and each
-    one only when it is asked for.
+    Under op determinism TensorFlow would make them without threads, and only
+    when they are needed.
     """
     is_deterministic = config.is_op_determinism_enabled()
     config.disable_op_determinism()

@@ -1,12 +1,12 @@
-"""Checkpoints on disk: name-based, atomic, the newest few.
+"""Checkpoints on disk: name-based and atomic; only the newest are kept.
 
     output_dir/
         model.ckpt-1000.data-00000-of-00001
         model.ckpt-1000.index
         model.ckpt-1000.json      sizes, settings; written last
-        checkpoint                names the newest, for TensorFlow's tools
+        checkpoint                lists the checkpoints, for TensorFlow's tools
 
-The files are TensorFlow's own name-based format, which
+The files have TensorFlow's own name-based format, which
 `tf.train.load_checkpoint` and the original release read.
 """
 
@@ -40,12 +40,12 @@ class _File(msgspec.Struct):
 
 
 class Description(msgspec.Struct):
-    """The JSON of a checkpoint.
+    """The JSON file of a checkpoint.
 
     Attributes:
-        step: its global step.
-        files: name -> size of each of its other files.
-        settings, state: as passed to `save`.
+        step: int. Global step of the checkpoint.
+        files: dict. Name -> size of each other file of the checkpoint.
+        settings, state: dict. As passed to `save`.
     """
 
     step: int
@@ -59,9 +59,9 @@ class Restored:
     """A checkpoint in memory.
 
     Attributes:
-        step: its global step.
-        values: name -> array.
-        settings, state: as passed to `save`.
+        step: int. Global step of the checkpoint.
+        values: dict. Name -> array.
+        settings, state: dict. As passed to `save`.
     """
 
     step: int
@@ -73,13 +73,13 @@ class Restored:
 class Saver:
     """Writes and reads the checkpoints of one run.
 
-    Of several workers only the chief writes; all read its files. As a context
-    manager it waits in the end for the checkpoint that is being written.
+    With several workers only the chief writes, and all read its files. As a
+    context manager it waits at the end for a checkpoint in progress.
 
     Args:
-        folder: the run's output_dir.
-        keep_max: number of checkpoints to keep.
-        writes: whether this process writes them.
+        folder: str. The run's output_dir.
+        keep_max: int. Number of checkpoints to keep. Default: 5.
+        writes: bool. Whether this process writes them. Default: True.
     """
 
     def __init__(self, folder: str, keep_max: int = 5, writes: bool = True):
@@ -95,22 +95,22 @@ class Saver:
     ) -> str | None:
         """Writes a checkpoint.
 
-        The files are synced before they are renamed, the description last; a
-        checkpoint without one is incomplete. Checkpoints of later steps
-        belong to an abandoned branch of the run, and are removed.
+        The files are synced before they are renamed, the description last. A
+        checkpoint without a description is incomplete. Checkpoints of later
+        steps belong to an abandoned branch of the run, and are removed.
 
         Args:
-            step: global step, stored as `global_step`, int64.
-            values: name -> tensor.
-            settings: JSON values that describe the run.
-            state: further JSON values for resuming.
+            step: int. Global step, stored as `global_step`, int64.
+            values: dict. Name -> tensor.
+            settings: dict. JSON values that describe the run.
+            state: dict or None. More JSON values for resuming. Default: None.
 
         Returns:
-            the checkpoint's prefix; None: another worker writes it.
+            The checkpoint's prefix, or None if another worker writes it.
 
         Raises:
-            UserError: a value is not finite, or the files cannot be written;
-                earlier checkpoints are kept.
+            UserError: a value is not finite, or the files cannot be written.
+                Earlier checkpoints are kept.
         """
         self.wait()
         if not self._writes:
@@ -120,17 +120,17 @@ class Saver:
     def save_in_background(
         self, step: int, values: dict, settings: dict, state: dict | None = None
     ) -> None:
-        """Writes a checkpoint in a thread, and logs its path there.
+        """Writes a checkpoint in a thread, which also logs its path.
 
-        Waits for the checkpoint before. The thread has a copy of the values:
-        on a CPU the variables' own memory, which they leave to it when the
-        next step assigns them; of other devices one on the host.
+        Waits for the previous checkpoint first. The thread holds a copy of the
+        values. On a CPU it is the variables' own memory, which they give up
+        when the next step assigns them; else it is a copy on the host.
 
         Args:
-            step, values, settings, state: as for `save`.
+            step, values, settings, state: see `save`.
 
         Raises:
-            UserError: the checkpoint before could not be written.
+            UserError: the previous checkpoint could not be written.
         """
         self.wait()
         if not self._writes:
@@ -152,15 +152,15 @@ class Saver:
         self.wait()
 
     def check(self) -> None:
-        """Raises the error of a checkpoint that could not be written."""
+        """Raises the error of a failed background write, if any."""
         if self._pending is not None and self._pending.done():
             self.wait()
 
     def wait(self) -> None:
-        """Waits for the checkpoint that is being written.
+        """Waits for a checkpoint in progress.
 
         Raises:
-            UserError: it could not be written.
+            UserError: the checkpoint could not be written.
         """
         pending, self._pending = self._pending, None
         if pending is not None:
@@ -175,7 +175,7 @@ class Saver:
         name = f"{PREFIX}-{step}"
         path = os.path.join(self.folder, name)
 
-        # A run that resumed from NaN would only give NaN.
+        # A run resumed from NaN would only give NaN.
         for variable, value in values.items():
             if not np.isfinite(value).all():
                 raise UserError(
@@ -184,7 +184,7 @@ class Saver:
                     fix="lower --learning_rate; earlier checkpoints are kept",
                 )
 
-        # Else it would be made again, without the run's other files.
+        # Otherwise it would be created again, without the run's other files.
         if self._is_there and not storage.is_folder(self.folder):
             raise UserError(
                 "has been removed",
@@ -205,7 +205,7 @@ class Saver:
 
         self._name_newest()
 
-        # Only now, when the new one is complete.
+        # Removed only now, when the new checkpoint is complete.
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
         return path
@@ -219,15 +219,15 @@ class Saver:
         write_whole(os.path.join(folder, f"{name}.json"), text)
 
     def remove_after(self, step: int) -> None:
-        """Removes the checkpoints of later steps, damaged ones too.
+        """Removes the checkpoints of later steps, including damaged ones.
 
         Args:
-            step: the step from which the run resumes.
+            step: int. Step from which the run resumes.
         """
         if not self._writes:
             return
 
-        # The newest first: if this is interrupted, no gap is left.
+        # Newest first: if this is interrupted, it leaves no gap.
         later = [x for x in self.steps(".+") if x > step]
         for other in reversed(later):
             self._remove(other)
@@ -247,7 +247,7 @@ class Saver:
         scratch = atomic.scratch(self.folder, atomic.UNFINISHED)
         storage.remove_folder(scratch)
 
-        # Without a complete one nothing goes: it may be all there is.
+        # Incomplete ones are kept if there is no complete checkpoint.
         complete = self.steps()
         for step in self.steps(".+"):
             if complete and step not in complete:
@@ -261,8 +261,8 @@ class Saver:
         """Steps of the checkpoints, ascending.
 
         Args:
-            ending: pattern of the endings of files that count; default: that
-                of the description, which complete checkpoints have.
+            ending: str. Regular expression of the file endings that count.
+                Default: "json", which only complete checkpoints have.
         """
         pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
         matches = map(pattern.fullmatch, storage.list_folder(self.folder))
@@ -272,11 +272,11 @@ class Saver:
         """Reads the newest checkpoint that is not damaged.
 
         Returns:
-            the checkpoint, or None if the folder holds none.
+            Restored, or None if the folder has no checkpoints.
 
         Raises:
-            UserError: the folder holds checkpoints and none can be read; a
-                run never silently starts over.
+            UserError: the folder has checkpoints, but none can be read. A run
+                never silently starts over.
         """
         steps = self.steps()
         for step in reversed(steps):
@@ -285,14 +285,14 @@ class Saver:
                 with storage.open_file(f"{path}.json", "rb"):
                     return self._restore(path, step)
             except PermissionError:
-                raise  # it may be undamaged
+                raise  # the checkpoint may be undamaged
             except DAMAGE as error:
                 say(
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"
                 )
 
-        # To begin at step 0 would throw away the run.
+        # Starting at step 0 would discard the run.
         if steps or self.steps("index"):
             raise UserError(
                 "no checkpoint here can be read",
@@ -308,7 +308,7 @@ class Saver:
         try:
             values = tensor_files.read(path)
         except ValueError as error:
-            if storage.is_remote(path):  # it does not tell that a store is gone
+            if storage.is_remote(path):  # the same error if a store is gone
                 raise StorageError(f"{path}: {error}") from None
             raise
 
@@ -333,7 +333,7 @@ class Saver:
         write_whole(path, "\n".join(lines) + "\n")
 
     def _remove(self, step: int) -> None:
-        # The description first: without it the others do not count.
+        # The description first: without it the checkpoint is incomplete.
         for path in reversed(storage.find(self.folder, f"{PREFIX}-{step}.*")):
             storage.remove(path)
 
@@ -342,17 +342,18 @@ def check_whole(path: str) -> Description:
     """Compares the sizes of a checkpoint's files with its description.
 
     Args:
-        path: the checkpoint's prefix.
+        path: str. Prefix of the checkpoint.
 
     Returns:
-        the description.
+        Description of the checkpoint.
 
     Raises:
-        one of DAMAGE: they differ, or cannot be read.
+        OSError or ValueError (`DAMAGE`): the sizes differ, or a file cannot be
+            read.
     """
     description = json_files.read(f"{path}.json", Description, has_nan=True)
 
-    # A copy that was cut short shows by its size.
+    # An incomplete copy has another size.
     for name, file in description.files.items():
         part = os.path.join(os.path.dirname(path), name)
         if storage.size(part) != file.bytes:

@@ -1,4 +1,4 @@
-"""Settings of the scripts that train; each field is a flag."""
+"""Settings of the training scripts; each field is a flag."""
 
 import dataclasses
 import re
@@ -41,7 +41,7 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class Devices:
-    """The devices, with the flags of the original."""
+    """Devices, with the flags of the original."""
 
     topic = TPU
 
@@ -59,9 +59,9 @@ class Devices:
     )
     distribution: str = flag(
         "auto",
-        "Devices: auto selects the TPU with --use_tpu, several workers if the "
-        "environment has TF_CONFIG or srun starts several tasks, all GPUs if "
-        "there are two or more, else one device.",
+        "Devices. auto selects the TPU with --use_tpu, several workers with "
+        "TF_CONFIG or several srun tasks, all GPUs if there are several, else "
+        "one device.",
         choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
         per_worker=True,
         topic=RARE,
@@ -77,10 +77,10 @@ class Devices:
         """Checks the flags against each other and against the environment.
 
         Args:
-            do_train: whether the script trains.
+            do_train: bool. Whether the script trains.
 
         Raises:
-            UserError: there are several workers, and they do not train.
+            UserError: there are several workers, but --do_train is not given.
         """
         workers = cluster.from_flags(self.distribution, self.use_tpu)
         if workers and not do_train:
@@ -92,17 +92,20 @@ class Devices:
 
     @property
     def is_tpu(self) -> bool:
-        """Whether the flags ask for a TPU."""
+        """Whether the flags select a TPU."""
         return self.distribution == "tpu" or (
             self.distribution == "auto" and self.use_tpu
         )
 
 
 def read_time(text: str) -> float:
-    """Reads a time such as 90m, in seconds.
+    """Converts a time such as 90m to seconds.
+
+    Args:
+        text: str. Number with the unit s, m or h.
 
     Raises:
-        UserError: it is none.
+        UserError: the text is not a time.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     if match is None:
@@ -114,10 +117,13 @@ def read_time(text: str) -> float:
 
 
 def read_steps(text: str) -> tuple[int, int]:
-    """Reads the first and the last of some steps.
+    """Parses a range of steps such as 70:80.
+
+    Args:
+        text: str. First and last step, inclusive.
 
     Raises:
-        UserError: it is no range of steps from 1.
+        UserError: the text is not a range of steps from 1.
     """
     match = re.fullmatch(r"(\d+):(\d+)", text)
     first, last = map(int, match.groups()) if match else (0, 0)
@@ -131,7 +137,7 @@ def read_steps(text: str) -> tuple[int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """The network, its optimizer and the schedule of a training run."""
+    """Network, optimizer and schedule of a training run."""
 
     topic = TRAINING
 
@@ -147,8 +153,8 @@ class Training:
     )
     train_for: str | None = flag(
         None,
-        "Stop and save after this time, such as 90m, 36h or 30s; in a job of "
-        "SLURM by default a minute before its end.",
+        "Stop and save after this time, such as 90m, 36h or 30s. Default: a "
+        "minute before the end of a SLURM job, else no limit.",
         parse=read_time,
         per_worker=True,
     )
@@ -156,22 +162,22 @@ class Training:
     plan: bool = flag(
         False,
         "With --do_train: take a dozen steps, print the memory, the largest "
-        "batch and the hours of the run, and stop; nothing is written.",
+        "batch and the hours of the run, and stop without writing files.",
         topic=RARE,
     )
     resume_optimizer: bool = flag(
         False,
         "Continue with the Adam moments and the step of --init_checkpoint, "
-        "such as a checkpoint of the original's training.",
+        "such as a checkpoint of the original code.",
         topic=RARE,
     )
     report: bool = flag(
         True,
-        "Draw report.html in --output_dir at the end of a training.",
+        "Write report.html to --output_dir when training ends.",
     )
     use_xla: bool | None = flag(
         None,
-        "Compile the whole step with XLA; by default on GPUs; TPUs always do.",
+        "Compile the whole step with XLA. Default: on GPUs; TPUs always do.",
         resume=True,
         topic=RARE,
     )
@@ -182,23 +188,24 @@ class Training:
     )
     optimizer: str = flag(
         "adamw",
-        "The original's Adam, Adam with bias correction, or LAMB.",
+        "adamw: the original's Adam, without bias correction; corrected_adamw: "
+        "with bias correction; lamb: LAMB.",
         choices=("adamw", "corrected_adamw", "lamb"),
         resume=True,
         topic=RARE,
     )
     precision: str = flag(
         "float32",
-        "Precision of the computation; auto selects bfloat16 if the device "
-        "supports it, else float32. tf32 is float32 with products of "
-        "TensorFloat-32, on GPUs.",
+        "Precision of the computation. auto selects bfloat16 if the device "
+        "supports it, else float32. tf32 is float32 with TensorFloat-32 matrix "
+        "products, on GPUs.",
         choices=("float32", "tf32", "bfloat16", "float16", "auto"),
         resume=True,
     )
     deterministic: bool | None = flag(
         None,
-        "Use only operations that give the same bits in each run; default: "
-        "with one device.",
+        "Use only operations that give the same bits in each run. Default: "
+        "with a single device.",
         resume=True,
         topic=RARE,
     )
@@ -233,8 +240,8 @@ class Training:
     )
     log_steps: int | None = flag(
         None,
-        "Steps between two points of the training curves; default: a "
-        "fiftieth of the run, at most 100.",
+        "Steps between points of the training curves. Default: a fiftieth of "
+        "the run, at most 100.",
         at_least=1,
         topic=OUTPUT,
     )
@@ -260,13 +267,13 @@ class Training:
 
     @property
     def seconds(self) -> float | None:
-        """--train_for in seconds; by default until a job of SLURM ends."""
+        """--train_for in seconds. Default: until the SLURM job ends."""
         if self.train_for is None:
             return slurm.seconds_left()
         return read_time(self.train_for)
 
     def check_micro_batches(self, batch_size: int) -> None:
-        """Checks that a batch of training can be divided."""
+        """Checks that a training batch divides into micro-batches."""
         parts = self.gradient_accumulation_steps
         if self.do_train and batch_size % parts:
             raise UserError(
@@ -278,7 +285,7 @@ class Training:
         """Yields the flags that contradict each other or the devices."""
         yield from raised_by(self.devices.check, self.do_train)
 
-        # TPUs compute in neither of them.
+        # TPUs support neither.
         if self.precision in ("float16", "tf32") and self.devices.is_tpu:
             yield UserError(
                 f"--precision={self.precision} on a TPU",
@@ -287,7 +294,7 @@ class Training:
         if self.deterministic and self.devices.is_tpu:
             yield UserError("--deterministic on a TPU", expected="CPUs or GPUs")
 
-        # Both are about training, and would change nothing without it.
+        # Without training, these flags would have no effect.
         if self.plan and not self.do_train:
             yield UserError("--plan", expected="--do_train")
         start = self.model.init_checkpoint

@@ -1,11 +1,11 @@
-"""SLURM's environment, as `srun` gives it to each process of a step.
+"""SLURM's environment variables, which `srun` sets for each process.
 
     SLURM_STEP_NODELIST=node[9-10],gpu1    the hosts
-    SLURM_STEP_TASKS_PER_NODE=2(x2),1      tasks of each
+    SLURM_STEP_TASKS_PER_NODE=2(x2),1      number of tasks on each host
     SLURM_PROCID=3                         this task: the second of node10
 
 TensorFlow's resolver needs nvidia-smi, and sorts these hosts as text, so that
-it gives node10 the ranks of node9.
+node10 would get the ranks of node9.
 """
 
 import itertools
@@ -16,18 +16,18 @@ import time
 
 from bert.common.errors import UserError
 
-# Jobs that share a host get other ports, below those that Linux gives away.
+# Jobs on the same host get different ports, below Linux' ephemeral ports.
 _FIRST_PORT, _PORTS_OF_A_STEP, _STEPS = 12_288, 64, 320
 _SECONDS_TO_SAVE = 60.0
 
 
 def num_tasks() -> int:
-    """Number of processes that `srun` has started with this one."""
+    """Number of processes that `srun` has started, including this one."""
     return int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
 
 
 def tf_config() -> str | None:
-    """The TF_CONFIG of this process; None: it is the only one of its step.
+    """TF_CONFIG of this process; None if `srun` has started only one.
 
     Raises:
         UserError: a variable is missing or malformed, or the tasks are not
@@ -47,7 +47,7 @@ def tf_config() -> str | None:
 
 
 def _tf_config() -> str:
-    """The TF_CONFIG of one of several processes."""
+    """TF_CONFIG if there are several processes."""
     names = ("PROCID", "NODEID", "LOCALID", "JOB_ID", "STEP_ID")
     index, host, local, job, step = (
         int(os.environ[f"SLURM_{name}"]) for name in names
@@ -74,7 +74,7 @@ def _tf_config() -> str:
 
 
 def seconds_left() -> float | None:
-    """Time until this job has to save; None: nothing is known of its end."""
+    """Seconds until this job has to save; None if its end is unknown."""
     end = os.environ.get("SLURM_JOB_END_TIME")
     if end is None:
         return None
@@ -85,7 +85,7 @@ def _hosts(names: str) -> list[str]:
     """`node[09-10],gpu1` -> node09, node10, gpu1."""
     hosts: list[str] = []
     for name in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", names):
-        # Texts and lists of numbers in turns.
+        # Texts and lists of numbers alternate.
         parts = re.split(r"\[([^\]]*)\]", name)
         parts = [_numbers(x) if i % 2 else [x] for i, x in enumerate(parts)]
         hosts += map("".join, itertools.product(*parts))

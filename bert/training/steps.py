@@ -1,24 +1,24 @@
 """Training and evaluation steps under a strategy.
 
-Independent of BERT. A task provides a model and two functions:
+This module does not depend on BERT. A task provides a model and two functions.
+A regression has no accuracy:
 
     batch_weights(batch) -> objective -> weight of the whole batch
     batch_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
-        "<objective>_weight" -> sums over a part of the batch; a regression has
-        no accuracy
+        "<objective>_weight" -> sums over a part of the batch
 
-The loss of a step is the sum over objectives of loss / weight, where both are
-taken over the whole batch, and its gradient is clipped once, after the sum.
-So it does not depend on the distribution of the examples:
+The loss of a step is the sum over objectives of loss / weight. Both are taken
+over the whole batch, and the gradient is clipped once, after the sum. So the
+loss does not depend on the distribution of the examples:
 
     batch           0 1 2 3 4 5 6 7
     replica         0 . . . 1 . . .
     micro-batch     0 . 1 . 0 . 1 .     --gradient_accumulation_steps=2
 
-Losses that compare rows take the outputs of all micro-batches of a replica;
-what they compare over replicas is for `batch_sums` to gather.
+Losses that compare rows get the outputs of all micro-batches of a replica. To
+compare rows of several replicas, `batch_sums` has to gather them.
 
-Each of several workers has only the examples of its own replicas.
+With several workers, each one only reads the examples of its own replicas.
 """
 
 import functools
@@ -38,31 +38,31 @@ _STEPS_TO_DOUBLE = 2000
 class Steps:
     """Computes training and evaluation steps.
 
-    A step whose loss or gradient is not finite changes no bit of variables
-    and moments. In float16 the loss is scaled up, so that small gradients do
-    not vanish: the scale is halved when the gradient, summed over replicas,
+    A step with a non-finite loss or gradient leaves all bits of variables and
+    moments unchanged. In float16 the loss is scaled up, so that small gradients
+    do not vanish. The scale is halved when the gradient, summed over replicas,
     is not finite, and doubled after 2,000 finite steps (Micikevicius et al.
     2017, arXiv:1710.03740).
 
     Args:
-        model: takes a batch, returns outputs.
-        task: the losses.
-        optimizer: built in the strategy's scope.
-        strategy: the devices.
-        seed: of dropout.
-        seed_scope: int32 [3] seed -> context that passes it to dropout;
-            entered around the model and `batch_sums` in training.
-        batch_tokens: batch -> float32 scalar, its number of tokens.
-        use_xla: whether to compile the step: forward and backward pass,
-            all-reduce, clipping and update in place as one program, and
-            evaluation as another. Several CPUs, which compiled programs
-            cannot sum over, compile the forward and backward pass.
-        accumulation_steps: micro-batches of a replica, computed one after
-            the other.
+        model: keras.Model. Takes a batch and returns outputs.
+        task: Task. Provides the losses.
+        optimizer: AdamWeightDecay. Built in the strategy's scope.
+        strategy: tf.distribute.Strategy. Devices.
+        seed: int. Seed of the dropout masks.
+        seed_scope: function. int32 [3] seed -> context manager that passes it
+            to dropout. Entered around the model and `batch_sums` in training.
+        batch_tokens: function. Batch -> float32 scalar, its number of tokens.
+        use_xla: bool. Whether to compile the step as one program: forward and
+            backward pass, all-reduce, clipping and in-place update. Evaluation
+            is a second program. With several CPUs, whose all-reduce cannot be
+            compiled, only forward and backward pass are. Default: False.
+        accumulation_steps: int. Micro-batches of a replica, computed one after
+            the other. Default: 1.
 
     Attributes:
-        sum_names: names of the sums of a step, in order.
-        bad_steps: number of successive steps that were not finite.
+        sum_names: tuple of str. Names of the sums of a step, in order.
+        bad_steps: int. Number of successive steps that were not finite.
     """
 
     def __init__(
@@ -117,18 +117,18 @@ class Steps:
     def train(self, iterator, num_steps):
         """Runs training steps, each on the next batch.
 
-        Programs have static shapes: if those of the batches vary, the host
-        reads each batch, and runs the program of its shape.
+        XLA programs have static shapes. If the batches have several shapes,
+        the host reads each batch and runs the program of its shape.
 
         Args:
-            iterator: over batches; of several workers, over this one's part
-                of each batch.
-            num_steps: int32 scalar.
+            iterator: iterator over batches. With several workers, it yields
+                this worker's part of each batch.
+            num_steps: int32 scalar. Number of steps.
 
         Returns:
             float32 [num_steps, len(sum_names) + 2]: sums over each step's
-            batch, the gradient norm, and the loss scale. They are added up
-            outside, so that the number of steps in a call changes no bit.
+            batch, the gradient norm, and the loss scale. The caller adds them
+            up, so that bits do not depend on the steps in a call.
         """
         specs = tf.nest.flatten(iterator.element_spec)
 
@@ -150,11 +150,11 @@ class Steps:
 
     @tf.autograph.experimental.do_not_convert  # AutoGraph takes seconds
     def _step(self, batch):
-        """A step on a whole batch, on all devices."""
+        """Takes a step on a whole batch, on all devices."""
         row = self.strategy.run(self._replica_step, args=(batch,))
         row = self.strategy.experimental_local_results(row)[0]
 
-        # A step that is not finite has updated nothing.
+        # A step that is not finite has changed no variable.
         finite = tf.reduce_all(tf.math.is_finite(row))
         self._skipped.assign_add(tf.cast(~finite, tf.int64))
         if self._scaling is not None:
@@ -174,9 +174,9 @@ class Steps:
         return state
 
     def load_state_dict(self, state: dict) -> None:
-        """Restores what `state_dict` returned."""
+        """Restores the values of `state_dict`."""
         self.bad_steps = state["bad_steps"]
-        # Earlier versions did not count them.
+        # Earlier versions did not count skipped steps.
         self._skipped.assign(state.get("skipped", 0))
         if self._scaling is not None and "loss_scale" in state:
             scale = float.fromhex(state["loss_scale"])
@@ -192,8 +192,8 @@ class Steps:
             scale = self._scaling[0]
             weights = {name: x / scale for name, x in weights.items()}
 
-        # The numbers that decide the dropout masks, and this replica's part of
-        # the batch that its worker holds.
+        # Dropout masks depend on these numbers. The worker holds the batches
+        # of its own replicas, and this replica takes its part of them.
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         replicas = context.num_replicas_in_sync
         here = replicas // workers.share()[1]
@@ -231,7 +231,7 @@ class Steps:
         return row
 
     def _weights(self, context, batch):
-        """Weights of the whole batch, also where other workers have parts."""
+        """Weights of the whole batch, summed over workers."""
         count = workers.share()[1]
         if count == 1:
             return self.task.batch_weights(batch)
@@ -240,7 +240,7 @@ class Steps:
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         part = _part(batch, replica % (replicas // count), replicas // count)
         weights = self.task.batch_weights(part)
-        # Those of no example are in each replica's: a constant such as 1e-5.
+        # The weight of an empty batch, such as 1e-5, counts only once.
         none = self.task.batch_weights({k: v[:0] for k, v in batch.items()})
 
         total = context.all_reduce(
@@ -252,7 +252,7 @@ class Steps:
         }
 
     def _add_up(self, compute, others):
-        """This replica's gradients and more, added over its micro-batches."""
+        """Adds gradients and other sums over a replica's micro-batches."""
         # A loop, so that a micro-batch's activations are freed before the
         # next one's are computed.
         zeros = [tf.zeros(v.shape) for v in self._variables]
@@ -268,12 +268,13 @@ class Steps:
         return total
 
     def _cached_gradients(self, own, micro_batch):
-        """Gradients and sums of this replica, of losses that compare rows.
+        """Gradients and sums of a replica for losses that compare rows.
 
-        The outputs are computed twice: for the losses and their gradients,
-        keeping nothing, and then for those of the variables, one micro-batch
-        after the other (Gao et al. 2021, arXiv:2101.06983). Dropout is a
-        function of the seed, so both times it is the same.
+        The outputs are computed twice. First for the losses and the gradients
+        of the outputs, without storing activations; then for the gradients of
+        the variables, one micro-batch at a time (Gao et al. 2021,
+        arXiv:2101.06983). Dropout is a function of the seed, so both times it
+        is the same.
         """
         _, weights, first_seed = micro_batch(0)
 
@@ -293,7 +294,7 @@ class Steps:
             fn_output_signature=specs,
         )
 
-        # Micro-batches, [N, b, ...], are the rows of a replica, [N * b, ...].
+        # Micro-batches [N, b, ...] become the rows [N * b, ...] of a replica.
         with tf.GradientTape() as tape, self._seed_scope(first_seed):
             tape.watch(cached)
             outputs = {
@@ -334,7 +335,7 @@ class Steps:
         )
 
     def _pulled_back(self, tape, target, upstream):
-        """Gradients of the variables, dense."""
+        """Dense gradients of the variables."""
         variables = [v.value for v in self._variables]
         gradients = tape.gradient(target, variables, upstream)
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
@@ -355,7 +356,7 @@ class Steps:
 
     @tf.function(autograph=False)
     def evaluate(self, batch):
-        """float32 [len(sum_names) + 2]: sums over a whole batch, 0 and 1."""
+        """Sums over a whole batch, 0 and 1: float32 [len(sum_names) + 2]."""
         result = self.strategy.run(self._replica_evaluation, args=(batch,))
         return self.strategy.experimental_local_results(result)[0]
 
@@ -372,13 +373,13 @@ class Steps:
         return tf.concat([sums, [0.0, 1.0]], 0)
 
     def _outputs(self, part, training):
-        # With unexpected inputs Keras may silently take wrong ones.
+        # With unexpected inputs Keras may silently use the wrong ones.
         inputs = {name: part[name] for name in self.model.input}
         return self.model(inputs, training=training)
 
 
 def _counted(start) -> tf.Variable:
-    """A variable of the steps, equal on all replicas."""
+    """Variable that counts steps, equal on all replicas."""
     return tf.Variable(
         start,
         trainable=False,
@@ -387,13 +388,13 @@ def _counted(start) -> tf.Variable:
 
 
 def _part(batch, index, count):
-    """The part of this index, of `count` equal parts of a batch."""
+    """Part with this index, of `count` equal parts of a batch."""
     if count == 1:
         return batch
     part = {}
     for name, values in batch.items():
         size = values.shape[0] // count
-        # XLA slices need a constant size, but no constant start.
+        # XLA slices need a constant size, but the start may vary.
         begin = [index * size] + [0] * (values.shape.rank - 1)
         rest = [-1 if n is None else n for n in values.shape[1:]]
         part[name] = tf.slice(values, begin, [size, *rest])

@@ -1,7 +1,7 @@
-"""A task: what a run trains, as a value; and the phases of its training.
+"""Task to train, and the phases of its training.
 
-What makes a task another one than the next is its network, its losses, its
-examples, a metric, and what it writes. What trains is `training.run.Run`.
+A task defines the network, losses, examples, selection metric and outputs.
+`training.run.Run` trains it.
 """
 
 import dataclasses
@@ -16,34 +16,38 @@ from bert.training.optimization import Schedule
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A network with its losses, and what is computed with it.
+    """A network with its losses, data, metrics and outputs.
 
     Attributes:
-        name: such as "swag"; names the report.
-        build: () -> the network.
-        objectives: names of the losses, in the order of the log lines.
-        batch_weights, batch_sums: the losses, see `training.steps`.
-        measures: sums of `batch_sums` for each objective, besides the weight.
-        learning_rate: its schedule, which knows the number of steps.
-        records: JSON value that identifies the training data.
-        metric: name of the metric that chooses the best checkpoint.
-        is_loss: whether a lower metric is better.
-        compares_rows: whether the losses compare the rows of a batch, so that
-            `batch_sums` needs the outputs of all micro-batches of a replica.
-        examples: of training, `data.records.examples.Examples`; None: no
-            training, or pre-training, whose phases read records.
-        labels: kind and names of the labels, and the settings that
-            predictions depend on, as in `task.json`; or None.
-        vectors: `TextVectors` that the checkpoints give, or None.
-        validate: run -> metrics of the current weights, during training.
-        evaluate: run -> metrics and a report, see `tasks.eval_report`, of the
-            weights at the end.
-        predict: run -> paths of the predictions that it writes, if any.
-        describe: run -> the `task.json` of an export; None: `labels`.
-        sample: () -> sequences of texts of training, which calibrate a network
-            of 8 bits.
-        check_network: (run, engine) -> metrics of an exported network.
-        example: () -> name of an input -> text, to try an export with.
+        name: str. Name such as "swag"; title of the report.
+        build: function. () -> the network.
+        objectives: tuple of str. Names of the losses, in the order of the log.
+        batch_weights, batch_sums: functions. The losses, see `training.steps`.
+        learning_rate: Schedule. Learning rate of each step.
+        measures: tuple of str. Sums of `batch_sums` for each objective,
+            besides the weight.
+        records: str. JSON value that identifies the training data.
+        metric: str. Name of the metric that selects the best checkpoint.
+        is_loss: bool. Whether a lower metric is better.
+        compares_rows: bool. Whether the losses compare the rows of a batch, so
+            that `batch_sums` needs the outputs of all micro-batches.
+        examples: data.records.examples.Examples or None. Training examples.
+            None without training, and in pre-training, which reads records.
+        labels: dict or None. Kind and names of the labels, and the settings
+            that predictions depend on, as in `task.json`.
+        vectors: TextVectors or None. Embeddings that the checkpoints compute.
+        validate: function or None. Run -> metrics of the current weights,
+            during training.
+        evaluate: function or None. Run -> (metrics, report) of the final
+            weights; see `tasks.eval_report`.
+        predict: function or None. Run -> paths of written predictions.
+        describe: function or None. Run -> `task.json` of an export. Default:
+            None, `labels`.
+        sample: function. () -> token sequences of training texts, which
+            calibrate an 8-bit network.
+        check_network: function or None. (run, engine) -> metrics of an
+            exported network.
+        example: function. () -> name of an input -> text, to try an export.
     """
 
     name: str
@@ -71,14 +75,14 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """Steps of training on the same data.
+    """Training steps on the same data.
 
     Attributes:
-        last: its last step.
-        batch_size: examples of the whole batch, over all devices.
-        batches: run -> its batches from the current step on, without end.
-        records_of: step -> the sources of the examples in its batch; logged
-            for bad steps.
+        last: int. Last step of the phase.
+        batch_size: int. Examples of the whole batch, over all devices.
+        batches: function. Run -> endless batches from the current step on.
+        records_of: function. Step -> sources of the examples in its batch,
+            which are logged for bad steps.
     """
 
     last: int

@@ -1,7 +1,7 @@
 """This process as a worker of a distributed run.
 
-A process belongs to at most one cluster, which this module holds, since
-TensorFlow joins a cluster once. In a single process nothing here has an effect.
+This module holds the process's cluster. A process joins at most one, as
+TensorFlow can only join once. In a single process all functions are no-ops.
 """
 
 import atexit
@@ -14,11 +14,12 @@ from bert.training import cluster
 from bert.training.cluster import Cluster, WorkerLostError
 from bert.training.preemption import RUN_AGAIN
 
-# Survivors wait, so that each can see which ports are closed.
+# Processes wait before they end, so that others see which ports are closed.
 _SECONDS_TO_LOOK_AROUND = 1.5
 _SECONDS_TO_LEAVE = 10.0
 _END = "end"
-_UNREACHABLE = (1, 4, 10, 14)  # cancelled, too late, aborted, unavailable
+# TensorFlow's codes: cancelled, deadline exceeded, aborted, unavailable.
+_UNREACHABLE = (1, 4, 10, 14)
 _DAY_IN_MS = 24 * 60 * 60 * 1000
 
 _joined: Cluster | None = None
@@ -26,14 +27,14 @@ _stay_until = 0.0
 
 
 def join(processes: Cluster, timeout: float) -> None:
-    """Makes this process one of a cluster, before TensorFlow joins it.
+    """Adds this process to a cluster, before TensorFlow joins it.
 
     Args:
-        processes: the cluster.
-        timeout: seconds to wait for the others.
+        processes: Cluster. Processes of the run.
+        timeout: float. Seconds to wait for the other processes.
 
     Raises:
-        UserError, WorkerLostError: as for `cluster.meet`.
+        UserError, WorkerLostError: see `cluster.meet`.
     """
     global _joined
     cluster.meet(processes, timeout)
@@ -46,12 +47,12 @@ def is_chief() -> bool:
 
 
 def share() -> tuple[int, int]:
-    """Number of this process, from 0, and of all processes of the run."""
+    """Index of this process, and the number of processes of the run."""
     return (_joined.index, len(_joined.tasks)) if _joined else (0, 1)
 
 
 def explain(error: Exception) -> Exception:
-    """Returns an error that names the lost process, if that is the cause."""
+    """Returns an error that names the lost process if that is the cause."""
     global _stay_until
     lost = _lost(error) if _joined else None
     if lost is None:
@@ -67,14 +68,14 @@ def explain(error: Exception) -> Exception:
 def leave(code: int) -> int:
     """Ends this process together with the others, if there are several.
 
-    The others wait until the chief has written everything; the chief, which
+    The others wait until the chief has written everything. The chief, which
     runs TensorFlow's coordination service, leaves last.
 
     Args:
-        code: exit code.
+        code: int. Exit code.
 
     Returns:
-        the code, in a single process.
+        The exit code, in a single process.
     """
     if _joined is None:
         return code
@@ -102,7 +103,7 @@ def _end_together() -> int:
         say(f"error: {_lost(error)} lost at the end; see its log")
         return RUN_AGAIN
 
-    # The chief leaves when no other answers any more.
+    # The chief leaves when the ports of all others are closed.
     end = time.monotonic() + _SECONDS_TO_LEAVE
     while _joined.is_chief and time.monotonic() < end:
         if len(_joined.unreachable()) == len(_joined.tasks) - 1:
@@ -119,7 +120,7 @@ def _lost(error: Exception) -> str | None:
 
     names = _joined.unreachable() or _joined.named_in(str(error))
     if not names and "CoordinationService" in str(error):
-        names = [_joined.describe(0)]  # where that service is
+        names = [_joined.describe(0)]  # the chief runs that service
 
     if names:
         return ", ".join(names)

@@ -41,7 +41,7 @@ def relabel(folder):
         (
             lambda folder: (folder / "task.json").unlink(),
             "no task is recorded",
-            "no task is recorded",
+            "task.json: no such file; copy it, too",
         ),
         (
             lambda folder: (folder / "vocab.txt").write_text("[PAD]\n"),

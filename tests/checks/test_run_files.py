@@ -28,7 +28,8 @@ def check(folder):
 def test_whole_checkpoints_are_fine(folder):
     found = []
     description = run.check_files(str(folder), found)
-    assert [x.message for x in found] == [f"{folder}: whole checkpoints: 3, 7"]
+    message = f"{folder}: undamaged checkpoints: 3, 7"
+    assert [x.message for x in found] == [message]
     assert found[0].level == "fine"
     assert description.step == 7
     assert description.settings == {"seed": 1}
@@ -45,7 +46,7 @@ def test_damaged_parts(folder):
     assert found["wrong"] == [
         f"{damaged}{name} is not {len(content)} bytes{fix}"
     ]
-    assert found["fine"] == [f"{folder}: whole checkpoints: 3"]
+    assert found["fine"] == [f"{folder}: undamaged checkpoints: 3"]
     part.unlink()
     assert "No such file or directory" in check(folder)["wrong"][0]
 

@@ -87,7 +87,7 @@ def test_cuts_and_calibration_are_drawn_over_their_own_axes():
     }
     run = types.SimpleNamespace(evaluation=evaluation)
     cut, calibration = contents.decisions(run)
-    assert cut.quantity.meaning.endswith("it is 0.25.")
+    assert cut.quantity.meaning.endswith("which is 0.25.")
     assert [line.values for line in cut.lines] == [(0.5, 1.0), (1.0, 0.7)]
     assert calibration.lines[1].steps == (0.6, 0.9)
     texts = Page(figures.draw(calibration, "f0")).texts

@@ -53,7 +53,7 @@ def test_pretraining_has_curves_with_references(rendered):
     assert "chance, ln 2 0.6931" in text
     assert "training 8.4 held out 8.65" in text
     assert "at step 30 loss 9.35 Mean error" in text  # of the evaluation
-    assert "Share of the hidden tokens that are guessed right." in text
+    assert "Fraction of the masked tokens that are predicted correctly." in text
     assert "Step 30 of 30" in text and "tensorflow 2.21.0" in text
 
 
@@ -64,8 +64,8 @@ def test_fine_tuning_has_its_errors(rendered):
     text = " ".join(found.texts)
     assert "training 0.75 held out 0.71 majority 0.4211" in text
     for row in (
-        "eval accuracy 0.71 Share of the answers that are right.",
-        "– majority 0.4211 The most frequent answer for every example.",
+        "eval accuracy 0.71 Fraction of correct predictions.",
+        "– majority 0.4211 Baseline: predict the most frequent label.",
     ):
         assert row in text
     assert "Warning: no better than <b>: eval_loss Curves" in text

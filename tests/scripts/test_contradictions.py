@@ -68,19 +68,19 @@ GOOD = "--input_file={0}/good/0.tfrecord"
     [
         (
             f"{GOOD} --max_seq_length=13",
-            f"max_seq_length is {S}; expected 13, as of the flags; omit",
+            f"max_seq_length is {S}; expected 13, as in the flags; omit",
         ),
         (
             f"{GOOD},{{0}}/long/0.tfrecord",
-            f"max_seq_length is 13; expected {S}, as of {{0}}/good/0",
+            f"max_seq_length is 13; expected {S}, as in {{0}}/good/0",
         ),
         (
             f"{GOOD},{{0}}/more/0.tfrecord",
-            f"max_predictions_per_seq is {P + 1}; expected {P}, as of {{0}}/go",
+            f"max_predictions_per_seq is {P + 1}; expected {P}, as in {{0}}/go",
         ),
         (
             f"{GOOD},{{0}}/accents/0.tfrecord",
-            "strip_accents is True; expected False, as of {0}/good/0.tfrecord",
+            "strip_accents is True; expected False, as in {0}/good/0.tfrecord",
         ),
         (
             "--input_file={0}/longer/0.tfrecord",
@@ -88,7 +88,7 @@ GOOD = "--input_file={0}/good/0.tfrecord"
         ),
         (
             f"{GOOD} --eval_input_file={{0}}/cased/0.tfrecord",
-            "do_lower_case is True; expected False, as of {0}/good/0.tfrecord",
+            "do_lower_case is True; expected False, as in {0}/good/0.tfrecord",
         ),
         (
             f"{GOOD} --eval_input_file={{0}}/other/0.tfrecord",
@@ -101,11 +101,11 @@ GOOD = "--input_file={0}/good/0.tfrecord"
         ("", "neither --input_file nor --phases; expected one of them"),
         (
             "--phases={0}/good/0.tfrecord:0",
-            "--phases: '{0}/good/0.tfrecord:0'; expected files:share or files",
+            "--phases: '{0}/good/0.tfrecord:0'; expected files:weight or file",
         ),
         (
             "--phases={0}/long/0.tfrecord:1,{0}/good/0.tfrecord:90",
-            "--phases: none of 7 steps for '{0}/long/0.tfrecord'",
+            "--phases: 0 of 7 steps for '{0}/long/0.tfrecord'",
         ),
         ("--phases={0}/none*:1", "--phases='{0}/none*' matches no file"),
         (

@@ -228,8 +228,8 @@ def test_shards_of_another_number_under_a_name(create, folder):
     )
     assert (
         f"{folder}/out/_a.manifest.json: lists a-00000-of-00002, which "
-        "--output_file does not; expected one set of shards of a name; remove "
-        "the earlier shards, or choose another name" in err
+        "--output_file does not; expected one set of shards with this name; "
+        "remove the earlier shards, or choose another name" in err
     )
     create("out", output_file=",".join(names))
 
@@ -250,7 +250,7 @@ def test_a_shard_that_another_manifest_lists(create, folder):
         ("{0}/corpus.txt", "corpus.txt: is both input and output"),
         ("{0}/vocab.txt", "vocab.txt: is both input and output"),
         ("{0}/a.tfrecord,{0}/./a.tfrecord", "expected different files in one"),
-        ("{0}/pipe", "pipe' names no file"),
+        ("{0}/pipe", "pipe' is not a file name"),
     ],
 )
 def test_no_file_is_written_over_another(create, folder, output, message):
@@ -362,7 +362,7 @@ def test_one_named_group_is_the_corpus(create, folder):
         ),
         (
             {"word_boundaries": "true"},
-            "--word_boundaries changes nothing; pass --do_whole_word_mask too",
+            "--word_boundaries has no effect; pass --do_whole_word_mask too",
         ),
         (
             {"input_file": "a={0}/corpus.txt,b={0}/one.txt"},

@@ -83,7 +83,7 @@ def test_healthy_records_raise_nothing(diagnose, made, kind):
         bert_config_file=made / "config.json",
     )
     assert (code, found["wrong"], found["suspicious"]) == (0, [], [])
-    assert any("the 2 files are whole" in line for line in found["fine"])
+    assert any("the 2 files are undamaged" in line for line in found["fine"])
 
 
 def test_damaged_and_missing_shards(diagnose, made, tmp_path):

@@ -224,7 +224,7 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
     assert 0 < int(found[1]) < DEV and 9 < int(found[2]) <= 12
     assert "train.tsv: " in err and "device: CPU, " in err
     loss = report["metrics"]["eval_loss"]
-    assert "warning: no better than a reference: " in err
+    assert "warning: not better than a baseline: " in err
     assert f"eval_loss {loss:.6f} (frequencies 0." in err
     assert f"eval_loss = {loss:.6f} (frequencies 0." in out
 

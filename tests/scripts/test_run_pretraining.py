@@ -200,7 +200,7 @@ def test_the_doctor_finds_nothing_wrong_in_a_run(diagnose, straight):
     code, found = diagnose(output_dir=straight)
     assert (code, found["wrong"]) == (0, [])
     fine = "\n".join(found["fine"])
-    assert f"{straight}: whole checkpoints: 4" in fine
+    assert f"{straight}: undamaged checkpoints: 4" in fine
     assert f"{straight}/model.ckpt-4: " in fine
     assert f"{straight}/metrics.jsonl: step 4, next_sentence_loss " in fine
 

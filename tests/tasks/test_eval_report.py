@@ -109,11 +109,12 @@ def test_one_answer_to_everything_is_reported(capsys, answers, warned):
             "1.000000)",
         ),
         ({"other": 0.0}, None),
-        # Its answers are better.
+        # Its predictions are better.
         (
             {"acc": 0.7, "loss": 1.05},
-            "loss 1.050000 (frequencies 1.000000); its answers are better, but "
-            "overconfident: train for fewer epochs or lower --learning_rate",
+            "loss 1.050000 (frequencies 1.000000); its predictions are "
+            "better, but overconfident: train for fewer epochs or lower "
+            "--learning_rate",
         ),
     ],
 )
@@ -124,7 +125,7 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned):
         "loss/frequencies": 1.0,
         "loss/chance": 1.1,
     }
-    shown = f"no better than a reference: {warned}"
+    shown = f"not better than a baseline: {warned}"
     if warned and "overconfident" not in warned:
         shown += "; check --learning_rate, the number of steps and the data"
     found = eval_report.warning(metrics, references)

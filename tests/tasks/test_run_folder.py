@@ -60,7 +60,7 @@ STEPS_CHANGED = "--num_train_steps was 100000, is 3"
         (
             {"optimizer": "lamb"},
             "--optimizer was adamw, is lamb",
-            f"the moments are those of another rule, {BITS}",
+            f"the moments are from another update rule, {BITS}",
         ),
         (
             {"environment": {"tensorflow": "2.21.0", "threads": 2}},

@@ -64,7 +64,7 @@ def test_a_chief_comes_before_the_workers():
         (config(ps=["a"]), "TF_CONFIG: Expected `str` matching regex"),
         (config("a:1"), "TF_CONFIG: Expected `array`, got `str`"),
         (config(["a"]), "TF_CONFIG: Expected `str` matching regex"),
-        (config(["a:1", "a:1"]), "TF_CONFIG: the same address twice"),
+        (config(["a:1", "a:1"]), "TF_CONFIG: an address occurs twice"),
     ],
 )
 def test_mistakes_in_tf_config_are_reported_in_one_line(text, message):
@@ -89,7 +89,7 @@ def test_who_has_no_part_in_the_training_ends_well(kind, capsys):
         cluster.read(config(kind=kind, index=2))
     assert caught.value.code == 0
     assert capsys.readouterr().err == (
-        f"TF_CONFIG: {kind} 2 has no part in this training\n"
+        f"TF_CONFIG: {kind} 2 does not take part in the training\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The curves of a run, as its `metrics.jsonl` holds them."""
+"""The training and evaluation curves of a run, read from `metrics.jsonl`."""
 
 import json
 import math
@@ -11,11 +11,11 @@ def read_curves(path: str) -> list[dict]:
     """Reads `metrics.jsonl`.
 
     Returns:
-        Its points, with NaN for null; an unfinished last line, which a killed
-        run may leave, is dropped.
+        list of dict. The points, with NaN for null. An unfinished last line,
+        which a killed run may leave, is dropped.
 
     Raises:
-        UserError: a line is not a point.
+        UserError: A line is not a point.
     """
     with storage.open_text(path, errors="replace") as file:
         lines = file.read().split("\n")[:-1]

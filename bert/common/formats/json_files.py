@@ -1,12 +1,12 @@
-"""JSON that is checked by a schema, any type of msgspec, while it is read.
+"""Reads JSON and validates it against a schema, which is any msgspec type.
 
-class Task(msgspec.Struct):
-    kind: str
-    labels: list[str]
+    class Task(msgspec.Struct):
+        kind: str
+        labels: list[str]
 
-task = json_files.read(path, Task)
+    task = json_files.read(path, Task)
 
-Keys that a schema does not name are ignored.
+Keys that are not in the schema are ignored.
 """
 
 import codecs
@@ -22,16 +22,16 @@ import msgspec
 from bert.common import storage
 from bert.common.errors import UserError
 
-LARGEST = 1 << 25  # bytes of config, manifest, tokenizer, labels
+LARGEST = 1 << 25  # maximum bytes of a config, manifest, tokenizer or labels
 _GZIP = b"\x1f\x8b"
 
-# Files of other folders would be read, and copied into a run.
+# A path here could make files of other folders be read and copied into a run.
 Name = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}\Z)[^/\\\0]+\Z")]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 def is_json(path: str) -> bool:
-    """Returns whether a file has JSON or JSON lines, by its name."""
+    """Returns whether a file name means JSON or JSON lines."""
     return path.removesuffix(".gz").endswith((".jsonl", ".json"))
 
 
@@ -45,13 +45,13 @@ def read(
     """Reads a JSON file.
 
     Args:
-        path: the file, plain or compressed with gzip.
-        kind: type of its value.
-        expected, fix: for the message.
-        has_nan: as for `decode`.
+        path: str. The file, plain or compressed with gzip.
+        kind: type. Type of the value. Default: dict.
+        expected, fix: str or None. Parts of the error message.
+        has_nan: bool. Whether NaN and infinity are accepted, see `decode`.
 
     Raises:
-        UserError: the file cannot be read, is too large, or is not JSON of
+        UserError: The file cannot be read, is too large, or is not JSON of
             this type.
     """
     content = read_bytes(path, LARGEST, expected)
@@ -68,20 +68,20 @@ def read_bytes(
     """Reads a whole file, plain or compressed with gzip.
 
     Args:
-        path: the file.
-        largest: maximum number of bytes, decompressed.
-        expected: for the message.
-        fix: for the message of a file that is too large.
+        path: str. The file.
+        largest: int. Maximum number of bytes after decompression.
+        expected: str or None. Part of the message if reading fails.
+        fix: str or None. Part of the message if the file is too large.
 
     Raises:
-        UserError: the file cannot be read, or is too large.
+        UserError: The file cannot be read or is too large.
     """
     try:
         with storage.open_file(path, "rb") as file:
             is_packed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
 
-            # One byte too many is read at most: gzip may hold gigabytes.
+            # At most one byte too many is read, as gzip may hold gigabytes.
             text = gzip.GzipFile(fileobj=file) if is_packed else file
             content = text.read(largest + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -98,17 +98,17 @@ def decode(content: bytes | str, kind: Any = Any, has_nan: bool = False) -> Any:
     """Parses JSON.
 
     Args:
-        content: the text.
-        kind: type of the value.
-        has_nan: whether NaN and infinite numbers, which RFC 8259 has not, are
-            accepted.
+        content: str or bytes. The JSON text.
+        kind: type. Type of the value. Default: any type.
+        has_nan: bool. Whether to accept NaN and infinity, which are not in
+            RFC 8259. Default: False.
 
     Raises:
-        ValueError: it is not JSON of this type.
+        ValueError: The text is not JSON of this type.
     """
     content = content.encode() if isinstance(content, str) else content
     try:
-        # Python's parser takes NaN, that of msgspec does not.
+        # Python's parser accepts NaN, msgspec's parser does not.
         if has_nan:
             return msgspec.convert(json.loads(content), kind)
         return msgspec.json.decode(
@@ -125,10 +125,10 @@ def reported(
     fix: str | None = None,
     line: int | None = None,
 ) -> Iterator[None]:
-    """Context that converts a `ValueError` to a `UserError` about a file.
+    """Context manager that converts a `ValueError` to a `UserError`.
 
     Args:
-        path, expected, fix, line: for the message.
+        path, expected, fix, line: Parts of the message, see `UserError`.
     """
     try:
         yield
@@ -142,15 +142,15 @@ def to_json(value, **options) -> str:
     """Encodes a value as strict JSON: RFC 8259 has no NaN.
 
     Args:
-        value: value to encode; numbers that are not finite become null.
-        **options: arguments of `json.dumps`.
+        value: Value to encode; numbers that are not finite become null.
+        **options: Arguments of `json.dumps`.
 
     Returns:
-        the text.
+        str. The JSON text.
     """
     try:
         return json.dumps(value, allow_nan=False, **options)
     except ValueError:
-        # Slower, so only for values that need it.
+        # This is slower, so it is only done for values with NaN or infinity.
         finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
         return json.dumps(finite, **options)

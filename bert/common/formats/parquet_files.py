@@ -1,4 +1,4 @@
-"""Rows of Parquet files, in bounded memory; columns are found by name."""
+"""Reads rows of Parquet files in bounded memory, with columns by name."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from bert.common import extras, storage
 from bert.common.errors import UserError
 
-_ROWS = 1024  # that are decoded together
+_ROWS = 1024  # rows that are decoded together
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file is Parquet, by its name."""
+    """Returns whether a file name means Parquet."""
     return path.endswith(".parquet")
 
 
@@ -20,16 +20,17 @@ def rows(
     """Yields the rows in bounded memory.
 
     Args:
-        path: the file.
-        names: columns, or a function that chooses some of those of the file.
+        path: str. The file.
+        names: list of str, or callable. Names of the columns, or a function
+            that maps all column names of the file to the names to read.
 
     Yields:
-        number of the row, from 1, and its values: str, int, float, bool,
-        None, or lists of these.
+        (number, values). Number of the row, from 1, and its values: str, int,
+        float, bool, None, or lists of these.
 
     Raises:
-        UserError: the file does not exist or is damaged, there is no such
-            column, or pyarrow is not installed.
+        UserError: The file is missing or damaged, has no such column, or
+            pyarrow is not installed.
     """
     with _opened(path) as table:
         every = table.schema_arrow.names
@@ -52,7 +53,7 @@ def rows(
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator:
-    """Context of a `ParquetFile`; errors of pyarrow become a UserError."""
+    """Opens a `ParquetFile`; errors of pyarrow become a UserError."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:

@@ -1,10 +1,10 @@
-"""Models by name: fetched once, into the cache of the library that fetches.
+"""Downloads published models by name, once, into the download library's cache.
 
-    hf://google-bert/bert-base-uncased         Hugging Face, at its newest
-    hf://google-bert/bert-base-uncased@v1      or at a revision
-    https://tfhub.dev/google/...               a SavedModel, or one of Kaggle
+    hf://google-bert/bert-base-uncased         Hugging Face, newest revision
+    hf://google-bert/bert-base-uncased@v1      Hugging Face, a revision
+    https://tfhub.dev/google/...               SavedModel of TF-Hub or Kaggle
 
-A name becomes the path of a local folder, which has the revision in it.
+A name is resolved to the path of a local folder, which contains the revision.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _PAGE = re.compile(
     r"https?://(?:www\.)?(?:huggingface|hf)\.co/([\w.-]+(?:/[\w.-]+)?)"
 )
 _NAME = re.compile(r"\w[\w.-]*/[\w.-]+(?<!\.ckpt)(?<!\.txt)")
-_FILES = (  # no pickle
+_FILES = (  # pickles are never downloaded
     "config.json",
     "vocab.txt",
     "tokenizer.json",
@@ -34,26 +34,28 @@ _FILES = (  # no pickle
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
     "modules.json",
-    "*/config.json",  # of a module
+    "*/config.json",  # of a module of sentence-transformers
 )
 _WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
-_TEMPORARY = (408, 429)  # of the answers below 500
+_TEMPORARY = (408, 429)  # HTTP statuses below 500 that are worth a retry
 
 
 def fetch(name: str | None, weights: bool = True) -> str | None:
-    """Fetches a published model, unless it is in the cache.
+    """Downloads a published model, unless it is in the cache.
 
     Args:
-        name: of the model; a path, or None, is returned as it is.
-        weights: false: the files of the tokenizer are enough.
+        name: str or None. Name of the model. Paths and None are returned
+            unchanged.
+        weights: bool. Whether to download the weights too; False downloads
+            the config and the tokenizer only. Default: True.
 
     Returns:
-        its local folder.
+        str or None. The local folder of the model.
 
     Raises:
-        UserError: there is no such model, it cannot be read by this user, or
-            a package is missing.
-        StorageError: the server cannot be reached or has stopped midway.
+        UserError: The model does not exist, this user may not read it, or a
+            package is missing.
+        StorageError: The server cannot be reached, or the download failed.
     """
     is_repository = str(name).startswith(_HUGGING_FACE)
     if not is_repository and not str(name).startswith(_WEB):
@@ -61,7 +63,7 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
 
     bars = sys.stderr if on_terminal() else io.StringIO()
     try:
-        # Libraries draw their bars on standard output, which is the script's.
+        # Libraries draw bars on standard output, which has the script's output.
         with contextlib.redirect_stdout(bars):
             if is_repository:
                 folder, version = _fetch_repository(name, weights)
@@ -76,7 +78,7 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
 
 
 def advice(path: str) -> str | None:
-    """Returns the name that may be meant by a path where nothing is."""
+    """Returns advice if a path that does not exist may be a model's name."""
     name = f"google-bert/{path}" if path.startswith("bert-") else path
     is_local = storage.exists(os.path.dirname(path) or path)
     if is_local or not _NAME.fullmatch(name):
@@ -85,7 +87,7 @@ def advice(path: str) -> str | None:
 
 
 def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
-    """Folder and revision of a repository of Hugging Face."""
+    """Returns folder and revision of a repository of Hugging Face."""
     parts = _REPOSITORY.fullmatch(name)
     if not parts:
         raise UserError(
@@ -115,7 +117,7 @@ def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
 
 
 def _fetch_module(name: str) -> tuple[str, str]:
-    """Folder of a handle of TF-Hub or Kaggle, whose name has its version."""
+    """Returns the folder of a TF-Hub or Kaggle handle, and its kind."""
     if name.endswith(".zip"):
         raise UserError(
             "an archive",
@@ -128,7 +130,7 @@ def _fetch_module(name: str) -> tuple[str, str]:
             "a page", path=name, expected=f"the model's name, hf://{page[1]}"
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its imports
+        warnings.simplefilter("ignore")  # warnings of its imports
         import tensorflow_hub
 
     os.environ.setdefault("TFHUB_DOWNLOAD_PROGRESS", "1")
@@ -136,19 +138,19 @@ def _fetch_module(name: str) -> tuple[str, str]:
 
 
 def _as_one_line(name: str, error: Exception) -> Exception:
-    """What a retry may mend is a `StorageError`, all else a `UserError`."""
+    """Returns a `StorageError` if a retry may help, else a `UserError`."""
     causes: list[BaseException] = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
         causes.append(cause)
 
-    # Libraries wrap errors: the first cause that is known counts.
+    # Libraries wrap errors, so the first known cause is used.
     for cause in causes:
         response = getattr(cause, "response", None)
         status = getattr(response, "status_code", getattr(cause, "code", None))
         if status in _TEMPORARY or (status or 0) >= 500:
             return StorageError(f"{name}: HTTP status {status}")
 
-        # Any other status is an answer of the server: a retry gets it again.
+        # A retry would get any other status again.
         is_hub = name.startswith(_HUGGING_FACE)
         if status == 403 and is_hub:
             return UserError(

@@ -1,4 +1,4 @@
-"""Division of a stream of lines or paragraphs into parts of similar size."""
+"""Divides a stream of lines or paragraphs into chunks of similar size."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -9,12 +9,12 @@ Item = TypeVar("Item")
 def divide(
     items: Iterable[Item], size: int, size_of: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yields consecutive items; a chunk ends where it reaches a size.
+    """Yields chunks of consecutive items; a chunk ends when it reaches `size`.
 
     Args:
-        items: any number of them, read lazily.
-        size: of a chunk, which only the last one may not reach.
-        size_of: size of an item.
+        items: iterable. Items, read lazily.
+        size: int. Minimum size of all chunks but the last.
+        size_of: callable. Returns the size of an item.
     """
     held: list[Item] = []
     total = 0

@@ -1,4 +1,4 @@
-"""Writing of a corpus file, one sentence per line."""
+"""Writes a corpus file, one sentence per line."""
 
 import contextlib
 import dataclasses
@@ -18,10 +18,10 @@ class CorpusCounts:
     """Counts of a prepared corpus.
 
     Attributes:
-        documents: documents that were written.
-        sentences: sentences that were written.
-        empty: documents without text, which are dropped.
-        single: written documents of one sentence.
+        documents: int. Number of written documents.
+        sentences: int. Number of written sentences.
+        empty: int. Number of documents without text, which are dropped.
+        single: int. Number of written documents with only one sentence.
     """
 
     documents: int = 0
@@ -39,23 +39,23 @@ def join_documents(
     """Yields the text of one or several corpora in parts.
 
     Args:
-        sentences: from `raw_text.split_all`.
-        counts: one for each corpus; updated with each document.
-        file_of: number of a document -> index of its corpus.
-        source: the input, for the message.
+        sentences: iterable. Result of `raw_text.split_all`.
+        counts: list of CorpusCounts. One for each corpus, updated in place.
+        file_of: callable. Number of a document -> index of its corpus.
+        source: str. The input, for the message.
 
     Yields:
-        index of the corpus, and a part of its text.
+        (index, text). Index of the corpus, and a part of its text.
 
     Raises:
-        UserError: there was no sentence in the whole input.
+        UserError: The input has no sentence.
     """
     by_document = itertools.groupby(sentences, operator.itemgetter(0))
     for document, parts in by_document:
         index, here = file_of(document), 0
         corpus = counts[index]
         for _, lines, number in parts:
-            # The blank line waits for a sentence: the document may be empty.
+            # Written only before a sentence, as the document may be empty.
             if number and not here and corpus.documents:
                 yield index, "\n"
             yield index, lines
@@ -76,18 +76,18 @@ def join_documents(
 
 @contextlib.contextmanager
 def open_text(path: str) -> Iterator[Callable[[str], int]]:
-    """Context in which a file is written; it appears at the end, whole.
+    """Context manager that writes a file, which appears complete at the end.
 
-    Only one process at a time writes a file.
+    A lock keeps other processes from writing the same file.
 
     Args:
-        path: the file; `.gz` is compressed, always to the same bytes.
+        path: str. The file; `.gz` is compressed, always to the same bytes.
 
     Yields:
-        a function that writes text, and returns its size in bytes.
+        A function that writes text and returns its size in bytes.
 
     Raises:
-        UserError: the file cannot be written, or another process writes it.
+        UserError: The file cannot be written, or another process writes it.
     """
     folder, name = os.path.split(path)
     with contextlib.ExitStack() as outputs:

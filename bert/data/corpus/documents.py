@@ -1,8 +1,8 @@
 """A corpus: text files, one sentence per line, blank lines between documents.
 
-Documents are distributed over partitions, the units of work. The partition of
-a document depends on the seed, the number of documents and of partitions, and
-the document's number in the corpus only.
+Documents are distributed over partitions, the units of parallel work. The
+partition of a document depends only on the seed, the numbers of documents and
+partitions, and the index of the document in the corpus.
 """
 
 import dataclasses
@@ -20,14 +20,14 @@ from bert.common.formats import json_files
 from bert.common.progress import Progress
 
 PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
-# In a small corpus partitions are smaller, so that all processes have some.
-_MANY = 64  # partitions
-_SMALLER = 4  # times at most
+# Partitions of a small corpus are smaller, so that all processes get some.
+_MANY = 64  # number of partitions of a small corpus
+_SMALLER = 4  # maximum factor by which partitions are smaller
 MAX_DOCUMENT_MB = 64
 _FLUSH_BYTES = 128_000_000  # text that is buffered in memory
 _BLOCK = 1 << 20  # bytes that are read at once
 _SAMPLED_FILES = 10
-_SAMPLED_LINES = 500  # of each of them
+_SAMPLED_LINES = 500  # lines of each sampled file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Corpus:
     """Files of a corpus, and the amount of text in them.
 
     Attributes:
-        files: paths, in the order in which they are read.
-        documents: int64 [len(files)], number of documents of each file.
-        sizes: int64 [len(files)], UTF-8 bytes of their lines.
+        files: list of str. Paths, in the order in which they are read.
+        documents: int64 [len(files)]. Number of documents of each file.
+        sizes: int64 [len(files)]. UTF-8 bytes of the lines of each file.
     """
 
     files: list[str]
@@ -46,12 +46,12 @@ class Corpus:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents of all files."""
+        """Number of documents in all files."""
         return int(self.documents.sum())
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of text of all files."""
+        """Number of UTF-8 bytes in all files."""
         return int(self.sizes.sum())
 
     @property
@@ -60,23 +60,23 @@ class Corpus:
         smallest = max(1, PARTITION_BYTES // _SMALLER)
         size = min(PARTITION_BYTES, max(smallest, self.num_bytes // _MANY))
 
-        # Two documents each: a random next sentence is from another one.
+        # A random next sentence needs a second document in the partition.
         by_size = -(-self.num_bytes // size)
         return max(1, min(by_size, self.num_documents // 2))
 
     def partitions(self, seed: int, first: int, count: int) -> np.ndarray:
-        """Computes the partition of some documents.
+        """Returns the partitions of consecutive documents.
 
-        The documents are permuted, and each partition takes an equal share of
+        The documents are permuted, and each partition takes an equal part of
         the permutation.
 
         Args:
-            seed: seed of the permutation.
-            first: number of the first of these documents in the corpus.
-            count: number of these documents.
+            seed: int. Seed of the permutation.
+            first: int. Index of the first document in the corpus.
+            count: int. Number of documents.
 
         Returns:
-            int64 [count], partition numbers.
+            int64 [count]. Partition numbers.
         """
         numbers = np.arange(first, first + count)
         ranks = permute(numbers, self.num_documents, f"{seed}/documents")
@@ -87,7 +87,7 @@ def check_names(files: list[str]) -> None:
     """Rejects files of a corpus that have JSON lines.
 
     Raises:
-        UserError: one has, by its name.
+        UserError: The name of a file means JSON or JSON lines.
     """
     for path in filter(json_files.is_json, files):
         raise UserError(
@@ -99,19 +99,19 @@ def check_names(files: list[str]) -> None:
 
 
 def permute(numbers: np.ndarray, size: int, key: str) -> np.ndarray:
-    """Permutes the numbers below `size`, without a table of them.
+    """Permutes the numbers below `size`, without storing the permutation.
 
-    A Feistel network permutes the numbers below the next power of 4; results
-    from `size` on are permuted again until they are below it (Black and
+    A Feistel network permutes the numbers below the next power of 4. Results
+    of at least `size` are permuted again until they are smaller (Black and
     Rogaway 2002, "Ciphers with arbitrary finite domains").
 
     Args:
-        numbers: int64 [N], some of the numbers below `size`.
-        size: number of the permuted numbers.
-        key: seed of the permutation.
+        numbers: int64 [N]. Numbers below `size`.
+        size: int. Size of the permutation.
+        key: str. Seed of the permutation.
 
     Returns:
-        int64 [N], their images; different for different numbers.
+        int64 [N]. The permuted numbers.
     """
     half = np.uint64(max(1, -(-(size - 1).bit_length() // 2)))
     mask = (np.uint64(1) << half) - np.uint64(1)
@@ -133,14 +133,14 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
     """Reads every file once, checks it and counts its documents.
 
     Args:
-        files: paths of the corpus.
-        max_document_mb: as for `documents`.
+        files: list of str. Paths of the corpus.
+        max_document_mb: int. Maximum size of a document, see `documents`.
 
     Returns:
-        the corpus.
+        Corpus.
 
     Raises:
-        UserError: as for `documents`.
+        UserError: A file cannot be read or has errors, see `documents`.
     """
     counts, sizes = [], []
     for path, on_read in follow("reading", files):
@@ -156,17 +156,18 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
 def follow(
     what: str, files: list[str]
 ) -> Iterator[tuple[str, Callable[[int], None]]]:
-    """Yields files, and shows the progress of reading them.
+    """Yields files and shows the progress of reading them.
 
     Args:
-        what: name of the work.
-        files: the files.
+        what: str. Name of the work.
+        files: list of str. Paths of the files.
 
     Yields:
-        a file, and a function to call with the bytes read of it so far.
+        (path, on_read). A file, and a function to call with the number of its
+        bytes that have been read.
 
     Raises:
-        UserError: a file cannot be read.
+        UserError: A file cannot be read.
     """
     sizes, done = [], 0
     for path in files:
@@ -195,17 +196,18 @@ def documents(
     """Yields the documents of a file, `.gz` or plain.
 
     Args:
-        path: the file.
-        on_read: called with the bytes read so far.
-        max_document_mb: megabytes of the longest document.
-        open_file: opens a path in a mode.
+        path: str. The file.
+        on_read: callable or None. Called with the number of bytes read so far.
+        max_document_mb: int. Maximum size of a document in megabytes.
+        open_file: callable. Opens a path in a mode. Default:
+            `storage.open_file`.
 
     Yields:
-        a document as UTF-8: its stripped lines, each with a newline.
+        bytes. A document in UTF-8: its stripped lines, each with a newline.
 
     Raises:
-        UserError: the file cannot be read, is not UTF-8, has lone carriage
-            returns as line ends, or a document that is too long.
+        UserError: The file cannot be read, is not UTF-8, has lone carriage
+            returns as line ends, or has a document that is too long.
     """
     try:
         with open_file(path, "rb") as file:
@@ -216,18 +218,18 @@ def documents(
 
 
 def sample_lines(files: list[str]) -> list[str]:
-    """Reads the first lines of some files, to look at.
+    """Returns a sample: the first lines of some of the files.
 
     Args:
-        files: paths, `.gz` or plain. A pipe is not read, as that would
-            take the lines away.
+        files: list of str. Paths, `.gz` or plain. Pipes are skipped, as they
+            can be read only once.
 
     Raises:
-        UserError: a file cannot be read, or is not UTF-8.
+        UserError: A file cannot be read or is not UTF-8.
     """
     lines: list[str] = []
 
-    # Files from the whole list, as the first ones may be alike.
+    # Files are taken from the whole list, as the first may be similar.
     regular = list(filter(storage.is_file, files))
     for path in regular[:: len(regular) // _SAMPLED_FILES + 1]:
         numbered = itertools.islice(text_lines.lines(path), _SAMPLED_LINES)
@@ -240,7 +242,7 @@ def _split(
 ) -> Iterator[str]:
     """Yields the documents, each as stripped lines with newlines."""
     document: list[str] = []
-    start = 1  # line where it begins
+    start = 1  # first line of the document
     for first, raw in _blocks(path, file, on_read):
         lines = text_lines.decode_block(raw, path, first)
         for number, line in enumerate(lines, first):
@@ -253,7 +255,7 @@ def _split(
                 yield "\n".join([*document, ""])
                 document = []
 
-        # Joined, because many short strings need ten times the memory.
+        # Joined, because many short strings would need ten times the memory.
         if document:
             document = ["\n".join(document)]
             if len(document[0]) > limit * 1_000_000:
@@ -272,7 +274,7 @@ def _split(
 def _blocks(
     path: str, file, on_read: Callable[[int], None] | None
 ) -> Iterator[tuple[int, bytes]]:
-    """Yields whole lines: the number of the first of them, their bytes."""
+    """Yields blocks of complete lines: number of the first line, bytes."""
     is_packed = path.endswith(".gz")
     text = gzip.GzipFile(fileobj=file) if is_packed else file
     held, first, size = b"", 1, 0
@@ -307,14 +309,14 @@ def write_partitions(
     """Writes the documents of each partition to a separate file.
 
     Args:
-        corpus: from `scan`.
-        seed: seed of the permutation that distributes the documents.
-        paths: file of each partition; none exists.
-        max_document_mb: as for `documents`.
+        corpus: Corpus. Result of `scan`.
+        seed: int. Seed of the permutation that distributes the documents.
+        paths: list of str. New file of each partition.
+        max_document_mb: int. Maximum size of a document, see `documents`.
 
     Raises:
-        UserError: a file has changed since the scan.
-        OSError: the disk is full.
+        UserError: A file has changed since the scan.
+        OSError: The disk is full.
     """
     held: dict[int, list[bytes]] = {}
     held_bytes = first = done = 0
@@ -330,7 +332,7 @@ def write_partitions(
             held.setdefault(number, []).append(text)
             held_bytes += len(text)
 
-            # No file stays open: a system allows fewer than there may be.
+            # Files are not kept open, as systems limit the number of open ones.
             if held_bytes > _FLUSH_BYTES:
                 _append(held, paths)
                 done += held_bytes
@@ -340,13 +342,13 @@ def write_partitions(
 
 
 def read_partition(path: str) -> list[list[str]]:
-    """Reads the documents that `write_partitions` wrote, each as its lines."""
+    """Reads a file of `write_partitions` as a list of lines per document."""
     with storage.open_file(path, "rb") as file:
         return split_partition(file.read())
 
 
 def split_partition(content: bytes) -> list[list[str]]:
-    """Splits documents, each with a blank line after it, into their lines."""
+    """Splits documents, each followed by a blank line, into lists of lines."""
     documents = content.decode().split("\n\n")[:-1]
     return [document.split("\n") for document in documents]
 
@@ -364,7 +366,7 @@ def _append(held: dict[int, list[bytes]], paths: list[str]) -> None:
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
-    """The finalizer of splitmix64 (Steele et al. 2014), uint64 [N]."""
+    """Applies the finalizer of splitmix64 (Steele et al. 2014), uint64 [N]."""
     x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     return x ^ x >> np.uint64(31)

@@ -1,8 +1,8 @@
-"""Sampling rates of the languages of a corpus, or of other groups.
+"""Sampling rates of the languages, or other groups, of a corpus.
 
-Large groups are sampled less often than in proportion and small ones more
-often, as for the multilingual models of the original release: a group with
-share p of the text gets p**S / sum(p**S) of the records, S = 0.7.
+Small groups are sampled more often than in proportion to their size, as for
+the multilingual models of the original release. A group with the fraction p of
+the text gets the fraction p**S / sum(p**S) of the records, with S = 0.7.
 """
 
 
@@ -11,22 +11,23 @@ def passes(
 ) -> dict[str, float]:
     """Computes the number of passes over each group.
 
-    The passes cover as much text as `dupe_factor` passes over everything.
+    The passes cover as much text as `dupe_factor` passes over the corpus.
 
     Args:
-        sizes: bytes of each group.
-        dupe_factor: number of passes over the corpus without groups.
-        smoothing: S; 1 keeps the shares, 0 makes them equal.
+        sizes: dict. Name of a group -> size in bytes.
+        dupe_factor: int. Number of passes over a corpus without groups.
+        smoothing: float. Exponent S: 1 keeps the proportions, 0 makes all
+            groups equal.
 
     Returns:
-        passes over each group, in general not whole numbers.
+        dict. Name of a group -> number of passes, usually fractional.
     """
     total = sum(sizes.values())
     shares = {name: size / total for name, size in sizes.items()}
     weights = {name: share**smoothing for name, share in shares.items()}
     whole = sum(weights.values())
 
-    # A group's share of the records, divided by its share of the text.
+    # Fraction of the records divided by fraction of the text.
     return {
         name: dupe_factor * weights[name] / whole / shares[name]
         for name in sizes

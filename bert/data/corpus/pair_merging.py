@@ -1,12 +1,12 @@
-"""Merging of frequent pairs of tokens: the learning of a WordPiece vocabulary.
+"""Learns the tokens of a WordPiece vocabulary by merging frequent pairs.
 
     tokens of counted words        h ##u ##g (10)   p ##u ##g (5)
     the most frequent pair         ##u ##g (15)  ->  ##ug
 
 Byte-pair encoding (Sennrich et al., 2016, https://arxiv.org/abs/1508.07909)
-with the tokens and the order of the trainer of Hugging Face `tokenizers`. That
-one has to read a word as often as it occurs; here a word has a count, so time
-and memory depend on the number of different words alone.
+with the tokens and the order of the Hugging Face `tokenizers` trainer. The
+trainer reads each occurrence of a word. This module takes word counts, so time
+and memory depend only on the number of different words.
 """
 
 import bisect
@@ -28,17 +28,18 @@ def merge_pairs(
     size: int,
     min_frequency: int,
 ) -> list[str]:
-    """Merges pairs until there are enough tokens, none of several symbols.
+    """Merges pairs until there are enough tokens; symbols are not merged.
 
     Args:
-        words: word -> count, of characters of the alphabet.
-        alphabet: a token for each character, `a` or `##a`; of equally frequent
-            pairs, those of earlier tokens are merged first.
-        size: number of tokens, the alphabet included.
-        min_frequency: rarer pairs are not merged.
+        words: mapping. Word -> count; words consist of characters of the
+            alphabet.
+        alphabet: list of str. A token for each character, `a` or `##a`. Ties
+            between equally frequent pairs are broken by this order.
+        size: int. Number of tokens, including the alphabet.
+        min_frequency: int. Minimum frequency of a merged pair.
 
     Returns:
-        the new tokens, in the order of the merges.
+        list of str. The new tokens, in the order of the merges.
     """
     tokens = list(alphabet)
     ids = {token: i for i, token in enumerate(tokens)}
@@ -54,7 +55,7 @@ def merge_pairs(
 
         token = tokens[pair[0]] + tokens[pair[1]].removeprefix(_PREFIX)
 
-        # The pair has left the heap, so the next one is chosen.
+        # The pair was removed from the heap, so the next one is chosen.
         if is_symbols(token):
             continue
         if token not in ids:  # pairs such as ab ##c and a ##bc give the same
@@ -65,23 +66,23 @@ def merge_pairs(
 
 
 def is_symbols(word: str) -> bool:
-    """Returns whether a word is several symbols, as the border of a table."""
+    """Returns whether a word is several symbols, such as a table border."""
     return len(word) > 1 and not any(
         unicodedata.category(character)[0] in "LMN" for character in word
     )
 
 
 class _Text:
-    """Tokens of all words, and the pairs of neighbours among them.
+    """Tokens of all words, and their adjacent pairs.
 
-    A position is that of a character in all words, one after the other; a
-    token has the position of its first character. The position after the last
-    has no token: it is the neighbour of the first and the last of a word.
+    A position is the index of a character in the concatenated words. A token
+    has the position of its first character. The position after the last
+    character is a sentinel: the neighbour of the first and last token of words.
 
     Args:
-        words: word -> count.
-        ids: token -> id, of the alphabet.
-        size: upper bound of the ids.
+        words: mapping. Word -> count.
+        ids: dict. Token of the alphabet -> id.
+        size: int. Upper bound of the ids.
     """
 
     def __init__(self, words: Mapping[str, int], ids: dict[str, int], size):
@@ -92,7 +93,7 @@ class _Text:
         ends = np.cumsum(lengths)
         firsts, lasts = ends - lengths, ends - 1
 
-        # Linked lists: a merge changes the neighbours of its pair only.
+        # Linked lists: a merge changes only the neighbours of its pair.
         self._none = none = int(lengths.sum())
         self._tokens = _tokens("".join(ordered), firsts, ids)
         self._counts = np.repeat(counts, lengths)
@@ -101,14 +102,14 @@ class _Text:
         self._previous = np.arange(-1, none, dtype=np.int32)
         self._previous[firsts] = none
 
-        # Keys of pairs are left * size + right. Entries of the heap: negative
-        # count, key, number of the group of positions.
+        # Keys of pairs are left * size + right. Heap entries are (negative
+        # count, key, number of the group of positions).
         self._pair_counts: dict[int, int] = {}
         self._heap: list[tuple[int, int, int]] = []
         self._groups = _Groups()
         self._pair, self._chosen = (0, 0), self._next[:0]
 
-        # All characters but the last of a word begin a pair.
+        # All characters except the last of a word begin a pair.
         starts = np.flatnonzero(self._next[:-1] < none).astype(np.int32)
         keys = self._tokens[starts].astype(np.int64) * size
         self._add(keys + self._tokens[starts + 1], starts)
@@ -117,15 +118,15 @@ class _Text:
         """Chooses the pair to merge.
 
         Args:
-            min_frequency: at least 1.
+            min_frequency: int. Minimum count of the pair, at least 1.
 
         Returns:
-            the ids of its tokens; None if every pair is rarer.
+            (int, int) or None. Ids of its tokens; None if every pair is rarer.
         """
         while self._heap:
             count, key, group = heapq.heappop(self._heap)
             current = self._pair_counts[key]
-            if current != -count:  # it was counted before other merges
+            if current != -count:  # outdated: other merges changed the count
                 heapq.heappush(self._heap, (-current, key, group))
                 continue
             if current < min_frequency:
@@ -138,16 +139,16 @@ class _Text:
     def merge(self, token: int) -> None:
         """Replaces the chosen pair by a token.
 
-        The count of the chosen pair itself stays, as in `tokenizers`: it
-        matters where a token arises from two pairs.
+        As in `tokenizers`, the count of the chosen pair itself is kept. It
+        matters if two pairs give the same token.
 
         Args:
-            token: id.
+            token: int. Id of the token.
         """
         left, right = self._pair
         starts, size, none = self._chosen, self._size, self._none
 
-        # Pairs of equal tokens overlap: a a a has one to merge.
+        # Pairs of equal tokens overlap: only one pair of a a a is merged.
         if left == right:
             starts = starts[_every_second(starts, self._next[starts])]
 
@@ -163,12 +164,12 @@ class _Text:
             self._tokens[x].astype(np.int64) for x in neighbours
         )
 
-        # -1: the second position has no token any more.
+        # -1: the second position no longer has a token.
         self._tokens[starts], self._tokens[seconds] = token, -1
         self._next[starts] = after
         self._previous[after] = starts
 
-        # a b a b: where merged pairs touch, the pair b a becomes ab ab.
+        # a b a b: between adjacent merged pairs, the pair b a becomes ab ab.
         if touching.any():
             firsts = starts[:-1][touching]
             total = int(self._counts[firsts].sum())
@@ -188,13 +189,13 @@ class _Text:
         )
 
     def _replace(self, others, old: int, new: int, positions, counts) -> None:
-        """Replaces pairs of an old token by those of the new one.
+        """Replaces an old token by a new token in pairs.
 
         Args:
-            others: int64 [N], part of the keys: the neighbour.
-            old, new: the other part: the old and the new token.
-            positions: int32 [N], of the pairs.
-            counts: int64 [N], of the words.
+            others: int64 [N]. The neighbour's part of the keys.
+            old, new: int. The other part of the keys: old and new token.
+            positions: int32 [N]. Positions of the pairs.
+            counts: int64 [N]. Counts of the words.
         """
         if not len(others):
             return
@@ -215,7 +216,7 @@ class _Text:
         self._push(keys[begins], totals, positions, begins)
 
     def _push(self, keys, totals: list[int], positions, begins) -> None:
-        """Adds groups of equal pairs, the first positions at `begins`."""
+        """Adds groups of equal pairs; `begins` has the start of each group."""
         first = self._groups.add(positions, begins)
         for group, (key, total) in enumerate(zip(keys.tolist(), totals), first):
             total += self._pair_counts.get(key, 0)
@@ -223,7 +224,7 @@ class _Text:
             heapq.heappush(self._heap, (-total, key, group))
 
     def _positions(self, group: int) -> np.ndarray:
-        """Returns where a group still has the chosen pair: int32 [N]."""
+        """Returns positions where a group still has the chosen pair: int32."""
         positions = self._groups.get(group)
         left, right = self._pair
         positions = positions[self._tokens[positions] == left]
@@ -239,7 +240,7 @@ class _Groups:
         self._count = 0
 
     def add(self, positions: np.ndarray, begins: np.ndarray) -> int:
-        """Adds groups, one from each of `begins`; returns the first number."""
+        """Adds groups that start at `begins`; returns the first number."""
         first, self._count = self._count, self._count + len(begins)
         self._blocks.append((positions, np.append(begins, len(positions))))
         self._firsts.append(first)
@@ -257,9 +258,9 @@ def _tokens(text: str, firsts: np.ndarray, ids: dict[str, int]) -> np.ndarray:
     """Returns the ids of the characters of all words, and -1 at the end.
 
     Args:
-        text: all words, joined.
-        firsts: int64 [W], where they start.
-        ids: token -> id, of the alphabet.
+        text: str. All words, joined.
+        firsts: int64 [W]. Start of each word.
+        ids: dict. Token of the alphabet -> id.
     """
     codes = np.frombuffer(text.encode("utf-32-le"), np.int32)
     table = np.full((2, _CODE_POINTS), -1, np.int32)
@@ -272,7 +273,7 @@ def _tokens(text: str, firsts: np.ndarray, ids: dict[str, int]) -> np.ndarray:
 
 
 def _group(keys, positions, counts) -> tuple[np.ndarray, ...]:
-    """Sorts by key; returns where each key begins as the fourth array."""
+    """Sorts by key; the fourth returned array is the start of each key."""
     order = np.argsort(keys, kind="stable")
     keys, positions, counts = keys[order], positions[order], counts[order]
     changes = np.flatnonzero(keys[1:] != keys[:-1]) + 1

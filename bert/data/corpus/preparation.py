@@ -1,4 +1,4 @@
-"""Preparation of a corpus from raw text: settings, input files, warnings."""
+"""Prepares a corpus from raw text: settings, input files, warnings."""
 
 import contextlib
 import dataclasses
@@ -33,39 +33,39 @@ class Settings:
     )
     held_out: float = flag(
         0.0,
-        "Share of the documents to write to a second file, for evaluation: "
+        "Fraction of the documents to write to a second file, for evaluation: "
         "corpus_held_out.txt beside corpus.txt.",
         at_least=0.0,
         at_most=0.5,
     )
-    random_seed: int = flag(12345, "Seed of the choice of these documents.")
+    random_seed: int = flag(12345, "Seed of the choice of held-out documents.")
     document_boundary: str = flag(
         "file",
-        "Unit of plain text that is a document: a file, or a paragraph.",
+        "Unit of plain text that is a document: a file or a paragraph.",
         choices=("file", "blank_line"),
     )
     text_field: str = flag(
-        "text", "Field of JSON lines, or column, that has the text."
+        "text", "Field of JSON lines, or column of Parquet, with the text."
     )
     language: str = flag(
         "en",
-        "Language whose rules split sentences: "
+        "Language of the sentence splitting rules: "
         f"{' '.join(raw_text.LANGUAGES)}.",
     )
     max_bad_lines: int = flag(
         0,
-        "Maximum number of unreadable lines to drop.",
+        "Maximum number of unreadable lines to drop before failing.",
         at_least=0,
     )
     num_processes: int | None = flag(
         None,
-        "Processes that split sentences; default: one per core.",
+        "Number of processes that split sentences; default: one per core.",
         at_least=1,
     )
 
     @property
     def outputs(self) -> list[str]:
-        """The corpus and, with --held_out, the second one."""
+        """Path of the corpus and, with --held_out, of the second file."""
         # corpus.txt.gz -> corpus_held_out.txt.gz
         stem, dot, ending = os.path.basename(self.output_file).partition(".")
         name = f"{stem}_held_out{dot}{ending}"
@@ -73,13 +73,13 @@ class Settings:
         return [self.output_file, second][: 2 if self.held_out else 1]
 
     def file_of(self, document: int) -> int:
-        """Index of the output that a document belongs to, by its number."""
-        # A hash below the share: the choice depends on the number alone.
+        """Returns the index of the output file of a document."""
+        # By a hash, so that the choice depends only on the number and the seed.
         drawn = zlib.crc32(f"{self.random_seed} {document}".encode())
         return int(drawn < self.held_out * (1 << 32))
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields an unknown language, and outputs that cannot become files."""
+        """Yields errors of an unknown language and of impossible outputs."""
         if self.output_file is not None:
             for output in self.outputs:
                 yield from raised_by(outputs.check_file, output, "output_file")
@@ -87,7 +87,7 @@ class Settings:
             yield UserError(
                 f"--language={self.language!r} is unknown",
                 expected=f"one of {', '.join(raw_text.LANGUAGES)}",
-                fix="pass the most similar language, or else en",
+                fix="pass the most similar language, or en",
             )
 
 
@@ -95,27 +95,27 @@ def list_inputs(settings: Settings) -> list[str]:
     """Lists the files of `--input_file`: paths, globs and folders.
 
     Args:
-        settings: of the command line.
+        settings: Settings. Settings of the script.
 
     Returns:
-        paths of the files.
+        list of str. Paths of the files.
 
     Raises:
-        UserError: a pattern matches nothing, a folder is empty, or the
-            output is among the files.
+        UserError: A pattern matches no file, a folder has no text file, or
+            an output is among the inputs.
     """
     files = []
     for pattern in settings.input_file.split(","):
-        exists = storage.exists(pattern)  # a name may look like a glob
+        exists = storage.exists(pattern)  # a file name may look like a glob
         matches = [pattern] if exists else storage.glob(pattern)
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
             files += _texts_below(match) if is_folder else [match]
 
-    # An output among the inputs would replace the raw text.
+    # Otherwise the corpus would replace the raw text.
     outputs.check_no_input(settings.outputs, files)
 
-    # Not wrong, but ids and labels become part of the sentences.
+    # This is allowed, but ids and labels become part of the sentences.
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
         say(
@@ -124,7 +124,7 @@ def list_inputs(settings: Settings) -> list[str]:
             "file"
         )
 
-    # Likewise, keys and tags would be learned as words.
+    # Keys and tags would be learned as words.
     markup = [x for x in files if raw_text.is_marked_up(x)]
     if markup:
         say(
@@ -136,16 +136,16 @@ def list_inputs(settings: Settings) -> list[str]:
 
 
 def _texts_below(folder: str) -> list[str]:
-    """Lists the text files in a folder and its folders, but hidden ones."""
+    """Lists the text files below a folder, except hidden files."""
     files = [
         path
         for path in storage.files_below(folder)
         if "/." not in f"/{os.path.relpath(path, folder)}"
-        # No pipe, and no link to nothing.
+        # Skips pipes and broken links.
         and (storage.is_remote(path) or storage.is_file(path))
     ]
 
-    # A folder may have images or archives beside its texts.
+    # A folder may also have images or archives.
     binary = [path for path in files if raw_text.is_binary(path)]
     if binary:
         say(f"note: skipped binary files: {name_of(binary)}")
@@ -162,22 +162,23 @@ def prepare(
     """Writes the corpus and logs warnings about it.
 
     Args:
-        settings: of the command line.
-        files: from `list_inputs`.
+        settings: Settings. Settings of the script.
+        files: list of str. Result of `list_inputs`.
 
     Returns:
-        path, counts and size of the text in bytes of each output.
+        list of (path, counts, size). Path, counts and text size in bytes of
+        each output.
 
     Raises:
-        UserError: a file cannot be read or written, there is no text, or
-            --held_out chooses no document, or all.
+        UserError: A file cannot be read or written, the inputs have no text,
+            or --held_out selects no or all documents.
     """
     say(f"reading {documents.number_of(files)}")
     outputs = settings.outputs
     counts = [corpus_writer.CorpusCounts() for _ in outputs]
     sizes = [0 for _ in outputs]
 
-    # Generators: nothing is read before the loop below.
+    # These are generators: reading starts in the loop below.
     bad = raw_text.BadLines(settings.max_bad_lines, say)
     paragraphs = raw_text.read_paragraphs(
         files,
@@ -191,7 +192,7 @@ def prepare(
         settings.num_processes or os.cpu_count() or 1,
     )
 
-    # Sentences stream through: memory does not grow with the corpus.
+    # Sentences are streamed, so memory does not grow with the corpus.
     with contextlib.ExitStack() as stack:
         write = [
             stack.enter_context(corpus_writer.open_text(x)) for x in outputs
@@ -208,11 +209,11 @@ def prepare(
                 f"--held_out={settings.held_out}: {chosen[1]} of "
                 f"{sum(chosen)} documents",
                 expected="at least one in each file",
-                fix="pass another share, more documents, or "
+                fix="pass another fraction, more documents, or "
                 "--document_boundary=blank_line",
             )
 
-    # Log what was dropped, and what looks wrong.
+    # Log dropped lines and documents, and warnings.
     if bad.count:
         say(
             f"warning: dropped {bad.count:,} bad lines "
@@ -236,15 +237,16 @@ def warnings(
     share_of_documents: float,
     share_of_text: float,
 ) -> list[str]:
-    """Returns warnings about a corpus unfit for training.
+    """Returns warnings about a corpus that is unsuitable for training.
 
     Args:
-        counts: of the corpus.
-        share_of_documents: held-out share of the documents; 1 without
+        counts: CorpusCounts. Counts of the corpus.
+        share_of_documents: float. Fraction of the documents that is held out;
+            1 without --held_out.
+        share_of_text: float. Fraction of the text that is held out; 1 without
             --held_out.
-        share_of_text: held-out share of the text, likewise.
     """
-    # If documents are of similar size, so are the two shares.
+    # With documents of similar size, both fractions are similar.
     lines = []
     if not 0.5 < share_of_text / share_of_documents < 2:
         lines.append(

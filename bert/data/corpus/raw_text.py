@@ -1,15 +1,15 @@
-"""Splitting raw text into documents, paragraphs and sentences.
+"""Splits raw text into documents, paragraphs and sentences.
 
 Plain text: paragraphs are separated by blank lines; their lines, which may be
 wrapped, are joined by a space. With the document boundary `file` each file is
-a document; with `blank_line` each paragraph is one.
+a document; with `blank_line` each paragraph is a document.
 
 JSON lines (`.jsonl`, `.json`): each object is a document, and every newline in
 its text ends a paragraph. Such text comes from extractors, which do not wrap
-lines: a newline is the end of a heading, a list item or a paragraph. So are
-the rows of Parquet files, with the text in a column.
+lines: a newline ends a heading, a list item or a paragraph. Rows of Parquet
+files are handled in the same way, with the text in a column.
 
-No sentence crosses a paragraph. Paragraphs of more than 100,000 characters
+Sentences do not cross paragraphs. Paragraphs of more than 100,000 characters
 are processed in parts, so that memory and time are bounded.
 """
 
@@ -25,14 +25,14 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
 from bert.data.corpus import chunks, documents
 
-# Languages with rules in sentencex; it splits all others as English.
+# Languages with rules in sentencex, which splits all others as English.
 LANGUAGES = (
     "am ar bg bn ca da de el en es fi fr gu hi hy it ja kk kn ml mr my nl pa "
     "pl pt ru sk ta te uk"
 ).split()
-# The time of sentencex grows with the square of the quotes and brackets.
+# The time of sentencex is quadratic in the number of quotes and brackets.
 _PART = 100_000  # characters
-_FIRST = 8192  # bytes that tell binary files from text
+_FIRST = 8192  # bytes in which a zero byte means a binary file
 _CHUNK = 500_000  # characters that a process receives at once
 
 Paragraph = tuple[int, str]  # number of its document, text
@@ -40,14 +40,15 @@ Sentences = tuple[int, str, int]  # number of document, lines, their count
 
 
 class BadLines:
-    """Counter of dropped lines; reports the first five.
+    """Counter of dropped lines, which reports the first five.
 
     Args:
-        limit: maximum number of lines to drop.
-        report: called with a message for each of the first five.
+        limit: int. Maximum number of lines to drop.
+        report: callable. Called with a message for each of the first five
+            lines.
 
     Attributes:
-        count: number of dropped lines.
+        count: int. Number of dropped lines.
     """
 
     def __init__(self, limit: int, report: Callable[[str], None]):
@@ -58,10 +59,10 @@ class BadLines:
         """Counts a dropped line.
 
         Args:
-            error: the reason.
+            error: UserError. The reason.
 
         Raises:
-            UserError: the limit is exceeded.
+            UserError: The limit is exceeded.
         """
         if self.count == self._limit:
             fix = "pass --max_bad_lines to drop such lines"
@@ -70,14 +71,14 @@ class BadLines:
                 fix += f"(--max_bad_lines={self._limit})"
             raise UserError(str(error), fix=fix)
 
-        # Five lines are enough; thousands would hide the progress.
+        # Thousands of warnings would hide the progress.
         self.count += 1
         if self.count <= 5:
             self._report(f"warning: dropped a line: {error}")
 
 
 def is_marked_up(path: str) -> bool:
-    """Returns whether a file that is read as plain text begins with markup."""
+    """Returns whether a file that is read as plain text starts with markup."""
     if not storage.is_file(path) or json_files.is_json(path):
         return False
     with storage.open_file(path, "rb") as file:
@@ -85,11 +86,11 @@ def is_marked_up(path: str) -> bool:
 
 
 def is_binary(path: str) -> bool:
-    """Returns whether a file is no text: a zero byte is among its first.
+    """Returns whether a file is binary: its first 8 kB have a zero byte.
 
-    UTF-16 has zero bytes too; its mark at the start tells it apart.
+    UTF-16 text has zero bytes too, but starts with a byte order mark.
     """
-    # Both may have zero bytes, and are read all the same.
+    # These formats have zero bytes, but can be read.
     if path.endswith(".gz") or parquet_files.is_parquet(path):
         return False
     with storage.open_file(path, "rb") as file:
@@ -106,17 +107,19 @@ def read_paragraphs(
     """Yields the paragraphs of all files with the numbers of their documents.
 
     An empty document yields an empty paragraph; a long paragraph is yielded
-    in parts. Logs the progress.
+    in parts. The progress is logged.
 
     Args:
-        files: plain text or JSON lines, each also with `.gz`; Parquet.
-        document_boundary: `file` or `blank_line`, for plain text.
-        text_field: field of JSON lines, or column, that has the text.
-        on_bad: called with the error of a line that cannot be read, which is
-            then dropped. In plain text, a dropped line ends its paragraph.
+        files: list of str. Plain text or JSON lines, also with `.gz`, or
+            Parquet.
+        document_boundary: str. `file` or `blank_line`, for plain text.
+        text_field: str. Field of JSON lines, or column, with the text.
+        on_bad: callable. Called with the error of an unreadable line, which
+            is then dropped. In plain text, a dropped line ends its paragraph.
+            Default: raise the error.
 
     Raises:
-        UserError: a file cannot be read or is not UTF-8, or a line is
+        UserError: A file cannot be read or is not UTF-8, or a line is
             not JSON or lacks the text.
     """
     first = 0
@@ -131,7 +134,7 @@ def read_paragraphs(
         else:
             numbered = _plain_paragraphs(lines, document_boundary)
 
-        # Numbers go on from file to file, also over an empty one.
+        # Documents are numbered across files, including empty files.
         last = first - 1
         for number, paragraph in numbered:
             last = first + number
@@ -143,24 +146,24 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
     """Splits a paragraph into sentences; only white space is lost.
 
     Args:
-        paragraph: any text; a run of white space is read as one space.
-        language: one of `LANGUAGES`.
+        paragraph: str. Any text; a run of white space counts as one space.
+        language: str. One of `LANGUAGES`.
 
     Returns:
-        the sentences, stripped and without line breaks.
+        list of str. The sentences, stripped and without line breaks.
     """
-    # sentencex panics on some text with other white space than spaces.
+    # sentencex panics on some texts with white space other than spaces.
     text = " ".join(paragraph.split())
     sentences, start = [], 0
     while start < len(text):
-        # A part ends at a space, or else inside a word.
+        # A part ends at a space, or inside a word that is too long.
         end = start + _PART
         if end < len(text):
             end = text.rfind(" ", start, end) + 1 or end
 
         segments = sentencex.segment(language, text[start:end])
         if end < len(text) and len(segments) > 1:
-            end -= len(segments.pop())  # it may continue in the next part
+            end -= len(segments.pop())  # the last may continue after the part
         sentences += segments
         start = end
     return [stripped for s in sentences if (stripped := s.strip())]
@@ -169,18 +172,18 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
 def split_all(
     paragraphs: Iterable[Paragraph], language: str, num_processes: int
 ) -> Iterator[Sentences]:
-    """Splits paragraphs into sentences on several cores, in order.
+    """Splits paragraphs into sentences in several processes, in order.
 
     Args:
-        paragraphs: from `read_paragraphs`.
-        language: one of `LANGUAGES`.
-        num_processes: number of processes; 1 is this process.
+        paragraphs: iterable. Result of `read_paragraphs`.
+        language: str. One of `LANGUAGES`.
+        num_processes: int. Number of processes; 1 uses this process.
 
     Yields:
-        sentences of consecutive paragraphs of one document; the next item
+        Sentences of consecutive paragraphs of one document; the next item
         may continue the document.
     """
-    # Results come in the order of the chunks, as from one process.
+    # Results are in the order of the chunks for any number of processes.
     worker = functools.partial(_splitter, language)
     # Empty paragraphs count too.
     divided = chunks.divide(paragraphs, _CHUNK, lambda x: len(x[1]) + 1)
@@ -200,7 +203,7 @@ def _plain_paragraphs(
     for has_text, run in itertools.groupby(stripped, bool):
         if not has_text:
             continue
-        # A long paragraph is yielded in parts, each of whole lines.
+        # A long paragraph is yielded in parts of complete lines.
         for part in chunks.divide(run, _PART, len):
             yield document, " ".join(part)
         if document_boundary == "blank_line":
@@ -243,7 +246,7 @@ def _json_text(line: str, path: str, number: int, text_field: str) -> str:
     with json_files.reported(path, expected, line=number):
         fields = json_files.decode(line, dict)
 
-    # The fields that there are show which one to pass.
+    # The message lists the fields to choose from.
     names = ", ".join(map(repr, list(fields)[:20])) or "none"
     fix = f"the fields are {names}: pass --text_field"
     return _checked(fields.get(text_field), text_field, path, number, fix)
@@ -266,7 +269,7 @@ def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:
 
 
 def _split_chunk(chunk: list[Paragraph], language: str) -> list[Sentences]:
-    # The first and the last document may go on in other chunks.
+    # The first and the last document may continue in other chunks.
     split = []
     for document, group in itertools.groupby(chunk, operator.itemgetter(0)):
         sentences = [

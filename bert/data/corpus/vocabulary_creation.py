@@ -1,4 +1,4 @@
-"""Creation of a vocabulary from a corpus, new or by extending another."""
+"""Creates a vocabulary from a corpus, new or by extending another."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ from bert.data.text import (
 )
 from bert.data.text.casing import NEW_TEXT, Casing
 
-_SAMPLE = 20  # words, printed for a look at what was learned
+_SAMPLE = 20  # number of learned words that are printed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,14 +60,13 @@ class Settings:
     learning: Learning = group(Learning)
     min_frequency: int = flag(
         2,
-        "Minimum frequency of a pair of tokens that is merged, and of a word "
-        "that is added to --base_vocab.",
+        "Minimum frequency of a token pair to merge, or of a word to add to "
+        "--base_vocab.",
         at_least=1,
     )
     base_vocab: str | None = flag(
         None,
-        "Vocabulary to extend: words of the corpus go into its [unusedN] "
-        "slots.",
+        "Vocabulary to extend: words of the corpus fill its [unusedN] slots.",
         path=True,
     )
     num_new_tokens: int | None = flag(
@@ -75,26 +74,26 @@ class Settings:
     )
     num_processes: int | None = flag(
         None,
-        "Processes that count words; default: one per core.",
+        "Number of processes that count words; default: one per core.",
         at_least=1,
     )
     given: frozenset[str] = frozenset()
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields flags that contradict each other, and an impossible output."""
+        """Yields errors of contradicting flags and of an impossible output."""
         if self.output_file is not None:
             yield from raised_by(
                 outputs.check_file, self.output_file, "output_file"
             )
 
-        # Without the number, nobody knows how many slots to fill.
+        # The number of slots to fill has no default.
         if bool(self.base_vocab) != bool(self.num_new_tokens):
             yield UserError(
                 "--base_vocab and --num_new_tokens require each other",
                 fix="pass both, or neither to learn a new vocabulary",
             )
 
-        # These describe a vocabulary that is learned.
+        # These flags are for new vocabularies only.
         for name in flags.as_dict(self.learning):
             if self.base_vocab and name in self.given:
                 yield UserError(
@@ -107,20 +106,20 @@ def read_base(settings: Settings) -> list[str] | None:
     """Reads the vocabulary to extend.
 
     Args:
-        settings: of the command line.
+        settings: Settings. Settings of the script.
 
     Returns:
-        its tokens, or None without `--base_vocab`.
+        list of str or None. Its tokens, or None without `--base_vocab`.
 
     Raises:
-        UserError: the file cannot be read or has too few unused slots.
+        UserError: The file cannot be read or has too few [unusedN] slots.
     """
     if not settings.base_vocab:
         return None
     vocab = vocabulary.read_vocabulary(settings.base_vocab)
     tokens = list(vocab)
 
-    # A word beyond the slots would have no embedding in the network.
+    # The network has no embeddings for additional tokens.
     slots = len(vocabulary_slots.unused_slots(tokens))
     if slots < settings.num_new_tokens:
         raise UserError(
@@ -131,7 +130,7 @@ def read_base(settings: Settings) -> list[str] | None:
             else "a vocabulary with [unusedN] slots",
         )
 
-    # Of letters without case `is_cased` is None, which is no mistake.
+    # `is_cased` is None for scripts without case, for which no warning is due.
     lower = settings.casing.do_lower_case
     if vocabulary_checks.is_cased(vocab) is lower:
         say(
@@ -144,10 +143,13 @@ def read_base(settings: Settings) -> list[str] | None:
 def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     """Counts the words of the corpus.
 
-    Warns if the accents that are stripped are many, or if rare words were
-    dropped.
+    Warns if many accents are stripped, or if rare words were dropped.
+
+    Args:
+        settings: Settings. Settings of the script.
+        files: list of str. Paths of the corpus.
     """
-    # The warning comes before the count, which takes long.
+    # Warn before counting, which takes long.
     casing = settings.casing
     vocabulary_checks.warn_of_accents(
         casing.strips_accents,
@@ -173,18 +175,18 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
 def extend(
     base: list[str], counts: word_counts.WordCounts, settings: Settings
 ) -> tuple[list[str], int]:
-    """Adds the words that cost most tokens, in unused slots.
+    """Fills unused slots with the words that cost the most tokens.
 
     Args:
-        base: tokens of the vocabulary to extend.
-        counts: word counts of the corpus.
-        settings: of the command line.
+        base: list of str. Tokens of the vocabulary to extend.
+        counts: WordCounts. Word counts of the corpus.
+        settings: Settings. Settings of the script.
 
     Returns:
-        the tokens, and the number of new ones.
+        (list of str, int). The tokens and the number of new tokens.
 
     Raises:
-        UserError: there is no word to add.
+        UserError: The corpus has no word to add.
     """
     say(f"tokenizing {len(counts.words):,} different words")
     words = vocabulary_fit.missing_words(
@@ -227,13 +229,13 @@ def report(
     """Describes the fit of the vocabulary to held-out lines.
 
     Args:
-        counts: word counts of the corpus.
-        tokens: the new vocabulary.
-        base: the vocabulary that was extended, or None.
+        counts: WordCounts. Word counts of the corpus.
+        tokens: list of str. The new vocabulary.
+        base: list of str or None. The vocabulary that was extended, if any.
 
     Returns:
-        one line; if a vocabulary was extended, one before and one after; and
-        a sample of the new words.
+        list of str. One line with the fit, or one for each of `base` and
+        `tokens`, and a line with a sample of the new words.
     """
     where = "held out"
     if not counts.is_held_out:
@@ -243,7 +245,7 @@ def report(
     if base:
         measured = {f"{where}, before": base, f"{where}, after": tokens}
 
-    # Whole words alone: no characters, parts of words, special tokens.
+    # Only full words: no characters, word pieces or special tokens.
     old = set(base or ())
     words = [x for x in tokens if x[1:] and x[0] not in "[#" and x not in old]
     sample = words[:: len(words) // _SAMPLE + 1]

@@ -11,8 +11,8 @@ def describe(words: Counter, tokens: list[str]) -> str:
     """Describes how a vocabulary tokenizes counted words.
 
     Args:
-        words: word -> count, of words and punctuation marks.
-        tokens: the vocabulary.
+        words: Counter. Word or punctuation mark -> count.
+        tokens: list of str. The vocabulary.
     """
     tokenize, total = _tokenizer(tokens), words.total()
     num_tokens = unknown = whole = 0
@@ -23,7 +23,7 @@ def describe(words: Counter, tokens: list[str]) -> str:
         unknown += count * is_unknown
         whole += count * (len(parts) == 1 and not is_unknown)
 
-    # A sample may be empty; max avoids a division by zero.
+    # `max` avoids a division by zero for an empty sample.
     return (
         f"{total:,} words, {num_tokens / max(total, 1):.3f} tokens per word, "
         f"{unknown / max(num_tokens, 1):.2%} [UNK], "
@@ -38,18 +38,18 @@ def missing_words(
 ) -> list[str]:
     """Finds the words that a vocabulary splits, most expensive first.
 
-    The cost of a word is its count times the number of tokens that adding it
-    would save: one less than its tokens, or all characters if it is `[UNK]`.
+    The cost of a word is its count times the tokens saved by adding it: the
+    number of its tokens minus 1, or of its characters if it is `[UNK]`.
 
     Args:
-        words: word -> count.
-        tokens: the vocabulary.
-        min_frequency: rarer words are ignored, as are those that no export
-            could hold, and those of symbols alone.
+        words: Counter. Word -> count.
+        tokens: list of str. The vocabulary.
+        min_frequency: int. Minimum count of a word. Words that are too long
+            for an export, or that consist of symbols, are ignored too.
 
     Returns:
-        words that are not in the vocabulary; equal costs in alphabetical
-        order.
+        list of str. Words that are not in the vocabulary, in alphabetical
+        order for equal costs.
     """
     tokenize = _tokenizer(tokens)
     costs = {}
@@ -63,7 +63,7 @@ def missing_words(
 
         parts = tokenize(word)
         saved = len(parts) - 1
-        if parts == [vocabulary.UNK]:  # the text itself was lost
+        if parts == [vocabulary.UNK]:  # the text of the word is lost
             saved = len(word)
         if saved:
             costs[word] = count * saved

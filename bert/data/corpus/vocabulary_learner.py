@@ -1,4 +1,4 @@
-"""Learning of a WordPiece vocabulary from counted words, reproducibly."""
+"""Learns a WordPiece vocabulary from counted words, reproducibly."""
 
 from collections import Counter
 
@@ -18,29 +18,30 @@ def learn_vocabulary(
 ) -> list[str]:
     """Learns a WordPiece vocabulary from counted words.
 
-    The tokens are those of the trainer of Hugging Face `tokenizers`. That one
-    numbers single characters in the order of a hash table, which changes from
-    run to run and decides ties; here the alphabet is ordered, so that the same
-    words give the same vocabulary.
+    The tokens are the same as from the Hugging Face `tokenizers` trainer,
+    except for ties. The trainer breaks ties by the order of a hash table, which
+    changes from run to run. Here the alphabet is sorted, so that the same words
+    give the same vocabulary.
 
     Args:
-        words: word -> count, from `word_counts.count_corpus`, which drops
-            long words.
-        vocab_size: length of the vocabulary, special and unused tokens
-            included; a small corpus may give fewer.
-        min_frequency: minimum frequency of a pair of tokens to merge.
-        num_unused: number of `[unusedN]` slots after `[PAD]`; with 99,
-            `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]` have the ids 100 to 103 as
-            in the released files.
-        limit_alphabet: maximum number of characters; the most frequent ones
-            are kept.
+        words: Counter. Word -> count, as from `word_counts.count_corpus`,
+            which drops long words.
+        vocab_size: int. Number of tokens, including special and unused
+            tokens. A small corpus may give fewer.
+        min_frequency: int. Minimum frequency of a token pair to merge.
+            Default: 2.
+        num_unused: int. Number of `[unusedN]` slots after `[PAD]`. With the
+            default, 99, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]` have the ids
+            100 to 103, as in the released vocabularies.
+        limit_alphabet: int. Maximum number of characters; the most frequent
+            are kept. Default: 1000.
 
     Returns:
-        the tokens: `[PAD]`, unused, special, characters, merged tokens.
+        list of str. `[PAD]`, unused, special, characters, merged tokens.
 
     Raises:
-        UserError: `vocab_size` is too small for the characters, or there is
-            no word.
+        UserError: `vocab_size` is too small for the characters, or the corpus
+            has no word.
     """
     head = [PAD, *(f"[unused{i}]" for i in range(num_unused))]
     head += [UNK, CLS, SEP, MASK]

@@ -1,9 +1,9 @@
-"""Word counts of a corpus of any size, on all cores in bounded memory.
+"""Counts the words of a corpus of any size, in parallel and bounded memory.
 
-files -> lines -> every 100th is held out
+files -> lines -> every 100th line is held out
                -> chunks of 2 MB -> words of a chunk -> one table
 
-Chunks depend on the corpus only and are added in order, so the counts are the
+Chunks depend only on the corpus and are added in order, so the counts are the
 same for any number of processes.
 """
 
@@ -23,7 +23,7 @@ from bert.data.text import fast_tokenization, normalization
 from bert.data.text.casing import Casing
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
-TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB
+TABLE_SIZE = 8_000_000  # see `WordTable`; learning needs at most 1.5 GB
 HELD_OUT_SIZE = 2_000_000  # characters
 HELD_OUT_EVERY = 100  # lines
 FEWEST_LINES = 1000  # in shorter corpora no lines are held out
@@ -35,12 +35,12 @@ class WordCounts:
     """Word counts of a corpus.
 
     Attributes:
-        words: word -> count, to learn from.
-        held_out: word -> count of the held-out lines; equal to `words` if
-            the corpus is too short for held-out lines.
-        is_held_out: whether `words` excludes `held_out`.
-        dropped_below: some words that occur less often were dropped, as the
-            table was full; 0 if none were.
+        words: Counter. Word -> count in the lines for learning.
+        held_out: Counter. Word -> count in the held-out lines; equal to
+            `words` if the corpus is too short for held-out lines.
+        is_held_out: bool. Whether `words` excludes `held_out`.
+        dropped_below: int. Some words with lower counts were dropped because
+            the table was full. 0: no word was dropped.
     """
 
     words: Counter
@@ -53,10 +53,10 @@ def counter(casing: Casing) -> Callable[[str], Counter]:
     """Returns a function that counts words as the tokenizer splits them.
 
     Args:
-        casing: of the tokenizer.
+        casing: Casing. Casing of the tokenizer.
 
     Returns:
-        text -> (word -> number of occurrences).
+        A function that maps a text to a Counter of its words.
     """
     split = normalization.Normalizer(
         casing.do_lower_case, casing.strips_accents
@@ -68,16 +68,16 @@ class WordTable:
     """Word counts of bounded size: a full table drops its rarest words.
 
     The size of a word is 4 plus its length. A full table keeps its most
-    frequent words, up to half the size; a hash breaks ties, so that no
-    alphabet is preferred. Words that are too long for any vocabulary are not
+    frequent words, up to half the size. Ties are broken by a hash, so that no
+    alphabet is preferred. Words that are too long for a vocabulary are not
     counted.
 
     Args:
-        size: size of a full table.
+        size: int. Size of a full table.
 
     Attributes:
-        words: word -> count.
-        dropped_below: as in `WordCounts`.
+        words: Counter. Word -> count.
+        dropped_below: int. See `WordCounts`.
     """
 
     def __init__(self, size: int):
@@ -107,7 +107,7 @@ class WordTable:
         )
         order = np.lexsort((hashes, -counts))
 
-        # Half of the table is free afterwards, so that this is rare.
+        # Half of the table is freed, so that this happens rarely.
         used = np.cumsum(sizes[order])
         kept = int(np.searchsorted(used, self._size // 2, "right"))
         if kept < total:
@@ -121,14 +121,14 @@ class WordTable:
 
 
 class HeldOutLines:
-    """Lines held out to evaluate the vocabulary learned from the others.
+    """Lines held out to evaluate the vocabulary learned from the other lines.
 
-    Every hundredth line is held out. When these become too many, every second
-    one is released, and half as many are held out from then on.
+    Every hundredth line is held out. When they exceed `HELD_OUT_SIZE`, every
+    second one is released, and half as many are held out from then on.
 
     Attributes:
-        lines: the held-out lines.
-        seen: number of lines of the corpus, without blank ones.
+        lines: list of str. The held-out lines.
+        seen: int. Number of lines of the corpus that are not blank.
     """
 
     def __init__(self):
@@ -136,7 +136,7 @@ class HeldOutLines:
         self.seen = 0
 
     def filter(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yields the lines to learn from; of a short corpus, all lines."""
+        """Yields the lines to learn from; all lines of a short corpus."""
         every, size = HELD_OUT_EVERY, 0
         for line in filter(None, lines):
             self.seen += 1
@@ -152,7 +152,7 @@ class HeldOutLines:
                 every *= 2
                 size = sum(map(len, self.lines))
 
-        # So few lines are all needed to learn from.
+        # Short corpora need all their lines for learning.
         if self.seen < FEWEST_LINES:
             yield from self.lines
             self.lines.clear()
@@ -164,23 +164,23 @@ def count_corpus(
     """Counts the words of all files.
 
     Args:
-        files: paths of the corpus.
-        casing: of the tokenizer.
-        num_processes: maximum number of processes; the counts are the same
-            for any number.
+        files: list of str. Paths of the corpus.
+        casing: Casing. Casing of the tokenizer.
+        num_processes: int. Maximum number of processes, which does not change
+            the counts.
 
     Returns:
-        counts of the words to learn from and of the held-out words.
+        WordCounts. Counts of the lines for learning and the held-out lines.
 
     Raises:
-        UserError: a file cannot be read or is not UTF-8, or no line has text.
+        UserError: A file cannot be read or is not UTF-8, or no line has text.
     """
     held_out, table = HeldOutLines(), WordTable(TABLE_SIZE)
     lines = chunks.divide(
         held_out.filter(_lines(files)), CHUNK_SIZE, lambda x: len(x) + 1
     )
 
-    # Joined by spaces, across which the tokenizer never looks.
+    # The tokenizer always splits at the spaces between the lines.
     texts = map(" ".join, lines)
 
     # A small corpus needs few processes.
@@ -196,7 +196,7 @@ def count_corpus(
             "no document", path=",".join(files), expected="lines of text"
         )
 
-    # A short corpus has no held-out lines: it is measured on itself.
+    # Without held-out lines, the fit is measured on the same words.
     words = table.words
     if held_out.lines:
         words = counter(casing)(" ".join(held_out.lines))

@@ -1,12 +1,12 @@
-"""Creation of records with Apache Beam; the bytes are those of `runners`.
+"""Creates records with Apache Beam; the files are the same as from `runners`.
 
 files -> documents -> partitions -> parts of the records -> shards
          (key: partition)           (key: shard)
 
-Beam's workers read the corpus and exchange its text among themselves; records
-go through files beside the shards, of which Beam shuffles the names. So a
-runner that shuffles in memory holds the text only. The process that launches
-the workers sees counts and file names.
+Beam's workers read the corpus and exchange its text. Records are written to
+files beside the shards, and Beam shuffles only the names of these files. So a
+runner that shuffles in memory holds only the text. The process that launches
+the workers receives only counts and file names.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ from bert.data.pretraining.partitions import Job, JobResult, Partition
 from bert.data.records import shuffle
 from bert.data.records.shard_check import ShardEntry
 
-_BATCH_BYTES = 4_000_000  # of documents that a worker sends at once
-_COUNTS = -1  # key of the counts, beside the numbers of the shards
+_BATCH_BYTES = 4_000_000  # bytes of documents that a worker sends at once
+_COUNTS = -1  # key of the counts; the other keys are shard numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +43,9 @@ class _File:
     """A file of the corpus.
 
     Attributes:
-        path: the file.
-        group: name of its group.
-        first: number of its first document in the group.
+        path: str. The file.
+        group: str. Name of its group.
+        first: int. Index of its first document in the group.
     """
 
     path: str
@@ -57,12 +57,12 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
     """Makes all shards with Apache Beam, in the folder of the job.
 
     Args:
-        job: the job; workers must be able to open its inputs and its folder.
-        runner: Beam's name of the runner, such as `DirectRunner`.
-        options: command line of Beam.
+        job: Job. Workers must be able to open its inputs and its folder.
+        runner: str. Beam's name of the runner, such as `DirectRunner`.
+        options: list of str. Beam's command-line options.
 
     Raises:
-        UserError: a file cannot be read, or a group has too few documents.
+        UserError: A file cannot be read, or a group has too few documents.
     """
     _let_workers_import(storage.__file__.rpartition("/bert/")[0])
     files = [
@@ -71,7 +71,7 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
         for path in paths
     ]
 
-    # A document's number and partition depend on the documents before it.
+    # Index and partition of a document depend on the previous documents.
     launch = functools.partial(_launch, runner, options)
     counts_path = f"{job.folder}/counts.json"
     launch(
@@ -139,7 +139,7 @@ class _ReadDocuments(beam.DoFn):
     def process(self, element):
         _, (file, *_) = element
 
-        # Batches bound the memory of a worker, whatever the size of the file.
+        # Batches bound the memory of a worker for files of any size.
         first, size = file.first, 0
         texts: list[bytes] = []
         for text in corpus_lib.documents(
@@ -181,13 +181,13 @@ class _MakeParts(beam.DoFn):
             corpus_lib.split_partition(content), self._plan[number]
         )
 
-        # Not raised: Beam would try again, and wrap the error in its own.
+        # Errors are returned: Beam would retry and wrap a raised error.
         counts: list[dict[str, int]] = []
         error = None
         try:
             for index, (portions, of_section) in enumerate(sections):
                 counts.append(of_section)
-                # Of this attempt: Beam may make a part several times.
+                # Unique for this attempt: Beam may make a part several times.
                 path = f"{self._job.folder}/part-{uuid.uuid4().hex}"
                 with _open(path, "wb") as file:
                     shuffle.write_portions(file, portions)
@@ -199,7 +199,7 @@ class _MakeParts(beam.DoFn):
 
 
 class _WriteShards(beam.DoFn):
-    """shard, [(partition, section, file)] -> its file; counts -> theirs."""
+    """shard, [(partition, section, file)] -> file; counts -> file."""
 
     def __init__(self, job: Job, counts_path: str):
         self._job, self._counts_path = job, counts_path
@@ -226,7 +226,7 @@ class _WriteShards(beam.DoFn):
 def _launch(
     runner: str, options: list[str], elements: list, *stages: beam.DoFn
 ) -> None:
-    """Runs stages; the elements before each of them are grouped by key."""
+    """Runs stages, and groups the elements before each stage by key."""
     with beam.Pipeline(
         runner, options=PipelineOptions(options, save_main_session=False)
     ) as pipeline:
@@ -249,7 +249,7 @@ def _spool(
             spool.write(shuffle.read_portion(file, shard))
     spool.flush()
 
-    # Beam gives the values in any order; the bytes need that of the parts.
+    # Beam's order of the values is arbitrary, so they are sorted by part.
     return [
         shuffle.Portion.open(
             partitions.section_name(*key), spool.name, offsets[key]
@@ -259,7 +259,7 @@ def _spool(
 
 
 def _counts(rows: Iterable[tuple[int, Any, str | None]]) -> str:
-    """JSON: counts in the order of their numbers, or an error."""
+    """Returns JSON of the counts in order of their numbers, or of an error."""
     ordered = sorted(rows, key=lambda row: row[0])
     errors = [error for _, _, error in ordered if error]
     return json.dumps(
@@ -278,7 +278,7 @@ def _read_counts(path: str) -> list:
 
 
 def _let_workers_import(root: str) -> None:
-    """Lets processes of this machine import the project."""
+    """Makes the project importable in Beam's processes on this machine."""
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in paths:
         paths = [root, *filter(None, paths)]
@@ -286,7 +286,7 @@ def _let_workers_import(root: str) -> None:
 
 
 def _is_beams(path: str) -> bool:
-    """Whether one of Beam's file systems is there for a path."""
+    """Returns whether Beam has a file system for a path."""
     try:
         FileSystems.get_filesystem(path)
     except ValueError:
@@ -298,7 +298,7 @@ def _open(path: str, mode: str):
     if not storage.is_remote(path) or not _is_beams(path):
         return storage.open_file(path, mode)
     opened = FileSystems.open if mode == "rb" else FileSystems.create
-    # Documents decompress the file, so that errors are the same everywhere.
+    # `documents` decompresses the file, so that errors are always the same.
     return opened(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 

@@ -1,4 +1,4 @@
-"""Creation of pre-training records: settings, shards, manifest."""
+"""Creates pre-training records: settings, shards, manifest."""
 
 import dataclasses
 import json
@@ -22,11 +22,11 @@ from bert.data.text.settings import Text
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Creation of pre-training records."""
+    """Settings of create_pretraining_data.py."""
 
     input_file: str | None = flag(
         None,
-        "Corpus: files and globs, separated by commas; or name=path of each "
+        "Corpus: files and globs, separated by commas; or name=path for each "
         "language.",
         required=True,
         path=True,
@@ -51,8 +51,8 @@ class Settings:
     )
     runner: str | None = flag(
         None,
-        "Make records with Apache Beam on this runner, such as DirectRunner "
-        "or DataflowRunner; Beam's own options follow --.",
+        "Apache Beam runner to use, such as DirectRunner or DataflowRunner; "
+        "pass Beam's own options after --.",
     )
 
     @property
@@ -61,11 +61,11 @@ class Settings:
         return self.output_file.split(",")
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields flags that contradict each other."""
+        """Yields errors of flags that contradict each other."""
         instances = self.instances
         if instances.word_boundaries and not instances.do_whole_word_mask:
             yield UserError(
-                "--word_boundaries changes nothing",
+                "--word_boundaries has no effect",
                 fix="pass --do_whole_word_mask too",
             )
 
@@ -73,10 +73,10 @@ class Settings:
         """Rejects options of Beam without Beam.
 
         Args:
-            beam_options: command line of Beam.
+            beam_options: list of str. Beam's command-line options.
 
         Raises:
-            UserError: there are some.
+            UserError: Options are given without --runner.
         """
         if beam_options and not self.runner:
             raise UserError(
@@ -85,10 +85,11 @@ class Settings:
             )
 
     def check_outputs(self) -> None:
-        """Checks that the run may write its records.
+        """Checks that the run can write its records without harming others.
 
         Raises:
-            UserError: it could not, or would spoil others.
+            UserError: The outputs are impossible, or another run's manifest
+                would become wrong.
         """
         # The manifest and the scratch folder are in the folder of the shards.
         outputs = [storage.absolute(path) for path in self.output_files]
@@ -100,18 +101,18 @@ class Settings:
             )
         if any(map(outputs_lib.is_impossible, self.output_files)):
             raise UserError(
-                f"--output_file={self.output_file!r} names no file",
+                f"--output_file={self.output_file!r} is not a file name",
                 expected="a file name, such as folder/wiki.tfrecord",
             )
         self._check_manifest(folders.pop())
 
     def _check_manifest(self, folder: str) -> None:
-        """Checks that the run may write its manifest."""
+        """Checks that manifests match their shards after the run."""
         names = [os.path.basename(x) for x in self.output_files]
         manifest_path = os.path.join(folder, manifest.name_for(names[0]))
         for earlier in manifest.read_folder(folder):
             for name in earlier.shards:
-                # It would describe a shard that this run replaces.
+                # The earlier manifest would list a shard that is replaced.
                 if name in names and earlier.path != manifest_path:
                     raise UserError(
                         f"lists {name}",
@@ -120,7 +121,7 @@ class Settings:
                         fix="remove it, or choose another --output_file",
                     )
 
-                # The new one would no longer describe a shard that stays.
+                # A shard that is kept would no longer be in a manifest.
                 if (
                     name not in names
                     and earlier.path == manifest_path
@@ -129,13 +130,13 @@ class Settings:
                     raise UserError(
                         f"lists {name}, which --output_file does not",
                         path=manifest_path,
-                        expected="one set of shards of a name",
+                        expected="one set of shards with this name",
                         fix="remove the earlier shards, or choose another name",
                     )
 
 
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Splits the command line into our arguments and Beam's, after `--`."""
+    """Splits a command line at `--`: the script's flags, Beam's options."""
     if "--" not in argv:
         return argv, []
     end = argv.index("--")
@@ -146,19 +147,20 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
     """Lists the files of each group of the corpus.
 
     Args:
-        patterns: value of --input_file.
+        patterns: str. Value of --input_file.
 
     Returns:
-        name -> files; a single group without names has the name "".
+        dict. Name of a group -> its files. The name is "" for a corpus
+        without groups.
 
     Raises:
-        UserError: a pattern matches no file, or some groups have no name.
+        UserError: A pattern matches no file, or some groups have no name.
     """
     named: dict[str, list[str]] = {}
     for pattern in patterns.split(","):
         name, path = "", pattern
         match = re.fullmatch(r"([\w.-]+)=(.+)", pattern)
-        # The name of a file may contain `=`.
+        # A file name may contain `=`.
         if match and not (storage.exists(pattern) or storage.glob(pattern)):
             name, path = match.groups()
         named.setdefault(name, []).append(path)
@@ -177,8 +179,11 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
 def open_job(settings: Settings) -> partitions.Job:
     """Lists the inputs and reads the vocabulary.
 
+    Args:
+        settings: Settings. Settings of the script.
+
     Raises:
-        UserError: a file is missing, of another kind, or an output too.
+        UserError: A file is missing, of the wrong kind, or also an output.
     """
     inputs = list_inputs(settings.input_file)
     files = [path for paths in inputs.values() for path in paths]
@@ -189,7 +194,7 @@ def open_job(settings: Settings) -> partitions.Job:
 
     tokenizer = settings.text.tokenizer()
     vocabulary_checks.warn(tokenizer)
-    # Of each language, as one of them may need its accents.
+    # Every language is sampled, as some languages may need their accents.
     lines = [
         x for group in inputs.values() for x in corpus_lib.sample_lines(group)
     ]
@@ -197,7 +202,7 @@ def open_job(settings: Settings) -> partitions.Job:
         tokenizer.strips_accents, tokenizer.path, lines
     )
 
-    # Of unfinished files: their format, and all that they depend on.
+    # Version of the unfinished files, and everything that they depend on.
     identity = [
         3,
         dataclasses.asdict(dataclasses.replace(settings, num_processes=None)),
@@ -220,17 +225,18 @@ def create(
     job: partitions.Job,
     run_job: Callable[[partitions.Job], partitions.JobResult],
 ) -> dict[str, int]:
-    """Writes the shards and the manifest; prints the shares of the groups.
+    """Writes the shards and the manifest; prints one line for each group.
 
     Args:
-        job: from `open_job`.
-        run_job: makes the shards of a job, as `runners.run_local`.
+        job: Job. Result of `open_job`.
+        run_job: callable. Makes the shards of a job, such as
+            `runners.run_local`.
 
     Returns:
-        Counts of all records, with the names of `Job.make_sections`.
+        dict. Counts of all records, with the names of `Job.make_sections`.
 
     Raises:
-        UserError: the corpus cannot be used, or a file cannot be written.
+        UserError: The corpus cannot be used, or a file cannot be written.
     """
     with writer.claim(job.outputs, job.folder) as folder:
         result = run_job(job)
@@ -246,13 +252,13 @@ def create(
 
         run = describe_run(job, totals)
         passes = {x.group: x.passes for x in result.partitions}
-        if any(passes):  # the only group of other runs has no name
+        if any(passes):  # without groups, the only name is ""
             run["groups"] = {
                 name: {**by_group[name], "copies": passes[name]}
                 for name in passes
             }
 
-        # The manifest comes last: what it lists is whole.
+        # The manifest is written last, when all its shards are complete.
         for number, path in enumerate(job.outputs):
             storage.replace(job.shard_path(number), path)
         if not storage.is_remote(folder):
@@ -267,10 +273,11 @@ def create(
 
 
 def check_masked(counts: dict[str, int]) -> None:
-    """Checks that some token is masked.
+    """Checks that at least one token is masked.
 
     Raises:
-        UserError: none is, as each word has more tokens than can be masked.
+        UserError: No token is masked, because each word has more tokens than
+            may be masked in a sequence.
     """
     if not counts["predictions"]:
         raise UserError(
@@ -282,7 +289,7 @@ def check_masked(counts: dict[str, int]) -> None:
 
 
 def describe_run(job: partitions.Job, totals: dict[str, int]) -> dict:
-    """Entry of the manifest: settings, and counts of the records."""
+    """Returns the entries of the manifest: settings and counts."""
     length = job.settings.max_seq_length
     run = {
         **dataclasses.asdict(job.settings),
@@ -302,7 +309,7 @@ def describe_run(job: partitions.Job, totals: dict[str, int]) -> dict:
 def report_group(
     name: str, counts: dict[str, int], totals: dict[str, int], passes: float
 ) -> str:
-    """One line with the shares of a group in the corpus and the records."""
+    """Returns one line with a group's fractions of corpus and records."""
     before = counts["tokens"] / totals["tokens"]
     after = counts["instances"] / totals["instances"]
     return (
@@ -312,7 +319,7 @@ def report_group(
 
 
 def report(counts: dict[str, int], settings: InstanceSettings) -> str:
-    """One line with the counts and shares that a user should check."""
+    """Returns one line with the counts and fractions for the user to check."""
     share = partitions.shares(counts, settings.max_seq_length)
     rows = f"{counts['instances']:,} instances"
     if settings.pack_sequences:

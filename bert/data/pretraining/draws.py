@@ -1,31 +1,31 @@
-"""Random numbers that are a function of a key and of a position.
+"""Random numbers that depend only on a key and a position.
 
-The generator is Philox 4x64 (Salmon et al. 2011): it turns a key and a counter
-into random bits, so that the numbers of any row can be drawn alone.
+The generator is Philox 4x64 (Salmon et al. 2011). It maps a key and a counter
+to random bits, so that any row can be drawn without the rows before it.
 """
 
 import hashlib
 
 import numpy as np
 
-_PER_COUNT = 4  # words that one value of the counter gives
+_PER_COUNT = 4  # 64-bit words per value of the counter
 
 
 def generator(*key: int | str) -> np.random.Generator:
-    """A generator whose numbers depend on the key alone."""
+    """Returns a generator whose numbers depend only on the key."""
     return np.random.Generator(_philox(key))
 
 
 def rows(
     key: tuple[int | str, ...], first: int, count: int, columns: int
 ) -> np.ndarray:
-    """Draws the numbers of some rows.
+    """Draws consecutive rows of a table of random numbers.
 
     Args:
-        key: which table of random numbers.
-        first: number of the first row.
-        count: N, number of rows.
-        columns: number of columns of the table.
+        key: tuple of int and str. Identifies the table.
+        first: int. Index of the first row.
+        count: int. N, number of rows.
+        columns: int. Number of columns of the table.
 
     Returns:
         uint32 [N, columns].
@@ -33,7 +33,7 @@ def rows(
     # A value of the counter gives 8 numbers of 32 bits.
     counts = -(-columns // (2 * _PER_COUNT))
 
-    # The rows before are skipped, not drawn.
+    # The previous rows are skipped without drawing them.
     bits = _philox(key)
     bits.advance(first * counts)
     words = bits.random_raw(count * counts * _PER_COUNT)

@@ -30,18 +30,19 @@ def remask_batches(
 ) -> tf.data.Dataset:
     """Draws the masks of every record again.
 
-    The masks are a function of (seed, number of the record, counted over all
-    epochs) alone. Those of a batch are drawn as whole arrays.
+    The masks depend only on the seed and the number of the record, counted
+    over all epochs. The masks of a batch are drawn together as arrays.
 
     Args:
-        batches: from `reader.training_batches`.
-        settings: shares and seed.
-        vocabulary: vocabulary of the records.
-        step: number of batches that were used before.
-        share: as for `reader.training_batches`.
+        batches: tf.data.Dataset. Result of `reader.training_batches`.
+        settings: InstanceSettings. Masking probabilities and seed.
+        vocabulary: masking.Vocabulary. Vocabulary of the records.
+        step: int. Number of batches that were skipped.
+        share: (int, int). Worker index and number of workers. Default:
+            (0, 1).
 
     Returns:
-        The same batches with new ids, positions, labels and weights.
+        tf.data.Dataset. The batches with new ids, positions, labels, weights.
     """
 
     def in_numpy(number, *arrays):
@@ -58,7 +59,7 @@ def remask_batches(
             [batch[name].dtype for name in _REPLACED],
         )
 
-        # NumPy's results have no static shape, which a compiled step needs.
+        # numpy_function drops static shapes, which a compiled step needs.
         return {
             **batch,
             **{
@@ -80,23 +81,23 @@ def remask_records(
     vocabulary: masking.Vocabulary,
     first: int,
 ) -> list[np.ndarray]:
-    """Draws the masks of some records again.
+    """Draws the masks of a batch of records again.
 
     Args:
-        arrays: ids, int32 [N, S]; positions and labels, int32 [N, P]; weights,
-            float32 [N, P]; and the number of the instance that each token
-            belongs to, int32 [N, S], 0 = padding.
-        settings: shares and seed.
-        vocabulary: vocabulary of the ids.
-        first: number of the first record, counted over all epochs.
+        arrays: tuple of arrays. Ids, int32 [N, S]; positions and labels,
+            int32 [N, P]; weights, float32 [N, P]; and the number of each
+            token's instance, int32 [N, S], 0 = padding.
+        settings: InstanceSettings. Masking probabilities and seed.
+        vocabulary: masking.Vocabulary. Vocabulary of the ids.
+        first: int. Number of the first record, counted over all epochs.
 
     Returns:
-        New ids, positions, labels and weights.
+        list of arrays. New ids, positions, labels and weights.
     """
     ids, positions, labels, weights, numbers = arrays
     rows, columns = weights.nonzero()
 
-    # The record before masking; then as when records are made.
+    # Undo the masking, then mask as when records are created.
     ids = ids.copy()
     ids[rows, positions[rows, columns]] = labels[rows, columns]
     draw = functools.partial(

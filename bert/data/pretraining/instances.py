@@ -1,7 +1,7 @@
 """Sentence pairs of documents, as ranges of tokens.
 
-The algorithm is that of google-research/bert `create_pretraining_data.py`: the
-pairs have the same distribution, but other random numbers are drawn.
+The algorithm is from google-research/bert `create_pretraining_data.py`. The
+pairs have the same distribution, but different random numbers.
 
 document    | sentence | sentence | sentence | sentence | ...
 chunk       |<--------- at least the target length -------->|
@@ -23,13 +23,13 @@ _DRAWN_AT_ONCE = 4096
 
 @dataclasses.dataclass(frozen=True)
 class TokenizedDocuments:
-    """Documents of a partition as flat arrays; no sentence is empty.
+    """Documents of a partition as flat arrays, without empty sentences.
 
     Attributes:
-        ids: int32 [T], all tokens. With `word_boundaries`, ids from V on are
-            wordpieces that continue the word before them.
-        sentence_ends: int64 [N], end of each sentence in `ids`.
-        document_ends: int64 [D], end of each document, counted in sentences.
+        ids: int32 [T]. All tokens. With `word_boundaries`, ids from V on are
+            wordpieces that continue the previous word.
+        sentence_ends: int64 [N]. End of each sentence in `ids`.
+        document_ends: int64 [D]. End of each document, counted in sentences.
     """
 
     ids: np.ndarray
@@ -42,9 +42,9 @@ class Pairs:
     """Sentence pairs in the order of the documents.
 
     Attributes:
-        a_starts, a_ends, b_starts, b_ends: int64 [n], ranges of tokens, which
-            are truncated so that the two fit into a sequence.
-        is_random_next: bool [n], whether b comes from another document.
+        a_starts, a_ends, b_starts, b_ends: int64 [n]. Token ranges of the
+            segments, truncated so that both fit into a sequence.
+        is_random_next: bool [n]. Whether b is from another document.
     """
 
     a_starts: np.ndarray
@@ -55,11 +55,11 @@ class Pairs:
 
     @property
     def lengths(self) -> np.ndarray:
-        """int64 [n], tokens of `[CLS] a [SEP] b [SEP]`."""
+        """Lengths of `[CLS] a [SEP] b [SEP]`, int64 [n]."""
         return self.a_ends - self.a_starts + self.b_ends - self.b_starts + 3
 
     def take(self, numbers: np.ndarray) -> "Pairs":
-        """Some of the pairs, in this order: int64 [n]."""
+        """Returns the pairs with these indices, int64 [n], in this order."""
         return Pairs(*(values[numbers] for values in vars(self).values()))
 
 
@@ -72,10 +72,10 @@ def draw_pairs(
     """Splits documents into sentence pairs.
 
     Args:
-        documents: at least two documents.
-        settings: lengths and shares.
-        rng: source of all random numbers.
-        share: probability that a document is used.
+        documents: TokenizedDocuments. At least two documents.
+        settings: InstanceSettings. Lengths and probabilities.
+        rng: np.random.Generator. Source of all random numbers.
+        share: float. Probability that a document is used. Default: 1.
     """
     max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
     count = len(documents.document_ends)
@@ -91,7 +91,7 @@ def draw_pairs(
     starts, cuts, stops = _walk(edges, firsts, used, targets, rng)
     owners = np.searchsorted(firsts, starts, side="right") - 1
 
-    # b continues a, or comes from another document.
+    # b continues a, or is from another document.
     is_random = stops < 0
     a_starts, a_ends = edges[starts], edges[cuts]
     b_firsts, b_stops = cuts.copy(), stops
@@ -117,14 +117,14 @@ def _walk(
     targets: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, ...]:
-    """Cuts documents into chunks, and each chunk into two segments.
+    """Divides documents into chunks, and each chunk into two segments.
 
     Args:
-        edges: int64 [N + 1], first token of each sentence, and T.
-        firsts: int64 [D + 1], first sentence of each document, and N.
-        used: int64, numbers of the documents to cut.
-        targets: int64 [D], tokens of a chunk of each document.
-        rng: source of the cuts.
+        edges: int64 [N + 1]. First token of each sentence, and T.
+        firsts: int64 [D + 1]. First sentence of each document, and N.
+        used: int64. Indices of the documents to divide.
+        targets: int64 [D]. Target number of tokens of each document's chunks.
+        rng: np.random.Generator. Source of the random divisions.
 
     Returns:
         (first sentence of a, sentence after a, sentence after b or -1 if b is
@@ -145,11 +145,11 @@ def _walk(
             )
             starts.append(start)
 
-            # One number draws both the cut and whether b is random.
+            # One number draws both the division and whether b is random.
             choices = 2 * (stop - start - 1)
             choice = int(draw() * choices) if choices else 1
             if choice % 2:
-                stop = start + 1 + choice // 2  # what follows is put back
+                stop = start + 1 + choice // 2  # the rest starts a new chunk
                 stops.append(-1)
                 cuts.append(stop)
             else:
@@ -169,11 +169,11 @@ def _random_next(
     """Draws sentences from a random position in another document.
 
     Args:
-        edges, firsts: as in `_walk`.
-        owners: int64 [n], document of each pair.
-        wanted: int64 [n], tokens; the sentences have at least as many, if
-            their document does.
-        rng: source of documents and positions.
+        edges, firsts: See `_walk`.
+        owners: int64 [n]. Document of each pair.
+        wanted: int64 [n]. Minimum number of tokens of the sentences, unless
+            their document ends.
+        rng: np.random.Generator. Source of documents and positions.
 
     Returns:
         (first sentence, sentence after the last), int64 [n] each.
@@ -201,10 +201,10 @@ def _truncate(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Truncates the longer segment, at random ends, until both fit.
 
-    The original drops one token at a time: the longer segment loses it, or b
-    if both have the same length, and a coin chooses the end. How many tokens
-    each segment loses is therefore certain, and of these the number at its
-    front has a binomial distribution.
+    The original drops one token at a time: from the longer segment, or from b
+    if both have the same length, at a random end. So the number of tokens that
+    a segment loses is fixed, and the number at its start has a binomial
+    distribution.
     """
     a, b = a_ends - a_starts, b_ends - b_starts
     half = max_tokens // 2

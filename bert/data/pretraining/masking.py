@@ -1,7 +1,7 @@
 """Masking of rows for the masked LM.
 
-Positions are chosen by token, by whole word or by span, with the distributions
-of google-research/bert `create_pretraining_data.py` and of ALBERT's n-grams.
+Positions are chosen by token, whole word or span, with the distributions of
+google-research/bert `create_pretraining_data.py` and ALBERT's n-gram masking.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import numpy as np
 from bert.data import features
 from bert.data.pretraining.settings import InstanceSettings
 
-# A key: number of the instance, 32 random bits, position.
+# A key consists of instance number, 32 random bits, position.
 _POSITION_BITS = 16
 _POSITIONS = np.uint64((1 << _POSITION_BITS) - 1)
 _NOWHERE = np.uint64(2**64 - 1)  # key of a position that cannot be chosen
@@ -24,9 +24,9 @@ class Vocabulary:
     """The part of a vocabulary that masking uses.
 
     Attributes:
-        size: V, number of tokens.
-        cls_id, sep_id, mask_id: ids of `[CLS]`, `[SEP]` and `[MASK]`.
-        continues: bool [V], whether each token starts with `##`.
+        size: int. V, number of tokens.
+        cls_id, sep_id, mask_id: int. Ids of `[CLS]`, `[SEP]` and `[MASK]`.
+        continues: bool [V]. Whether each token starts with `##`.
     """
 
     size: int
@@ -37,7 +37,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, vocab: dict[str, int]) -> "Vocabulary":
-        """Extracts it from a vocabulary, token -> id."""
+        """Makes it from a vocabulary, token -> id."""
         return cls(
             size=len(vocab),
             cls_id=vocab["[CLS]"],
@@ -49,15 +49,15 @@ class Vocabulary:
 
 @dataclasses.dataclass(frozen=True)
 class _Words:
-    """Units that are masked together: words, or tokens.
+    """Units that are masked together: words or tokens.
 
-    Positions are those of all rows, counted through.
+    Positions are numbered across all rows: row * S + column.
 
     Attributes:
-        positions: int64 [C], candidates.
-        of_position: int64 [C], word of each candidate, from 0.
-        firsts, lasts: int64 [W], first and last position of each word.
-        sizes: int64 [W], positions of each word.
+        positions: int64 [C]. Positions that may be masked (candidates).
+        of_position: int64 [C]. Word of each candidate, from 0.
+        firsts, lasts: int64 [W]. First and last position of each word.
+        sizes: int64 [W]. Number of positions of each word.
     """
 
     positions: np.ndarray
@@ -68,7 +68,7 @@ class _Words:
 
 
 def count_masks(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
-    """Maximum number of masked positions of instances of some lengths."""
+    """Returns the maximum number of masks for instances of these lengths."""
     share = np.rint(lengths * settings.masked_lm_prob).astype(np.int64)
     return np.clip(share, 1, settings.max_predictions_per_seq)
 
@@ -82,23 +82,23 @@ def mask_rows(
 ) -> dict[str, np.ndarray]:
     """Masks tokens for the masked LM.
 
-    Chooses 15 % of the positions of each instance; 80 % of them become
-    `[MASK]`, 10 % a random token, and 10 % keep their token.
+    By default, chooses 15% of the positions of each instance. 80% of them
+    become `[MASK]`, 10% a random token, and 10% keep their token.
 
     Args:
-        ids: int32 [N, S]; `[CLS]` and `[SEP]` are never chosen. With
-            `word_boundaries`, ids from V on are wordpieces that continue the
-            word before them (`word_boundaries.mark`).
-        numbers: int [N, S], instance of each token, from 1; 0 = padding.
-        settings: shares, and which tokens are masked together.
-        vocabulary: random tokens are drawn from all its `size` tokens.
-        draw: returns uint32 [N, columns] random numbers for a number of
-            columns; called once.
+        ids: int32 [N, S]. Token ids; `[CLS]` and `[SEP]` are never chosen.
+            With `word_boundaries`, ids from V on are wordpieces that continue
+            the previous word (see `word_boundaries`).
+        numbers: int [N, S]. Instance of each token, from 1; 0 = padding.
+        settings: InstanceSettings. Probabilities, and the unit of masking.
+        vocabulary: Vocabulary. Random tokens are drawn from all its tokens.
+        draw: callable. Maps a number of columns to random numbers, uint32
+            [N, columns]; called once.
 
     Returns:
-        The features that masking changes: ids after masking, int32 [N, S], all
-        below V; chosen positions, ascending, and original ids at these
-        positions, int32 [N, P]; weights, float32 [N, P], 0 = padding.
+        dict. The features that masking changes: ids after masking, int32
+        [N, S], all below V; chosen positions, ascending, and original ids at
+        these positions, int32 [N, P]; weights, float32 [N, P], 0 = padding.
     """
     count, length = ids.shape
     most = settings.max_predictions_per_seq
@@ -117,20 +117,20 @@ def mask_rows(
         lengths = _span_lengths(spans, words, settings)
         chosen = _choose_spans(keys, numbers, words, wanted, lengths)
 
-    if settings.word_boundaries:  # the marks have done their work
+    if settings.word_boundaries:  # remove the marks
         ids = ids % np.int32(vocabulary.size)
     return _replace(ids, chosen, rest, vocabulary)
 
 
 def _wanted(numbers: np.ndarray, settings: InstanceSettings) -> np.ndarray:
-    """Masks of each instance of each row, at most P in a row: int64 [N, K]."""
+    """Returns each instance's number of masks, at most P per row: [N, K]."""
     instances = max(1, int(numbers.max(initial=0)))
     lengths = np.stack(
         [(numbers == k + 1).sum(axis=1) for k in range(instances)], axis=1
     )
     wanted = count_masks(lengths, settings) * (lengths > 0)
 
-    # A row has P masks at most.
+    # A row has at most P masks.
     total = np.cumsum(wanted, axis=1)
     total = np.minimum(total, settings.max_predictions_per_seq)
     return np.diff(total, axis=1, prepend=0)
@@ -139,10 +139,10 @@ def _wanted(numbers: np.ndarray, settings: InstanceSettings) -> np.ndarray:
 def _sorted_keys(
     keys: np.ndarray, numbers: np.ndarray, there: np.ndarray
 ) -> np.ndarray:
-    """Orders the positions of each instance at random.
+    """Orders the positions of each instance randomly.
 
     Returns:
-        uint64 [N, S], sorted keys. The lowest bits are the position.
+        uint64 [N, S]. Sorted keys, with the position in the lowest bits.
     """
     order = (numbers.astype(np.uint64) << np.uint64(32)) | keys
     order <<= np.uint64(_POSITION_BITS)
@@ -161,13 +161,13 @@ def _choose_tokens(
     """Chooses the candidates of each instance with the smallest keys.
 
     Returns:
-        int64, positions, counted through all rows, ascending.
+        int64. Positions, numbered across all rows, ascending.
     """
     count, length = candidates.shape
     order = _sorted_keys(keys, numbers, candidates)
     columns = np.arange(length)
 
-    # In this order the instances of a row follow one another.
+    # In this order, the keys of an instance are adjacent.
     first = np.zeros((count, 1), np.int64)  # column of the instance
     taken = np.zeros((count, length), bool)
     for k in range(wanted.shape[1]):
@@ -191,7 +191,7 @@ def _words(
     settings: InstanceSettings,
     vocabulary: Vocabulary,
 ) -> _Words:
-    """Splits the candidates of all rows into words, or into tokens."""
+    """Splits the candidates of all rows into words or tokens."""
     positions = np.flatnonzero(candidates)
     starts = np.ones(len(positions), bool)
     if settings.do_whole_word_mask:
@@ -243,10 +243,10 @@ def _choose_spans(
 
     In each round, each row takes its next word in random order, and the words
     after it up to the length of its span. A span ends early at the end of its
-    segment, at another span, and where the next word no longer fits.
+    segment, at another span, or if the next word would exceed the limit.
 
     Returns:
-        int64, positions, counted through all rows, ascending.
+        int64. Positions, numbered across all rows, ascending.
     """
     count, length = keys.shape
     word_at = np.full(count * length, -1)
@@ -257,14 +257,14 @@ def _choose_spans(
     there = word_at.reshape(count, length) >= 0
     order = _sorted_keys(keys, numbers, there)[:, :rounds].T.copy()
 
-    # How many positions each instance may still mask.
+    # Number of positions that can still be masked in each instance.
     numbers = numbers.ravel()[words.firsts].astype(np.int64)
     budgets = rows * wanted.shape[1] + numbers - 1
     left, free = wanted.ravel().copy(), np.ones(len(rows), bool)
 
     row = np.arange(count)
     for column in order:
-        # Rows that have masks left, and words.
+        # Keep the rows that have masks and words left.
         row = row[left.reshape(count, -1)[row].any(axis=1)]
         row = row[column[row] != _NOWHERE]
         if not len(row):
@@ -281,7 +281,7 @@ def _choose_spans(
 
             more = word + 1 < end
             word, end = word[more] + 1, end[more]
-            # No span crosses a [SEP].
+            # Spans do not cross a [SEP].
             near = words.firsts[word] == words.lasts[word - 1] + 1
             word, end = word[near], end[near]
     return words.positions[~free[words.of_position]]
@@ -296,11 +296,11 @@ def _replace(
     """Replaces the tokens at the chosen positions.
 
     Args:
-        ids: int32 [N, S], all below V.
-        chosen: int64, positions, counted through all rows, ascending; at most
-            P in a row.
-        drawn: uint32 [N, 2 P], random numbers.
-        vocabulary: vocabulary of the ids.
+        ids: int32 [N, S]. Token ids, all below V.
+        chosen: int64. Positions, numbered across all rows, ascending; at most
+            P per row.
+        drawn: uint32 [N, 2 P]. Random numbers.
+        vocabulary: Vocabulary. Vocabulary of the ids.
     """
     count, length = ids.shape
     most = drawn.shape[1] // 2
@@ -310,7 +310,7 @@ def _replace(
         np.cumsum(counts) - counts, counts
     )
 
-    # 80 % [MASK], 10 % a random token, 10 % the token itself.
+    # 80% [MASK], 10% a random token, 10% the original token.
     old = ids.ravel()[chosen]
     kind, token = drawn[rows, columns], drawn[rows, most + columns]
     token = token * np.uint64(vocabulary.size) >> np.uint64(32)

@@ -1,11 +1,11 @@
-"""Packing of several instances into a row, with little padding.
+"""Packs several instances into a row, to reduce padding.
 
 ids         [CLS] a a [SEP] b [SEP]  [CLS] c [SEP] d d [SEP]  0 0
 sequences     1   1 1   1   1   1      2   2   2   2 2   2    0 0
 positions     0   1 2   3   4   5      0   1   2   3 4   5    0 0
 
-Packing as in Krell et al. 2021 (arXiv:2107.02027), first-fit in a random
-order. Attention must stay inside a sequence.
+As in Krell et al. 2021 (arXiv:2107.02027), but with first-fit packing in random
+order. Attention must be restricted to tokens of the same sequence.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from bert.data.pretraining.settings import InstanceSettings
 
 
 def max_sequences_per_row(max_seq_length: int) -> int:
-    """K, the maximum number of instances in a row."""
+    """Returns K, the maximum number of instances in a row."""
     return max(2, max_seq_length // 64)
 
 
@@ -27,15 +27,15 @@ def pack(
     A row has space for S tokens, P masked positions and K instances.
 
     Args:
-        lengths: int64 [n], tokens of each instance, at most S. They are
-            shuffled, so that neighbours in the corpus are not neighbours in a
-            row.
-        settings: S and P.
-        rng: source of the order.
+        lengths: int64 [n]. Number of tokens of each instance, at most S.
+            Instances are shuffled, so that adjacent instances of the corpus
+            are usually in different rows.
+        settings: InstanceSettings. Has S and P.
+        rng: np.random.Generator. Source of the order.
 
     Returns:
-        (int64 [n], instances in the order of the rows; int64 [R], end of each
-        row, counted in instances).
+        (int64 [n], int64 [R]). Instances in the order of the rows, and the end
+        of each row, counted in instances.
     """
     order = rng.permutation(len(lengths))
     rows = _first_fit(lengths[order], settings)
@@ -44,25 +44,25 @@ def pack(
 
 
 def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
-    """Numbers of the rows of instances, which come in this order.
+    """Returns the row of each instance, assigned in this order.
 
-    The number of masks is a function of the length, so that the space of a row
-    is a single number: the length of the longest instance that fits. A tree
-    holds these numbers: leaf i is row i, and each node is the maximum of the
-    two nodes below it.
+    The number of masks depends only on the length, so the free space of a row
+    is one number: the length of the longest instance that fits. These numbers
+    are in a tree: leaf i is row i, and each node is the maximum of its two
+    children.
     """
     most = settings.max_predictions_per_seq
     masks = masking.count_masks(
         np.arange(settings.max_seq_length + 1), settings
     )
-    # The longest instance whose masks still fit, for each number of masks left.
+    # Longest instance whose masks fit, for each number of free masks.
     longest = np.searchsorted(masks, np.arange(most + 1), side="right") - 1
     longest, masks = np.maximum(longest, 0).tolist(), masks.tolist()
 
     leaves = 1 << (len(lengths) - 1).bit_length() if len(lengths) else 1
     space = [settings.max_seq_length] * (2 * leaves)
 
-    # Tokens, masks and instances that still fit into each row.
+    # Free tokens, masks and instances of each row.
     left: list[list[int]] = []
     rows = []
     for length in lengths.tolist():
@@ -89,7 +89,7 @@ def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
         free[2] -= 1
         space[node] = min(free[0], longest[free[1]]) if free[2] else 0
 
-        # The maxima above the leaf, as far as they change.
+        # Update the maxima above the leaf until one does not change.
         while node > 1:
             node //= 2
             value = max(space[2 * node], space[2 * node + 1])

@@ -1,7 +1,7 @@
-"""The creation of records: partitions of the corpus, their parts, shards.
+"""Makes records: partitions of the corpus, their parts, and the shards.
 
-The bytes depend on the corpus, the settings and the vocabulary alone, not on
-the process or the machine that makes them.
+The files depend only on the corpus, the settings and the vocabulary, not on
+the number of processes or the machine.
 """
 
 import contextlib
@@ -28,17 +28,18 @@ from bert.data.records.shard_check import ShardEntry
 from bert.data.text import vocabulary, word_boundaries
 from bert.data.text.tokenizer import Tokenizer
 
-_SECTION_BYTES = 24_000_000  # of records, held in memory at once
+_SECTION_BYTES = 24_000_000  # bytes of records that are held in memory
 _SENTENCE = 25  # tokens of an average sentence, as on English Wikipedia
 
 
 class Partition(NamedTuple):
     """A partition of the corpus: the unit of work.
 
-    number: its number, from 0 over all groups.
-    group: name of its group of the corpus.
-    passes: number of passes over it; a fraction is the share of the documents
-        that the last pass uses.
+    Attributes:
+        number: int. Number of the partition, from 0, across all groups.
+        group: str. Name of its group of the corpus.
+        passes: float. Number of passes over it. The last pass uses the
+            fractional part of the documents.
     """
 
     number: int
@@ -47,11 +48,13 @@ class Partition(NamedTuple):
 
 
 class JobResult(NamedTuple):
-    """What a runner tells of the shards that it has made.
+    """Result of a runner that made the shards.
 
-    partitions: of the corpus.
-    counts: of the sections of each partition, see `Job.make_sections`.
-    entries: of each shard, in the manifest.
+    Attributes:
+        partitions: list of Partition. Partitions of the corpus.
+        counts: list of list of dict. Counts of the sections of each
+            partition, see `Job.make_sections`.
+        entries: list of ShardEntry. Manifest entries of the shards.
     """
 
     partitions: list[Partition]
@@ -61,21 +64,21 @@ class JobResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A creation of records: its inputs, and the work on one part of it.
+    """A job that creates records, with methods for each part of the work.
 
     folder/
         texts/7          documents of a partition, until its part is made
-        part-00007.0     its records, in sections, dealt to the shards
+        part-00007.0     its records, in sections, distributed over the shards
         part-00007.json  counts of each section, written last
-        shard-00001      until all are complete
+        shard-00001      a shard, until all are complete
 
     Attributes:
-        inputs: name -> files of each group of the corpus.
-        outputs: paths of the shards.
-        tokenizer: vocabulary and casing.
-        settings: settings of the instances.
-        max_document_mb: megabytes of the longest document.
-        folder: folder of unfinished files, one for each set of inputs.
+        inputs: dict. Name of a group of the corpus -> its files.
+        outputs: list of str. Paths of the shards.
+        tokenizer: Tokenizer. Vocabulary and casing.
+        settings: InstanceSettings. Settings of the instances.
+        max_document_mb: int. Maximum size of a document in megabytes.
+        folder: str. Folder of unfinished files, one for each set of inputs.
     """
 
     inputs: dict[str, list[str]]
@@ -92,7 +95,7 @@ class Job:
 
     @property
     def texts(self) -> str:
-        """Folder of the documents of all partitions, by number."""
+        """Folder with a file of documents for each partition."""
         return f"{self.folder}/texts"
 
     @functools.cached_property
@@ -109,10 +112,10 @@ class Job:
         """Plans the partitions of all groups.
 
         Args:
-            corpora: name -> files and documents of each group.
+            corpora: dict. Name of a group -> Corpus.
 
         Raises:
-            UserError: a group has fewer than two documents.
+            UserError: A group has fewer than two documents.
         """
         for corpus in corpora.values():
             check_documents(corpus.num_documents, corpus.files)
@@ -128,10 +131,13 @@ class Job:
         return [Partition(i, x, passes[x]) for i, x in enumerate(names)]
 
     def make_part(self, partition: Partition) -> None:
-        """Writes the records of a partition, and removes its text.
+        """Writes the records of a partition and removes its text.
+
+        Args:
+            partition: Partition. The partition.
 
         Raises:
-            UserError: the partition has fewer than two documents with text,
+            UserError: The partition has fewer than two documents with text,
                 or the disk is full.
         """
         number = partition.number
@@ -144,7 +150,7 @@ class Job:
                 shuffle.write_portions(file, portions)
             counts.append(of_section)
 
-        # Written last: the part is whole when this file is there.
+        # Written last: this file marks the part as complete.
         with _whole_file(self.part_path(number)) as file:
             file.write(json.dumps(counts).encode())
         storage.remove(text_path)
@@ -155,13 +161,13 @@ class Job:
         """Makes the records of a partition, in sections of bounded size.
 
         Args:
-            texts: the documents, each as its lines.
-            partition: the partition.
+            texts: list of list of str. The lines of each document.
+            partition: Partition. The partition.
 
         Yields:
-            the portion of each shard, see `shuffle.distribute`; and counts
-            with the names of `count_documents` and `rows.make_records`, and
-            `records`.
+            (portions, counts). The portion of each shard, see
+            `shuffle.distribute`, and counts: `records`, and the names of
+            `count_documents` and `rows.make_records`.
         """
         number, passes = partition.number, partition.passes
         documents = self.tokenize(texts)
@@ -183,19 +189,22 @@ class Job:
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
 
-            # With the number of the section: no two are dealt alike.
+            # The section's number gives each section a different order.
             key = f"{self.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, len(self.outputs), key)
-            held.clear()  # the portions hold copies
+            held.clear()  # the portions have copies
             yield portions, counts
             counts = Counter()
             sections += 1
 
     def tokenize(self, texts: list[list[str]]) -> instances.TokenizedDocuments:
-        """Tokenizes documents; empty sentences and documents are dropped.
+        """Tokenizes documents; drops empty sentences and documents.
+
+        Args:
+            texts: list of list of str. The lines of each document.
 
         Raises:
-            UserError: fewer than two documents have text.
+            UserError: Fewer than two documents have text.
         """
         lines = [line for text in texts for line in text]
         ids, ends = self._tokenizer.ids_and_ends(lines)
@@ -230,13 +239,14 @@ class Job:
         }
 
     def write_shard(self, shard: tuple[int, list[int]]) -> ShardEntry:
-        """Writes a shard; returns its entry in the manifest.
+        """Writes a shard and returns its entry for the manifest.
 
         Args:
-            shard: its number, and the number of sections of each partition.
+            shard: (int, list of int). Number of the shard, and number of
+                sections of each partition.
 
         Raises:
-            UserError: the disk is full or cannot be written.
+            UserError: The disk is full or cannot be written.
         """
         number, sections = shard
         portions = [
@@ -252,32 +262,40 @@ class Job:
             return shuffle.write_shard(portions, self.shard_key(number), file)
 
     def shard_key(self, number: int) -> str:
-        """Seed of the order of a shard."""
+        """Returns the seed of the order of a shard."""
         return f"{self.settings.random_seed}/shard/{number}"
 
     def part_path(self, number: int) -> str:
-        """File that exists when the part of a partition is whole."""
+        """Returns the file that exists if the part of a partition is complete.
+
+        Args:
+            number: int. Number of the partition.
+        """
         return f"{self.folder}/part-{number:05d}.json"
 
     def section_path(self, number: int, section: int) -> str:
-        """File of a section of a part."""
+        """Returns the file of a section of a part."""
         return f"{self.folder}/part-{number:05d}.{section}"
 
     def shard_path(self, number: int) -> str:
-        """File of a shard until all are whole."""
+        """Returns the file of a shard until all shards are complete."""
         return f"{self.folder}/shard-{number:05d}"
 
 
 def section_name(number: int, section: int) -> str:
-    """Name of a section of a part, which is part of a seed."""
+    """Returns the name of a section of a part, which is used in a seed."""
     return f"{number}.{section}"
 
 
 def check_documents(count: int, files: list[str]) -> None:
     """Checks that a corpus has enough documents for random next sentences.
 
+    Args:
+        count: int. Number of documents with text.
+        files: list of str. Files of the corpus, for the message.
+
     Raises:
-        UserError: fewer than two documents.
+        UserError: The corpus has fewer than two documents.
     """
     if count < 2:
         raise UserError(
@@ -286,18 +304,18 @@ def check_documents(count: int, files: list[str]) -> None:
             expected="at least 2: a random next sentence comes from another "
             "document",
             fix="put a blank line between documents; prepare_corpus.py makes "
-            "a corpus of raw text",
+            "a corpus from raw text",
         )
 
 
 def count_continued(texts: list[list[str]]) -> int:
-    """Counts the lines that continue the one before, as in wrapped prose.
+    """Counts the lines that continue the previous line, as in wrapped prose.
 
-    They start with a lower-case letter, and the one before ends without the
-    end of a sentence. In a corpus of one sentence per line there are few.
+    They start with a lower-case letter, and the previous line does not end a
+    sentence. A corpus with one sentence per line has few such lines.
 
     Args:
-        texts: documents, each as its lines.
+        texts: list of list of str. The lines of each document.
     """
     return sum(
         line[:1].islower() and (before[-1:].isalnum() or before[-1:] == ",")
@@ -309,7 +327,7 @@ def count_continued(texts: list[list[str]]) -> int:
 def shares(
     counts: Mapping[str, float], max_seq_length: int
 ) -> dict[str, float]:
-    """Shares that describe the records, each from 0 to 1."""
+    """Returns fractions that describe the records, each from 0 to 1."""
     predictions = counts["predictions"]
     return {
         "unknown": counts["unknown_tokens"] / counts["tokens"],
@@ -344,7 +362,7 @@ def usual_random_next(settings: InstanceSettings) -> float:
 def warnings(
     counts: Mapping[str, float], settings: InstanceSettings
 ) -> list[str]:
-    """Warnings about a corpus that looks wrong, one line each."""
+    """Returns warnings about a suspicious corpus, one line each."""
     share = shares(counts, settings.max_seq_length)
     lines = []
     if share["unknown"] > 0.01:
@@ -353,14 +371,14 @@ def warnings(
             "vocabulary match the language and the casing?"
         )
 
-    # Signs of a corpus that is not one sentence per line: one warning.
+    # These signs of a wrong layout are reported in one warning.
     layout = []
     per_document = counts["sentences"] / counts["documents"]
     if per_document < 2:
         layout.append(f"{per_document:.1f} lines per document")
     if share["continued"] > 0.25:
         layout.append(
-            f"{share['continued']:.0%} of the lines continue the one before"
+            f"{share['continued']:.0%} of the lines continue the previous line"
         )
     usual = usual_random_next(settings)
     if share["random_next"] > usual + (1.0 - usual) / 4:
@@ -393,14 +411,14 @@ def warnings(
 
 
 def read_json(path: str):
-    """Reads a file of counts that a run has written."""
+    """Reads a JSON file that a run has written."""
     with storage.open_file(path, "rb") as file:
         return json.load(file)
 
 
 @contextlib.contextmanager
 def _whole_file(path: str) -> Iterator[BinaryIO]:
-    # A process of a killed run may still be at work.
+    # A process of a killed run may still be writing: use different names.
     with (
         atomic.whole_file(path, f"{os.getpid()}.partial") as partial,
         storage.open_file(partial, "wb") as file,

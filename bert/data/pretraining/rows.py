@@ -1,4 +1,4 @@
-"""Pre-training records of a partition, as whole arrays.
+"""Makes the pre-training records of a partition, with array operations.
 
 pairs (ranges of tokens) -> rows (one gather) -> masks -> bytes
 """
@@ -14,7 +14,7 @@ from bert.data.pretraining import draws, instances, masking, packing
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import encoding
 
-_CELLS_AT_ONCE = 1 << 17  # tokens of a block of rows; more takes more memory
+_CELLS_AT_ONCE = 1 << 17  # tokens of a block of rows, to limit memory
 
 
 def make_records(
@@ -27,19 +27,20 @@ def make_records(
 ) -> tuple[list[bytes], dict[str, int]]:
     """Makes the records of one pass over a partition of the corpus.
 
-    They are a function of the arguments alone.
+    The records depend only on the arguments.
 
     Args:
-        documents: documents of the partition; at least two, none empty.
-        number: number of the pass, from 0.
-        partition: number of the partition in the corpus.
-        settings: lengths, shares and seed.
-        vocabulary: vocabulary of the ids in `documents`.
-        share: probability that a document is used.
+        documents: TokenizedDocuments. At least two documents that are not
+            empty.
+        number: int. Number of the pass, from 0.
+        partition: int. Number of the partition in the corpus.
+        settings: InstanceSettings. Lengths, probabilities and seed.
+        vocabulary: masking.Vocabulary. Vocabulary of the ids in `documents`.
+        share: float. Probability that a document is used. Default: 1.
 
     Returns:
-        The serialized records, and counts of instances, of their tokens and
-        of their masked tokens.
+        (list of bytes, dict). The serialized records, and the counts of
+        `count_rows`.
     """
     counts = Counter()
     records: list[bytes] = []
@@ -59,14 +60,14 @@ def make_rows(
     vocabulary: masking.Vocabulary,
     share: float = 1.0,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Makes the rows of `make_records`, in blocks; at least one block.
+    """Makes the rows of `make_records` in blocks, at least one.
 
     Args:
-        documents, number, partition, settings, vocabulary, share: as for
+        documents, number, partition, settings, vocabulary, share: See
             `make_records`.
 
     Yields:
-        name -> integers or float32 [N, length], the features of
+        dict. Name -> integers or float32 [N, length], the features of
         `features.pretraining_schema` or `packed_schema`.
     """
     key = (settings.random_seed, partition, number)
@@ -74,7 +75,7 @@ def make_rows(
         documents, settings, draws.generator(*key, "pairs"), share
     )
 
-    # One pair a row, or as many as fit.
+    # One pair per row, or as many as fit.
     count = len(pairs.a_starts)
     order, ends = np.arange(count), np.arange(1, count + 1)
     if settings.pack_sequences:
@@ -111,8 +112,8 @@ def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
     """Counts instances, their tokens and their masked tokens.
 
     Args:
-        rows: from `make_rows`.
-        mask_id: id of `[MASK]`.
+        rows: dict. A block of `make_rows`.
+        mask_id: int. Id of `[MASK]`.
     """
     labels = rows[features.NEXT_SENTENCE_LABELS]
     weights = rows.get(features.NEXT_SENTENCE_WEIGHTS, np.ones(labels.shape))
@@ -142,13 +143,14 @@ def _join(
     """Joins pairs to rows, before masking.
 
     Args:
-        tokens: int32 [T].
-        pairs: the pairs of the rows, in order.
-        ends: int64 [N], end of each row, counted in pairs.
-        settings: S, and whether a row may have several pairs.
-        vocabulary: vocabulary of the tokens.
+        tokens: int32 [T]. All tokens of the documents.
+        pairs: Pairs. The pairs of the rows, in order.
+        ends: int64 [N]. End of each row, counted in pairs.
+        settings: InstanceSettings. S, and whether a row may have several
+            pairs.
+        vocabulary: masking.Vocabulary. Vocabulary of the tokens.
     """
-    # [CLS] a [SEP] b [SEP]: where each column's token comes from.
+    # [CLS] a [SEP] b [SEP]: the index in `tokens` for each column.
     columns = np.arange(settings.max_seq_length)
     lengths = pairs.lengths
     a = (pairs.a_ends - pairs.a_starts)[:, None]
@@ -172,7 +174,7 @@ def _join(
             features.NEXT_SENTENCE_LABELS: labels[:, None],
         }
 
-    # Packed: the tokens of the pairs of a row, one after the other.
+    # Packed: the tokens of a row's pairs are concatenated.
     counts = np.diff(ends, prepend=0)
     starts = ends - counts
     most = packing.max_sequences_per_row(settings.max_seq_length)

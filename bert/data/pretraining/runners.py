@@ -1,4 +1,4 @@
-"""Makes the records of a job on processes of this machine."""
+"""Makes the records of a job with processes of this machine."""
 
 import dataclasses
 import functools
@@ -22,14 +22,14 @@ _PLAN = "plan.json"  # the partitions, beside their texts
 def run_local(job: Job, num_processes: int) -> JobResult:
     """Makes all shards on this machine, in the folder of the job.
 
-    What an earlier run of the same job has finished is not made again.
+    Finished parts of an earlier run of the same job are reused.
 
     Args:
-        job: the job.
-        num_processes: maximum number of processes; 1: no other process.
+        job: Job. The job.
+        num_processes: int. Maximum number of processes; 1 uses this process.
 
     Raises:
-        UserError: the corpus cannot be used, or a file cannot be written.
+        UserError: The corpus cannot be used, or a file cannot be written.
     """
     plan = deal(job)
     missing = [x for x in plan if not storage.exists(job.part_path(x.number))]
@@ -39,14 +39,14 @@ def run_local(job: Job, num_processes: int) -> JobResult:
             "partitions are finished"
         )
 
-    # Each process has a copy of the job, and makes its tokenizer itself.
+    # Each process has a copy of the job and makes its own tokenizer.
     open_job = functools.partial(dataclasses.replace, job)
     num_processes = min(num_processes, max(len(plan), len(job.outputs)))
     with processes.Pool(open_job, num_processes) as pool:
         _map(pool, Job.make_part, missing, "records", "partitions")
         counts = [read_json(job.part_path(x.number)) for x in plan]
 
-        # Every shard has records of every section.
+        # Every shard has records from every section.
         sections = list(map(len, counts))
         shards = [(number, sections) for number in range(len(job.outputs))]
         entries = _map(pool, Job.write_shard, shards, "shards", "shards")
@@ -54,11 +54,17 @@ def run_local(job: Job, num_processes: int) -> JobResult:
 
 
 def deal(job: Job) -> list[Partition]:
-    """Deals the documents to partitions, unless an earlier run has done so.
+    """Writes the documents of each partition, unless an earlier run did.
+
+    Args:
+        job: Job. The job.
+
+    Returns:
+        list of Partition. All partitions.
 
     Raises:
-        UserError: a file cannot be read, changes meanwhile, or a group has
-            too few documents.
+        UserError: A file cannot be read or is changed during the run, or a
+            group has too few documents.
     """
     if not storage.exists(job.texts):
         corpora = {}
@@ -82,10 +88,13 @@ def deal(job: Job) -> list[Partition]:
 
 
 def check_beam(runner: str) -> None:
-    """Checks that a runner can be used.
+    """Checks that a Beam runner can be used.
+
+    Args:
+        runner: str. Name of the runner.
 
     Raises:
-        UserError: Beam is not installed, or has no such runner.
+        UserError: Beam is not installed, or the runner does not exist.
     """
     try:
         from apache_beam.runners import runner as runners
@@ -102,7 +111,7 @@ def check_beam(runner: str) -> None:
 def _map(
     pool: processes.Pool, work: Callable, items: list, what: str, unit: str
 ) -> list:
-    """Results of the pool, in the order of the items; shows the progress."""
+    """Returns the results of a pool in order, and shows the progress."""
     results: list = []
     progress = Progress(what, len(items), unit)
     for result in pool.map(work, items, lambda: progress.update(len(results))):

@@ -13,23 +13,24 @@ from bert.data import features
 from bert.data.records import pipelines, reader, shard_check
 from bert.data.records.shards import Records, Shard
 
-_HASHED_BYTES = 4 << 30  # takes some seconds
+_HASHED_BYTES = 4 << 30  # hashing takes some seconds
 _CHECKED_AT_ONCE = 256
 ANY_ID = 1 << 31
 
 
 def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
-    """Checks the contents of shards, and counts their records.
+    """Checks the contents of shards and counts their records.
 
-    Shards in a manifest are compared with its hashes, if they have at most
-    4 GB together and are local. All others are read completely.
+    Local shards in a manifest are compared with its hashes, if they have at
+    most 4 GB together. Shards without a manifest are read completely.
 
     Args:
-        records: the shards.
-        vocab_size: ids must be below it.
+        records: Records. The shards.
+        vocab_size: int. All ids must be below it.
 
     Raises:
-        UserError: a shard is damaged, or does not fit; or none has records.
+        UserError: A shard is damaged or does not fit the settings, or all
+            shards are empty.
     """
     total = sum(x.entry.bytes for x in records.shards if x.entry)
     progress = Progress("compared", total / 1e6, "MB")
@@ -63,10 +64,13 @@ def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
 
 @contextlib.contextmanager
 def locating_damage(sets: Sequence[Records]) -> Iterator[None]:
-    """Context that finds the damaged shard when records cannot be read.
+    """Context manager that locates the damage if records cannot be read.
+
+    Args:
+        sets: sequence of Records. The records that are read in the context.
 
     Raises:
-        UserError: names the file, the record and the cause.
+        UserError: A shard is damaged; names the file, record and cause.
     """
     try:
         yield
@@ -80,7 +84,7 @@ def locating_damage(sets: Sequence[Records]) -> Iterator[None]:
                 _check_shard(shard)
                 if shard.entry is None:
                     check_records(shard.path, records.schema, ANY_ID)
-        raise  # the records are whole: the error has another cause
+        raise  # the records are undamaged: the error has another cause
 
 
 def check_records(
@@ -92,20 +96,20 @@ def check_records(
     """Reads and checks a whole shard.
 
     Args:
-        path: the shard.
-        schema: from `features.pretraining_schema`.
-        vocab_size: V; all ids must be below it.
-        on_batch: called for each batch of valid records with its features,
-            int64 or float32 [N, length], the number of its first record, and
-            the size in bytes of the records before it.
+        path: str. The shard.
+        schema: dict. Result of `features.pretraining_schema`.
+        vocab_size: int. V; all ids must be below it.
+        on_batch: callable or None. Called for each batch of valid records.
+            Arguments: its features, int64 or float32 [N, length]; the number
+            of its first record; the size in bytes of the records before it.
 
     Returns:
-        The number of records.
+        int. The number of records.
 
     Raises:
-        UserError: a record is damaged, lacks a feature, has one of another
-            length, or a number that is out of range. Devices do not report
-            such numbers: they read zeros or a wrong row of a table.
+        UserError: A record is damaged, lacks a feature, or has a feature of a
+            wrong length or a number out of range. Devices do not report such
+            numbers: they read zeros or a wrong row of a table.
     """
     limits = {
         features.INPUT_IDS: vocab_size,
@@ -115,7 +119,7 @@ def check_records(
         features.NEXT_SENTENCE_LABELS: 2,
     }
 
-    # TensorFlow trusts the lengths of records, and may end the process.
+    # TensorFlow trusts the lengths of records and may abort the process.
     whole, damage = shard_check.scan(path, reader.LONGEST)
     if damage:
         raise UserError(

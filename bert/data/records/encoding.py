@@ -1,12 +1,12 @@
-"""Encoding of whole batches of `tf.train.Example`s.
+"""Encodes whole batches of `tf.train.Example`s, without TensorFlow.
 
-No TensorFlow is imported: the bytes are put together as arrays. An example is
+The bytes are assembled as arrays. An example is
 
     0a <features> (0a <entry> 0a <name> 12 <feature> 1a <list> 0a <values>)...
 
-where <x> is the length of what follows and its content, and each integer of
-the values is a varint: 7 bits in a byte, the lowest first, and the highest bit
-of a byte says that another one follows.
+where <x> is the length of its content, followed by the content. Integers are
+varints: 7 bits per byte, lowest bits first. The highest bit of a byte is set
+if another byte follows.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-_TABLE_SIZE = 1 << 17  # integers whose varints are looked up
+_TABLE_SIZE = 1 << 17  # number of integers whose varints are in a table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Feature:
     """One feature of a record.
 
     Attributes:
-        kind: "int64" or "float32".
-        sequence: whether it has one value per token, padded with 0.
-        size: number of values, if not `sequence`.
+        kind: str. "int64" or "float32".
+        sequence: bool. Whether it has one value per token, padded with 0.
+        size: int. Number of values, if not `sequence`.
     """
 
     kind: str = "int64"
@@ -40,13 +40,13 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
     """Serializes `tf.train.Example`s, with the features in the order given.
 
     Args:
-        arrays: name -> integers or booleans [N, length], which become an
-            `int64_list`, or floats [N, length], a `float_list`.
+        arrays: dict. Name -> array [N, length]. Integers and booleans are
+            encoded as `int64_list`, floats as `float_list`.
 
     Returns:
-        N serialized examples.
+        list of bytes. N serialized examples.
     """
-    # Parts of every record; columns of bytes that all have are one part.
+    # Parts of every record; adjacent columns of fixed width are one part.
     parts: list[Iterable[bytes]] = []
     columns: list[np.ndarray] = []
     total: np.ndarray | int = 0
@@ -60,7 +60,7 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
             total = total + len(start) + fixed.shape[1]
             continue
 
-        # The zeros at the end, mostly padding, need no varints.
+        # Trailing zeros, usually padding, are not encoded as varints.
         values, sizes, zeros = _varints(array)
         headers, lengths = _headers(header, sizes + zeros)
         padding = [bytes(n) for n in range(length + 1)]
@@ -76,7 +76,7 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
 
 
 def _fixed_values(array: np.ndarray) -> np.ndarray | None:
-    """Bytes of values that all take the same number: uint8 [N, bytes]."""
+    """Returns uint8 [N, bytes] if all values have the same size, else None."""
     if array.dtype.kind == "f":
         return np.ascontiguousarray(array, "<f4").view(np.uint8)
     if array.min(initial=0) >= 0 and array.max(initial=0) < 128:
@@ -85,7 +85,7 @@ def _fixed_values(array: np.ndarray) -> np.ndarray | None:
 
 
 def _rows(columns: list[np.ndarray]) -> list[list[bytes]]:
-    """One part, of columns uint8 [N, any]; none of no column."""
+    """Joins columns, uint8 [N, any], to one part; [] without columns."""
     if not columns:
         return []
     table = np.hstack(columns)
@@ -93,7 +93,7 @@ def _rows(columns: list[np.ndarray]) -> list[list[bytes]]:
 
 
 def _split(data: np.ndarray, sizes: np.ndarray) -> list[bytes]:
-    """Splits bytes, uint8, into parts of some sizes."""
+    """Splits uint8 bytes into parts of the given sizes."""
     content, ends = data.tobytes(), np.cumsum(sizes).tolist()
     return [content[start:end] for start, end in zip([0, *ends], ends)]
 
@@ -101,11 +101,11 @@ def _split(data: np.ndarray, sizes: np.ndarray) -> list[bytes]:
 def _varints(
     array: np.ndarray,
 ) -> tuple[list[bytes], np.ndarray, np.ndarray]:
-    """Varints of each row up to its last value that is not zero.
+    """Encodes each row up to its last value that is not zero.
 
     Returns:
-        the bytes of each row, their number, and the number of zeros after
-        them, each of which is a byte: int64 [N].
+        The bytes of each row, their number, and the number of trailing zeros,
+        which need one byte each: int64 [N].
     """
     count, length = array.shape
     zeros = np.argmax(array[:, ::-1] != 0, axis=1)
@@ -127,7 +127,7 @@ def _varints(
 
 @functools.cache
 def _varint_table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Varints of small integers, four bytes in an integer, and their sizes."""
+    """Returns varints of small integers, packed into uint32, and sizes."""
     encoded, there = _compute_varints(np.arange(_TABLE_SIZE), 4)
     sizes = there.sum(axis=1, dtype=np.uint8)
     return encoded.view(np.uint32).ravel(), there.view(np.uint32).ravel(), sizes
@@ -136,8 +136,8 @@ def _varint_table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _compute_varints(
     values: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Varints of at most `width` bytes: (uint8, bool) [..., width]."""
-    # Negative numbers are those of two's complement in 64 bits.
+    """Returns varints of at most `width` bytes: (uint8, bool) [..., width]."""
+    # Negative numbers are encoded in two's complement with 64 bits.
     unsigned = values.astype(np.int64).view(np.uint64)[..., None]
     rest = unsigned >> np.arange(0, 7 * width, 7, dtype=np.uint64)
     more = (rest > 127).astype(np.uint8) << 7
@@ -149,7 +149,7 @@ def _compute_varints(
 def _headers(
     make: Callable[[int], bytes], sizes: np.ndarray
 ) -> tuple[list[bytes], np.ndarray]:
-    """Headers of contents of some sizes, and their lengths, int64 [N]."""
+    """Returns headers for contents of the given sizes; lengths, int64 [N]."""
     distinct, which = np.unique(sizes, return_inverse=True)
     headers = [make(size) for size in distinct.tolist()]
     lengths = np.array([len(header) for header in headers], np.int64)
@@ -158,7 +158,7 @@ def _headers(
 
 @functools.lru_cache(maxsize=1 << 16)
 def _feature_header(name: str, kind: str, size: int) -> bytes:
-    """Bytes before the values of a feature, which have `size` bytes."""
+    """Returns the bytes before the `size` bytes of a feature's values."""
     key = name.encode()
     values = b"\x0a" + _varint(size)
     size += len(values)

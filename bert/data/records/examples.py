@@ -1,8 +1,8 @@
 """Tokenized examples of a task, in memory and without padding.
 
 An example is a dict, name -> numbers: `input_ids` and `segment_ids` without
-padding, or a list of those for each choice; other features as in the schema.
-There is no `input_mask`: it follows from the lengths.
+padding, or lists with one entry per choice; other features as in the schema.
+`input_mask` is not stored, as it follows from the lengths.
 """
 
 import itertools
@@ -20,17 +20,17 @@ INPUTS = {name: Feature(sequence=True) for name in features.ENCODER_INPUTS}
 class Examples:
     """Examples in memory, for batches in any order.
 
-    The values of all examples stand one after the other in one array for each
-    feature.
+    Each feature is one array with the concatenated values of all examples.
 
     Args:
-        examples: examples (see above).
-        schema: features besides the encoder's inputs.
-        choices: number of sequences per example.
+        examples: iterable of dict. Examples as in the module's docstring.
+        schema: Schema. Features in addition to the encoder's inputs.
+        choices: int. Number of sequences per example. Default: 1.
 
     Attributes:
-        choices, schema: as above; the input mask follows from the lengths.
-        lengths: int32 [N], number of tokens of each example, or of its longest
+        choices: int. Number of sequences per example.
+        schema: Schema. All stored features.
+        lengths: int32 [N]. Number of tokens of each example, or of its longest
             choice.
     """
 
@@ -52,7 +52,7 @@ class Examples:
             for name, values in arrays.items():
                 blocks[name].append(values)
 
-        self._values = {  # each block is freed when it is copied
+        self._values = {  # each block is freed after it is copied
             name: np.concatenate(blocks.pop(name)) for name in self.schema
         }
 
@@ -68,24 +68,24 @@ class Examples:
         """Pads the chosen examples to a batch.
 
         Args:
-            chosen: int [B], numbers of the examples.
-            length: S, at least the length of the longest.
+            chosen: int [B]. Indices of the examples.
+            length: int. S, at least the length of the longest chosen example.
 
         Returns:
-            name -> int32 or float32 [B, S], or [B, C, S] with C > 1 choices;
-            features that are not sequences: [B], or [B, size].
+            dict. Name -> int32 or float32 [B, S], or [B, C, S] with C > 1
+            choices. Features that are not sequences: [B], or [B, size].
         """
         shape = (len(chosen), length)
         if self.choices > 1:
             shape = (len(chosen), self.choices, length)
 
-        # Each choice of an example is a sequence of its own.
+        # Each choice of an example is a separate sequence.
         first = np.asarray(chosen)[:, np.newaxis] * self.choices
         parts = (first + np.arange(self.choices)).ravel()
         sizes = self._sizes[parts]
         starts = self._ends[parts] - sizes
 
-        # Where a sequence has tokens, and which of all tokens these are.
+        # Cells that have tokens, and the indices of these tokens.
         mask = np.arange(length) < sizes[:, np.newaxis]
         indices = (starts[:, np.newaxis] + np.arange(length))[mask]
 
@@ -106,7 +106,7 @@ class Examples:
         return arrays
 
     def _flatten(self, block: list[dict]) -> dict[str, np.ndarray]:
-        """Joins the values of examples; the input mask holds the sizes."""
+        """Joins the values of examples; `input_mask` has the sizes."""
         arrays = {}
         for name, feature in self.schema.items():
             rows = [example[name] for example in block]

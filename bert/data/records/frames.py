@@ -1,9 +1,9 @@
-"""Frames of records, as TFRecord files have them.
+"""The frames of records in TFRecord files.
 
-length  uint64, little-endian
-its checksum  uint32    masked CRC-32C
+length    uint64, little-endian
+checksum  uint32, masked CRC-32C of the length
 data
-its checksum  uint32
+checksum  uint32, masked CRC-32C of the data
 """
 
 import google_crc32c
@@ -18,19 +18,19 @@ OVERHEAD = _BETWEEN.itemsize  # bytes of a frame besides its record
 
 
 def join(records: list[bytes], before: bytes = b"") -> bytes:
-    """Frames records as TFRecord files have them.
+    """Encodes records as the content of a TFRecord file.
 
     Args:
-        records: serialized records.
-        before: bytes in front of the frames.
+        records: list of bytes. Serialized records.
+        before: bytes. Bytes to insert before the frames. Default: none.
 
     Returns:
-        the frames back to back.
+        bytes. The concatenated frames.
     """
     if not records:
         return before
 
-    # Records have few distinct lengths: each is hashed once.
+    # Records have few distinct lengths, and each is hashed once.
     count = len(records)
     sizes = np.fromiter(map(len, records), np.uint64, count)
     lengths, kinds = np.unique(sizes, return_inverse=True)

@@ -1,15 +1,15 @@
-"""The manifests beside TFRecord shards, one for each run.
+"""Manifests of TFRecord shards, one for each run that wrote shards.
 
 folder/
     wiki.tfrecord-00000-of-00002    records of `tf.train.Example`
     wiki.tfrecord-00001-of-00002
     _wiki.manifest.json             settings, counts, sizes and hashes
-    vocab-3a2f90c1.txt              the vocabulary they were made with
+    vocab-3a2f90c1.txt              the vocabulary of the records
 
-A manifest is named after the first shard, so that no `wiki*` or `*.tfrecord*`
-matches it. Any other name that ends in `.manifest.json` is read too, but files
-of other programs are ignored. If several manifests list a shard, the one of its
-name counts.
+A manifest is named after the first shard, so that `wiki*` and `*.tfrecord*` do
+not match it. Other names that end in `.manifest.json` are read too, but files
+of other programs are ignored. If several manifests list a shard, the manifest
+with its name is used.
 """
 
 import glob
@@ -38,9 +38,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Settings, statistics and shards of a run.
 
     Attributes:
-        path: of the manifest, which does not contain it.
-        vocab_file: path of the vocabulary; the manifest contains its name.
-        shards: name -> entry of each file.
+        path: str. Path of the manifest; not in the file.
+        vocab_file: str. Path of the vocabulary; the file has only its name.
+        shards: dict. Name of a shard -> its entry.
     """
 
     format: Literal[2]
@@ -54,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     shards: dict[Name, ShardEntry]
     path: str = ""
 
-    # They describe the run: a manifest without them is read too.
+    # These fields describe the run and may be missing in the file.
     short_seq_prob: _Share | None = None
     masked_lm_prob: _Share | None = None
     smoothing: _Share | None = None
@@ -70,15 +70,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> dict:
-        """The values that are known, by name."""
+        """The known values, by name."""
         values = msgspec.structs.asdict(self)
         return {name: x for name, x in values.items() if x is not None}
 
     def tokenizer(self) -> Tokenizer:
-        """Reads the vocabulary beside the records, and compares its hash.
+        """Reads the vocabulary beside the records and compares its hash.
 
         Raises:
-            UserError: it is missing, or another one.
+            UserError: The vocabulary is missing or a different one.
         """
         path = self.vocab_file
         tokenizer = Tokenizer(path, self.do_lower_case, self.strip_accents)
@@ -87,14 +87,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
                 f"sha256 {tokenizer.sha256[:8]}",
                 path=path,
                 expected=f"{self.vocab_sha256[:8]}, as in {self.path}: "
-                "the vocabulary that the records were made with",
+                "the vocabulary of the records",
                 fix="copy it again, or make the records again",
             )
         return tokenizer
 
 
 def name_for(shard: str) -> str:
-    """Returns the name of the manifest of a run with this first shard."""
+    """Returns the name of the manifest of a run, given its first shard."""
     return f"_{run_name(shard)}{_SUFFIX}"
 
 
@@ -108,7 +108,7 @@ def read_folder(folder: str) -> list[Manifest]:
     """Reads the manifests of a folder.
 
     Raises:
-        UserError: a manifest is damaged.
+        UserError: A manifest is damaged.
     """
     inside = folder if storage.is_remote(folder) else glob.escape(folder)
     paths = storage.glob(os.path.join(inside, f"*{_SUFFIX}"))
@@ -116,16 +116,16 @@ def read_folder(folder: str) -> list[Manifest]:
 
 
 def read(path: str) -> Manifest | None:
-    """Reads a manifest; None if it is not ours.
+    """Reads a manifest; returns None for a file of another program.
 
     Raises:
-        UserError: it is damaged.
+        UserError: The manifest is damaged.
     """
     content = json_files.read_bytes(path, json_files.LARGEST)
     if not (b'"format"' in content and b'"shards"' in content):
         return None
     fix = "copy it again, or make the records again"
-    with json_files.reported(path, "a whole manifest", fix):
+    with json_files.reported(path, "a complete manifest", fix):
         manifest = json_files.decode(content, Manifest)
 
     vocab_file = os.path.join(os.path.dirname(path), manifest.vocab_file)

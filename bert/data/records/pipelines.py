@@ -1,19 +1,19 @@
-"""Settings that all tf.data pipelines share."""
+"""Common settings of all tf.data pipelines."""
 
 import tensorflow as tf
 
-BATCHES_AHEAD = 8  # prefetched while a step runs
+BATCHES_AHEAD = 8  # batches that are prefetched
 
 
 def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Turns off autotuning, which runs in a thread of its own.
+    """Turns off autotuning, which runs in a separate thread.
 
     A destroyed iterator joins this thread, which sometimes sleeps for as long
-    as the iterator has lived, up to a minute. Without it, parallel maps use a
-    thread per core.
+    as the iterator has lived, up to a minute. Without autotuning, parallel maps
+    use a thread per core.
 
     Args:
-        dataset: a complete pipeline.
+        dataset: tf.data.Dataset. A complete pipeline.
     """
     options = tf.data.Options()
     options.autotune.enabled = False
@@ -21,11 +21,12 @@ def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def part_of_batch(batch_size: int, share: tuple[int, int]) -> slice:
-    """The examples of a batch that one of several workers computes.
+    """Returns the slice of a batch that a worker computes.
 
     Args:
-        batch_size: examples of the whole batch, a multiple of the workers.
-        share: number of the worker, from 0, and of all workers.
+        batch_size: int. Number of examples in the full batch, a multiple of
+            the number of workers.
+        share: (int, int). Worker index, from 0, and number of workers.
     """
     worker, workers = share
     size = batch_size // workers

@@ -1,4 +1,4 @@
-"""Batches of TFRecord shards, in an order that depends on (seed, step)."""
+"""Reads batches of TFRecord shards, in an order given by seed and step."""
 
 import struct
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from bert.data.records import pipelines
 
 _SHUFFLED_RECORDS = 4096
 _FILES_AT_ONCE = 4
-LONGEST = 1 << 20  # bytes of a record: one of 512 tokens has 10,000
+LONGEST = 1 << 20  # maximum bytes of a record; 512 tokens need 10,000
 
 
 def training_batches(
@@ -24,25 +24,26 @@ def training_batches(
     step: int,
     share: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
-    """Endless shuffled batches, from a step on.
+    """Returns infinite shuffled batches, starting at a step.
 
-    An epoch has every record once, in an order drawn from (seed, epoch); a
-    batch takes only its missing records from the next epoch. Records that were
-    used before `step` are skipped without parsing.
+    An epoch has every record once, in an order drawn from (seed, epoch). The
+    last batch of an epoch is completed with records of the next epoch. Records
+    before `step` are skipped without parsing.
 
     Args:
-        files: paths of the shards.
-        num_records: number of records in all shards.
-        schema: from `features.pretraining_schema`.
-        batch_size: number of records in a batch.
-        seed: seed of the order.
-        step: number of batches that were used before.
-        share: number of a worker and of all workers; only its part of each
-            batch is parsed.
+        files: list of str. Paths of the shards.
+        num_records: int. Number of records in all shards.
+        schema: dict. Result of `features.pretraining_schema`.
+        batch_size: int. Number of records in a batch.
+        seed: int. Seed of the order.
+        step: int. Number of batches to skip.
+        share: (int, int). Worker index and number of workers; only the
+            worker's part of each batch is parsed. Default: (0, 1).
 
     Returns:
-        Dicts of the schema's features, int32 or float32 [N, length], and
-        `is_real_example`, float32 [N] of ones, N = batch_size / workers.
+        tf.data.Dataset of dicts: the schema's features, int32 or float32
+        [N, length], and `is_real_example`, float32 [N] of ones. N is
+        batch_size / workers.
     """
     part = pipelines.part_of_batch(batch_size, share)
     return pipelines.without_autotuning(
@@ -65,18 +66,18 @@ def report_records(
     """Lists the records in the batch of a step.
 
     Args:
-        files, num_records, batch_size, seed: as for `training_batches`.
-        step: number of the step, from 1.
+        files, num_records, batch_size, seed: See `training_batches`.
+        step: int. Number of the step, from 1.
 
     Returns:
-        Each file with the numbers of its records, from 0.
+        str. Each file with the numbers of its records, from 0.
     """
 
     def numbered(path):
         records = tf.data.TFRecordDataset(path).enumerate()
         return records.map(lambda number, _: (path, number))
 
-    # The pipeline of training, with numbers instead of contents.
+    # The same pipeline as in training, with numbers instead of contents.
     first = (step - 1) * batch_size
     order = _shuffled(files, num_records, seed, first, numbered).take(
         batch_size
@@ -93,19 +94,19 @@ def evaluation_batches(
     batch_size: int,
     max_batches: int,
 ) -> tf.data.Dataset:
-    """Batches of every record once, in the order of the files.
+    """Returns batches of every record once, in the order of the files.
 
     The last batch is padded with records of zeros whose `is_real_example` is
     0.
 
     Args:
-        files: paths of the shards.
-        schema: from `features.pretraining_schema`.
-        batch_size: number of records in a batch.
-        max_batches: maximum number of batches.
+        files: list of str. Paths of the shards.
+        schema: dict. Result of `features.pretraining_schema`.
+        batch_size: int. Number of records in a batch.
+        max_batches: int. Maximum number of batches.
 
     Returns:
-        Batches as `training_batches` returns them.
+        tf.data.Dataset of batches as returned by `training_batches`.
     """
     return pipelines.without_autotuning(
         tf.data.TFRecordDataset(files)
@@ -120,11 +121,11 @@ def read_lengths(path: str) -> dict[str, int]:
     """Reads the lengths of the first record.
 
     Lengths that cannot be read are missing or 0; `content_check` reports the
-    cause. No TensorFlow operation runs here: several workers must be connected
-    before the first one.
+    cause. This runs no TensorFlow operation, because workers must be connected
+    before the first operation.
 
     Returns:
-        `max_seq_length` and `max_predictions_per_seq`, or nothing.
+        dict. `max_seq_length` and `max_predictions_per_seq`, or {}.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -145,7 +146,7 @@ def read_lengths(path: str) -> dict[str, int]:
 
 
 def parsing(schema: dict[str, tuple[str, int]]) -> dict:
-    """Features of a schema, as TensorFlow parses them."""
+    """Returns the features of a schema for `tf.io.parse_example`."""
     return {
         name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
         for name, (kind, length) in schema.items()
@@ -159,7 +160,7 @@ def _shuffled(
     first: int,
     read: Callable = tf.data.TFRecordDataset,
 ) -> tf.data.Dataset:
-    """Endless shuffled elements of `read(file)`, from number `first` on."""
+    """Returns infinite shuffled elements of `read(file)`, from `first` on."""
     epoch, first = divmod(first, num_records)
     epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
     return epochs.flat_map(lambda n: _epoch(files, seed, n, read)).skip(first)
@@ -185,7 +186,7 @@ def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
     batch = tf.io.parse_example(records, parsing(schema))
     batch[features.IS_REAL_EXAMPLE] = tf.ones(tf.shape(records)[:1])
 
-    # A device's program has one batch size: zeros fill the last batch.
+    # Compiled steps have a fixed batch size, so zeros fill the last batch.
     missing = batch_size - tf.shape(records)[0]
     for name, values in batch.items():
         if values.dtype == tf.int64:

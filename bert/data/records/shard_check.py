@@ -1,4 +1,4 @@
-"""Check of a TFRecord file for damage."""
+"""Checks TFRecord files for damage."""
 
 import math
 import struct
@@ -12,15 +12,16 @@ from bert.common.formats import checksums
 from bert.common.formats.json_files import Sha256
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
-_BLOCK = 1 << 24  # bytes of a record that are read at once
+_BLOCK = 1 << 24  # bytes that are read at once
 
 
 class ShardEntry(msgspec.Struct, frozen=True):
-    """What a manifest says of a shard.
+    """Entry of a shard in a manifest.
 
     Attributes:
-        records, bytes: number of records, and of bytes of the file.
-        sha256: of the file, in hex.
+        records: int. Number of records.
+        bytes: int. Size of the file.
+        sha256: str. Hash of the file, in hex.
     """
 
     records: Annotated[int, msgspec.Meta(ge=0)]
@@ -34,22 +35,22 @@ def check_shard(path: str, entry: ShardEntry | None) -> str | None:
     The records of a file without a manifest are always read.
 
     Args:
-        path: the shard.
-        entry: its entry in the manifest, or None.
+        path: str. The shard.
+        entry: ShardEntry or None. Its entry in the manifest, if it has one.
 
     Returns:
-        None if it is whole, else the damage, such as "record 37 at byte 2627:
-        checksum of the data differs"; records are numbered from 0.
+        str or None. The damage, such as "record 37 at byte 2627: checksum of
+        the data differs", with records numbered from 0. None: no damage.
 
     Raises:
-        OSError: the file cannot be opened.
+        OSError: The file cannot be opened.
     """
-    # The size first: it costs nothing, while a hash reads the file.
+    # The size is compared first, as hashing reads the whole file.
     same_size = entry is not None and storage.size(path) == entry.bytes
     if same_size and storage.hash_file(path) == entry.sha256:
         return None
 
-    # The hash tells that a file differs; its frames tell where.
+    # If the hash differs, the damage is located by reading the frames.
     count, damage = scan(path)
     if damage:
         return damage
@@ -61,14 +62,15 @@ def check_shard(path: str, entry: ShardEntry | None) -> str | None:
 
 
 def scan(path: str, longest: float = math.inf) -> tuple[int, str | None]:
-    """Counts the whole records before the end or the damage.
+    """Counts the undamaged records before the end or the first damage.
 
     Args:
-        path: a TFRecord file.
-        longest: bytes of a record, at most.
+        path: str. A TFRecord file.
+        longest: float. Maximum number of bytes of a record.
 
     Returns:
-        their number, and the damage as `check_shard` describes it, or None.
+        (int, str or None). Number of records, and the damage as in
+        `check_shard`.
     """
     size, count, offset = storage.size(path), 0, 0
     with storage.open_file(path, "rb") as file:
@@ -87,7 +89,7 @@ def is_text(header: bytes) -> bool:
     """Returns whether the first bytes of a file are text.
 
     The length of a record has zero bytes, the third byte of gzip is 8, and
-    UTF-8 has no byte from 0xF5 on.
+    UTF-8 does not use the bytes from 0xF5 on.
     """
     first = header[:8]
     return min(first, default=0) > 8 and max(first) < 0xF5
@@ -96,7 +98,7 @@ def is_text(header: bytes) -> bool:
 def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
     """Reads a frame; returns the length of its record, and its damage.
 
-    TensorFlow is not asked: a wrong length may end the process.
+    TensorFlow is not used, as a wrong length may abort the process.
     """
     if left < _HEADER:
         return 0, f"only {left} bytes, too few for a record"
@@ -112,11 +114,11 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
         other = ", or not a TFRecord file" if is_first else ""
         return 0, f"checksum of the length differs{other}"
 
-    # A true length may still lie beyond the end of a truncated file.
+    # A truncated file may end before the end of the record.
     if left < length + _FRAME:
         return 0, "the file ends inside the record"
 
-    # In blocks, as a record may be larger than memory.
+    # The data is read in blocks, as it may be larger than memory.
     crc, data = 0, b""
     for start in range(0, length, _BLOCK):
         crc = google_crc32c.extend(crc, data)

@@ -1,4 +1,4 @@
-"""Shards of pre-training records, which are read together."""
+"""Sets of pre-training shards that are read together."""
 
 import dataclasses
 import hashlib
@@ -24,8 +24,8 @@ class Shard:
     """A TFRecord file.
 
     Attributes:
-        path: of the file.
-        manifest: that lists it, or None.
+        path: str. Path of the file.
+        manifest: Manifest or None. The manifest that lists the file.
     """
 
     path: str
@@ -33,14 +33,14 @@ class Shard:
 
     @property
     def entry(self) -> ShardEntry | None:
-        """What the manifest says of the file."""
+        """The file's entry in the manifest, or None."""
         if self.manifest is None:
             return None
         return self.manifest.shards[os.path.basename(self.path)]
 
     @property
     def settings(self) -> dict:
-        """What the manifest says of its run."""
+        """Settings of the run that wrote the file; {} if unknown."""
         return self.manifest.settings if self.manifest else {}
 
 
@@ -49,8 +49,8 @@ class Records:
     """Shards that are read together, with equal lengths.
 
     Attributes:
-        shards: the files, in order.
-        schema: their features, see `features.pretraining_schema`.
+        shards: tuple of Shard. The files, in order.
+        schema: dict. Their features, see `features.pretraining_schema`.
     """
 
     shards: tuple[Shard, ...]
@@ -66,21 +66,22 @@ class Records:
         """Lists shards and reads their manifests.
 
         Args:
-            patterns: paths and globs, separated by commas.
-            flag: that has them, for messages.
-            lengths: `max_seq_length` and `max_predictions_per_seq`, if the
-                records must have them.
+            patterns: str. Paths and globs, separated by commas.
+            flag: str. Name of the flag with the patterns, for messages.
+                Default: "input_file".
+            lengths: dict or None. Required `max_seq_length` and
+                `max_predictions_per_seq`. Default: the first file's lengths.
 
         Raises:
-            UserError: a file is missing, has another size than its manifest
-                says, is text, or has other lengths than the first one.
+            UserError: A file is missing, is text, has a different size than
+                in its manifest, or other lengths than the first file.
         """
         shards = open_shards(list_files(patterns, flag))
         listed = [(x.path, x.settings) for x in shards if x.manifest]
         given = [("the flags", lengths)] if lengths else []
         check_alike([*given, *listed], _LENGTHS, "omit the flag")
 
-        # All manifests have the same lengths: the first speaks for them.
+        # All manifests have the same lengths, so the first is used.
         if listed:
             _, first = listed[0]
         else:  # TensorFlow reads the first record
@@ -110,31 +111,31 @@ class Records:
 
     @property
     def manifests(self) -> list[Manifest]:
-        """Manifests of the shards that have one."""
+        """Manifests of the shards, without shards that have no manifest."""
         return [shard.manifest for shard in self.shards if shard.manifest]
 
     @property
     def is_packed(self) -> bool:
-        """Whether a row holds several instances."""
+        """Whether a row may have several instances."""
         return features.SEQUENCE_IDS in self.schema
 
     @property
     def max_seq_length(self) -> int:
-        """S."""
+        """S, the number of tokens per sequence."""
         return self.schema[features.INPUT_IDS][1]
 
     @property
     def max_predictions_per_seq(self) -> int:
-        """P."""
+        """P, the maximum number of masked positions per sequence."""
         return self.schema[features.MASKED_LM_POSITIONS][1]
 
 
 def list_files(patterns: str, flag: str) -> list[str]:
-    """Lists the files of paths and globs, as `storage.list_files`.
+    """Lists the files of paths and globs with `storage.list_files`.
 
-    Manifests and vocabularies are skipped: `folder/*` matches them too.
+    Manifests and vocabularies, which `folder/*` matches too, are skipped.
     """
-    # If nothing else is left, all stay: an error then names a file.
+    # If only these files match, they are kept, so that an error names a file.
     paths = storage.list_files(patterns, flag)
     return [x for x in paths if not _BESIDE.search(x)] or paths
 
@@ -143,12 +144,12 @@ def open_shards(paths: list[str]) -> list[Shard]:
     """Finds the manifests of files, and compares the sizes.
 
     Raises:
-        UserError: a manifest is damaged, the size of a file differs, or the
+        UserError: A manifest is damaged, the size of a file differs, or the
             first file without a manifest is text.
     """
     shards = find_shards(paths)
 
-    # Only the first of them is opened: thousands would take long.
+    # Only the first is opened, as opening thousands would take long.
     unlisted = [shard.path for shard in shards if shard.manifest is None]
     if unlisted:
         with storage.open_file(unlisted[0], "rb") as file:
@@ -157,7 +158,7 @@ def open_shards(paths: list[str]) -> list[Shard]:
                 path = unlisted[0]
                 raise UserError("is text, not TFRecords", path=path, fix=fix)
 
-    # Sizes need no reading, and show a copy that was cut short.
+    # Comparing sizes is fast and finds incomplete copies.
     for shard in shards:
         if shard.manifest is None:
             continue
@@ -174,12 +175,12 @@ def open_shards(paths: list[str]) -> list[Shard]:
 
 
 def find_shards(paths: list[str]) -> list[Shard]:
-    """Finds the manifests of files, which may be damaged.
+    """Finds the manifests of files; the files may be damaged.
 
     Raises:
-        UserError: a manifest is damaged.
+        UserError: A manifest is damaged.
     """
-    # Absolute, as two paths may name one folder: it is read once.
+    # Absolute paths, so that each folder is read only once.
     keys = [os.path.split(storage.absolute(path)) for path in paths]
     runs = [
         (folder, name, run)
@@ -187,7 +188,7 @@ def find_shards(paths: list[str]) -> list[Shard]:
         for run in manifest.read_folder(folder)
         for name in run.shards
     ]
-    # Of several manifests that list a shard, the one of its name comes last.
+    # The manifest with the name of the shard comes last and overrides others.
     runs.sort(key=lambda x: os.path.split(x[2].path)[1] == name_for(x[1]))
     listed = {(folder, name): run for folder, name, run in runs}
     return [Shard(path, listed.get(key)) for path, key in zip(paths, keys)]
@@ -199,12 +200,14 @@ def check_alike(
     """Checks that runs have the same settings.
 
     Args:
-        settings: path of a file, for messages, and the settings of its run.
-        names: of the settings; one that a run lacks is not compared.
-        fix: for the message.
+        settings: sequence of (str, dict). Path of a file, for messages, and
+            the settings of its run.
+        names: sequence of str. Names of the settings to compare. A setting
+            that is missing in a run is skipped.
+        fix: str. Advice for the message.
 
     Raises:
-        UserError: a value differs; names the two files.
+        UserError: A value differs; names the two files.
     """
     for path, values in settings[1:]:
         first_path, first = settings[0]
@@ -213,15 +216,15 @@ def check_alike(
                 raise UserError(
                     f"{name} is {values[name]}",
                     path=path,
-                    expected=f"{first[name]}, as of {first_path}",
+                    expected=f"{first[name]}, as in {first_path}",
                     fix=fix,
                 )
 
 
 def fingerprint(sets: Sequence[Records]) -> str:
-    """sha256 over the names, sizes and hashes of the shards."""
+    """Returns a sha256 of the names, sizes and hashes of the shards."""
 
-    # No folders: the same records may be moved between two runs.
+    # Without folders, as records may be moved between two runs.
     def describe(shard: Shard) -> list:
         sha256 = shard.entry.sha256 if shard.entry else None
         name = os.path.basename(shard.path)

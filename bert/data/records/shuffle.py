@@ -1,15 +1,15 @@
-"""The shuffle of records into shards, of two levels.
+"""Shuffles records into shards, in two steps.
 
-Each part of the records is distributed over the shards; each shard then
-shuffles the records that the parts have given to it. So nothing sees all
-records, and the order depends on the records and the seed only.
+First, each part of the records is distributed over the shards. Then each shard
+shuffles its records from all parts. The order depends only on the records and
+the seed, and records need not fit in memory.
 
-A part is a file of one portion for each shard:
+A part is a file with one portion for each shard:
 
-offsets  uint64 [N + 1]    where each portion starts, and the end of the last
-portion    count uint64, lengths uint32 [count], frames back to back
+offsets  uint64 [N + 1]    start of each portion, and end of the last portion
+portion    count uint64, lengths uint32 [count], concatenated frames
 
-Frames are described in `frames`.
+See `frames` for the format of frames.
 """
 
 import concurrent.futures
@@ -23,26 +23,26 @@ from bert.common import storage
 from bert.data.records import frames as framing
 from bert.data.records.shard_check import ShardEntry
 
-BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
+BUCKET_BYTES = 32 << 20  # bytes of a shard that are shuffled at once
 _AT_ONCE = 4096  # number of frames per write
-_COUNT = 8  # bytes of a portion's count, and of an offset
+_COUNT = 8  # bytes of a count or an offset
 
 
 def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
-    """Deals records over shards, as evenly as possible, in random order.
+    """Distributes records evenly over shards, in random order.
 
     Args:
-        records: N serialized records.
-        num_shards: number of shards.
-        key: seed of the order.
+        records: list of bytes. N serialized records.
+        num_shards: int. Number of shards.
+        key: str. Seed of the order.
 
     Returns:
-        the portion of each shard.
+        list of bytes. The portion of each shard.
     """
     count = len(records)
     order = permutation(f"{key}/order", count)
 
-    # The rest goes to random shards, so that none is always larger.
+    # The remainder goes to random shards, so that shards have similar sizes.
     sizes = np.full(num_shards, count // num_shards)
     sizes[permutation(f"{key}/rest", num_shards)[: count % num_shards]] += 1
 
@@ -50,7 +50,7 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     for numbers in np.split(order, np.cumsum(sizes)[:-1]):
         chosen = [records[i] for i in numbers.tolist()]
 
-        # The layout of a portion, as above.
+        # See the module's docstring for the layout of a portion.
         lengths = np.fromiter(map(len, chosen), "<u4", len(chosen))
         head = len(chosen).to_bytes(_COUNT, "little")
         head += (lengths + np.uint32(framing.OVERHEAD)).tobytes()
@@ -59,15 +59,15 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
 
 
 def write_portions(file, portions: list[bytes]) -> None:
-    """Writes a part to a file that is open."""
-    # Offsets count from the start of the file, where they are.
+    """Writes the portions of a part to an open file."""
+    # Offsets are relative to the start of the file.
     offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
     for content in (offsets.astype("<u8").tobytes(), *portions):
         file.write(content)
 
 
 def read_portion(file, shard: int) -> bytes:
-    """Reads the portion of a shard in a part, a file that is open."""
+    """Reads the portion of a shard from the open file of a part."""
     file.seek(_COUNT * shard)
     start, end = np.frombuffer(file.read(2 * _COUNT), "<u8").tolist()
     file.seek(start)
@@ -76,13 +76,13 @@ def read_portion(file, shard: int) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Portion:
-    """The records that a part has given to a shard.
+    """The records of a part that belong to a shard.
 
     Attributes:
-        name: of the part: part of the seed.
-        path: file of the portion.
-        start: where its first frame is in the file.
-        lengths: uint32 [N], of its frames.
+        name: str. Name of the part, which is used in the seed.
+        path: str. File with the portion.
+        start: int. Offset of its first frame in the file.
+        lengths: uint32 [N]. Lengths of its frames.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Portion:
 
     @property
     def size(self) -> int:
-        """Bytes of the frames."""
+        """Total number of bytes of the frames."""
         return int(self.lengths.sum(dtype=np.int64))
 
     @classmethod
@@ -100,8 +100,8 @@ class Portion:
         """Reads the lengths of a portion.
 
         Args:
-            name, path: as the attributes.
-            offset: where the portion starts in the file.
+            name, path: str. See the attributes.
+            offset: int. Start of the portion in the file.
         """
         with storage.open_file(path, "rb") as file:
             file.seek(offset)
@@ -110,10 +110,10 @@ class Portion:
         return cls(name, path, offset + _COUNT + 4 * count, lengths)
 
     def read_into(self, buffer: memoryview, first: int, last: int) -> int:
-        """Reads the frames from number `first` to before number `last`.
+        """Reads the frames `first` to `last - 1` to the start of a buffer.
 
         Returns:
-            their size in bytes; they are at the start of the buffer.
+            int. Their size in bytes.
         """
         size = int(self.lengths[first:last].sum(dtype=np.int64))
         if size:
@@ -135,19 +135,19 @@ def open_portion(name: str, path: str, shard: int) -> Portion:
 def write_shard(portions: list[Portion], key: str, file) -> ShardEntry:
     """Shuffles the records of a shard and writes them.
 
-    Each record belongs to a random bucket of the shard; a bucket is shuffled in
-    memory. As the records of a portion are in random order, those of a bucket
-    may be neighbours in it.
+    The records are divided into random buckets, and each bucket is shuffled in
+    memory. The records of a portion are already in random order, so a bucket
+    may consist of adjacent records.
 
     Args:
-        portions: from each part, in the order of the parts.
-        key: seed of the order.
-        file: open for writing.
+        portions: list of Portion. One from each part, in order.
+        key: str. Seed of the order.
+        file: binary file. Open for writing.
 
     Returns:
-        what the manifest says of the shard.
+        ShardEntry. The entry of the manifest.
     """
-    # While a chunk is written, it is hashed and the next one is made.
+    # While a chunk is written, it is hashed and the next chunk is prepared.
     digest, size = hashlib.sha256(), 0
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         for chunk in _ahead(_shuffled(portions, key), threads):
@@ -161,10 +161,10 @@ def write_shard(portions: list[Portion], key: str, file) -> ShardEntry:
 
 
 def random_bits(key: str, count: int) -> np.ndarray:
-    """Random numbers, a function of the arguments alone.
+    """Returns random numbers that depend only on the arguments.
 
     Returns:
-        uint64 [count], from a counter-based generator.
+        uint64 [count]. Numbers of a counter-based generator.
     """
     digest = hashlib.sha256(key.encode()).digest()[:16]
     generator = np.random.Philox(key=int.from_bytes(digest, "little"))
@@ -172,7 +172,7 @@ def random_bits(key: str, count: int) -> np.ndarray:
 
 
 def permutation(key: str, count: int) -> np.ndarray:
-    """A random order of the numbers below `count`, int64 [count]."""
+    """Returns a random order of the numbers below `count`, int64 [count]."""
     return np.argsort(random_bits(key, count), kind="stable")
 
 
@@ -181,7 +181,7 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
     size = sum(portion.size for portion in portions)
     buckets = max(1, -(-size // BUCKET_BYTES))
 
-    # Where each bucket ends in each portion.
+    # End of each bucket in each portion.
     ends = np.zeros([buckets + 1, len(portions)], np.int64)
     for number, portion in enumerate(portions):
         bits = random_bits(f"{key}/{portion.name}", len(portion.lengths))
@@ -198,15 +198,15 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
         lengths = np.concatenate([x.lengths[a:b] for x, a, b in runs])
         stops = np.cumsum(lengths, dtype=np.int64)
         size = int(lengths.sum(dtype=np.int64))
-        if size > len(frames):  # reused, as the system clears new memory first
+        if size > len(frames):  # reused, as allocating clears memory
             frames = memoryview(bytearray(size + size // 8))
 
-        # A bucket is one run of each portion, which is read at once.
+        # A bucket has consecutive records of each portion, read at once.
         done = 0
         for portion, first, last in runs:
             done += portion.read_into(frames[done:], first, last)
 
-        # Frames are copied only once, when they are joined in their order.
+        # Frames are copied only once, when they are joined in random order.
         order = permutation(f"{key}/{bucket}", len(lengths))
         starts, stops = (stops - lengths)[order].tolist(), stops[order].tolist()
         for i in range(0, len(order), _AT_ONCE):

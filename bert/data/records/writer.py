@@ -1,4 +1,4 @@
-"""Writing of TFRecord files and their manifest, completely or not at all."""
+"""Writes TFRecord files and their manifest atomically."""
 
 import contextlib
 import hashlib
@@ -21,13 +21,14 @@ from bert.data.text.tokenizer import Tokenizer
 def scratch_folder(
     paths: list[str], identity: str, is_shared: bool = False
 ) -> str:
-    """The folder of a run's unfinished files: hidden, beside its outputs.
+    """Returns the hidden folder of a run's unfinished files.
 
     Args:
-        paths: the outputs, all in one folder.
-        identity: describes all that the unfinished files depend on.
-        is_shared: whether other machines write there; else the folder is
-            local, for outputs on remote storage one of temporary files.
+        paths: list of str. The outputs, all in one folder.
+        identity: str. Describes everything that the files depend on.
+        is_shared: bool. Whether other machines write to it. True: the folder
+            is beside the outputs. False: for outputs on shared storage, it is
+            a local temporary folder. Default: False.
     """
     names = json.dumps(_names(paths))
     name = f".partial-{_hash(names)[:8]}-{_hash(identity)[:12]}"
@@ -37,20 +38,20 @@ def scratch_folder(
 
 @contextlib.contextmanager
 def claim(paths: list[str], scratch: str) -> Iterator[str]:
-    """Context of the only run that writes some outputs.
+    """Context manager that locks outputs, so that only one run writes them.
 
-    A run that is killed leaves its unfinished files: the same run finds them,
-    and another run into the same outputs removes them.
+    A killed run leaves its unfinished files. The same command continues with
+    them; another run with the same outputs removes them.
 
     Args:
-        paths: the outputs.
-        scratch: the folder of unfinished files, from `scratch_folder`.
+        paths: list of str. The outputs.
+        scratch: str. The folder of unfinished files from `scratch_folder`.
 
     Yields:
-        the folder of the outputs.
+        str. The folder of the outputs.
 
     Raises:
-        UserError: a folder cannot be written, or another process writes the
+        UserError: A folder cannot be written, or another process writes the
             same outputs.
     """
     folder = os.path.dirname(storage.absolute(paths[0]))
@@ -63,8 +64,7 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
                     lock = atomic.scratch(folder, f".{name}.lock")
                     held.enter_context(locks.hold(lock, f"{folder}/{name}"))
 
-                # Nobody else writes these outputs: other folders are of runs
-                # that were killed.
+                # With the locks held, other folders belong to killed runs.
                 beside, name = os.path.split(scratch)
                 runs = storage.find(beside, f"{name.rpartition('-')[0]}-*")
                 for other in set(runs) - {scratch}:
@@ -100,11 +100,11 @@ def write_manifest(
     """Writes the manifest of a run, and a copy of its vocabulary.
 
     Args:
-        folder: folder of the shards.
-        shards: file name -> entry.
-        tokenizer: its vocabulary is copied to the folder, under a name made
-            of its hash.
-        run: settings and statistics, as JSON values.
+        folder: str. Folder of the shards.
+        shards: dict. File name -> ShardEntry.
+        tokenizer: Tokenizer. Its vocabulary is copied to the folder, with its
+            hash in the name.
+        run: dict. Settings and statistics, as JSON values.
     """
     name = f"vocab-{tokenizer.sha256[:8]}.txt"
     listed = {
@@ -117,14 +117,14 @@ def write_manifest(
     text = json.dumps(listed, indent=2) + "\n"
     path = os.path.join(folder, manifest.name_for(next(iter(shards))))
 
-    # Neighbours write the same vocabulary.
+    # Parallel runs may write the same vocabulary.
     partial = f"{os.getpid()}.partial"
     write_whole(os.path.join(folder, name), tokenizer.content, partial)
     write_whole(path, text, partial)
 
 
 def _names(paths: list[str]) -> list[str]:
-    """Names of the runs that write such files."""
+    """Returns the names of the runs that write these files."""
     return sorted(set(map(manifest.run_name, paths)))
 
 

@@ -1,17 +1,17 @@
-"""The casing of a tokenizer: what is done to text before it is split."""
+"""The casing of a tokenizer: lower-casing and stripping of accents."""
 
 import dataclasses
 from typing import Any
 
 from bert.common.flags import flag
 
-# Changes of `Casing`, where no model says it.
+# Changes of the flags of `Casing` for scripts without a checkpoint.
 NEW_TEXT: dict[str, dict[str, Any]] = {
     "do_lower_case": {
         "default": True,
         "help": "Lower-case the text. True for uncased models.",
     },
-    "strip_accents": {"help": "Strip accents; default: as --do_lower_case."},
+    "strip_accents": {"help": "Strip accents. Default: as --do_lower_case."},
 }
 
 
@@ -20,9 +20,10 @@ class Casing:
     """Normalization of text; each field is a flag.
 
     Attributes:
-        do_lower_case: lower-case the text; None: unknown.
-        strip_accents: strip accents; None: as `do_lower_case`. The three
-            values are those of Hugging Face.
+        do_lower_case: bool or None. Whether to lower-case the text. None:
+            unknown.
+        strip_accents: bool or None. Whether to strip accents. None: as
+            `do_lower_case`, as in Hugging Face's tokenizers.
     """
 
     do_lower_case: bool | None = flag(
@@ -40,14 +41,14 @@ class Casing:
 
     @property
     def strips_accents(self) -> bool | None:
-        """Whether accents are stripped: a `strip_accents` of None resolved."""
+        """Whether accents are stripped, with a None resolved."""
         if self.strip_accents is None:
             return self.do_lower_case
         return self.strip_accents
 
     def or_else(self, recorded: "Casing") -> "Casing":
-        """Takes what is None from another casing."""
-        # Not `or`, as False is a choice too.
+        """Returns this casing with each None replaced by a recorded value."""
+        # Not with `or`, as False is a valid value.
         lower, strip = self.do_lower_case, self.strip_accents
         return Casing(
             recorded.do_lower_case if lower is None else lower,

@@ -1,4 +1,4 @@
-"""Columns of strings and numbers, whatever holds them.
+"""Converts columns of strings and numbers from any container to lists.
 
 list, array, tensor, column of a table, table of one column -> list
 """
@@ -15,13 +15,13 @@ def elements(values, name: str, fix: str | None = None) -> list:
     """Returns the elements of a column.
 
     Args:
-        values: an iterable, or what NumPy takes for an array, such as a table
-            of pandas: [N] or [N, 1]; one string or number: [1].
-        name: of the argument, for messages.
-        fix: advice for the message, where there are several columns.
+        values: Iterable or array-like, such as a pandas table: [N] or [N, 1].
+            One string or number counts as [1].
+        name: str. Name of the argument, for messages.
+        fix: str or None. Advice for the message about several columns.
 
     Raises:
-        UserError: it is no column, or there are several.
+        UserError: `values` is not a column, or has several columns.
     """
     array = _array(values, name)
     if array.ndim > 1 and array.shape[1:] != (1,):
@@ -37,16 +37,16 @@ def lists(values, name: str, columns: tuple[str, ...]) -> list:
     """Returns a column of lists, or the rows of a table.
 
     Args:
-        values: an iterable of lists, or [N, C] with these columns.
-        name: of the argument, for messages.
-        columns: names of the C columns.
+        values: Iterable of lists, or table [N, C] with these columns.
+        name: str. Name of the argument, for messages.
+        columns: tuple of str. Names of the C columns.
 
     Raises:
-        UserError: it has other columns, or an element is no list.
+        UserError: `values` has other columns, or an element is not a list.
     """
     array = _array(values, name)
 
-    # A table names its columns; an array has only their number.
+    # A table has column names; an array has only their number.
     names = getattr(values, "column_names", getattr(values, "columns", ()))
     titles = list(names)
     width = array.shape[1] if array.ndim > 1 else len(columns)
@@ -69,11 +69,11 @@ def ragged(values, name: str) -> list[list]:
     """Returns a column of lists, of any lengths.
 
     Args:
-        values: an iterable of lists or arrays, or a column of them.
-        name: of the argument, for messages.
+        values: Iterable or column of lists or arrays.
+        name: str. Name of the argument, for messages.
 
     Raises:
-        UserError: it is no column, or an element is no list.
+        UserError: `values` is not a column, or an element is not a list.
     """
     rows = objects(values, name)
     for i, row in enumerate(rows):
@@ -89,21 +89,21 @@ def ragged(values, name: str) -> list[list]:
 
 
 def objects(values, name: str) -> list:
-    """Returns a column of any objects, of which some may be lists.
+    """Returns a column of any objects, which may be lists.
 
     Args:
-        values: an iterable, or a column.
-        name: of the argument, for messages.
+        values: Iterable or column.
+        name: str. Name of the argument, for messages.
 
     Raises:
-        UserError: it is no column.
+        UserError: `values` is not a column.
     """
     if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
         raise UserError(
             f"{name} is {values!r:.60}", expected="a list, or a column"
         )
 
-    # A table has one column of lists; an array may have a row for each.
+    # A table has one column of lists; an array may have one row per list.
     if hasattr(values, "columns") or hasattr(values, "column_names"):
         return elements(values, name)
     if hasattr(values, "__array__"):
@@ -115,11 +115,11 @@ def strings(values, name: str, fix: str | None = None) -> list[str]:
     """Returns a list of one or several strings.
 
     Args:
-        values: a string, or a column of strings.
-        name, fix: as for `elements`.
+        values: str or column of strings.
+        name, fix: See `elements`.
 
     Raises:
-        UserError: an element is another object, such as bytes or None.
+        UserError: An element is not a str, such as bytes or None.
     """
     values = elements(values, name, fix)
     for i, value in enumerate(values):
@@ -132,15 +132,15 @@ def finite(values, name: str) -> np.ndarray:
     """Returns a column of finite numbers, float32 [N].
 
     Args:
-        values: a column of numbers.
-        name: of the argument, for messages.
+        values: Column of numbers.
+        name: str. Name of the argument, for messages.
 
     Raises:
-        UserError: an element is no number, such as None, NaN or infinity.
+        UserError: An element is not a finite number, such as None or NaN.
     """
     values = elements(values, name)
 
-    # A number too large for float32 becomes infinite, and is rejected.
+    # Numbers that are too large for float32 become infinite: rejected.
     with np.errstate(over="ignore"):
         array = np.array([_number(value) for value in values], np.float32)
     for i in np.flatnonzero(~np.isfinite(array))[:1]:
@@ -151,8 +151,8 @@ def finite(values, name: str) -> np.ndarray:
 
 
 def _array(values, name: str) -> np.ndarray:
-    """The values as an array of objects."""
-    # NumPy makes no array of an iterator, so others become lists.
+    """Returns the values as an array of objects."""
+    # NumPy cannot convert iterators, so they become lists.
     is_array = isinstance(values, str) or hasattr(values, "__array__")
     if isinstance(values, Mapping) or not (
         is_array or isinstance(values, Iterable)

@@ -1,18 +1,18 @@
-"""Fast batch tokenization: whole blocks of text, with arrays.
+"""Fast batch tokenization of blocks of text, with array operations.
 
-    lines -> distinct words   -> normalized text -> distinct words -> ids
-             of white space                         of both kinds
+    lines -> distinct words -> normalized text -> distinct words -> ids
 
-A newline is a word too, without ids: it marks the end of a line.
+A newline is a word without ids, which marks the end of a line.
 
-All words that the vocabulary does not have walk a trie of it in step. In each
-round a word takes its next character; where the trie has none, its longest
-token so far is found, and the search goes on after that token. This is the
-greedy search of `tokenization.WordpieceTokenizer`.
+Words that are not in the vocabulary are searched in a trie of the vocabulary,
+all in parallel. In each round, each word takes its next character. If the trie
+has no child for it, the word's longest token so far is taken, and the search
+continues after that token. This is the same greedy search as in
+`tokenization.WordpieceTokenizer`.
 
-The nodes of the trie have addresses in one table: the child of a node for a
-character is the entry at the node's address plus the character's class, which
-holds the addresses of both. An entry that names another parent is no child.
+The trie is stored in one table. The entry for a node and a character is at the
+node's address plus the character's class. It has the addresses of the parent
+and the child. If it has another parent, the node has no such child.
 """
 
 import collections
@@ -25,15 +25,15 @@ import numpy as np
 from bert.data.text import normalization, vocabulary
 
 LONGEST_WORD = 200  # characters; longer words are [UNK]
-_BLOCK = 1 << 20  # characters that are split at once, about
+_BLOCK = 1 << 20  # approximate number of characters that are split at once
 _BLOCKS = 16  # maximum number of blocks whose words are tokenized together
-# Neither a mark, nor cased, nor skipped in the search for the end of a word.
+# Characters that are not marks, cased or ignorable (see `unicode_tables`).
 _LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
 
 _CODE_POINTS = 0x110000
-_OTHER, _END = 0, 1  # classes: of no token; the space after a word
-_ENTRIES = 4  # of the table for each node: with fewer, few are free
-_ROUNDS = 300  # of draws for all nodes from the same entries
+_OTHER, _END = 0, 1  # classes: in no token; the space after a word
+_ENTRIES = 4  # table entries per node; fewer would leave few free entries
+_ROUNDS = 300  # rounds of draws before the table grows
 _SHIFT, _CHILD = np.int64(32), np.int64((1 << 32) - 1)
 _NONE = -1
 
@@ -42,12 +42,12 @@ class FastTokenizer:
     """Tokenizes lines to the same ids as `tokenization.FullTokenizer`.
 
     Args:
-        vocab: token -> id.
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents.
+        vocab: dict. Token -> id.
+        do_lower_case: bool. Whether to lower-case the text.
+        strip_accents: bool. Whether to strip accents.
 
     Attributes:
-        vocab: token -> id.
+        vocab: dict. Token -> id.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FastTokenizer:
             do_lower_case, strip_accents
         )
         self._wordpieces = ArrayWordpieceTokenizer(self.vocab)
-        # The words whose numbers are their ids; a space is in no word.
+        # Words whose numbers are their ids. Keys with a space never match.
         self._known = {
             token if len(token) <= LONGEST_WORD else f" {i}": i
             for token, i in self.vocab.items()
@@ -69,11 +69,11 @@ class FastTokenizer:
         """Tokenizes lines.
 
         Args:
-            lines: strings.
+            lines: list of str. Lines or other strings.
 
         Returns:
-            int32 [T], the ids of all lines; int64 [lines], the end of each
-            line among them.
+            (int32 [T], int64 [lines]). The ids of all lines, and the end of
+            each line among them.
         """
         parts, owners = _divide(lines)
         ids = [np.zeros(0, np.int32)]
@@ -108,21 +108,21 @@ class FastTokenizer:
         """Tokenizes lines.
 
         Args:
-            lines: strings.
+            lines: list of str. Lines or other strings.
 
         Returns:
-            the token ids of each line.
+            list of list of int. The token ids of each line.
         """
         return split(*self.ids_and_ends(lines))
 
     def _tokenize_distinct(
         self, words: list[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenizes words of white space; returns their ids and ends."""
+        """Tokenizes words without spaces; returns their ids and ends."""
         text = self._normalizer.spaced("\n".join([*words, ""]))
         known = len(self.vocab)
 
-        # Most of the normalized words are tokens, whose ids are known.
+        # Most of the normalized words are tokens with a known id.
         numbers = _numbers(self._known)
         which = _number(text.split(" "), numbers)
         words = list(itertools.islice(numbers, known + 1, None))
@@ -140,12 +140,12 @@ class ArrayWordpieceTokenizer:
     """Splits words into the longest tokens of a vocabulary.
 
     Args:
-        vocab: token -> id.
+        vocab: dict. Token -> id.
     """
 
     def __init__(self, vocab: dict[str, int]):
         self._unknown = vocab[vocabulary.UNK]
-        # No word has a space, which marks the ends of words here.
+        # Words have no spaces, so a space marks the end of a word.
         vocab = {token: i for token, i in vocab.items() if " " not in token}
 
         # `#` is punctuation, so no word starts with `##`.
@@ -175,11 +175,11 @@ class ArrayWordpieceTokenizer:
         """Tokenizes words.
 
         Args:
-            words: words of `tokenization.BasicTokenizer`; they may be empty.
+            words: list of str. Words of `tokenization.BasicTokenizer`, or "".
 
         Returns:
-            int32 [T], the ids of all words; int64 [words], the end of each
-            word among them.
+            (int32 [T], int64 [words]). The ids of all words, and the end of
+            each word among them.
         """
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         starts = np.cumsum(lengths + 1) - lengths - 1
@@ -203,13 +203,13 @@ class ArrayWordpieceTokenizer:
         """Finds the tokens of words.
 
         Args:
-            start: int64 [words], start of each word.
-            classes: int32 [characters], with `_END` after each word.
-            found: int32 [characters]; the ids of tokens are written where
-                they start.
+            start: int64 [words]. Start of each word.
+            classes: int32 [characters]. Classes, with `_END` after each word.
+            found: int32 [characters]. Receives the id of each token at the
+                start of the token.
 
         Returns:
-            int64 [...], where no token fits.
+            int64 [...]. Positions where no token fits.
         """
         failed = []
         node = np.full(len(start), self._roots[0])
@@ -222,12 +222,12 @@ class ArrayWordpieceTokenizer:
             node = np.where(goes, entry & _CHILD, node)
             position += goes
 
-            # The longest token so far, and where it ends.
+            # The longest token so far, and its end.
             ids = self._tokens[node]
             np.copyto(token, ids, where=ids >= 0)
             np.copyto(after, position, where=ids >= 0)
 
-            # Where the trie ends, that token is taken, or the word has none.
+            # If the search stops, this token is taken, or the word is unknown.
             stops = np.flatnonzero(~goes)
             fits = token[stops] >= 0
             failed.append(start[stops[~fits]])
@@ -249,17 +249,17 @@ class ArrayWordpieceTokenizer:
 def _grow(
     roots: np.ndarray, classes: np.ndarray, ends: np.ndarray, ids: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Grows the trie of a vocabulary, whose first two nodes are the roots.
+    """Builds the trie of a vocabulary, whose first two nodes are the roots.
 
     Args:
-        roots: int64 [V], 0 for a token that starts a word, else 1.
-        classes: int32 [characters], of all tokens.
-        ends: int64 [V], the end of each token among them.
-        ids: int32 [V], of the tokens.
+        roots: int64 [V]. 0 for a token that starts a word, else 1.
+        classes: int32 [characters]. Character classes of all tokens.
+        ends: int64 [V]. End of each token in `classes`.
+        ids: int32 [V]. Ids of the tokens.
 
     Returns:
-        of each node the parent, int64 [N]; the class of the character that
-        leads to it, int64 [N]; and its token or `_NONE`, int32 [N].
+        (int64 [N], int64 [N], int32 [N]). For each node its parent, the class
+        of its character, and its token or `_NONE`.
     """
     parents, kinds = [np.full(2, _NONE)], [np.full(2, _OTHER)]
     node, count = roots, 2
@@ -275,7 +275,7 @@ def _grow(
         parents.append(keys >> _SHIFT)
         kinds.append(keys & _CHILD)
 
-        # A new node for each distinct pair of a node and a class.
+        # Each distinct pair of a node and a class is a new node.
         node[rows] = count + which
         count += len(keys)
         position[rows] += 1
@@ -294,24 +294,24 @@ def _arrange(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds addresses for the nodes of a trie.
 
-    All nodes draw an address. Those whose entries are free, and wanted by no
-    node with more children, keep it; the others draw again. Where many nodes
-    have most of the characters as children, as in an alphabet of few letters,
-    hardly any address stays free, so later rounds draw from new entries.
+    All nodes draw a random address. A node keeps it if its entries are free
+    and not drawn by a node with more children; the other nodes draw again. In a
+    small alphabet, many nodes have most characters as children, and few entries
+    stay free. So later rounds draw from new entries.
 
     Args:
-        parents, classes: from `_grow`.
+        parents, classes: Results of `_grow`.
 
     Returns:
-        int64 [...], the table; int64 [N], the address of each node.
+        (int64 [...], int64 [N]). The table, and the address of each node.
     """
     count = len(parents)
     children = np.bincount(parents[2:], minlength=count)
-    # Edges in the order of precedence, and the first edge of each node.
+    # Edges and nodes are sorted by precedence below.
     rng = np.random.Generator(np.random.Philox(0))
     start, size = 0, _ENTRIES * count
     addresses = np.zeros(count, np.int64)
-    owners = np.zeros(size, bool)  # addresses of nodes
+    owners = np.zeros(size, bool)  # whether an address belongs to a node
     taken = np.zeros(size + classes.max() + 1, bool)
 
     edges = 2 + np.argsort(-children[parents[2:]], kind="stable")
@@ -346,7 +346,7 @@ def _arrange(
 def _losers(
     items: np.ndarray, wanted: np.ndarray, taken: np.ndarray
 ) -> np.ndarray:
-    """Returns the items whose entries are taken, or wanted by earlier ones."""
+    """Returns items whose entries are taken, or claimed by earlier items."""
     _, firsts = np.unique(wanted, return_index=True)
     lost = np.ones(len(items), bool)
     lost[firsts] = False
@@ -357,18 +357,18 @@ def split(ids: np.ndarray, ends: np.ndarray) -> list[list[int]]:
     """Splits the ids of lines into lists.
 
     Args:
-        ids: int [T], of all lines.
-        ends: int64 [lines], the end of each line among them.
+        ids: int [T]. Ids of all lines.
+        ends: int64 [lines]. End of each line in `ids`.
 
     Returns:
-        the ids of each line.
+        list of list of int. The ids of each line.
     """
     flat, limits = ids.tolist(), ends.tolist()
     return [flat[a:b] for a, b in zip([0, *limits], limits)]
 
 
 def _words(lines: list[str]) -> list[str]:
-    """Splits lines at spaces, with a newline at the end of each."""
+    """Splits lines at spaces, and adds a newline word after each line."""
     text = " \n ".join([*lines, ""])
     if text.count("\n") > len(lines):
         text = " \n ".join([*(x.replace("\n", " ") for x in lines), ""])
@@ -376,7 +376,7 @@ def _words(lines: list[str]) -> list[str]:
 
 
 def _numbers(known: dict[str, int]) -> collections.defaultdict:
-    """Word -> number; a new word gets the next number."""
+    """Returns a dict word -> number that gives new words the next number."""
     following = itertools.count(len(known)).__next__
     return collections.defaultdict(following, known)
 
@@ -389,16 +389,16 @@ def _number(words: list[str], numbers: collections.defaultdict) -> np.ndarray:
 def _take(
     ids: np.ndarray, ends: np.ndarray, which: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Takes the ids of some words, in any order and any number of times.
+    """Gathers the ids of words, in any order and any number of times.
 
     Args:
-        ids: int32 [T], the ids of all words.
-        ends: int64 [N], the end of each word among them.
-        which: int32 [n], numbers of words.
+        ids: int32 [T]. Ids of all words.
+        ends: int64 [N]. End of each word in `ids`.
+        which: int32 [n]. Numbers of the words to gather.
 
     Returns:
-        int32 [t], the ids of these words; int64 [n], the end of each among
-        them.
+        (int32 [t], int64 [n]). The ids of these words, and the end of each
+        word among them.
     """
     counts = np.diff(ends, prepend=0)[which]
     stops = np.cumsum(counts)
@@ -407,10 +407,10 @@ def _take(
 
 
 def _divide(lines: list[str]) -> tuple[list[str], np.ndarray | slice]:
-    """Divides very long lines where no result depends on both sides.
+    """Divides very long lines where the parts can be tokenized separately.
 
     Returns:
-        the parts of all lines; which of them are the last of their line.
+        The parts of all lines, and the indices of the last part of each line.
     """
     if max(map(len, lines), default=0) <= _BLOCK:
         return lines, slice(None)

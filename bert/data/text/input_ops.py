@@ -1,4 +1,4 @@
-"""The encoder's inputs from tokens, inside a graph; see `data.sequences`."""
+"""Packs tokens to encoder inputs inside a graph; see `data.sequences`."""
 
 import tensorflow as tf
 
@@ -16,21 +16,23 @@ def pack_inputs(
 ) -> dict[str, tf.Tensor]:
     """Makes sequences `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded.
 
-    Truncates as `_truncate_seq_pair` of the original's run_classifier.py: one
-    token at a time from the end of the longer segment, or of the second if
-    both have the same length.
+    Truncates like `_truncate_seq_pair` of the original's run_classifier.py. It
+    drops one token at a time from the end of the longer segment, or of the
+    second segment if both have the same length.
 
     Args:
-        segments: one or two, int32 [B, (tokens)] or [B, (words), (tokens)].
-        seq_length: S, at least 3 for two segments, 2 for one.
-        cls_id: id of `[CLS]`.
-        sep_id: id of `[SEP]`.
-        pad_id: id of the padding.
-        truncate: what is kept of a segment, see `sequences.kept_at_start`.
+        segments: list of one or two tf.RaggedTensor. int32 [B, (tokens)] or
+            [B, (words), (tokens)].
+        seq_length: int or tensor. S, at least 3 for two segments, 2 for one.
+        cls_id: int. Id of `[CLS]`.
+        sep_id: int. Id of `[SEP]`.
+        pad_id: int. Id of the padding. Default: 0.
+        truncate: str. Part of a segment to keep, see
+            `sequences.kept_at_start`. Default: HEAD.
 
     Returns:
-        the encoder's inputs, int32 [B, S] each; S is static if `seq_length`
-        is a Python integer.
+        dict. The encoder's inputs, int32 [B, S] each. S is static if
+        `seq_length` is a Python integer.
     """
     assert len(segments) in (1, 2), len(segments)
     segments = [
@@ -41,7 +43,7 @@ def pack_inputs(
     if len(segments) == 1:
         kept = [tf.minimum(lengths[0], space)]
     else:
-        # Each may fill its half, and the part that the other leaves free.
+        # Each segment gets half of the space, and space the other leaves.
         first = tf.maximum(space - lengths[1], space - space // 2)
         second = tf.maximum(space - lengths[0], space // 2)
         kept = [tf.minimum(lengths[0], first), tf.minimum(lengths[1], second)]
@@ -64,7 +66,7 @@ def pack_inputs(
     else:
         shape = tf.TensorShape([None, seq_length])
 
-    lengths = tf.add_n(kept) + 1 + len(segments)  # of a static shape
+    lengths = tf.add_n(kept) + 1 + len(segments)
     mask = tf.sequence_mask(lengths, seq_length, tf.int32)
     ids = tf.reshape(rows.to_tensor(pad_id, shape=shape), tf.shape(mask))
     first = tf.sequence_mask(kept[0] + 2, seq_length, tf.int32)

@@ -1,13 +1,12 @@
-"""Normalization of whole blocks of text with arrays.
+"""Normalizes blocks of text with array operations.
 
-The result is the words of `tokenization.BasicTokenizer`, with spaces between
-them.
+The result is the words of `tokenization.BasicTokenizer`, separated by spaces.
 
     "Über Straße,\\x00 東京"  ->  "uber straße ,  東  京 "
 
-Characters are looked up in the frozen tables. Those whose result depends on
-their neighbours, or that become none or several, are handled only in blocks
-that have any.
+Characters are looked up in the frozen tables. Some characters depend on their
+neighbours, are dropped, or expand to several. They are handled only in blocks
+that have such characters.
 """
 
 import functools
@@ -23,11 +22,11 @@ _NEWLINE, _SPACE = ord("\n"), ord(" ")
 class _Tables(NamedTuple):
     """Tables of one casing, over all code points.
 
-    targets: int32, the character that replaces a character.
-    special: bool, whether more has to be done than replacing it.
-    alone: bool, whether a target is a word by itself, or a newline.
-    ascii_targets: 256 bytes, the replacement of ASCII characters.
-    ascii_dropped: ASCII characters that are dropped.
+    targets: int32. The replacement of each character.
+    special: bool. Whether a character needs more than a replacement.
+    alone: bool. Whether a target is a separate word or a newline.
+    ascii_targets: 256 bytes. The replacements of ASCII characters.
+    ascii_dropped: bytes. The ASCII characters that are dropped.
     """
 
     targets: np.ndarray
@@ -38,11 +37,11 @@ class _Tables(NamedTuple):
 
 
 class Normalizer:
-    """Normalizes text as `tokenization.BasicTokenizer` does.
+    """Normalizes text like `tokenization.BasicTokenizer`.
 
     Args:
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents.
+        do_lower_case: bool. Whether to lower-case the text.
+        strip_accents: bool. Whether to strip accents.
     """
 
     def __init__(self, do_lower_case: bool, strip_accents: bool):
@@ -54,10 +53,10 @@ class Normalizer:
         """Splits text into the words of the basic tokenizer.
 
         Args:
-            text: any text.
+            text: str. Any text.
 
         Returns:
-            words and punctuation marks, of any length.
+            list of str. Words and punctuation marks, of any length.
         """
         return self.spaced(text).split()
 
@@ -65,11 +64,11 @@ class Normalizer:
         """Normalizes text, with spaces between words and around newlines.
 
         Args:
-            text: any text.
+            text: str. Any text.
 
         Returns:
-            the words of the basic tokenizer, and newlines, with one or several
-            spaces between them.
+            str. The words of the basic tokenizer and newlines, separated by
+            one or several spaces.
         """
         if text.isascii():
             targets, dropped = self._tables[-2:]
@@ -81,7 +80,7 @@ class Normalizer:
         alone = self._tables.alone[letters]
         spaced = np.repeat(letters, 1 + 2 * alone.astype(np.int8))
 
-        # A separate character takes three positions: it is the middle one.
+        # A separate character becomes three: space, character, space.
         middles = np.flatnonzero(alone)
         middles += 2 * np.arange(len(middles)) + 1
         spaced[middles - 1] = spaced[middles + 1] = _SPACE
@@ -97,7 +96,7 @@ class Normalizer:
         if not special[codes].any():
             return targets[codes]
 
-        # In this order: what a character expands to may be a mark.
+        # The order matters: an expansion may have marks.
         kinds = self._kinds(codes)
         if (kinds == tables.SIGMA).any():
             codes = _lower_sigmas(codes, self._entries[codes])
@@ -115,7 +114,7 @@ class Normalizer:
         return self._entries[codes] & tables.KIND
 
     def _expand(self, codes: np.ndarray, expands: np.ndarray) -> np.ndarray:
-        """Replaces characters that expand by their parts."""
+        """Replaces expanding characters by their parts."""
         parts, ends, lengths = self._expansions
         numbers = codes[expands]
         numbers = numbers + (self._entries[numbers] >> tables.DELTA_SHIFT)
@@ -125,7 +124,7 @@ class Normalizer:
         expanded = np.repeat(codes, counts)
         inside = np.repeat(expands, counts)
 
-        # Of each part: the end of its character here and in `parts`.
+        # End of each part's character in the result and in `parts`.
         here = np.repeat(np.cumsum(counts)[expands], lengths[numbers])
         there = np.repeat(ends[numbers], lengths[numbers])
         expanded[inside] = parts[there - here + np.flatnonzero(inside)]
@@ -142,7 +141,7 @@ def _tables(do_lower_case: bool, strip_accents: bool) -> _Tables:
     plain = ~np.isin(kinds, (tables.CONTROL, tables.ACCENT, tables.EXPANDS))
     targets[plain] += entries[plain] >> tables.DELTA_SHIFT
 
-    # A newline is white space, but it has to end its line.
+    # A newline is white space, but is kept to end its line.
     targets[kinds == tables.SPACE] = _SPACE
     targets[_NEWLINE] = _NEWLINE
 
@@ -163,7 +162,7 @@ def _tables(do_lower_case: bool, strip_accents: bool) -> _Tables:
 def _expansions(
     strip_accents: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns all parts of expansions, and the end and length of each."""
+    """Returns the parts of all expansions, and their ends and lengths."""
     expansions = tables.expansions(strip_accents)
     lengths = np.array([len(parts) for parts in expansions])
     parts = np.frombuffer("".join(expansions).encode("utf-32-le"), np.int32)
@@ -171,7 +170,7 @@ def _expansions(
 
 
 def codes(text: str) -> np.ndarray:
-    """Code points of a text, int32 [characters]."""
+    """Returns the code points of a text, int32 [characters]."""
     raw = text.encode("utf-32-le", "surrogatepass")
     return np.frombuffer(raw, np.int32)
 
@@ -181,7 +180,7 @@ def _vanishing(kinds: np.ndarray) -> np.ndarray:
 
 
 def _lower_sigmas(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Lower-cases capital sigmas, as `text_ops` does."""
+    """Lower-cases capital sigmas, as in `text_ops`."""
     seen = np.flatnonzero(entries & tables.IGNORABLE == 0)
     cased = entries[seen] & tables.CASED != 0
     after_cased = np.r_[False, cased[:-1]]
@@ -195,7 +194,7 @@ def _lower_sigmas(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
 
 
 def _reorder_marks(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Sorts marks by class, as `text_ops` does; drops some that vanish."""
+    """Sorts marks by class, as in `text_ops`; drops some removable marks."""
     classes = entries >> tables.CLASS_SHIFT & tables.CLASS
     kept = ~(_vanishing(entries & tables.KIND) & (classes > 0))
     codes, classes = codes[kept], classes[kept]

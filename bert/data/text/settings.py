@@ -1,4 +1,4 @@
-"""Settings of tokenization; each field is a flag."""
+"""Settings of the tokenizer; each field is a flag."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from bert.data.text.tokenizer import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Vocabulary and normalization."""
+    """Vocabulary and normalization of text."""
 
     vocab_file: str | None = flag(
         None, "Vocabulary, one token per line.", required=True, path=True
@@ -17,5 +17,5 @@ class Text:
     casing: Casing = group(Casing)
 
     def tokenizer(self) -> Tokenizer:
-        """Reads the vocabulary."""
+        """Reads the vocabulary and returns its tokenizer."""
         return Tokenizer.of(self.vocab_file, self.casing)

@@ -1,14 +1,14 @@
-"""WordPiece tokenizer inside a graph; its ids equal `tokenization.py`'s.
+"""WordPiece tokenizer inside a graph, with the same ids as `tokenization.py`.
 
     strings -> characters -> words -> wordpieces
 
-A string is decoded to code points, each of which is looked up in a frozen
-table: its replacement, and whether it is part of a word, a word by itself, or
-a space. Characters whose result depends on their neighbours (control
-characters, accents, Hangul, the final sigma) are handled only in batches that
-have any. The words are encoded again and split by TensorFlow Text.
+A string is decoded to code points. A frozen table has the replacement of each
+code point and its kind: part of a word, separate word, or space. Characters
+that depend on their neighbours (control characters, accents, Hangul, the final
+sigma) are handled only in batches with such characters. The words are encoded
+again and split by TensorFlow Text.
 
-TensorFlow Text is imported late: training does not need it.
+TensorFlow Text is imported on first use, as training does not need it.
 """
 
 from collections.abc import Callable
@@ -29,9 +29,9 @@ _STRINGS = [tf.TensorSpec([None], tf.string)]
 class _Characters(NamedTuple):
     """Characters of all strings, concatenated; each string ends in a space.
 
-    codes: int32 [N] code points.
-    entries: int32 [N] their entries in `unicode_tables`.
-    origins: int64 [N] index of the decoded character of each; ascending.
+    codes: int32 [N]. Code points.
+    entries: int32 [N]. Entries of the code points in `unicode_tables`.
+    origins: int64 [N]. Index of the decoded character of each; ascending.
     """
 
     codes: tf.Tensor
@@ -42,10 +42,10 @@ class _Characters(NamedTuple):
 class _Words(NamedTuple):
     """Words of all strings, concatenated.
 
-    letters: int32 [M] code points of all words.
-    splits: int64 [W + 1] boundaries of the words in `letters`.
-    origins: int64 [M] index of the decoded character of each letter.
-    row_splits: int64 [B + 1] boundaries of the strings among the words.
+    letters: int32 [M]. Code points of all words.
+    splits: int64 [W + 1]. Boundaries of the words in `letters`.
+    origins: int64 [M]. Index of the decoded character of each letter.
+    row_splits: int64 [B + 1]. Boundaries of the strings among the words.
     """
 
     letters: tf.Tensor
@@ -57,21 +57,23 @@ class _Words(NamedTuple):
 class GraphTokenizer(tf.Module):
     """Tokenizes strings in a graph; can be saved in a SavedModel.
 
-    The ids equal those of `tokenization.FullTokenizer` on every string.
-    Invalid UTF-8 is dropped as by `tokenization.convert_to_unicode`: of a
-    broken sequence, the bytes before the first that cannot continue it. The
-    vocabulary becomes a constant of the graph.
+    Returns the same ids as `tokenization.FullTokenizer` for every string.
+    Invalid UTF-8 is dropped as in `tokenization.convert_to_unicode`: the bytes
+    of a broken sequence before the first byte that cannot continue it. The
+    vocabulary is a constant of the graph.
 
     Args:
-        tokens: tokens of the vocabulary in the order of their ids, including
-            the five special tokens.
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        tokens: list of str. Tokens of the vocabulary in the order of their
+            ids, including the five special tokens.
+        do_lower_case: bool. Whether to lower-case the text. Default: True.
+        strip_accents: bool or None. Whether to strip accents. Default: as
+            `do_lower_case`.
 
     Attributes:
-        do_lower_case, strip_accents: the normalization.
-        vocab_size: number of tokens in the vocabulary.
-        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+        do_lower_case, strip_accents: bool. The normalization.
+        vocab_size: int. Number of tokens in the vocabulary.
+        pad_id, unk_id, cls_id, sep_id, mask_id: int. Ids of the special
+            tokens.
     """
 
     def __init__(
@@ -103,10 +105,10 @@ class GraphTokenizer(tf.Module):
         """Splits strings into words and words into wordpieces.
 
         Args:
-            strings: string [B], UTF-8.
+            strings: string [B]. Texts in UTF-8.
 
         Returns:
-            int32 [B, (words), (tokens)] ids.
+            tf.RaggedTensor, int32 [B, (words), (tokens)]. Token ids.
         """
         with tf.device("/CPU:0"):
             row_splits, codes = tf.raw_ops.UnicodeDecode(
@@ -122,21 +124,20 @@ class GraphTokenizer(tf.Module):
     def tokenize_with_offsets(
         self, strings: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Splits strings; returns the byte offsets of each token too.
+        """Splits strings; also returns the byte offsets of each token.
 
-        `strings[b][start:limit]` spans the characters that the token was
-        made of, from the first to the last, with the accents stripped from
-        the last and any dropped characters between them. A character that
-        expands to several is part of each token that has one of them;
-        `[UNK]` spans the whole word.
+        `strings[b][start:limit]` are the characters of the token, including
+        stripped accents and dropped characters between them. A character that
+        expands to several belongs to each token with one of its parts. The
+        offsets of `[UNK]` are the whole word.
 
         Args:
-            strings: string [B], UTF-8.
+            strings: string [B]. Texts in UTF-8.
 
         Returns:
-            ids, int32 [B, (words), (tokens)]; starts and limits, both int64
-            of the same shape: the first byte of each token and the one after
-            its last, neither of which ever descends within a string.
+            (ids, starts, limits). Ids are int32 [B, (words), (tokens)]. Starts
+            and limits are int64 of the same shape: the first byte of each
+            token and the byte after its last. Both ascend within a string.
         """
         with tf.device("/CPU:0"):
             row_splits, codes, offsets = tf.raw_ops.UnicodeDecodeWithOffsets(
@@ -150,7 +151,7 @@ class GraphTokenizer(tf.Module):
                 _encode(words)
             )
 
-            # From bytes of words to characters, to bytes of the strings.
+            # Map bytes of words to characters, then to bytes of the strings.
             first, last = _spans(words, starts, limits)
             starts = tf.gather(offsets, tf.gather(words.origins, first))
             limits = tf.gather(
@@ -166,11 +167,11 @@ class GraphTokenizer(tf.Module):
 
 
 class _Cleaner(tf.Module):
-    """Cleans, normalizes and splits text by the frozen tables.
+    """Cleans, normalizes and splits text with the frozen tables.
 
     Args:
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents.
+        do_lower_case: bool. Whether to lower-case the text.
+        strip_accents: bool. Whether to strip accents.
     """
 
     def __init__(self, do_lower_case: bool, strip_accents: bool):
@@ -191,11 +192,11 @@ class _Cleaner(tf.Module):
         """Cleans, normalizes and splits strings.
 
         Args:
-            codes: int32 [N] code points; each string ends in a space.
-            row_splits: int64 [B + 1] boundaries of the strings.
+            codes: int32 [N]. Code points; each string ends in a space.
+            row_splits: int64 [B + 1]. Boundaries of the strings.
 
         Returns:
-            the words, none of them empty.
+            _Words. The words, without empty words.
         """
         entries = self._entries(codes)
         characters = _if_any(
@@ -206,14 +207,15 @@ class _Cleaner(tf.Module):
         return _split(characters, row_splits)
 
     def limits(self, codes: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
-        """Computes where characters end, with the accents stripped from them.
+        """Computes the ends of characters, including their stripped accents.
 
         Args:
-            codes: int32 [N] code points.
-            offsets: int64 [N] first byte of each.
+            codes: int32 [N]. Code points.
+            offsets: int64 [N]. First byte of each code point.
 
         Returns:
-            int64 [N] the byte after each; undefined for dropped characters.
+            int64 [N]. The byte after each code point; undefined for dropped
+            characters.
         """
         kinds = _kinds(self._entries(codes))
         carrier = tf.cumsum(tf.cast(~_vanishing(kinds), tf.int64))
@@ -249,13 +251,13 @@ class _Cleaner(tf.Module):
         return _gather(characters, _indices(~vanishing))
 
     def _expand(self, characters: _Characters) -> _Characters:
-        """Replaces characters that expand by their parts."""
+        """Replaces expanding characters by their parts."""
         codes, entries, origins = characters
         expanding = _indices(_kinds(entries) == tables.EXPANDS)
         numbers = tf.gather(codes + _deltas(entries), expanding)
 
-        # The parts of all characters are appended to the text; each
-        # character selects a range: itself, or its parts.
+        # The parts of all characters are appended to the text. Each
+        # character selects a range: itself or its parts.
         size = tf.size(codes, tf.int64)
         ends = size + tf.gather(self._parts_ends, numbers)
         begins = ends - tf.gather(self._parts_lengths, numbers)
@@ -281,7 +283,7 @@ class _Cleaner(tf.Module):
 
 
 def _end_in_space(strings: tf.Tensor) -> tf.Tensor:
-    """Appends a space, so that no string affects the next one."""
+    """Appends a space, so that a string does not affect the next one."""
     return tf.strings.join([strings, " "])
 
 
@@ -303,7 +305,7 @@ def _vanishing(kinds: tf.Tensor) -> tf.Tensor:
 
 
 def _indices(mask: tf.Tensor) -> tf.Tensor:
-    """Returns where a mask is true: bool [N] -> int64 [...]."""
+    """Returns the indices where a mask is true: bool [N] -> int64 [...]."""
     return tf.squeeze(tf.where(mask), 1)
 
 
@@ -317,7 +319,7 @@ def _if_any(mask: tf.Tensor, function: Callable, value):
 
 
 def _utf8_lengths(codes: tf.Tensor) -> tf.Tensor:
-    """Returns the bytes of each code point: int32 [N] -> int64 [N]."""
+    """Returns the UTF-8 length of each code point: int32 [N] -> int64 [N]."""
     longer = [tf.cast(codes >= c, tf.int64) for c in (0x80, 0x800, 0x10000)]
     return 1 + tf.add_n(longer)
 
@@ -325,8 +327,8 @@ def _utf8_lengths(codes: tf.Tensor) -> tf.Tensor:
 def _mark_final_sigmas(characters: _Characters) -> _Characters:
     """Lower-cases capital sigmas at the ends of words to the final sigma.
 
-    As in `str.lower`: a final one has a cased letter before it and none after
-    it, ignorable characters skipped.
+    As in `str.lower`, a sigma is final if a cased letter is before it but not
+    after it. Ignorable characters are skipped.
     """
     codes, entries, origins = characters
     seen = _indices(entries & tables.IGNORABLE == 0)
@@ -335,17 +337,17 @@ def _mark_final_sigmas(characters: _Characters) -> _Characters:
     before_cased = tf.concat([cased[1:], [False]], 0)
     sigma = tf.gather(_kinds(entries) == tables.SIGMA, seen)
     final = tf.boolean_mask(seen, sigma & after_cased & ~before_cased)
-    # The final sigma is the code point before the ordinary small one.
+    # The final sigma is the code point before the normal small sigma.
     one_less = tf.fill(tf.shape(final), -1 << tables.DELTA_SHIFT)
     entries = tf.tensor_scatter_nd_add(entries, final[:, tf.newaxis], one_less)
     return _Characters(codes, entries, origins)
 
 
 def _reorder_marks(characters: _Characters) -> _Characters:
-    """Sorts marks by class, but moves none past a character of class 0.
+    """Sorts marks by class between characters of class 0.
 
-    See the Unicode standard, 3.11. Each string ends in a space, so no mark
-    moves to another string. The origins remain ascending.
+    See the Unicode standard, 3.11. Each string ends in a space, so marks do
+    not move to another string. The origins remain ascending.
     """
     classes = _classes(characters.entries)
     passable = _vanishing(_kinds(characters.entries)) & (classes > 0)
@@ -360,12 +362,13 @@ def _split(characters: _Characters, row_splits: tf.Tensor) -> _Words:
     """Splits at spaces and around punctuation marks and ideographs.
 
     Args:
-        characters: none of which expands or is dropped.
-        row_splits: int64 [B + 1] boundaries of the strings among the decoded
+        characters: _Characters. Without characters that expand or are
+            dropped.
+        row_splits: int64 [B + 1]. Boundaries of the strings among the decoded
             characters.
 
     Returns:
-        the words.
+        _Words. The words.
     """
     codes, entries, origins = characters
     kinds = _kinds(entries)
@@ -387,7 +390,7 @@ def _split(characters: _Characters, row_splits: tf.Tensor) -> _Words:
 
 
 def _encode(words: _Words) -> tf.Tensor:
-    """Encodes words, string [W]; pads too long ones so that they are [UNK]."""
+    """Encodes words, string [W]; pads too long words to make them [UNK]."""
     strings = tf.raw_ops.UnicodeEncode(
         input_values=words.letters,
         input_splits=words.splits,
@@ -410,13 +413,13 @@ def _spans(
     """Finds the letters of tokens.
 
     Args:
-        words: W words of M letters.
-        starts: int32 [W, (tokens)] first byte of each token in its word.
-        limits: int32 [W, (tokens)] the byte after its last.
+        words: _Words. W words of M letters.
+        starts: int32 [W, (tokens)]. First byte of each token in its word.
+        limits: int32 [W, (tokens)]. The byte after the last byte.
 
     Returns:
-        indices of the first and the last letter of each token among all
-        letters, both int64 [tokens].
+        (int64 [tokens], int64 [tokens]). Indices of the first and the last
+        letter of each token among all letters.
     """
     ends = tf.cumsum(_utf8_lengths(words.letters))
     bytes_before = tf.concat([[0], ends], 0)  # int64 [M + 1]

@@ -1,14 +1,14 @@
-"""Tokenization of text to wordpieces, as in the original release.
+"""Tokenizes text to wordpieces, as in the original release.
 
 text -> BasicTokenizer -> words -> WordpieceTokenizer -> tokens -> ids
 
     "unaffable, Über"  ->  unaffable , uber  ->  un ##aff ##able , uber
 
-The results equal those of google-research/bert `tokenization.py` on every
-string, under the Unicode version of `bert/data/text/unicode_tables.py`; it is
-faster because characters are looked up in tables and words are memoized. Only
-words with characters that depend on their neighbours, such as capital sigmas,
-are left to `normalization`.
+The results are the same as from google-research/bert `tokenization.py`, for the
+Unicode version of `bert/data/text/unicode_tables.py`. This module is faster
+because characters are looked up in tables and words are memoized. Words with
+characters that depend on their neighbours, such as capital sigmas, are handled
+by `normalization`.
 """
 
 import functools
@@ -23,8 +23,8 @@ from bert.data.text import vocabulary as vocabulary_lib
 from bert.data.text.casing import Casing
 
 MEMO_BYTES = 50_000_000  # see `WordMemo`
-_MEMO_LONGEST = 32  # characters; longer words seldom occur again
-_MEMO_ENTRY = 200  # bytes of an entry in a dict that is about to grow
+_MEMO_LONGEST = 32  # characters; longer words are rarely repeated
+_MEMO_ENTRY = 200  # maximum bytes of a dict entry without its objects
 
 # Blocks of CJK ideographs. Hangul, Hiragana and Katakana are not split into
 # characters.
@@ -53,7 +53,7 @@ _CASED_MODELS = (
 
 
 def looks_lower_case(tokens: Iterable[str]) -> bool:
-    """Returns whether no token but the special ones has a capital letter."""
+    """Returns whether all tokens but the special tokens are lower-case."""
     return all(
         token == token.lower()
         for token in tokens
@@ -67,14 +67,14 @@ def validate_case_matches_checkpoint(
     """Rejects a casing that contradicts the name of a released checkpoint.
 
     Args:
-        do_lower_case: whether text is lower-cased.
-        init_checkpoint: path of the checkpoint, or None.
+        do_lower_case: bool. Whether text is lower-cased.
+        init_checkpoint: str or None. Path of the checkpoint.
 
     Raises:
-        UserError: the folder has the name of a released model of the other
+        UserError: The folder has the name of a released model with the other
             casing.
     """
-    # The folder has the name: .../cased_L-12_H-768_A-12/bert_model.ckpt
+    # The name is in the folder: .../cased_L-12_H-768_A-12/bert_model.ckpt
     match = re.match(
         r"^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or ""
     )
@@ -132,13 +132,13 @@ def whitespace_tokenize(text: str) -> list[str]:
 
 
 class WordMemo(dict):
-    """Word -> its tokens, computed when first asked for; of bounded size.
+    """Cache of bounded size: word -> tokens, computed on first use.
 
-    Only short words are kept. When their tokens fill `MEMO_BYTES`, all are
-    forgotten.
+    Only short words are kept. When the cache exceeds `MEMO_BYTES`, it is
+    cleared.
 
     Args:
-        compute: function from a word to its tokens, strings or ids.
+        compute: callable. Maps a word to its tokens, strings or ids.
     """
 
     def __init__(self, compute: Callable[[str], tuple]):
@@ -150,7 +150,7 @@ class WordMemo(dict):
         if len(word) > _MEMO_LONGEST:
             return found
 
-        # About the memory of the entry: its objects, its slot in the dict.
+        # Approximate memory of the entry and its objects.
         sizes = map(sys.getsizeof, (word, found, *found))
         self._bytes += _MEMO_ENTRY + sum(sizes)
         if self._bytes > MEMO_BYTES:
@@ -164,9 +164,10 @@ class FullTokenizer:
     """Converts text to WordPiece tokens and ids.
 
     Args:
-        vocab_file: path of the vocabulary, or its tokens -> ids.
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        vocab_file: str or dict. Path of the vocabulary, or token -> id.
+        do_lower_case: bool. Whether to lower-case the text. Default: True.
+        strip_accents: bool or None. Whether to strip accents. Default: as
+            `do_lower_case`.
     """
 
     def __init__(
@@ -187,7 +188,7 @@ class FullTokenizer:
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits text into tokens of the vocabulary.
 
-        No result depends on text beyond white space, so the tokens of each
+        Tokens do not depend on text beyond white space, so the tokens of each
         white-space word are memoized.
         """
         words = self.basic_tokenizer.clean(text).split()
@@ -211,8 +212,9 @@ class BasicTokenizer:
     """Cleans text and splits it into words and punctuation.
 
     Args:
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        do_lower_case: bool. Whether to lower-case the text. Default: True.
+        strip_accents: bool or None. Whether to strip accents. Default: as
+            `do_lower_case`.
     """
 
     def __init__(
@@ -241,7 +243,7 @@ class BasicTokenizer:
         """Normalizes one word of clean text and splits off punctuation."""
         if not word.isascii() and self._depends(word):
             return self._normalizer.words(word)
-        # split: normalization may leave nothing, or white space.
+        # With split, as normalization may leave nothing or white space.
         return word.translate(self._splitting).split()
 
 
@@ -249,9 +251,10 @@ class WordpieceTokenizer:
     """Splits words into the longest tokens of the vocabulary.
 
     Args:
-        vocab: token -> id; tokens inside a word start with `##`.
-        unk_token: replaces a word that cannot be split.
-        max_input_chars_per_word: longer words become `unk_token`.
+        vocab: dict. Token -> id; tokens inside a word start with `##`.
+        unk_token: str. Token for words that cannot be split. Default: "[UNK]".
+        max_input_chars_per_word: int. Longer words become `unk_token`.
+            Default: 200.
     """
 
     def __init__(
@@ -271,10 +274,12 @@ class WordpieceTokenizer:
             "unaffable" -> un ##aff ##able
 
         Args:
-            text: words from `BasicTokenizer`, separated by white space.
+            text: str or bytes. Words of `BasicTokenizer`, separated by white
+                space.
 
         Returns:
-            the tokens; `unk_token` for each word that cannot be split.
+            list of str. The tokens; `unk_token` for each word that cannot be
+            split.
         """
         tokens: list[str] = []
         for word in whitespace_tokenize(convert_to_unicode(text)):
@@ -285,7 +290,7 @@ class WordpieceTokenizer:
         if len(word) > self.max_input_chars_per_word:
             return None
 
-        # From the end of a long word, the search would be quadratic.
+        # Limited to the longest token, to avoid quadratic time.
         tokens = []
         start, prefix = 0, ""
         while start < len(word):
@@ -293,7 +298,7 @@ class WordpieceTokenizer:
             while end > start and prefix + word[start:end] not in self.vocab:
                 end -= 1
 
-            # A position where no token fits makes the whole word unknown.
+            # If no token fits at a position, the whole word is unknown.
             if end == start:
                 return None
             tokens.append(prefix + word[start:end])
@@ -305,7 +310,7 @@ class _CleanTable(dict):
     """Code point -> its replacement in `BasicTokenizer.clean`."""
 
     def __missing__(self, code: int) -> str:
-        # `str.translate` asks once for each character; then it is found.
+        # `str.translate` calls this once for each distinct character.
         kind = tables.entries(False, False)[code] & tables.KIND
         if kind == tables.SPACE:
             clean = " "
@@ -323,8 +328,8 @@ class _SplitTable(dict):
     """Code point -> its replacement in `BasicTokenizer.split_word`.
 
     Args:
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents.
+        do_lower_case: bool. Whether to lower-case the text.
+        strip_accents: bool. Whether to strip accents.
     """
 
     def __init__(self, do_lower_case: bool, strip_accents: bool):
@@ -358,13 +363,13 @@ def _dependent(do_lower_case: bool, strip_accents: bool) -> re.Pattern:
     kinds = entries & tables.KIND
     depend = (kinds == tables.SIGMA) | (kinds == tables.MARK)
 
-    # A character may expand to one that depends on its neighbours.
+    # The parts of an expanding character may depend on their neighbours.
     expansions = tables.expansions(strip_accents)
     for code in (kinds == tables.EXPANDS).nonzero()[0].tolist():
         parts = expansions[code + (entries[code] >> tables.DELTA_SHIFT)]
         depend[code] = any(depend[ord(part)] for part in parts)
 
-    # A class of no characters is no pattern; (?!) never matches.
+    # An empty class is not a valid pattern; (?!) never matches.
     characters = "".join(map(chr, depend.nonzero()[0].tolist()))
     return re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
 
@@ -374,7 +379,7 @@ def _is_cjk(code: int) -> bool:
 
 
 def is_punctuation(character: str) -> bool:
-    """Returns whether a character is punctuation, or an ASCII symbol."""
+    """Returns whether a character is punctuation or an ASCII symbol."""
     code = ord(character)
     kind = tables.entries(False, False)[code] & tables.KIND
     return bool(kind == tables.ALONE) and not _is_cjk(code)

@@ -1,6 +1,6 @@
-"""The tokenizer: a vocabulary, read once, and how text is normalized.
+"""The tokenizer: a vocabulary and the normalization of text.
 
-vocab.txt, casing -> Tokenizer -> exact, fast or in a graph: the same ids
+vocab.txt, casing -> Tokenizer -> exact, fast or graph tokenizer, same ids
 """
 
 import copy
@@ -29,17 +29,17 @@ from bert.data.text.casing import Casing
 from bert.data.text.columns import strings
 
 PADDING = ("longest", "max_length")
-# Up to about here a word at a time is faster than arrays, in any script.
+# For shorter texts, tokenizing word by word is faster than with arrays.
 _FEW_CHARACTERS = 2_000
-Spans = list[tuple[int, int]]  # first character of a token, and its limit
+Spans = list[tuple[int, int]]  # first character of a token, and end
 
 
 class Tokens(NamedTuple):
     """The tokens of a text.
 
-    ids: int32 [N].
-    starts: int32 [N], the first character of each token.
-    limits: int32 [N], the character after its last.
+    ids: int32 [N]. Token ids.
+    starts: int32 [N]. First character of each token.
+    limits: int32 [N]. Character after the last character of each token.
     """
 
     ids: np.ndarray
@@ -48,36 +48,38 @@ class Tokens(NamedTuple):
 
 
 class Tokenizer:
-    """Converts texts to the inputs of the encoder, at full speed.
+    """Converts texts to the inputs of the encoder, with fast kernels.
 
-    The ids are those of the original's `FullTokenizer`. The vocabulary is
-    read and checked here, once; its kernels are made when they are needed.
+    Returns the same ids as the original's `FullTokenizer`. The vocabulary is
+    read and checked once, and its kernels are made when they are needed.
 
         tokenizer = bert.Tokenizer("model/vocab.txt", do_lower_case=True)
         inputs = tokenizer(["the cat sees"], text_pairs=["a dog"])
         tokenizer.decode(inputs["input_ids"])  # ["the cat sees a dog"]
 
     Args:
-        vocab_file: path of the vocabulary, or the name of a published model,
-            such as "hf://google-bert/bert-base-uncased".
-        do_lower_case: lower-case the text; None: as recorded in a published
-            model or in `tokenizer_config.json` beside the file, else guessed
-            from the vocabulary, which is logged.
-        strip_accents: strip accents; None: as recorded, else as
-            `do_lower_case`.
-        max_length: maximum number of tokens of a sequence; None: that of a
-            published model, else 512.
-        tokens: tokens of the vocabulary, if the file is of another format.
+        vocab_file: str. Path of the vocabulary, or the name of a published
+            model, such as "hf://google-bert/bert-base-uncased".
+        do_lower_case: bool or None. Whether to lower-case the text. Default:
+            as recorded in a published model or in `tokenizer_config.json`
+            beside the file. If it is not recorded, it is guessed from the
+            vocabulary, and the guess is logged.
+        strip_accents: bool or None. Whether to strip accents. Default: as
+            recorded, else as `do_lower_case`.
+        max_length: int or None. Maximum number of tokens of a sequence.
+            Default: as recorded in a published model, else 512.
+        tokens: list of str or None. Tokens of the vocabulary, for files in
+            other formats. Default: read from the file.
 
     Attributes:
-        path: the vocabulary's file.
-        content: bytes of a vocabulary file.
-        vocab: token -> id.
-        tokens: tokens of the vocabulary in the order of their ids.
-        max_length: the argument, or what is recorded.
+        path: str. The vocabulary's file.
+        content: bytes. Content of a vocabulary file with the tokens.
+        vocab: dict. Token -> id.
+        tokens: list of str. Tokens in the order of their ids.
+        max_length: int. Maximum number of tokens of a sequence.
 
     Raises:
-        UserError: the file is not a vocabulary (`vocabulary.parse`), or a
+        UserError: The file is not a vocabulary (`vocabulary.parse`), or a
             published model has another casing.
     """
 
@@ -100,7 +102,7 @@ class Tokenizer:
                 raise UserError(
                     f"do_lower_case={do_lower_case}",
                     path=folder,
-                    expected=f"{lower}, which it was trained with",
+                    expected=f"{lower}, as in its training",
                 )
         elif tokens is None and do_lower_case is None:
             recorded = tokenizer_files.read_casing(os.path.dirname(vocab_file))
@@ -108,7 +110,7 @@ class Tokenizer:
         self._casing = Casing(do_lower_case, strip_accents).or_else(recorded)
         self.path, self.max_length = vocab_file, max_length or 512
 
-        # The bytes of a vocab.txt with these tokens: the same hash.
+        # The content of a vocab.txt with these tokens, so hashes are equal.
         if tokens is None:
             self.content = vocabulary.read_bytes(vocab_file)
         else:
@@ -118,24 +120,24 @@ class Tokenizer:
 
     @classmethod
     def of(cls, vocab_file: str, casing: Casing, **others) -> "Tokenizer":
-        """The tokenizer of a vocabulary and a casing."""
+        """Makes the tokenizer of a vocabulary and a casing."""
         return cls(
             vocab_file, casing.do_lower_case, casing.strip_accents, **others
         )
 
     def with_max_length(self, max_length: int) -> "Tokenizer":
-        """The same tokenizer with another maximum number of tokens."""
+        """Returns a copy with another maximum number of tokens."""
         changed = copy.copy(self)
         changed.max_length = max_length
         return changed
 
     @functools.cached_property
     def casing(self) -> Casing:
-        """How text is normalized: as given or recorded, else a guess."""
+        """Normalization of text: as given or recorded, else guessed."""
         if self._casing.do_lower_case is not None:
             return self._casing
 
-        # Logged, as a wrong guess changes the tokens of most texts.
+        # The guess is logged, as a wrong one changes most tokens.
         guess = tokenization.looks_lower_case(self.tokens)
         say(
             f"guessed do_lower_case={guess} from the vocabulary; pass "
@@ -155,24 +157,24 @@ class Tokenizer:
 
     @property
     def strips_accents(self) -> bool:
-        """Whether accents are stripped: a `strip_accents` of None resolved."""
+        """Whether accents are stripped, with a None resolved."""
         return self.casing.strips_accents
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Hexadecimal digits over the bytes of the vocabulary file."""
+        """Hash of the vocabulary file, in hex."""
         return hashlib.sha256(self.content).hexdigest()
 
     @functools.cached_property
     def exact(self) -> tokenization.FullTokenizer:
-        """The original's tokenizer, a word at a time."""
+        """The original's tokenizer, which handles one word at a time."""
         return tokenization.FullTokenizer(
             self.vocab, self.do_lower_case, self.strip_accents
         )
 
     @functools.cached_property
     def fast(self) -> fast_tokenization.FastTokenizer:
-        """The tokenizer of whole blocks of text."""
+        """The tokenizer for large blocks of text."""
         return fast_tokenization.FastTokenizer(
             self.vocab, self.do_lower_case, self.strips_accents
         )
@@ -194,18 +196,18 @@ class Tokenizer:
     def same_as(
         self, other: "Tokenizer", fix: str, may_extend: bool = False
     ) -> None:
-        """Rejects a vocabulary whose ids are not those of another.
+        """Checks that another tokenizer has the same vocabulary.
 
         Args:
-            other: the tokenizer of a checkpoint or a run.
-            fix: advice for the message.
-            may_extend: allow words in the other's `[unusedN]` slots and
-                after its last token.
+            other: Tokenizer. The tokenizer of a checkpoint or a run.
+            fix: str. Advice for the message.
+            may_extend: bool. Whether this vocabulary may fill the other's
+                `[unusedN]` slots and have more tokens. Default: False.
 
         Raises:
-            UserError: a token differs; the message names the first.
+            UserError: A token differs; the message names the first.
         """
-        # No token is empty: "" stands for the end of the shorter list.
+        # Tokens are never empty, so "" means the end of the shorter list.
         pairs = itertools.zip_longest(self.tokens, other.tokens, fillvalue="")
         for number, (token, expected) in enumerate(pairs, start=1):
             is_free = not expected or re.fullmatch(vocabulary.UNUSED, expected)
@@ -232,21 +234,27 @@ class Tokenizer:
         """Converts texts, or pairs of texts, to a batch.
 
         Args:
-            texts: one text, a list, an array or a column of a table.
-            text_pairs: the second text of each sequence, or None.
-            max_length: longer sequences are truncated, of a pair the longer
-                text; default: the tokenizer's.
-            padding: to the "longest" sequence of the batch, or "max_length".
-            offsets: also return the characters of each token.
-            **others: of other libraries, rejected by name.
+            texts: str, list, array or column of a table. One or several
+                texts.
+            text_pairs: Same types as `texts`, or None. The second text of
+                each sequence.
+            max_length: int or None. Maximum number of tokens. Longer sequences
+                are truncated; for pairs, the longer text. Default: the
+                tokenizer's.
+            padding: str. "longest" pads to the longest sequence of the batch,
+                "max_length" to `max_length`. Default: "longest".
+            offsets: bool. Whether to return the character offsets of each
+                token. Default: False.
+            **others: Arguments of other libraries, which are rejected.
 
         Returns:
-            input_ids, input_mask, segment_ids: int32 [B, S]; and `offsets`,
-            int32 [B, S, 2]: of each token, its first character in its text
-            and the one after its last; 0, 0 for special tokens and padding.
+            dict. input_ids, input_mask, segment_ids: int32 [B, S]. With
+            `offsets`, also offsets: int32 [B, S, 2], the first character of
+            each token in its text and the character after its last. They are
+            0, 0 for special tokens and padding.
 
         Raises:
-            UserError: an argument is invalid.
+            UserError: An argument is invalid.
         """
         if others:
             raise UserError(
@@ -267,7 +275,7 @@ class Tokenizer:
         else:
             rows, spans = self.rows(texts, pairs, limit), None
 
-        # A batch may be empty.
+        # The default is for an empty batch.
         longest = max((len(ids) for ids, _ in rows), default=0)
         width = limit if padding == "max_length" else longest
         lengths = np.array([len(ids) for ids, _ in rows], int)
@@ -292,7 +300,15 @@ class Tokenizer:
         max_length: int,
         truncate: str = sequences.HEAD,
     ) -> list[sequences.Row]:
-        """Returns the ids and the segment ids of each sequence, unpadded."""
+        """Returns the ids and segment ids of each sequence, unpadded.
+
+        Args:
+            texts: list of str. The texts.
+            pairs: list of str. The second texts, or "" for single texts.
+            max_length: int. Maximum number of tokens of a sequence.
+            truncate: str. Part of long texts to keep, see
+                `sequences.kept_at_start`. Default: HEAD.
+        """
         truncated = sequences.LongTexts(truncate)
         return [
             row for (row,) in self.windows(texts, pairs, max_length, truncated)
@@ -305,10 +321,14 @@ class Tokenizer:
         max_length: int,
         long_texts: sequences.LongTexts,
     ) -> list[list[sequences.Row]]:
-        """Returns the sequences of each text, as `rows`: one, or its windows.
+        """Returns the sequences of each text: one, or one per window.
+
+        Args:
+            texts, pairs, max_length: See `rows`.
+            long_texts: sequences.LongTexts. Handling of long texts.
 
         Raises:
-            UserError: there are windows, and second texts.
+            UserError: Windows are used, and second texts are given.
         """
         ids = self.ids_of([*texts, *pairs])
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
@@ -316,7 +336,7 @@ class Tokenizer:
 
     def ids_of(self, texts: list[str]) -> list[list[int]]:
         """Returns the token ids of each text, without special tokens."""
-        # The ids are the same; arrays are faster from some length on.
+        # Both give the same ids; arrays are faster for longer texts.
         if sum(map(len, texts)) > _FEW_CHARACTERS:
             return self.fast.ids_of_lines(texts)
         tokens = map(self.exact.tokenize, texts)
@@ -326,11 +346,11 @@ class Tokenizer:
         """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.
 
         Args:
-            ids: integers [S] or [B, S].
+            ids: array of int, [S] or [B, S]. Token ids.
 
         Returns:
-            the text, or a list of B texts. Spaces and capitals that the
-            tokenizer dropped do not come back.
+            str or list of B str. The texts. Spaces and capitals that the
+            tokenizer dropped are not restored.
         """
         ids = np.asarray(ids)
         if ids.ndim > 1:
@@ -364,9 +384,12 @@ class Tokenizer:
     def with_offsets(self, texts: list[str]) -> list[Tokens]:
         """Splits texts into tokens with character offsets.
 
+        Args:
+            texts: list of str. The texts.
+
         Raises:
-            UserError: a text has half of a surrogate pair, which no byte of
-                UTF-8 stands for.
+            UserError: A text has half a surrogate pair, which cannot be
+                encoded in UTF-8.
         """
         try:
             raw = [text.encode() for text in texts]
@@ -388,8 +411,8 @@ class Tokenizer:
         for text, encoded, a, b in zip(texts, raw, splits, splits[1:]):
             tokens = Tokens(ids[a:b], starts[a:b], limits[a:b])
             if not text.isascii():
-                # Number of characters before each byte: a character begins
-                # where a byte is no continuation.
+                # Number of characters before each byte. A character begins
+                # at each byte that is not a continuation byte.
                 begins = np.frombuffer(encoded, np.uint8) & 0xC0 != 0x80
                 before = np.append(0, np.cumsum(begins)).astype(np.int32)
                 tokens = tokens._replace(
@@ -402,7 +425,7 @@ class Tokenizer:
     def _rows_with_offsets(
         self, texts: list[str], pairs: list[str], max_length: int
     ) -> tuple[list, list[Spans]]:
-        """As `rows`, and the characters of each token of each sequence."""
+        """Returns `rows`, and the offsets of each token of each sequence."""
         spans, ids = [], []
         for tokens in self.with_offsets([*texts, *pairs]):
             spans.append(
@@ -410,9 +433,9 @@ class Tokenizer:
             )
             ids.append(tokens.ids.tolist())
 
-        # Spans are truncated as ids are, so that their positions agree.
+        # Spans are truncated like ids, so that their positions match.
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
-        none = (0, 0)  # of a special token
+        none = (0, 0)  # span of a special token
         joined = _join(spans, max_length, none, none)
         rows = _join(ids, max_length, cls, sep)
         return [row for (row,) in rows], [row for ((row, _),) in joined]
@@ -425,16 +448,17 @@ def _join(
     sep,
     long_texts: sequences.LongTexts = sequences.FIRST_TOKENS,
 ) -> list[list[tuple]]:
-    """Divides and joins what the tokens of N texts and of N pairs have.
+    """Joins the values (ids or spans) of texts and text pairs to sequences.
 
     Args:
-        parts: of each text, then of the pair of each.
-        max_length: of a row.
-        cls, sep: what `[CLS]` and `[SEP]` have.
-        long_texts: what is read of a long text.
+        parts: list of 2 N lists. Values of the tokens of N texts, then of
+            their N second texts.
+        max_length: int. Maximum length of a sequence.
+        cls, sep: Values of `[CLS]` and `[SEP]`.
+        long_texts: sequences.LongTexts. Handling of long texts.
 
     Returns:
-        of each text, its rows, and the segment ids of each.
+        list of N lists. For each text its sequences: values and segment ids.
     """
     count = len(parts) // 2
     return [
@@ -444,7 +468,7 @@ def _join(
 
 
 def _fill(inside: np.ndarray, rows: list[list[int]]) -> np.ndarray:
-    """int32 [B, S] with the rows where `inside` is true, and zeros."""
+    """Returns int32 [B, S]: the rows where `inside` is true, else zeros."""
     filled = np.zeros(inside.shape, np.int32)
     filled[inside] = list(itertools.chain.from_iterable(rows))
     return filled

@@ -3,8 +3,8 @@
     tokenizer_config.json    the arguments of a tokenizer class
     tokenizer.json           a pipeline: normalizer, pre-tokenizer, model
 
-Settings that `bert/data/text/tokenization.py` does not support are rejected by
-name: the model would receive other tokens than in training.
+Settings that `bert/data/text/tokenization.py` does not support are rejected,
+as the model would receive other tokens than in training.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ from bert.data.text.casing import Casing
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED = "added_tokens.json"
 _MODEL = "config.json"  # may name the tokenizer's class
-_SENTENCE = "sentence_bert_config.json"  # of sentence-transformers
+_SENTENCE = "sentence_bert_config.json"  # written by sentence-transformers
 _SIZES = (_MODEL, "bert_config.json")
 _UNSUPPORTED = "this tokenizer is not supported"
 
 
 class _Lengths(msgspec.Struct):
     max_seq_length: int | None = None
-    model_max_length: int | float | None = None  # 1e30 where none is meant
+    model_max_length: int | float | None = None  # 1e30 means no limit
     max_position_embeddings: int | None = None
 
 
@@ -41,7 +41,7 @@ class _Added(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    # Of the last two classes, the pipeline alone defines the behaviour.
+    # The last two classes are defined only by their pipeline.
     tokenizer_class: (
         Literal[
             "BertTokenizer",
@@ -97,7 +97,7 @@ class _Model(msgspec.Struct):
     vocab: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
     unk_token: Literal["[UNK]"] = "[UNK]"
     continuing_subword_prefix: Literal["##"] = "##"
-    # Published models have 100: theirs makes words of 101 to 200 [UNK] too.
+    # With 100, as in published models, longer words are [UNK]; here from 201.
     max_input_chars_per_word: Literal[100, 200] = 100
 
 
@@ -111,10 +111,12 @@ class _Pipeline(msgspec.Struct):
 
 
 class Recorded(NamedTuple):
-    """Vocabulary and normalization that the files of a model record.
+    """Vocabulary and normalization in the files of a model.
 
-    tokens: tokens in the order of their ids; None without a pipeline.
-    casing: with None for what no file has.
+    Attributes:
+        tokens: list of str or None. Tokens in the order of their ids; None
+            without a pipeline.
+        casing: Casing. None for values that are not in the files.
     """
 
     tokens: list[str] | None
@@ -125,16 +127,16 @@ def read(folder: str) -> Recorded:
     """Reads the tokenizer of a model.
 
     Args:
-        folder: the model's folder, with both files, one or none.
+        folder: str. The model's folder. Both files are optional.
 
     Returns:
-        the tokenizer's vocabulary and normalization.
+        Recorded. The tokenizer's vocabulary and normalization.
 
     Raises:
-        UserError: a file is damaged, the two contradict each other, or a
+        UserError: A file is damaged, the files contradict each other, or a
             setting is not supported.
     """
-    # The types say what is supported.
+    # The types reject unsupported settings.
     tokens, casing = _read_pipeline(os.path.join(folder, PIPELINE))
     config = _read(folder, CONFIG, _Config, _UNSUPPORTED)
     _read(folder, _MODEL, _Config, _UNSUPPORTED)
@@ -149,7 +151,7 @@ def read(folder: str) -> Recorded:
     if tokens is None:
         return Recorded(None, _lowered(folder, recorded))
 
-    # Both files have a casing; a None means as do_lower_case.
+    # Both files have a casing, in which None means as do_lower_case.
     both = recorded.or_else(casing)
     if (both.do_lower_case, both.strips_accents) != (
         casing.do_lower_case,
@@ -165,11 +167,11 @@ def read(folder: str) -> Recorded:
 
 
 def _lowered(folder: str, casing: Casing) -> Casing:
-    """The casing, of a text that sentence-transformers may have lower-cased."""
+    """Returns the casing, with lower-casing by sentence-transformers."""
     if not _read(folder, _SENTENCE, Casing).do_lower_case:
         return casing
 
-    # A cased tokenizer keeps the accents.
+    # Lower-casing the text before a cased tokenizer keeps the accents.
     return Casing(True, casing.strips_accents)
 
 
@@ -179,16 +181,16 @@ def read_casing(folder: str) -> Casing:
 
 
 def read_length(folder: str) -> int | None:
-    """Reads the longest sequence of a model, in tokens; None if unknown.
+    """Reads the maximum sequence length of a model; None if unknown.
 
-    That of sentence-transformers, else that of the tokenizer; at most the
-    positions of the network.
+    It is the length of sentence-transformers, or else of the tokenizer, limited
+    to the number of position embeddings.
 
     Args:
-        folder: the model's folder.
+        folder: str. The model's folder.
 
     Raises:
-        UserError: a file is damaged.
+        UserError: A file is damaged.
     """
     sentence, config, *sizes = (
         _read(folder, name, _Lengths) for name in (_SENTENCE, CONFIG, *_SIZES)
@@ -207,10 +209,10 @@ def write_config(
     """Writes a `tokenizer_config.json`, next to `vocab.txt`.
 
     Args:
-        folder: where to write it.
-        casing: of the tokenizer.
-        max_length: longest sequence; without it transformers does not
-            truncate.
+        folder: str. Output folder.
+        casing: Casing. Casing of the tokenizer.
+        max_length: int or None. Maximum sequence length. With None,
+            transformers does not truncate. Default: None.
     """
     values = {
         "tokenizer_class": "BertTokenizer",
@@ -224,7 +226,14 @@ def write_config(
 
 
 def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
-    """Writes a `tokenizer.json`, for tokenizers and other fast readers."""
+    """Writes a `tokenizer.json` for the `tokenizers` library.
+
+    Args:
+        folder: str. Output folder.
+        tokens: list of str. Tokens of the vocabulary in the order of their
+            ids.
+        casing: Casing. Casing of the tokenizer.
+    """
     ids = {token: i for i, token in enumerate(tokens)}
 
     # The library writes all fields of a special token, so readers expect them.
@@ -238,7 +247,7 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     special = sorted({ids[x] for x in vocabulary.SPECIAL_TOKENS if x in ids})
     ends = {"sep": vocabulary.SEP, "cls": vocabulary.CLS}
 
-    # The steps of a text, in their order.
+    # The steps of the pipeline.
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
@@ -277,7 +286,7 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
 
 
 def _read_pipeline(path: str) -> Recorded:
-    """Reads tokens and casing of a `tokenizer.json`, if there is one."""
+    """Reads tokens and casing of a `tokenizer.json`, if it exists."""
     if not storage.exists(path):
         return Recorded(None, Casing())
 
@@ -285,18 +294,18 @@ def _read_pipeline(path: str) -> Recorded:
         path, _Pipeline, "a tokenizer of BERT", _UNSUPPORTED
     )
 
-    # What the types above cannot say.
+    # Checks that the types above cannot express.
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
     _check_true(path, normalizer, "clean_text", "handle_chinese_chars")
     _check_template(path, pipeline.post_processor)
     _check_added(path, pipeline.added_tokens or [])
 
-    # The id of a token is its line in vocab.txt: none may be missing.
+    # The id of a token is its line in vocab.txt, so gaps are not allowed.
     tokens = sorted(ids, key=ids.get)
     if sorted(ids.values()) != list(range(len(ids))):
         raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
     for token in tokens:
-        # As a line of vocab.txt it would be another token, or several.
+        # As a line of vocab.txt it would become other tokens.
         if not token or token.split("\n")[0].strip(" \t\r") != token:
             raise UserError(
                 f"the token {token!r}",
@@ -310,11 +319,11 @@ def _read_pipeline(path: str) -> Recorded:
 
 
 def _check_template(path: str, processor: _Ends | _Template) -> None:
-    """Rejects other special tokens or segments than those of BERT."""
+    """Rejects special tokens or segments that differ from BERT's."""
     if isinstance(processor, _Ends):
         return
 
-    # As token:segment, so that a message shows all of it.
+    # As token:segment, so that a message shows the whole template.
     for name, template in (
         ("single", "[CLS]:0 A:0 [SEP]:0"),
         ("pair", "[CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1"),
@@ -346,20 +355,20 @@ def _check_true(path: str, settings: msgspec.Struct, *names: str) -> None:
 
 
 def _check_added(path: str, tokens: Iterable[str | _Added]) -> None:
-    # Other tools do not split added tokens; here they would be split.
+    # Added tokens are never split in Hugging Face, but would be split here.
     for token in tokens:
         content = token.content if isinstance(token, _Added) else token
         if content not in vocabulary.SPECIAL_TOKENS:
             raise UserError(
                 f"the added token {content!r}",
                 path=path,
-                expected=f"none but {', '.join(vocabulary.SPECIAL_TOKENS)}",
+                expected=f"only {', '.join(vocabulary.SPECIAL_TOKENS)}",
                 fix=_UNSUPPORTED,
             )
 
 
 def _read(folder: str, name: str, kind: Any, fix: str | None = None) -> Any:
-    """Reads a JSON file; an empty value if there is none."""
+    """Reads a JSON file; returns an empty value if it does not exist."""
     path = os.path.join(folder, name)
     if not storage.exists(path):
         return kind()

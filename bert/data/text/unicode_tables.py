@@ -1,11 +1,10 @@
 """Frozen tables of the normalization of each character.
 
-The exact tokenizer and the one in graphs read the same tables, so tokens
-depend neither on the version of Python nor on where they are computed. The
-tables were generated from the Unicode data of `UNICODE_VERSION` by
-`tests/helpers/original_tokenization.py`. Two are stored below, for
-lower-casing and for stripping accents; the others follow from them. They are
-run-length encoded: 6,039 runs cover all of Unicode.
+All tokenizers use the same tables, so tokens do not depend on the version of
+Python or on the tokenizer. The tables were generated from the Unicode data of
+`UNICODE_VERSION` by `tests/helpers/original_tokenization.py`. Two are stored
+below, for lower-casing and for stripping accents; the others are derived. They
+are run-length encoded: 6,039 runs cover all of Unicode.
 
 The entry of a code point is an int32:
 
@@ -28,10 +27,10 @@ UNICODE_VERSION = "14.0.0"
     LETTER,  # part of a word
     ALONE,  # punctuation or an ideograph: a separate word
     SPACE,
-    # The kinds from here on depend on the neighbouring characters.
+    # The following kinds depend on the neighbouring characters.
     CONTROL,  # dropped first
     ACCENT,  # dropped after the marks around it are sorted
-    EXPANDS,  # becomes two or three; code + delta indexes `expansions`
+    EXPANDS,  # expands to 2 or 3 characters: `expansions[code + delta]`
     MARK,  # kept, but sorted among its neighbours
     SIGMA,  # becomes one of the two small sigmas
 ) = range(8)
@@ -53,11 +52,11 @@ def entries(do_lower_case: bool, strip_accents: bool) -> np.ndarray:
     """Returns the entries of all code points.
 
     Args:
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped.
+        do_lower_case: bool. Whether text is lower-cased.
+        strip_accents: bool. Whether accents are stripped.
 
     Returns:
-        int32 [0x110000], read-only.
+        int32 [0x110000]. The read-only entries.
     """
     if do_lower_case and strip_accents:
         table = _lower_then_strip()
@@ -71,7 +70,7 @@ def entries(do_lower_case: bool, strip_accents: bool) -> np.ndarray:
         table &= KIND | CLASS << CLASS_SHIFT
         table[keeps] = LETTER
 
-    # All callers share it, as it is cached.
+    # Read-only, as the cached table is shared by all callers.
     table.setflags(write=False)
     return table
 
@@ -80,11 +79,11 @@ def pages(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compresses a table: most of its pages of 256 code points are equal.
 
     Args:
-        table: int32 [0x110000].
+        table: int32 [0x110000]. Result of `entries`.
 
     Returns:
-        int32 [0x1100], the start of each page in the second array; and
-        int32 [...], all distinct pages, concatenated.
+        (int32 [0x1100], int32 [...]). The start of each page in the second
+        array, and all distinct pages, concatenated.
     """
     different, numbers = np.unique(
         table.reshape(-1, PAGE), axis=0, return_inverse=True
@@ -97,11 +96,11 @@ def expansions(strip_accents: bool) -> list[str]:
     """Returns the expansions of the characters of the kind `EXPANDS`.
 
     Args:
-        strip_accents: whether accents are stripped. If not, the only such
-            character is a letter whose lower case is two characters.
+        strip_accents: bool. Whether accents are stripped. If not, the only
+            such character is a letter whose lower case is two characters.
 
     Returns:
-        the expansions, in the order of the characters.
+        list of str. The expansions, in the order of the characters.
     """
     if not strip_accents:
         return [_LOWER_DOTTED_I]

@@ -1,4 +1,4 @@
-"""Reading and writing vocabulary files."""
+"""Reads and writes vocabulary files."""
 
 import os
 
@@ -9,7 +9,7 @@ from bert.common.formats import published
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
-UNUSED = r"\[unused\d+\]"  # slots that new words may take
+UNUSED = r"\[unused\d+\]"  # slots for new words
 
 
 def read_vocabulary(path: str) -> dict[str, int]:
@@ -19,25 +19,30 @@ def read_vocabulary(path: str) -> dict[str, int]:
     U+2028), and ASCII white space around a token is dropped.
 
     Args:
-        path: the file.
+        path: str. The file.
 
     Returns:
-        token -> id, in the file's order.
+        dict. Token -> id, in the file's order.
 
     Raises:
-        UserError: the file is missing or another kind of file; has a byte
-            order mark, an invalid byte, an empty line or a duplicate token;
-            or lacks one of the five special tokens.
+        UserError: The file is missing, of another kind or invalid. Errors are
+            a byte order mark, invalid UTF-8, an empty line, a duplicate token
+            and a missing special token.
     """
     return parse(read_bytes(path), path)
 
 
 def parse(content: bytes, path: str) -> dict[str, int]:
-    """As `read_vocabulary`, of the bytes of a file; `path` is for messages."""
+    """Parses the content of a vocabulary file, see `read_vocabulary`.
+
+    Args:
+        content: bytes. Content of the file.
+        path: str. The file, for messages.
+    """
     vocabulary: dict[str, int] = {}
     lines = text_lines.decode_block(content, path)
 
-    # The number of a line is an id, so no line can be skipped.
+    # The number of a line is an id, so lines cannot be skipped.
     for number, line in enumerate(lines, start=1):
         token = line.strip(" \t\r\n")
         expected = "one token per line"
@@ -57,7 +62,7 @@ def parse(content: bytes, path: str) -> dict[str, int]:
             mistake, path=path, line=number, expected=expected, fix=fix
         )
 
-    # No sequence can be made without these.
+    # All sequences need these tokens.
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise UserError(
@@ -71,21 +76,25 @@ def parse(content: bytes, path: str) -> dict[str, int]:
 
 
 def write_vocabulary(path: str, tokens: list[str]) -> None:
-    """Writes one token per line, whoever else writes the same file.
+    """Writes one token per line; several processes may write the same file.
+
+    Args:
+        path: str. The file.
+        tokens: list of str. Tokens in the order of their ids.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: The file cannot be written.
     """
-    # A temporary name of its own: two processes may write at once.
+    # Each process uses a different temporary name.
     content = "".join(f"{token}\n" for token in tokens)
     write_whole(path, content, f"{os.getpid()}.partial")
 
 
 def read_bytes(path: str) -> bytes:
-    """Reads a vocabulary file.
+    """Reads the bytes of a vocabulary file.
 
     Raises:
-        UserError: it is missing, of another kind, or has a byte order mark.
+        UserError: The file cannot be read, or has a byte order mark.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -95,7 +104,7 @@ def read_bytes(path: str) -> bytes:
             path, error, "a vocabulary file", published.advice(path)
         ) from None
 
-    # The mark would be read as a part of the first token.
+    # The mark would become part of the first token.
     if raw.startswith(b"\xef\xbb\xbf"):
         raise UserError(
             "starts with a UTF-8 byte order mark",
@@ -110,5 +119,9 @@ def is_padded(vocab_size: int, num_tokens: int) -> bool:
     """Returns whether a config has a few more tokens than a vocabulary.
 
     Embeddings may be padded to a multiple of 8 or 64 for speed.
+
+    Args:
+        vocab_size: int. Number of embeddings in the config.
+        num_tokens: int. Number of tokens of the vocabulary.
     """
     return vocab_size % 8 == 0 and 0 < vocab_size - num_tokens < 128

@@ -1,4 +1,4 @@
-"""Warnings of a vocabulary that does not match its use."""
+"""Warnings about a vocabulary that does not match its use."""
 
 import itertools
 import unicodedata
@@ -9,10 +9,10 @@ from bert.common.progress import say
 from bert.data.text import tokenization, vocabulary
 from bert.data.text.tokenizer import Tokenizer
 
-_TEXTS = 1000
-_FIRST = 1000  # characters of a text
-_MOST_UNKNOWN = 0.01  # share of the tokens
-_MOST_STRIPPED = 0.003  # share of the characters; in English 0.0005
+_TEXTS = 1000  # number of texts that are checked
+_FIRST = 1000  # number of characters of a text that are checked
+_MOST_UNKNOWN = 0.01  # fraction of the tokens
+_MOST_STRIPPED = 0.003  # fraction of the characters; 0.0005 in English
 _LONGEST_TOKEN = 256  # bytes without `##`; limit of TensorFlow Text
 
 
@@ -24,17 +24,17 @@ def mismatches(
     """Compares a vocabulary with its casing and the config.
 
     Args:
-        tokenizer: its `do_lower_case` may be None: unknown.
-        vocab_size: from the config; None without a config. That it is too
-            small is an error elsewhere.
-        config_file: path of the config, for messages.
+        tokenizer: Tokenizer. Tokenizer of the vocabulary.
+        vocab_size: int or None. Number of tokens in the config; None without
+            a config. A value that is too small is an error elsewhere.
+        config_file: str or None. Path of the config, for messages.
 
     Returns:
-        what does not seem to match.
+        list of UserError. The suspected mismatches.
     """
     warnings, size = [], len(tokenizer.vocab)
 
-    # Compared by `is`: None is unknown, and contradicts nothing.
+    # Compared with `is`, as None (unknown) matches both.
     cased, lower = is_cased(tokenizer.vocab), tokenizer.do_lower_case
     if cased is not None and cased is lower:
         kind, fix = "no", "pass --do_lower_case, or words become [UNK]"
@@ -49,7 +49,7 @@ def mismatches(
             )
         )
 
-    # Some embeddings without a token are usual.
+    # A few embeddings without a token are common.
     if (
         vocab_size
         and vocab_size > size
@@ -63,7 +63,13 @@ def mismatches(
 def wrong_size(
     tokenizer: Tokenizer, vocab_size: int, config_file: str | None
 ) -> UserError:
-    """Describes a config of another size than the vocabulary."""
+    """Returns the error of a config with another size than the vocabulary.
+
+    Args:
+        tokenizer: Tokenizer. Tokenizer of the vocabulary.
+        vocab_size: int. Number of tokens in the config.
+        config_file: str or None. Path of the config.
+    """
     size = len(tokenizer.vocab)
     return UserError(
         f"vocab_size is {vocab_size}",
@@ -83,8 +89,8 @@ def warn(
     """Warns if a vocabulary does not seem to fit the network or the texts.
 
     Args:
-        tokenizer, vocab_size, config_file: see `mismatches`.
-        texts: texts, of which the first thousand are looked at.
+        tokenizer, vocab_size, config_file: See `mismatches`.
+        texts: iterable of str. Texts; the first thousand are checked.
     """
     texts = list(itertools.islice(texts, _TEXTS))
     warnings = mismatches(tokenizer, vocab_size, config_file)
@@ -108,19 +114,19 @@ def warn(
 
 
 def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
-    """Warns if too many characters of texts are lost with the accents.
+    """Warns if stripping accents changes too many characters of texts.
 
-    In Hindi and Thai these are vowels; in German they make another word.
+    In Hindi and Thai, vowels are lost; in German, other words result.
 
     Args:
-        strips: whether accents are stripped.
-        path: the vocabulary or the corpus, for the message.
-        texts: a sample.
+        strips: bool. Whether accents are stripped.
+        path: str. The vocabulary or the corpus, for the message.
+        texts: list of str. A sample of the texts.
     """
     if not strips:
         return
 
-    # NFD separates letters and marks; Mn are marks that take no space.
+    # NFD separates letters and marks; Mn is the category of accents.
     sample = "".join(text[:_FIRST] for text in texts)
     kinds = map(unicodedata.category, unicodedata.normalize("NFD", sample))
     stripped = list(kinds).count("Mn")
@@ -133,14 +139,14 @@ def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
         "umlauts or accents that are stripped",
         path=path,
         expected=f"at most {_MOST_STRIPPED:.1%}",
-        fix="pass --nostrip_accents, from create_vocab.py on; or use a cased "
+        fix="pass --nostrip_accents, also to create_vocab.py, or use a cased "
         "model",
     )
     say(f"warning: {warning}")
 
 
 def is_too_long(token: str) -> bool:
-    """Returns whether no graph of TensorFlow Text could hold a token."""
+    """Returns whether a token is too long for TensorFlow Text."""
     return len(token.removeprefix("##").encode()) > _LONGEST_TOKEN
 
 
@@ -156,8 +162,8 @@ def check_exportable(tokenizer: Tokenizer) -> None:
                 f"token {token[:9]!r}, {len(token.encode())} bytes",
                 path=tokenizer.path,
                 line=i + 1,
-                expected=f"at most {_LONGEST_TOKEN} bytes, none of them null: "
-                "TensorFlow Text supports no other token",
+                expected=f"at most {_LONGEST_TOKEN} bytes without null bytes, "
+                "the limit of TensorFlow Text",
                 fix="replace it with an unused token such as [unused999]",
             )
 
@@ -166,9 +172,9 @@ def is_cased(vocab: dict[str, int]) -> bool | None:
     """Returns whether a vocabulary is cased; None if no letter has case.
 
     Args:
-        vocab: token -> id.
+        vocab: dict. Token -> id.
     """
-    # [UNK] is written in capitals in uncased vocabularies too.
+    # [UNK] has capitals in uncased vocabularies too.
     words = [x for x in vocab if not (x.startswith("[") and x.endswith("]"))]
     if all(word.lower() == word.upper() for word in words):
         return None

@@ -1,4 +1,4 @@
-"""Adding words to a vocabulary, in its unused slots first."""
+"""Adds words to a vocabulary, first in its unused slots."""
 
 import re
 
@@ -11,13 +11,13 @@ def read_words(path: str) -> list[str]:
     """Reads words to add to a vocabulary, one per line; skips blank lines.
 
     Args:
-        path: the file.
+        path: str. The file.
 
     Returns:
-        the words, in order.
+        list of str. The words, in order.
 
     Raises:
-        UserError: the file cannot be read, or a line has several words or a
+        UserError: The file cannot be read, or a line has several words or a
             duplicate word.
     """
     lines: dict[str, int] = {}
@@ -39,21 +39,22 @@ def read_words(path: str) -> list[str]:
 def add_words(
     tokens: list[str], words: list[str]
 ) -> tuple[list[str], list[int]]:
-    """Adds words: in the unused slots first, then after the last token.
+    """Fills unused slots with words, then appends the other words.
 
     Args:
-        tokens: tokens of the vocabulary, in order of their ids.
-        words: words to add, none of which is a token.
+        tokens: list of str. Tokens of the vocabulary, in order of their ids.
+        words: list of str. Words to add, which are not tokens yet.
 
     Returns:
-        the new tokens, and the id of each added word.
+        (list of str, list of int). The new tokens, and the id of each added
+        word.
     """
-    # Slots first: their embeddings exist already.
+    # Unused slots first, as they already have embeddings.
     free = unused_slots(tokens)
     more = range(len(tokens), len(tokens) + len(words) - len(free))
     ids = [*free, *more][: len(words)]
 
-    # A copy: the caller's list does not change.
+    # This is a copy; the caller's list is not changed.
     extended = [*tokens, *words[len(free) :]]
     for i, word in zip(ids, words):
         extended[i] = word

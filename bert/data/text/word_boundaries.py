@@ -2,26 +2,26 @@
 
     我们 使用 语言 模型  ->  我 ##们 使 ##用 语 ##言 模 ##型
 
-The tokenizer splits off every ideograph, so whole-word masking cannot see the
-words of such text. Here each token that continues a word of the corpus is
-marked by adding V, the size of the vocabulary, to its id.
+The tokenizer makes each ideograph a separate word, so whole-word masking cannot
+use the words of such text. Here each token that continues a word of the corpus
+is marked by adding V, the size of the vocabulary, to its id.
 """
 
 import numpy as np
 
 from bert.data.text import tokenization
 
-# Control characters that the tokenizer drops but `str.split` splits at.
+# Control characters that the tokenizer drops, but `str.split` splits at.
 _DROPPED = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
 
 
 class SegmentedTokenizer:
     """Tokenizes text whose words are separated by white space to marked ids.
 
-    A punctuation mark is a separate word, as in other text.
+    Punctuation marks are separate words, as in other text.
 
     Args:
-        exact: the tokenizer of its words.
+        exact: FullTokenizer. The tokenizer of the words.
     """
 
     def __init__(self, exact: tokenization.FullTokenizer):
@@ -29,14 +29,14 @@ class SegmentedTokenizer:
         self._memo = tokenization.WordMemo(self._mark)
 
     def ids_and_ends(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenizes lines, as `fast_tokenization.FastTokenizer` does.
+        """Tokenizes lines; see `fast_tokenization.FastTokenizer`.
 
         Args:
-            lines: strings.
+            lines: list of str. Lines of segmented text.
 
         Returns:
-            int32 [T], marked ids of all lines, id + V where a token continues
-            a word; int64 [lines], the end of each line among them.
+            (int32 [T], int64 [lines]). Marked ids of all lines, with id + V
+            for tokens that continue a word, and the end of each line.
         """
         ids, ends = [], []
         for line in lines:
@@ -56,7 +56,7 @@ class SegmentedTokenizer:
             for token in self._exact.wordpiece_tokenizer.tokenize(part):
                 token_id = self.vocab[token]
                 if not (is_punctuation or after_punctuation):
-                    token_id += len(self.vocab)  # it continues the word
+                    token_id += len(self.vocab)  # continues the word
                 ids.append(token_id)
                 after_punctuation = is_punctuation
         return tuple(ids)

@@ -1,11 +1,11 @@
-"""Splits text into words, with their characters.
+"""Splits text into words with character offsets.
 
     text     In "New York", he said.
     words    In | " | New | York | " | , | he | said | .
 
-Punctuation marks at both ends of a run without white space are split off, each
-as a word; those inside stay: U.S, AT&T, O'Brien. Each ideograph is a word.
-Text that is already split into words is split at white space only.
+Punctuation marks at both ends of a run without white space are separate words.
+Marks inside a run are kept: U.S, AT&T, O'Brien. Each ideograph is a word. Text
+that is already split into words is split at white space only.
 """
 
 import functools
@@ -40,11 +40,13 @@ def split(text: str, by_words: bool = False) -> list[tuple[int, int]]:
     """Splits a text into words.
 
     Args:
-        text: the text.
-        by_words: bool. Whether the text is split into words already.
+        text: str. The text.
+        by_words: bool. Whether the text is already split into words. Default:
+            False.
 
     Returns:
-        the first character of each word, and the one after its last.
+        list of (int, int). The first character of each word, and the character
+        after its last.
     """
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     if not codes.size:
@@ -52,13 +54,13 @@ def split(text: str, by_words: bool = False) -> list[tuple[int, int]]:
     classes = _classes(by_words)[codes]
     positions = np.arange(len(codes))
 
-    # A run has no white space; each ideograph begins one.
+    # A run has no white space, and each ideograph begins a run.
     inside, alone = classes != _SPACE, classes == _ALONE
     apart = ~_before(inside) | alone | _before(alone)
     runs = np.cumsum(inside & apart) - 1
 
-    # The core of a run: from its first to its last character that is no
-    # punctuation mark. Each character outside of it is a word.
+    # The core of a run is from its first to its last character that is not a
+    # punctuation mark. Each character outside the core is a word.
     cores = np.flatnonzero(inside & (classes == _INNER))
     first = np.full(len(codes), len(codes))
     last = np.full(len(codes), -1)
@@ -66,7 +68,7 @@ def split(text: str, by_words: bool = False) -> list[tuple[int, int]]:
     np.maximum.at(last, runs[cores], cores)
     middle = (first[runs] < positions) & (positions <= last[runs])
 
-    # White space before the first run has the number -1, but is no word.
+    # White space before the first run has the number -1, but is not a word.
     begins = inside & ~middle
     starts = np.flatnonzero(begins)
     ends = np.zeros(len(starts), int)

@@ -1,11 +1,11 @@
-"""Files beside a checkpoint: where they are, and what they record.
+"""Files beside a checkpoint: their locations and contents.
 
     model.ckpt-9.index   the checkpoint, with its data
     model.ckpt-9.json    settings of the run that wrote it
     vocab.txt            its vocabulary
     task.json            its labels
 
-The best checkpoint of a run is in a folder of its own, below the others.
+The best checkpoint of a run is in a subfolder of its own.
 """
 
 import collections
@@ -26,8 +26,8 @@ from bert.data.text.casing import Casing
 
 TASK, VOCABULARY = "task.json", "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
-_FITTED = {"decision", "tuned_step"}  # entries of a task.json
-_HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
+_FITTED = {"decision", "tuned_step"}  # task.json entries fitted to the best
+_HASH = "sha256 of {}"  # checkpoint setting: hash of a file beside it
 
 
 class _Decision(TypedDict, total=False):
@@ -52,7 +52,7 @@ class _Task(TypedDict):
     class_weights: NotRequired[list[float]]  # in the loss of training
     decision: NotRequired[_Decision]  # see `label_kinds.Decision`
 
-    # Settings of words and questions, by the names of their flags.
+    # Settings of token classification and question answering, as flags.
     doc_stride: NotRequired[Annotated[int, msgspec.Meta(ge=0)]]
     document_context: NotRequired[bool]
     max_query_length: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
@@ -60,7 +60,7 @@ class _Task(TypedDict):
     max_answer_length: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
     version_2_with_negative: NotRequired[bool]
     null_score_diff_threshold: NotRequired[float]
-    tuned_step: NotRequired[int]  # step of the weights of this threshold
+    tuned_step: NotRequired[int]  # step whose weights fitted the threshold
 
 
 class _Description(msgspec.Struct):
@@ -75,13 +75,14 @@ def folder_of(path: str) -> str:
 
 
 def beside(path: str, name: str) -> str:
-    """The path of a file beside a checkpoint.
+    """Path of a file beside a checkpoint.
 
-    The best checkpoint of a run is in a folder of its own, below the others.
+    For the best checkpoint of a run, which is in a subfolder, the file may
+    also be in the run's folder.
 
     Args:
-        path: the checkpoint, as folder or prefix.
-        name: name of the file.
+        path: str. Folder or prefix of the checkpoint.
+        name: str. Name of the file.
     """
     folder = folder_of(path).rstrip("/")
     path = os.path.join(folder, name)
@@ -91,7 +92,7 @@ def beside(path: str, name: str) -> str:
 
 
 def asset(folder: str) -> str:
-    """Path of the vocabulary of a SavedModel: its text file, or vocab.txt."""
+    """Vocabulary path of a SavedModel: its only text file, or vocab.txt."""
     assets = os.path.join(folder, "assets")
     paths = storage.find(assets, "*.txt")
     return paths[0] if len(paths) == 1 else os.path.join(assets, "vocab.txt")
@@ -101,13 +102,13 @@ def resolve(path: str) -> str:
     """Resolves a folder or prefix to the prefix of a checkpoint.
 
     Args:
-        path: a prefix, such as `bert_model.ckpt`; or a folder, for its newest
-            checkpoint, by its step. If its `task.json` has cuts, a
-            temperature or a tuned threshold, the best checkpoint, to which
-            they were fitted.
+        path: str. Prefix such as `bert_model.ckpt`, or a folder. A folder
+            resolves to its newest checkpoint by step. It resolves to the best
+            checkpoint if its `task.json` has thresholds or a temperature,
+            which were fitted to that checkpoint.
 
     Raises:
-        UserError: there is no checkpoint, or several without a step.
+        UserError: there are no checkpoints, or several without a step.
     """
     best = os.path.join(path, BEST)
     if storage.is_folder(best):
@@ -127,7 +128,7 @@ def resolve(path: str) -> str:
             )
         return prefix
 
-    # A common mistake, as the shell completes the names of files.
+    # A common mistake, as the shell completes file names.
     for ending in (".index", ".meta", ".data-00000-of-00001"):
         if path.endswith(ending):
             raise UserError(
@@ -149,7 +150,7 @@ def resolve(path: str) -> str:
 
 
 def prefix_of(path: str) -> str:
-    """The prefix of the newest checkpoint of a folder, by its step."""
+    """Prefix of the newest checkpoint of a folder, by step."""
     return _prefixes_of(path)[0]
 
 
@@ -159,7 +160,7 @@ def step_of(path: str) -> int:
 
 
 def _prefixes_of(path: str) -> list[str]:
-    """The prefixes of the checkpoints of a folder, the newest first."""
+    """Prefixes of the checkpoints of a folder, newest first."""
     if not storage.is_folder(path):
         return [path]
     indexes = storage.find(path.rstrip("/"), "*.index")
@@ -178,15 +179,15 @@ def recorded_settings(path: str) -> dict:
     """Reads the flags that a checkpoint was trained with; {} if unknown.
 
     Args:
-        path: the checkpoint, as prefix or as folder, which means the newest
-            that is not damaged, as a run resumes from it.
+        path: str. Prefix of the checkpoint; or a folder, which means its newest
+            undamaged checkpoint, from which a run resumes.
 
     Raises:
-        UserError: its JSON is damaged.
+        UserError: the checkpoint's JSON file is damaged.
     """
     *newer, oldest = _prefixes_of(path)
 
-    # As a run does that resumes: a damaged checkpoint is skipped.
+    # Damaged checkpoints are skipped, as when a run resumes.
     for prefix in newer:
         with contextlib.suppress(UserError):
             return _settings_of(prefix)
@@ -204,8 +205,8 @@ def recorded_casing(path: str) -> Casing:
     """Reads the casing that a checkpoint was trained with.
 
     Args:
-        path: the checkpoint, as for `recorded_settings`. The JSON of our own
-            checkpoints is read first, then `tokenizer_config.json` beside it.
+        path: str. Checkpoint, see `recorded_settings`. Its JSON file, if any,
+            has priority over `tokenizer_config.json`.
     """
     settings = recorded_settings(path)
     with json_files.reported(f"{prefix_of(path)}.json"):
@@ -218,30 +219,33 @@ def recorded_casing(path: str) -> Casing:
 def recorded_task(folder: str) -> dict | None:
     """Reads the `task.json` of a folder, if there is one.
 
+    Args:
+        folder: str. Folder of a model.
+
     Returns:
-        `kind` of the labels, and `labels`, their names in order; of a run,
-        also `max_seq_length`, unless an earlier version wrote it.
+        Dict with `kind` of the labels and `labels`, their names in order. The
+        file of a run also has `max_seq_length`, except in earlier versions.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the file is damaged.
     """
     path = os.path.join(folder, TASK)
     if not storage.exists(path):
         return None
     task = json_files.read(path, _Task, fix="copy it again")
 
-    # A label is the key of its probability.
+    # Labels are the keys of probabilities.
     counts = collections.Counter(task["labels"])
     wrong = [x for x, count in counts.items() if not x.strip() or count > 1]
     if wrong:
         raise UserError(
             f"the label {wrong[0]!r:.40}",
             path=path,
-            expected="names that are not empty, each once",
+            expected="unique names that are not empty",
             fix="copy it again",
         )
 
-    # Each label has its own number, or none has one.
+    # One number per label, or none at all.
     decision, size = task.get("decision", {}), len(task["labels"])
     for name in ("cuts", "log_weights"):
         if decision.get(name) and len(decision[name]) != size:
@@ -256,13 +260,13 @@ def recorded_task(folder: str) -> dict | None:
 def task_of(path: str) -> dict | None:
     """Reads the `task.json` beside a checkpoint, or one folder above.
 
-    The best checkpoint of a run is in a folder below that of the run.
+    The best checkpoint of a run is in a subfolder of the run's folder.
 
     Args:
-        path: the checkpoint, as folder or prefix.
+        path: str. Folder or prefix of the checkpoint.
 
     Raises:
-        UserError: it is damaged, or was edited after the training.
+        UserError: the file is damaged, or was edited after training.
     """
     task = recorded_task(os.path.dirname(beside(path, TASK)))
     if task:
@@ -277,11 +281,11 @@ def write_task(folder: str, task: dict) -> None:
 
 
 def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
-    """Settings of a run by which edits of its files are noticed.
+    """Hashes in a run's settings that reveal edits of its files.
 
     Args:
-        tokens: of its vocabulary, in order; None: unknown.
-        task: its `task.json`, or None. The length is the user's to change.
+        tokens: list of str or None. Vocabulary in order; None if unknown.
+        task: dict or None. The run's `task.json`. Users may change its length.
     """
     values: dict[str, list | None] = {VOCABULARY: tokens, TASK: None}
     if task:
@@ -296,8 +300,8 @@ def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
 
 
 def check_unchanged(path: str, name: str, hashes: dict[str, str]) -> None:
-    """Rejects a file beside a checkpoint that was edited after its training."""
-    # Checkpoints of others and of earlier versions have no hash.
+    """Rejects a file beside a checkpoint that was edited after training."""
+    # Checkpoints of other projects and earlier versions have no hash.
     key = _HASH.format(name)
     if recorded_settings(path).get(key) not in (None, hashes[key]):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Conversion of BERT weights between formats, all heads included."""
+"""Conversion of BERT weights between formats, including all heads."""
 
 import dataclasses
 import os
@@ -28,8 +28,8 @@ TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
     r"|output_weights|output_bias)|output_(weights|bias)"
-)  # optimizers of other projects add names below it
-_HEADS = {  # name that is printed -> a variable of the head
+)  # optimizers of other projects add names below these
+_HEADS = {  # printed name -> a variable of the head
     "pooler": "bert/pooler/dense/kernel",
     "masked LM": "cls/predictions/output_bias",
     "next sentence": "cls/seq_relationship/output_bias",
@@ -39,9 +39,9 @@ _HEADS = {  # name that is printed -> a variable of the head
     "multiple choice": "cls/swag/output_weights",
 }
 
-_LOST = {  # entries of task.json that transformers has no field for
-    "decision": "cuts, temperature and --unknown_below: answers will be those "
-    "of the logits alone",
+_LOST = {  # task.json entries without a field in transformers' config
+    "decision": "thresholds, temperature and --unknown_below: predictions will "
+    "only depend on the logits",
     "truncate": "--truncate: the first tokens of longer texts will be kept",
     "windows": "windows: longer texts will be truncated",
 }
@@ -52,13 +52,14 @@ class Bert:
     """A model, independent of any format.
 
     Attributes:
-        path: path of the input, for messages.
-        config: sizes of the network.
-        values: original name -> float32 array.
-        skipped: names of variables that no model of ours has.
-        tokenizer: vocabulary and casing, or None.
-        task: kind and names of the labels, as in `task.json`, or None.
-        vectors: how one vector of a text is made; None if no file tells it.
+        path: str. Path of the input, for messages.
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> float32 array.
+        skipped: list of str. Names of variables that are not part of a BERT.
+        tokenizer: Tokenizer or None. Vocabulary and casing.
+        task: dict or None. Kind and names of the labels, as in `task.json`.
+        vectors: TextVectors or None. Pooling that computes an embedding of a
+            text, if it is recorded.
     """
 
     path: str
@@ -71,16 +72,19 @@ class Bert:
 
 
 def read(model: ModelFolder) -> Bert:
-    """Reads a model; the casing of flags wins over the recorded one.
+    """Reads a model; flags for the casing override the recorded one.
+
+    Args:
+        model: ModelFolder. Model to read.
 
     Raises:
         UserError: a file is damaged, or the vocabulary does not fit.
     """
-    tokenizers = model.tokenizers  # before the weights, which take longer
+    tokenizers = model.tokenizers  # before weights, which take longer
     model.check_sizes()
     values, skipped = model.weights()
 
-    # A checkpoint may also hold the optimizer's slots and the step.
+    # A checkpoint may also contain optimizer slots and the step.
     if model.format == "google":
         names = set(values)
         values = {
@@ -110,10 +114,13 @@ def read(model: ModelFolder) -> Bert:
 
 
 def outputs_of(bert: Bert) -> dict:
-    """Computes the outputs of the encoder and of every head on seeded inputs.
+    """Computes the outputs of the encoder and of each head on seeded inputs.
+
+    Args:
+        bert: Bert. The model.
 
     Returns:
-        name -> float32 array.
+        Dict: name -> float32 array.
 
     Raises:
         UserError: a variable of the encoder is missing or has another shape.
@@ -127,7 +134,7 @@ def outputs_of(bert: Bert) -> dict:
     vectors = encoder({name: batch[name] for name in encoder.input})
     outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
 
-    # The pre-training model has no heads of tasks: each is called alone.
+    # The pre-training model has no task heads: each is called separately.
     for name, head in HEADS.items():
         if f"{head.scope}output_weights" in values:
             layer = heads.task_head(config, name, values, bert.path)
@@ -141,16 +148,17 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     """Random batch of 4 sequences with padding and two segments.
 
     Args:
-        config: sizes of the network.
-        length: S; default: 32, or the positions of the network if fewer.
+        config: BertConfig. Sizes of the network.
+        length: int or None. S. Default: None, 32, or the maximum length of the
+            network if it is lower.
 
     Returns:
-        feature name -> int32 array, [4, S] or [4, 2].
+        Dict: feature name -> int32 array, [4, S] or [4, 2].
     """
     rng = np.random.default_rng(0)
     length = length or min(config.max_position_embeddings, 32)
 
-    # From no padding to almost nothing else.
+    # From no padding to almost only padding.
     real = np.array([[length], [length - 1], [2], [1]])
     mask = np.arange(length) < real  # [4, length]
 
@@ -165,26 +173,26 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
 
 
 def write(bert: Bert, target: str, folder: str) -> None:
-    """Writes the files of a model into an empty folder."""
+    """Writes the files of a model to an empty folder."""
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
         for entry, lost in _LOST.items():
             if entry in (bert.task or {}):
                 say(f"warning: config.json has no field for {lost}")
-    elif target == "google":  # `convert` writes those of `portable`
+    elif target == "google":  # `convert` writes the formats of `portable`
         tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
 
     write_files(bert, folder, target == "huggingface")
 
 
 def write_files(bert: Bert, folder: str, is_theirs: bool = False) -> None:
-    """Writes the files of a model besides its weights.
+    """Writes all files of a model except its weights.
 
     Args:
-        bert: the model.
-        folder: where to write them.
-        is_theirs: bool. Whether they are files of transformers, whose
-            config.json has the sizes and labels in it.
+        bert: Bert. The model.
+        folder: str. Folder to write to.
+        is_theirs: bool. Whether to write the files of transformers, whose
+            config.json contains the sizes and labels. Default: False.
     """
     if not is_theirs:
         write_whole(
@@ -206,7 +214,7 @@ def write_files(bert: Bert, folder: str, is_theirs: bool = False) -> None:
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
         casing = bert.tokenizer.casing
 
-        # For transformers always a length, else only a shorter one.
+        # Transformers needs a length; otherwise only a shorter one is written.
         positions = bert.config.max_position_embeddings
         longest = min(
             bert.tokenizer.max_length,
@@ -222,24 +230,24 @@ def write_files(bert: Bert, folder: str, is_theirs: bool = False) -> None:
 
 
 def largest_difference(before: dict, after: dict) -> float:
-    """Returns the largest absolute difference of any output; NaN if one is."""
+    """Largest absolute difference of any output; NaN if an output is NaN."""
     differences = [abs(before[name] - after[name]).max() for name in before]
     return float(np.max(differences))  # Python's max may lose a NaN
 
 
 def convert(bert: Bert, target: str, output: str) -> float:
-    """Writes a model, and compares its outputs before naming the files.
+    """Writes a model, and compares its outputs before renaming the files.
 
     Args:
-        bert: the model.
-        target: as in `conversion_settings`.
-        output: folder to write to.
+        bert: Bert. The model.
+        target: str. Format, see `conversion_settings`.
+        output: str. Folder to write to.
 
     Returns:
-        the largest difference between the outputs of both models.
+        The largest difference between the outputs of both models.
 
     Raises:
-        UserError: it exceeds `TOLERANCE`, or the disk is full.
+        UserError: the difference exceeds `TOLERANCE`, or the disk is full.
     """
     if bert.vectors:
         bert.vectors.check()
@@ -255,7 +263,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
         difference = largest_difference(before, after)
 
-        # Written so that NaN fails, too.
+        # Written so that NaN also fails.
         if not difference <= TOLERANCE:
             raise UserError(
                 f"outputs differ by {difference:.1e} after conversion",
@@ -266,7 +274,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
 
 def parts_of(values: dict, target: str) -> list[str]:
-    """Names of the parts that are written; `portable` has no masked LM."""
+    """Names of the written parts; `portable` formats have no masked LM."""
     parts = [name for name, variable in _HEADS.items() if variable in values]
     if target in portable.FILES:
         parts = [x for x in parts if x not in ("masked LM", "next sentence")]

@@ -1,4 +1,4 @@
-"""Settings of convert_checkpoint.py, which know no TensorFlow."""
+"""Settings of convert_checkpoint.py; does not import TensorFlow."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from bert.common.flags import flag, group
 from bert.modeling.formats.model_card import CardFlags
 from bert.modeling.formats.model_folder import ModelFiles
 
-TARGETS = ("google", "huggingface")  # can be read again
-# Formats of the network alone, and the packages that they need.
+TARGETS = ("google", "huggingface")  # formats that can be read again
+# Formats that only contain the network, and the packages that they need.
 NETWORKS = {
     "onnx": ("tf2onnx", "onnx", "onnxruntime"),
     "litert": (),
@@ -31,7 +31,7 @@ class Settings:
     )
     input: str | None = flag(
         None,
-        "Folder or name of the model, or a checkpoint's prefix.",
+        "Folder, name or checkpoint prefix of the model.",
         required=True,
         path=True,
     )
@@ -49,7 +49,7 @@ class Settings:
     card: CardFlags = group(CardFlags)
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields a package that is missing, and an output that is not empty."""
+        """Yields an error for a missing package, or an output with files."""
         needed = NETWORKS.get(self.target, ())
         yield from raised_by(
             extras.check, self.target, *needed, what=f"--to={self.target}"

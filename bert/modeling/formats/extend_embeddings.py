@@ -1,4 +1,4 @@
-"""Extension of word embeddings to more words."""
+"""Extends word embeddings by new words."""
 
 import dataclasses
 
@@ -17,18 +17,18 @@ _OUTPUT_BIAS = "cls/predictions/output_bias"
 def extend_vocabulary(
     values: dict[str, np.ndarray], rows: list[int], parts: list[list[int]]
 ) -> dict[str, np.ndarray]:
-    """Adds word embeddings, each the mean of the old tokens of the word.
+    """Adds word embeddings, each the mean of the word's old tokens.
 
-    The masked-LM output shares this table; its bias, if there is one, is
+    The masked-LM output shares this table. Its bias, if there is one, is
     extended in the same way.
 
     Args:
-        values: original name -> array.
-        rows: id of each new word: an unused one, or V and above.
-        parts: ids of the tokens that each new word was split into.
+        values: dict. Original name -> array.
+        rows: list of int. Id of each new word: an unused one, or V and above.
+        parts: list. Ids of the old tokens of each new word.
 
     Returns:
-        original name -> array, with max(V, largest new id + 1) words.
+        Dict: original name -> array, with max(V, largest new id + 1) words.
     """
     changed = dict(values)
     for name in (_WORDS, _OUTPUT_BIAS):
@@ -36,7 +36,7 @@ def extend_vocabulary(
             continue
         old = values[name]
 
-        # Unused slots are inside of the table; other words make it longer.
+        # Unused slots are inside of the table; other words extend it.
         size = max([len(old), *(row + 1 for row in rows)])
         new = np.zeros((size, *old.shape[1:]), old.dtype)
         new[: len(old)] = old
@@ -52,11 +52,11 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     """Adds the words of a file to the vocabulary and the embeddings.
 
     Args:
-        bert: the model, which is changed.
-        path: file with one word per line.
+        bert: conversion.Bert. Model, which is changed in place.
+        path: str. File with one word per line.
 
     Raises:
-        UserError: there is no vocabulary, or the tokenizer splits a word.
+        UserError: the model has no vocabulary, or the tokenizer splits a word.
     """
     tokenizer = bert.tokenizer
     if tokenizer is None:
@@ -69,7 +69,7 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     words = vocabulary_slots.read_words(path)
     new = [word for word in words if word not in ids]
 
-    # Of a word that is split, the tokenizer would never give the token.
+    # The tokenizer would never produce the token of a word that it splits.
     for word in new:
         if split(word) != [word]:
             raise UserError(
@@ -78,7 +78,7 @@ def add_words(bert: conversion.Bert, path: str) -> None:
                 expected="a word that the tokenizer keeps whole",
             )
 
-    # Parts are old tokens: the new vocabulary would have the word itself.
+    # Parts are old tokens: the new vocabulary contains the word itself.
     tokens, rows = vocabulary_slots.add_words(tokenizer.tokens, new)
     parts = [[ids[token] for token in tokens_of(word)] for word in new]
     reused = sum(row < len(ids) for row in rows)

@@ -84,7 +84,7 @@ _HEADS = {
     "cls/squad/output_bias": "qa_outputs.bias",
 }
 _THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
-# These three heads share one name, so a folder holds one of them.
+# These three heads have the same name, so a folder can only have one of them.
 _CLASSIFIERS = {
     "": "BertForSequenceClassification",
     "cls/ner/": "BertForTokenClassification",
@@ -99,7 +99,7 @@ _HEADS |= {
     for scope in _CLASSIFIERS
     for theirs, ours in _CLASSIFIER.items()
 }
-_PROBLEMS = {  # kind of labels -> its name in transformers
+_PROBLEMS = {  # kind of labels -> problem_type of transformers
     "classes": "single_label_classification",
     "multi_label": "multi_label_classification",
     "regression": "regression",
@@ -116,10 +116,14 @@ _TIED = {
 
 
 def read_config(path: str) -> BertConfig:
-    """Reads a `config.json`; the activation gets its name in the original.
+    """Reads a `config.json`; the activation is renamed to the original's.
+
+    Args:
+        path: str. Path of the `config.json`.
 
     Raises:
-        UserError: it is missing, not JSON, or describes another network.
+        UserError: the file is missing or not JSON, or describes another
+            network.
     """
     values = json_files.read(path, _Config)
     for key, expected in _FIXED.items():
@@ -128,12 +132,12 @@ def read_config(path: str) -> BertConfig:
                 f"{key} is {values[key]!r}", path=path, expected=repr(expected)
             )
 
-    # transformers may leave out what has its default.
+    # transformers may omit default values.
     values = {**_DEFAULTS, **values}
     theirs = values["hidden_act"]
     values["hidden_act"] = _ACTIVATIONS.get(theirs, theirs)
 
-    # The other keys are of transformers alone.
+    # All other keys are only used by transformers.
     with json_files.reported(path):
         return BertConfig.from_dict(
             {k: v for k, v in values.items() if k in BertConfig.__annotations__}
@@ -142,7 +146,7 @@ def read_config(path: str) -> BertConfig:
 
 @contextlib.contextmanager
 def _local_copy(path: str) -> Iterator[str]:
-    """Context with a local path of a file, which is copied if it is remote."""
+    """Context with a local path of a file; a remote file is copied."""
     if not storage.is_remote(path):
         yield path
         return
@@ -156,17 +160,17 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Reads the weights of a folder, from one file or several.
 
     Accepts names with and without `bert.`, and `gamma` and `beta`. Skips
-    buffers, and the bias of a multiple-choice head, which shifts all choices
-    alike. `config.json` decides which head `classifier` is.
+    buffers, and the bias of a multiple-choice head, which does not change the
+    softmax over choices. `config.json` decides which head `classifier` is.
 
     Args:
-        folder: holds `model.safetensors`, or its index and its parts.
+        folder: str. Contains `model.safetensors`, or its index and shards.
 
     Returns:
-        original name -> float32 array, and the names of unknown tensors.
+        Original name -> float32 array, and the names of unknown tensors.
 
     Raises:
-        UserError: there are no safetensors, a file is damaged, or the
+        UserError: the safetensors are missing, a file is damaged, or the
             masked-LM output differs from the word embeddings.
     """
     theirs: dict[str, np.ndarray] = {}
@@ -222,11 +226,11 @@ def shapes_of(folder: str) -> dict[str, list[int]]:
     """Reads the shapes of the variables, without their values.
 
     Args:
-        folder: as for `read`.
+        folder: str. See `read`.
 
     Returns:
-        original name -> shape; {} of files that are remote, or that `read`
-        rejects.
+        Dict: original name -> shape. Empty if the files are remote, or if
+        `read` would reject them.
     """
     shapes = {}
     try:
@@ -250,10 +254,13 @@ def shapes_of(folder: str) -> dict[str, list[int]]:
 def read_task(folder: str) -> dict | None:
     """Reads the labels of a classifier, if `config.json` names them.
 
+    Args:
+        folder: str. Folder of the model.
+
     Returns:
-        `kind`, `labels` and, if a file has it, `max_seq_length`, as in
-        `task.json`; for a token classifier the kind is None, since it follows
-        from the names.
+        Dict with `kind`, `labels` and, if recorded, `max_seq_length`, as in
+        `task.json`; or None. The kind of a token classifier is None, since it
+        follows from the label names.
     """
     values = _config_values(folder)
     scope = _classifier_scope(values)
@@ -267,7 +274,7 @@ def read_task(folder: str) -> dict | None:
     if scope == "" and len(labels) == 1:  # as in transformers
         return {"kind": "regression", "labels": [], **task}
 
-    # Labels that nobody has named, only numbered, tell nothing.
+    # Default label names such as LABEL_0 are ignored.
     if None in labels or labels == _numbered(len(labels)):
         return None
 
@@ -286,10 +293,11 @@ def write(
     """Writes `config.json` and `model.safetensors`.
 
     Args:
-        folder: holds neither of them.
-        config: sizes of the network.
-        values: original name -> array.
-        task: labels of a classifier, see `read_task`.
+        folder: str. Folder without these files.
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> array.
+        task: dict or None. Labels of a classifier, see `read_task`.
+            Default: None.
 
     Raises:
         UserError: two heads would have the same name.
@@ -299,7 +307,7 @@ def write(
         names = ", ".join(_CLASSIFIERS[scope] for scope in scopes)
         raise UserError(
             f"{len(scopes)} task heads: {names}",
-            expected="one, since a folder of transformers holds one",
+            expected="one: a folder of transformers can only have one",
         )
 
     with storage.open_text(os.path.join(folder, CONFIG), "w") as file:
@@ -310,11 +318,11 @@ def write(
         value = value.T if name.endswith("/kernel") else value
         theirs[_their_name(name)] = np.ascontiguousarray(value)
 
-    # transformers wants a bias, which would shift all choices alike.
+    # transformers requires a bias; a constant does not change the softmax.
     if scopes == ["cls/swag/"]:
         theirs["classifier.bias"] = np.zeros(1, np.float32)
 
-    # The class of the encoder alone has no `bert.` before its names.
+    # The class of a bare encoder has names without `bert.`.
     if architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
 
@@ -340,7 +348,7 @@ def _config_json(
     for scope in set(_classifier_scopes(values)) - {"cls/swag/"}:
         labels = _numbered(len(values[f"{scope}output_weights"]))
         if task and len(task["labels"] or labels) == len(labels):
-            labels = task["labels"] or labels  # regression has none
+            labels = task["labels"] or labels  # regression has no names
             if task["kind"] in _PROBLEMS:
                 theirs["problem_type"] = _PROBLEMS[task["kind"]]
         theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
@@ -372,7 +380,7 @@ def _files(folder: str) -> list[str]:
     )
     pickles = [x for x in listed if x.endswith((".bin", ".pt", ".pth"))]
     if pickles:
-        # A class that keeps the head and its labels.
+        # Choose a class that keeps the head and its labels.
         named = _config_values(folder).get("architectures")
         architecture = (named or ["AutoModelForPreTraining"])[0]
         raise UserError(
@@ -387,7 +395,7 @@ def _files(folder: str) -> list[str]:
 
 
 def _check_types(local: str, path: str) -> None:
-    """Rejects floats of less than 16 bits, which numpy does not have."""
+    """Rejects floats of less than 16 bits, which numpy does not support."""
     with safetensors.safe_open(local, "np") as file:
         for name in file.keys():  # noqa: SIM118
             kind = file.get_slice(name).get_dtype()
@@ -400,12 +408,12 @@ def _quantized(path: str, name: str, kind: object) -> UserError:
         f"{name} is {kind}",
         path=path,
         expected="weights of float16, bfloat16 or float32",
-        fix="convert the weights before they are quantized",
+        fix="convert the weights before quantization",
     )
 
 
 def _canonical(name: str) -> str:
-    """Current name of a tensor in transformers, from any earlier one."""
+    """Current name of a tensor in transformers, from any earlier name."""
     if name.startswith(("embeddings.", "encoder.", "pooler.")):
         name = f"bert.{name}"
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
@@ -418,7 +426,7 @@ def _config_values(folder: str) -> dict:
 
 
 def _classifier_scope(config: dict) -> str | None:
-    """Scope of the head that is called `classifier`, if it is known."""
+    """Checkpoint scope of the head named `classifier`, if known."""
     named = config.get("architectures") or []
     for scope, architecture in _CLASSIFIERS.items():
         if architecture in named:
@@ -427,7 +435,7 @@ def _classifier_scope(config: dict) -> str | None:
 
 
 def _classifier_scopes(values: dict[str, np.ndarray]) -> list[str]:
-    """Scopes of the heads that would be called `classifier`."""
+    """Checkpoint scopes of the heads that would be named `classifier`."""
     return [x for x in _CLASSIFIERS if f"{x}output_weights" in values]
 
 
@@ -461,7 +469,7 @@ def _their_name(name: str) -> str:
 
 
 def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
-    # Both are one tensor; a file may have either name, or both.
+    # Both names mean the same tensor; a file may have either one, or both.
     for copy, source in _TIED.items():
         if copy not in theirs:
             continue

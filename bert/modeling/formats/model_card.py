@@ -4,8 +4,8 @@
     pipeline_tag: "text-classification"
     ---
 
-The metadata is YAML. Each value is written as JSON, which is YAML too, so that
-no name of a file or a label ends its string.
+The metadata is YAML. Each value is written as JSON, which is valid YAML, so
+that special characters in file names and labels are escaped.
 """
 
 import dataclasses
@@ -35,13 +35,13 @@ _METRICS = {
     "pearson": "pearsonr",
     "spearman": "spearmanr",
 }
-# YAML takes them for ends of lines, or rejects them.
+# Characters that YAML rejects, or reads as line ends.
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 @dataclasses.dataclass(frozen=True)
 class CardFlags:
-    """What the README.md of a model tells, and no file of the run knows."""
+    """Model-card fields that only the user can provide."""
 
     topic = OUTPUT
 
@@ -54,14 +54,14 @@ class CardFlags:
 
 
 class Scores(msgspec.Struct):
-    """The part of an `eval_report.json` that a README.md has.
+    """Part of an `eval_report.json` that is written to the README.md.
 
     Attributes:
-        task: its name, such as sst2.
-        records: path of the evaluated file.
-        metrics: metric -> value; None: not a number.
-        step: of the weights.
-        rows: the part of the file that was evaluated; "": all of it.
+        task: str. Name of the task, such as sst2.
+        records: str. Path of the evaluated file.
+        metrics: dict. Metric -> value; None if it is not a number.
+        step: int. Training step of the weights.
+        rows: str. Evaluated part of the file; "" for the whole file.
     """
 
     task: str
@@ -72,7 +72,7 @@ class Scores(msgspec.Struct):
 
     @property
     def source(self) -> str:
-        """Name of the evaluated file, and the part of it."""
+        """Name and part of the evaluated file."""
         file = os.path.basename(self.records)
         return f"{file}, {self.rows}" if self.rows else file
 
@@ -81,11 +81,11 @@ def read_scores(folder: str, step: int) -> Scores | None:
     """Reads the scores of a run.
 
     Args:
-        folder: of the run.
-        step: of the weights.
+        folder: str. Folder of the run.
+        step: int. Training step of the weights.
 
     Returns:
-        the scores; None if there are none, or they are of another step.
+        Scores; or None if the run has not evaluated this step.
 
     Raises:
         UserError: the file is damaged.
@@ -98,11 +98,11 @@ def read_scores(folder: str, step: int) -> Scores | None:
 
 
 def task_of(variables: Collection[str], has_vectors: bool) -> str:
-    """Name of a task at Hugging Face.
+    """Name of a model's task at Hugging Face.
 
     Args:
-        variables: names of the model's.
-        has_vectors: whether it gives one vector of a text.
+        variables: collection of str. Names of the model's variables.
+        has_vectors: bool. Whether the model computes embeddings of texts.
     """
     if has_vectors:
         return "sentence-similarity"
@@ -122,13 +122,14 @@ def write(
     """Writes a README.md.
 
     Args:
-        folder: of the model.
-        name: of the model.
-        library: that loads it.
-        task: from `task_of`.
-        told: flags.
-        base: the --init_checkpoint; only names of Hugging Face are written.
-        scores: from an evaluation, or None.
+        folder: str. Folder of the model.
+        name: str. Name of the model.
+        library: str. Library that loads the model.
+        task: str. Result of `task_of`.
+        told: CardFlags. Licence and languages.
+        base: str or None. The --init_checkpoint; only written if it is a
+            Hugging Face name.
+        scores: Scores or None. Scores of an evaluation.
     """
     published = _BASE.match(base or "")
     rows = _rows(scores) if scores else {}
@@ -158,7 +159,7 @@ def write(
 
 
 def _rows(scores: Scores) -> dict[str, float]:
-    """Metrics by their names at Hugging Face, to four digits."""
+    """Metrics by their names at Hugging Face, rounded to four digits."""
     rows = {}
     for key, value in scores.metrics.items():
         key = key.removeprefix("eval_")

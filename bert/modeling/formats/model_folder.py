@@ -1,6 +1,6 @@
-"""The folder of a model: a checkpoint, and the files beside it.
+"""Folder of a model: a checkpoint, and the files beside it.
 
-    google        bert_model.ckpt, or the checkpoints of a run of ours;
+    google        bert_model.ckpt, or the checkpoints of a run;
                   bert_config.json, vocab.txt, tokenizer_config.json
     huggingface   model.safetensors, config.json, vocab.txt, tokenizer.json
     model_garden  as google, with other names of variables
@@ -8,7 +8,7 @@
     hub           saved_model.pb, variables/, assets/vocab.txt
     openvino      as google, with openvino_model.xml and .bin for the weights
 
-The best checkpoint of a run is in a folder of its own, below the others.
+The best checkpoint of a run is in a subfolder of its own.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from bert.modeling.formats.readers import READERS
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """Config, vocabulary and casing; by default those of the checkpoint."""
+    """Config, vocabulary and casing that override the checkpoint's files."""
 
     bert_config_file: str | None = flag(
         None, "Default: bert_config.json beside the checkpoint.", path=True
@@ -43,12 +43,13 @@ class ModelFiles:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFolder:
-    """A model of any format; each of its files is read once, when needed.
+    """A model of any format; each file is read once, when it is needed.
 
     Attributes:
-        path: its folder, or the prefix of its checkpoint; "": flags alone.
-        format: a key of `READERS`.
-        given: flags, which win over the files beside the checkpoint.
+        path: str. Folder of the model, or prefix of its checkpoint. "" if only
+            flags are given.
+        format: str. Key of `READERS`.
+        given: ModelFiles. Flags that override the files beside the checkpoint.
     """
 
     path: str
@@ -64,13 +65,13 @@ class ModelFolder:
         """Finds a model, without TensorFlow.
 
         Args:
-            path: its folder, the prefix of its checkpoint, or the name of a
-                published one; None: flags alone tell the sizes and the
-                vocabulary.
-            given: flags, which win over the files beside the checkpoint.
+            path: str or None. Folder, checkpoint prefix, or name of a published
+                model. None: the flags name the config and the vocabulary.
+            given: ModelFiles. Flags that override the files beside the
+                checkpoint. Default: no flags.
 
         Raises:
-            UserError: there is none.
+            UserError: the model does not exist.
         """
         if not path:
             return cls("", "google", given)
@@ -99,10 +100,10 @@ class ModelFolder:
 
     @functools.cached_property
     def config_file(self) -> str:
-        """The file of the sizes: --bert_config_file, or that of the model.
+        """File of the sizes: --bert_config_file, else the model's own.
 
         Raises:
-            UserError: there is none.
+            UserError: the file does not exist.
         """
         return self.given.bert_config_file or self._find(
             self._reader.sizes, "bert_config_file"
@@ -117,12 +118,12 @@ class ModelFolder:
 
     @functools.cached_property
     def casing(self) -> Casing:
-        """The recorded casing, with None for what is unknown."""
+        """Recorded casing; its fields are None if they are unknown."""
         return self._recorded.casing
 
     @functools.cached_property
     def tokenizers(self) -> list[Tokenizer]:
-        """Of --vocab_file, and of each vocabulary beside the checkpoint."""
+        """One for --vocab_file, and for each vocabulary of the checkpoint."""
         paths = []
         if self.path:
             folder = checkpoint_files.folder_of(self.path)
@@ -130,14 +131,14 @@ class ModelFolder:
             paths = [beside_it, checkpoint_files.asset(folder)]
             paths = [path for path in paths if storage.is_file(path)]
 
-        # The first is the one that is used: a flag wins.
+        # The first one is used, so the flag comes first.
         if self.given.vocab_file:
             paths.insert(0, self.given.vocab_file)
 
         casing = self.given.casing.or_else(self.casing)
         listed = [Tokenizer.of(path, casing) for path in dict.fromkeys(paths)]
 
-        # A pipeline holds a vocabulary of its own, without a text file.
+        # A pipeline contains a vocabulary, without a text file.
         if self._recorded.tokens:
             path = beside(self.path, tokenizer_files.PIPELINE)
             tokens = self._recorded.tokens
@@ -149,14 +150,15 @@ class ModelFolder:
         """The first of `tokenizers`.
 
         Raises:
-            UserError: there is no vocabulary, or another has other ids.
+            UserError: the vocabulary is missing, or vocabularies of the model
+                have different ids.
         """
         self.check_vocabulary()
         return self.tokenizers[0]
 
     @functools.cached_property
     def max_length(self) -> int:
-        """Longest sequence in tokens: as recorded, else all positions."""
+        """Longest sequence in tokens, as recorded; else all positions."""
         positions = self.config.max_position_embeddings
         if not self.path:
             return positions
@@ -167,28 +169,29 @@ class ModelFolder:
 
     @functools.cached_property
     def vectors(self) -> sentence_files.TextVectors | None:
-        """How one vector of a text is made; None if no file tells it."""
+        """Pooling that computes embeddings of texts; None if unknown."""
         if not self.path:
             return None
         path = beside(self.path, sentence_files.MODULES)
         return sentence_files.read(os.path.dirname(path))
 
     def check_vocabulary(self, tokenizer: Tokenizer | None = None) -> None:
-        """Rejects a vocabulary with other ids than the model's.
+        """Rejects a vocabulary whose ids differ from the model's.
 
         New words may fill `[unusedN]` slots, or follow the last token.
 
         Args:
-            tokenizer: of another vocabulary; None: the first of `tokenizers`.
+            tokenizer: Tokenizer or None. Tokenizer with another vocabulary.
+                Default: None, the first of `tokenizers`.
 
         Raises:
-            UserError: there is no vocabulary, a token has another id, or the
-                vocabulary of a run was edited.
+            UserError: the vocabulary is missing, a token has another id, or
+                the vocabulary of a run was edited.
         """
         if not self.tokenizers and tokenizer is None:
             self._find(VOCABULARY, "vocab_file")
 
-        # There may be several, of which a user has edited only one.
+        # There may be several files, and only one may have been edited.
         for other in self.tokenizers:
             if self.path and other.path == beside(self.path, VOCABULARY):
                 hashes = checkpoint_files.hashes_of(other.tokens, None)
@@ -204,8 +207,8 @@ class ModelFolder:
 
         Raises:
             UserError: the vocabulary is larger than the embeddings, the model
-                was trained with another casing, or its task has longer inputs
-                than the config has positions.
+                was trained with another casing, or the recorded length
+                exceeds the positions of the config.
         """
         tokenizer = self.tokenizer
         self.config.check_vocabulary(
@@ -226,8 +229,11 @@ class ModelFolder:
     def check_casing(self, tokenizer: Tokenizer) -> None:
         """Checks that the model was trained with this casing.
 
+        Args:
+            tokenizer: Tokenizer. Tokenizer with the casing to check.
+
         Raises:
-            UserError: it was trained with another.
+            UserError: the model was trained with another casing.
         """
         prefix = checkpoint_files.prefix_of(self.path)
         tokenization.validate_case_matches_checkpoint(
@@ -236,7 +242,7 @@ class ModelFolder:
 
         trained, given = self.casing, tokenizer.casing
 
-        # Where nothing is recorded, the name of the checkpoint must do.
+        # Without a recorded casing, only the checkpoint's name is checked.
         if trained.do_lower_case is None:
             return
         for name, value, expected in (
@@ -252,22 +258,22 @@ class ModelFolder:
 
     @functools.cached_property
     def task(self) -> dict | None:
-        """Kind and names of its labels, as in `task.json`, or None."""
+        """Kind and names of the labels, as in `task.json`, or None."""
         return self._reader.labels(self.path) if self.path else None
 
     def resolve(self) -> str:
-        """The prefix of its checkpoint, or the folder of another format.
+        """Prefix of the checkpoint, or the folder of another format.
 
         Raises:
-            UserError: a folder has no checkpoint, or several.
+            UserError: the folder has no checkpoints, or several.
         """
         return self._reader.resolve(self.path)
 
     def check_sizes(self, config: BertConfig | None = None) -> None:
         """Compares a config with the shapes of the weights.
 
-        A config of a stranger is checked before a network is built of it,
-        which may have any size.
+        An untrusted config may have any size, so it is checked before its
+        network is built.
 
         Args:
             config: sizes of the network; None: those of the model.
@@ -285,10 +291,11 @@ class ModelFolder:
         """Reads the weights.
 
         Args:
-            with_optimizer: read optimizer slots and the step, too.
+            with_optimizer: bool. Whether to read optimizer slots and the step,
+                too. Default: False.
 
         Returns:
-            original name -> array; names of variables without one.
+            Original name -> array, and the names of unknown variables.
         """
         return self._reader.weights(self.path, with_optimizer)
 

@@ -1,8 +1,8 @@
 """Weights of TensorFlow Model Garden and of TF-Hub models made with it.
 
 Its checkpoints are object graphs. Each variable has a path of edges from the
-root, which restoring follows, and a full name, which is the same in every
-model with this encoder. Variables are read by full name.
+root, which TensorFlow restores by, and a full name. The full name is the same
+in every model with this encoder, so variables are read by full name.
 
     encoder/layer_with_weights-4/_attention_layer/_query_dense/kernel
     transformer/layer_0/self_attention/query/kernel            [H, A, D]
@@ -31,7 +31,7 @@ _NOT_WEIGHTS = (
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
 
-# The original's names, ends of full names, and what an older exporter wrote;
+# The original's name, ends of full names, and names from an older exporter.
 # `#` is the number of a layer, and `*` a part of it, such as `kernel`.
 _NAMES = (
     ("bert/embeddings/word_embeddings", "word_embeddings/embeddings"),
@@ -80,7 +80,7 @@ _NAMES = (
     ("cls/ner/output_weights", "predictions/transform/logits/kernel"),
     ("cls/ner/output_bias", "predictions/transform/logits/bias"),
 )
-# A head with its own pooler has trained that one, not the encoder's.
+# A head with its own pooler was trained with that, not with the encoder's.
 _HEAD_POOLER = re.compile(r"(?:^|/)pooler_dense/(kernel|bias)$")
 # The token classifier and the span labeler share variable names.
 _LOGITS = re.compile(r"predictions/transform/logits/(kernel|bias)$")
@@ -91,10 +91,10 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Reads an object-based checkpoint, or one with names below `module/`.
 
     Args:
-        path: prefix of the checkpoint.
+        path: str. Prefix of the checkpoint.
 
     Returns:
-        original name -> float32 array, and the names of unknown variables.
+        Original name -> float32 array, and the names of unknown variables.
 
     Raises:
         UserError: the checkpoint is damaged.
@@ -120,7 +120,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         name = _original_name(named[key], key)
         if name is None:
             skipped.append(named[key])
-        # Of a TF1 hub module, whose shapes are the original's.
+        # Variables of a TF1 hub module have the original's shapes.
         elif key == named[key]:
             values[name] = array
         else:
@@ -129,7 +129,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
             except (IndexError, ValueError) as error:
                 raise UserError(f"{name}: {error}", path=path) from None
 
-    # A head's own pooler replaces the encoder's, which was not trained.
+    # A head's own pooler replaces the untrained pooler of the encoder.
     return {**values, **poolers}, sorted(skipped)
 
 
@@ -137,10 +137,10 @@ def shapes_of(path: str) -> dict[str, list[int]]:
     """Reads the shapes of the variables, as they are in the checkpoint.
 
     Args:
-        path: prefix of the checkpoint.
+        path: str. Prefix of the checkpoint.
 
     Returns:
-        original name -> shape, such as [H, A, D] of queries.
+        Dict: original name -> shape, such as [H, A, D] for queries.
 
     Raises:
         UserError: the checkpoint is damaged.
@@ -154,7 +154,7 @@ def shapes_of(path: str) -> dict[str, list[int]]:
 
 
 def _names_of(reader) -> dict[str, str]:
-    """Key in the checkpoint -> full name, of each variable but optimizers'."""
+    """Key in the checkpoint -> full name of all variables but optimizers'."""
     keys = reader.get_variable_to_shape_map()
     if _GRAPH not in keys:  # a TF1 hub module
         return {name: name for name in keys}
@@ -168,11 +168,11 @@ def named_variables(
     """Creates variables with the names and shapes of published models.
 
     Args:
-        config: sizes of the network.
-        values: original name -> array; only float32 is trainable.
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> array; only float32 is trainable.
 
     Returns:
-        original name -> variable.
+        Dict: original name -> variable.
     """
     return {
         name: tf.Variable(
@@ -187,7 +187,7 @@ def named_variables(
 def _full_names(serialized: bytes) -> dict[str, str]:
     """Key in the checkpoint -> full name, without optimizers.
 
-    Those of Keras since 2.11 may be anywhere, and have `_iterations`.
+    Optimizers of Keras 2.11 or later may be anywhere; they have `_iterations`.
     """
     try:
         graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
@@ -233,7 +233,7 @@ def _original_name(full_name: str, key: str) -> str | None:
 
 
 def _full_name(name: str) -> str:
-    """Full name in Model Garden of a variable of the original."""
+    """Full name in Model Garden of an original variable."""
     for ours, theirs, *_ in _NAMES:
         match = re.fullmatch(_pattern(ours), name)
         if match:
@@ -243,13 +243,13 @@ def _full_name(name: str) -> str:
 
 
 def _pattern(template: str) -> str:
-    """Regular expression of a name in `_NAMES`."""
+    """Regular expression for a name in `_NAMES`."""
     pattern = template.replace("#", r"(\d+)")
     return pattern.replace("*", "(kernel|bias|gamma|beta)")
 
 
 def _fill(template: str, match: re.Match) -> str:
-    """Name in `_NAMES` with the number and the part of another one."""
+    """Fills a name in `_NAMES` with the layer and the part of a match."""
     for group in match.groups():
         template = re.sub("[#*]", group, template, count=1)
     return template

@@ -1,10 +1,10 @@
-"""The network of OpenVINO, built from weights without TensorFlow.
+"""OpenVINO network, built from weights without TensorFlow.
 
     config, weights -> encoder on packed rows -> head -> openvino_model.xml
 
 Its inputs are the inputs of a packed encoder (`data.features`), int32 [R, W]
-and [R, K]. A row of one sequence has the positions 0 to W - 1, the sequence
-ids 1, with 0 for padding, and K = 1 with the position 0.
+and [R, K]. A row with a single sequence has the positions 0 to W - 1, sequence
+id 1 (0 for padding), and K = 1 with the `[CLS]` position 0.
 """
 
 import math
@@ -24,10 +24,10 @@ _MASKED_SCORE = -10000.0
 
 
 class _Builder:
-    """Operations on named weights.
+    """OpenVINO operations on named weights.
 
     Args:
-        values: original name -> float32 array.
+        values: dict. Original name -> float32 array.
     """
 
     def __init__(self, values: dict[str, np.ndarray]):
@@ -77,22 +77,22 @@ class _Builder:
 
 
 def build(config: BertConfig, values: dict[str, np.ndarray]):
-    """Builds the network of the weights: with their head, or the encoder.
+    """Builds the network of the weights: with a head, or only the encoder.
 
     Args:
-        config: sizes.
-        values: original name -> float32 array.
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> float32 array.
 
     Returns:
-        an `openvino.Model` with one output, float32: logits [R, K, C] of a
-        head on `[CLS]`, logits [R, W, C] of a head on tokens, or the last
-        layer [R, W, H].
+        openvino.Model with one output, float32: logits [R, K, C] for a head on
+        `[CLS]`, logits [R, W, C] for a head on tokens, or the last layer
+        [R, W, H].
     """
     openvino = openvino_network.package()
     make = _Builder(values)
     ops, head = make.ops, head_of(values)
 
-    # Padding has the sequence id 0, so there is no mask.
+    # A mask is not needed: padding has the sequence id 0.
     is_pooled = head is not None and HEADS[head].is_pooled
     names = [features.INPUT_IDS, features.SEGMENT_IDS]
     names += [features.POSITION_IDS, features.SEQUENCE_IDS]
@@ -114,7 +114,7 @@ def build(config: BertConfig, values: dict[str, np.ndarray]):
     x = make.norm(ops.add(x, positions), "bert/embeddings/LayerNorm")
     bias = _attention_bias(make, inputs[features.SEQUENCE_IDS])
 
-    # The last layer is computed at `[CLS]` only, where nothing else is read.
+    # For a head on `[CLS]`, the last layer is only computed there.
     first = inputs.get(features.NEXT_SENTENCE_POSITIONS)
     for index in range(config.num_hidden_layers):
         is_last = index == config.num_hidden_layers - 1
@@ -131,7 +131,7 @@ def build(config: BertConfig, values: dict[str, np.ndarray]):
 
 
 def _attention_bias(make: _Builder, sequence_ids):
-    """int32 [R, W] -> float32 [R, 1, W, W]: tokens see their own sequence."""
+    """int32 [R, W] -> float32 [R, 1, W, W]; masks other sequences."""
     ops = make.ops
     rows = ops.unsqueeze(sequence_ids, make.constant([1, 3]))  # [R, 1, W, 1]
     columns = ops.unsqueeze(sequence_ids, make.constant([1, 2]))
@@ -142,7 +142,7 @@ def _attention_bias(make: _Builder, sequence_ids):
 
 
 def _layer(make: _Builder, config: BertConfig, index: int, x, bias, positions):
-    """A transformer layer, at some positions or at all (None)."""
+    """Transformer layer at some positions, or at all (None)."""
     ops, scope = make.ops, f"bert/encoder/layer_{index}"
     queries = x
     if positions is not None:
@@ -183,7 +183,7 @@ def _layer(make: _Builder, config: BertConfig, index: int, x, bias, positions):
 
 
 def _activation(ops, name: str, x):
-    """The activation of a config's `hidden_act`, as in `modeling.layers`."""
+    """Activation for a config's `hidden_act`, as in `modeling.layers`."""
     return {
         "gelu": lambda: ops.gelu(x, "tanh"),
         "gelu_new": lambda: ops.gelu(x, "tanh"),
@@ -214,13 +214,13 @@ def write(
     """Writes `openvino_model.xml` and `openvino_model.bin`.
 
     Args:
-        folder: a local folder that holds all other files of the model.
-        config: sizes.
-        values: original name -> float32 array.
-        precision: str. Precision of the computation: float32, bfloat16 or
-            int8.
-        batches: for int8, the packed inputs of a few hundred texts, which
-            calibrate the ranges of the activations.
+        folder: str. Local folder with all other files of the model.
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> float32 array.
+        precision: str. Precision of the computation: "float32", "bfloat16" or
+            "int8". Default: "float32".
+        batches: iterable of dict. For int8: packed inputs of a few hundred
+            texts, which calibrate the ranges of the activations.
     """
     openvino = openvino_network.package()
     network = build(config, values)
@@ -244,6 +244,6 @@ def _quantize(network, batches: Iterable[dict]):
         network,
         nncf.Dataset(batches),
         subset_size=len(batches),
-        # Else labels change: activations of attention need their own scales.
+        # Attention activations get separate scales; else labels change.
         model_type=nncf.ModelType.TRANSFORMER,
     )

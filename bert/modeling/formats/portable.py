@@ -1,6 +1,6 @@
-"""ONNX, LiteRT, OpenVINO: the network alone, from token ids to outputs.
+"""ONNX, LiteRT and OpenVINO files: the network, from token ids to outputs.
 
-Keras' own `export` writes the first two. ONNX and OpenVINO need
+Keras' own `export` writes the first two. ONNX and OpenVINO need the packages of
 `requirements/onnx.txt` and `requirements/openvino.txt`.
 """
 
@@ -24,15 +24,15 @@ FILES = {
 
 
 def build(config: BertConfig, values: dict, path: str):
-    """Builds the network of the weights: with its head, or the encoder.
+    """Builds the network of the weights: with a head, or only the encoder.
 
     Args:
-        config: sizes.
-        values: original name -> array.
-        path: source of the values, for messages.
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> array.
+        path: str. Source of the values, for messages.
 
     Returns:
-        a functional model whose outputs are a flat dict.
+        Functional model whose outputs are a flat dict.
 
     Raises:
         UserError: a variable is missing or has another shape.
@@ -43,7 +43,7 @@ def build(config: BertConfig, values: dict, path: str):
         named = checkpoints.encoder_variables(model)
         checkpoints.assign(named, values, path)
 
-        # An untrained pooler would give numbers that mean nothing.
+        # The outputs of an untrained pooler are meaningless.
         names = ["sequence_output"]
         if any(name.startswith("bert/pooler/") for name in values):
             names.append("pooled_output")
@@ -62,19 +62,19 @@ def write(
     """Writes the file of a network, and runs it.
 
     Args:
-        bert: the `conversion.Bert` of the network.
-        model: from `build`.
-        target: a key of `FILES`.
-        folder: holds no such file.
-        inputs: feature name -> int32 array, to compare the outputs with.
+        bert: conversion.Bert. Config and weights of the network.
+        model: keras.Model. Result of `build`.
+        target: str. Key of `FILES`.
+        folder: str. Folder without such a file.
+        inputs: dict. Feature name -> int32 array, to compare the outputs with.
 
     Returns:
-        the outputs of the network and of the file, each name -> array.
+        Outputs of the network and outputs of the file, each name -> array.
     """
     path = os.path.join(folder, FILES[target])
     inputs = {name: inputs[name] for name in features.ENCODER_INPUTS}
     lengths = inputs[features.INPUT_MASK].sum(1)
-    if len(model.input[features.INPUT_IDS].shape) == 3:  # of choices
+    if len(model.input[features.INPUT_IDS].shape) == 3:  # multiple choice
         inputs = {name: x[:, None] for name, x in inputs.items()}
 
     expected = {name: np.array(x) for name, x in model(inputs).items()}
@@ -96,7 +96,7 @@ def _outputs_of_rows(
     lengths: np.ndarray,
     expected: dict,
 ) -> tuple[dict, dict]:
-    """The outputs of a network of OpenVINO, and of Keras, in the same shape."""
+    """Outputs of Keras and of an OpenVINO network, in the same shape."""
     is_pooled = head is not None and HEADS[head].is_pooled
     name = "sequence_output" if head is None else "logits"
     if head == SPANS:
@@ -117,7 +117,7 @@ def _outputs_of_rows(
 
 
 def _teach_erfc() -> None:
-    """Adds the operation of the erf form of GELU, which tf2onnx lacks."""
+    """Adds Erfc to tf2onnx, which lacks it; the erf form of GELU needs it."""
     from tf2onnx import handler, utils
 
     @handler.tf_op("Erfc")
@@ -126,7 +126,7 @@ def _teach_erfc() -> None:
 
         @classmethod
         def version_9(cls, ctx, node, **kwargs):
-            """Replaces the node, from version 9 of the operations on."""
+            """Replaces the node, from operator set 9 on."""
             shapes, dtypes = node.output_shapes, node.output_dtypes
             erf = ctx.make_node("Erf", node.input)
             one = ctx.make_const(utils.make_name("one"), np.float32(1))

@@ -1,7 +1,7 @@
-"""The formats of models: `READERS` says how each is read.
+"""Readers of model formats; `READERS` has one for each format.
 
-A new format is a module of its own and an entry here. What needs TensorFlow is
-imported when it is asked: most mistakes are told before.
+A new format is a module of its own and an entry here. Modules that need
+TensorFlow are imported late, so that most mistakes are reported before.
 """
 
 import os
@@ -16,24 +16,26 @@ from bert.modeling import openvino_network
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, huggingface
 
-_OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name of such a checkpoint
-_START = 1 << 10  # bytes of an index
+_OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name in object checkpoints
+_START = 1 << 10  # bytes of an index that are searched for it
 _PROTO = "saved_model.pb"
 Weights = tuple[dict[str, Any], list[str]]
 
 
 class Reader(NamedTuple):
-    """How a format is read; a path is a folder, or a checkpoint's prefix.
+    """Functions that read a format; a path is a folder or checkpoint prefix.
 
-    sizes: name of the file of the sizes.
-    config: path of that file -> sizes of the network.
-    tokenizer: path -> casing, and tokens that are not in vocab.txt.
-    labels: path -> kind and names of the labels, as in `task.json`, or None.
-    resolve: path -> prefix of the checkpoint, or the folder.
-    shapes: path -> original name -> shape; {}: unknown, or the config is
-        made of them.
-    weights: path, whether to read optimizer slots and the step, too ->
-        original name -> array; and names of variables without one.
+    Attributes:
+        sizes: str. Name of the file with the sizes.
+        config: function. Path of that file -> sizes of the network.
+        tokenizer: function. Path -> casing, and tokens if not in vocab.txt.
+        labels: function. Path -> kind and names of the labels, as in
+            `task.json`, or None.
+        resolve: function. Path -> prefix of the checkpoint, or the folder.
+        shapes: function. Path -> original name -> shape. Empty if shapes are
+            unknown, or if the config was inferred from them.
+        weights: function. Path, whether to read optimizer slots and the step,
+            too -> original name -> array, and names of unknown variables.
     """
 
     sizes: str
@@ -46,7 +48,7 @@ class Reader(NamedTuple):
 
 
 def format_of(path: str) -> str:
-    """The format of a model's folder or checkpoint, a key of `READERS`."""
+    """Format of a model's folder or checkpoint, a key of `READERS`."""
     folder = checkpoint_files.folder_of(path)
     if openvino_network.is_network(folder):
         return "openvino"
@@ -106,7 +108,7 @@ def _openvino_weights(path: str, with_optimizer: bool) -> Weights:
         "a network of OpenVINO",
         path=path,
         expected="weights by name",
-        fix="pass the checkpoint that it was made of",
+        fix="pass the checkpoint that the network was exported from",
     )
 
 

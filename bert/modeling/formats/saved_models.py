@@ -1,6 +1,6 @@
 """Weights and sizes of a BERT in a SavedModel, without loading its graph.
 
-Loading a graph can run code; reading variables and a proto cannot.
+Loading a graph can run code. Reading variables and a protobuf cannot.
 """
 
 import math
@@ -21,7 +21,7 @@ from bert.modeling.config import BertConfig
 from bert.modeling.formats import model_garden
 
 _WEIGHTS = "weights/"  # attribute of `saved_model.FineTunedModel`
-_OF_GELU = 0.044715  # in its tanh form (arXiv:1606.08415)
+_OF_GELU = 0.044715  # constant of its tanh form (arXiv:1606.08415)
 
 
 def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -33,13 +33,13 @@ def read_export(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Reads the weights of an export of a fine-tuned model.
 
     Args:
-        folder: folder of the SavedModel.
+        folder: str. Folder of the SavedModel.
 
     Returns:
-        original name -> float32 array; and an empty list.
+        Original name -> float32 array, and an empty list.
 
     Raises:
-        UserError: it is damaged, or an earlier version wrote it.
+        UserError: the export is damaged, or from an earlier version.
     """
     path, values = variables_of(folder), {}
     with checkpoints.reported(path):
@@ -60,16 +60,16 @@ def read_export(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
 
 
 def read_config(folder: str) -> BertConfig:
-    """Infers the sizes of a BERT from its variables and its proto.
+    """Infers the sizes of a BERT from its variables and its graph.
 
-    The activation follows from the operations of the graph; dropout rates,
-    which only training needs, are the defaults.
+    The activation follows from the operations of the graph. Dropout rates,
+    which are only needed in training, are the defaults.
 
     Args:
-        folder: folder of the SavedModel.
+        folder: str. Folder of the SavedModel.
 
     Raises:
-        UserError: it is not a BERT, or is damaged.
+        UserError: the SavedModel is damaged, or does not contain a BERT.
     """
     shapes = model_garden.shapes_of(variables_of(folder))
     sizes = checkpoints.sizes_of(shapes)
@@ -83,7 +83,7 @@ def read_config(folder: str) -> BertConfig:
             "--export_dir",
         )
 
-    # [H, A, D]; of [H, H], the heads of every published model.
+    # Shape [H, A, D]. For [H, H], assume D = 64 as in all published models.
     heads = max(1, sizes["hidden_size"] // 64)
     sizes["num_attention_heads"] = queries[1] if len(queries) == 3 else heads
     activation = _activation(folder)
@@ -93,6 +93,9 @@ def read_config(folder: str) -> BertConfig:
 
 def variables_of(folder: str) -> str:
     """Returns the prefix of the variables of a SavedModel.
+
+    Args:
+        folder: str. Folder of the SavedModel.
 
     Raises:
         UserError: the folder is not a SavedModel.
@@ -109,10 +112,10 @@ def read_casing(folder: str) -> Casing:
     """Reads `do_lower_case` and `strip_accents`, if they are variables.
 
     Args:
-        folder: folder of the SavedModel.
+        folder: str. Folder of the SavedModel.
 
     Returns:
-        their values, None for one that is missing.
+        Casing with the values, or None for a missing variable.
     """
     path = variables_of(folder)
     reader = tensor_files.open_reader(path)
@@ -137,8 +140,11 @@ def read_casing(folder: str) -> Casing:
 def read_proto(folder: str) -> saved_model_pb2.SavedModel:
     """Parses the graph of a SavedModel without loading it.
 
+    Args:
+        folder: str. Folder of the SavedModel.
+
     Raises:
-        UserError: it is missing or damaged.
+        UserError: the file is missing or damaged.
     """
     path = os.path.join(folder, "saved_model.pb")
     try:
@@ -152,13 +158,14 @@ def _activation(folder: str) -> str:
     """Activation that the operations of the graph compute.
 
     Raises:
-        UserError: it is neither GELU nor ReLU, as a pooler has tanh too.
+        UserError: the graph has neither GELU nor ReLU. Tanh is not recognized,
+            since every pooler has one.
     """
     graphs = read_proto(folder).meta_graphs
     operations = [node for graph in graphs for node in nodes(graph)]
     used = {node.op for node in operations}
 
-    # A graph has no GELU: one form shows by erf, the other by a constant.
+    # GELU is not one operation: one form has erf, the other a constant.
     if used & {"Erf", "Erfc"}:
         return "gelu_erf"
     if "Relu" in used:
@@ -177,7 +184,7 @@ def _activation(folder: str) -> str:
 
 
 def _scalars(operations: list) -> Iterator[float]:
-    """Yields the constants of single floats."""
+    """Yields the scalar float constants."""
     for node in operations:
         if node.op != "Const":
             continue
@@ -188,7 +195,7 @@ def _scalars(operations: list) -> Iterator[float]:
 
 
 def nodes(meta) -> Iterator:
-    """Yields the nodes of the graph and of its functions."""
+    """Yields the nodes of a meta graph and of its functions."""
     yield from meta.graph_def.node
     for function in meta.graph_def.library.function:
         yield from function.node_def

@@ -1,13 +1,13 @@
-"""Files of sentence-transformers: how one vector of a text is made.
+"""Files of sentence-transformers, which define the embedding of a text.
 
     modules.json                        Transformer, Pooling, and Normalize
     1_Pooling/config.json               pooling of the tokens
     config_sentence_transformers.json   prompts, which are put before a text,
-                                        and the size of a truncated vector
+                                        and the size of truncated embeddings
     sentence_bert_config.json           see `tokenizer_files`
 
 They are read and written beside checkpoints of any format. Before version 2
-the network was in a folder of its own, `0_Transformer`, which is read.
+the network was in a subfolder, `0_Transformer`, which is also read.
 """
 
 import dataclasses
@@ -52,10 +52,10 @@ class _Prompts(msgspec.Struct):
 
 
 def network_of(folder: str) -> str:
-    """Returns the folder of the network: in old versions `0_Transformer`.
+    """Folder of the network: `0_Transformer` in models of old versions.
 
     Args:
-        folder: the model's folder.
+        folder: str. The model's folder.
 
     Raises:
         UserError: `modules.json` is damaged.
@@ -69,13 +69,13 @@ def network_of(folder: str) -> str:
 
 
 def read(folder: str) -> TextVectors | None:
-    """Reads the files of a folder; None if they tell no pooling.
+    """Reads the files of a folder; None if they have no pooling.
 
-    What is not supported is reported by `check`, since the weights alone may
-    be wanted.
+    Unsupported modules are only reported by `check`, since the caller may only
+    need the weights.
 
     Args:
-        folder: the model's folder, or that of its network.
+        folder: str. The model's folder, or the folder of its network.
 
     Raises:
         UserError: a file is damaged.
@@ -88,7 +88,7 @@ def read(folder: str) -> TextVectors | None:
         return None
     modules = json_files.read(path, list[_Module])
     kinds = [module.type.rpartition(".")[2] for module in modules]
-    if kinds == ["Transformer"]:  # of a cross-encoder
+    if kinds == ["Transformer"]:  # a cross-encoder
         return None
 
     path, prompts = os.path.join(folder, _PROMPTS), _Prompts()
@@ -111,7 +111,7 @@ def read(folder: str) -> TextVectors | None:
 def _read_pooling(
     folder: str, modules: list[_Module], kinds: list[str], prompts: dict
 ) -> str:
-    """Reads the pooling, in the schema of any version; refuses the rest."""
+    """Reads the pooling from any version's schema; rejects other modules."""
     known = ["Transformer", "Pooling", "Normalize"]
     are_theirs = all(module.type.startswith(_LIBRARY) for module in modules)
     if not are_theirs or kinds not in (known[:2], known):
@@ -120,8 +120,8 @@ def _read_pooling(
             f"the modules are {', '.join(listed)}",
             path=os.path.join(folder, MODULES),
             expected=f"{', '.join(known)} of sentence-transformers",
-            fix="for vectors without the others pass a pooling, or copy the "
-            "model without this file",
+            fix="to ignore the other modules pass pooling=..., or remove "
+            "modules.json from a copy",
         )
 
     path = os.path.join(folder, modules[1].path, "config.json")
@@ -130,7 +130,7 @@ def _read_pooling(
         mode for key, mode in _MODES.items() if config.get(key)
     ]
     modes = modes if isinstance(modes, list) else [modes]
-    modes = modes or ["mean"]  # as sentence-transformers
+    modes = modes or ["mean"]  # the default of sentence-transformers
     if len(modes) > 1 or modes[0] not in POOLINGS:
         raise UserError(
             f"pooling {' and '.join(map(str, modes))}",
@@ -141,7 +141,7 @@ def _read_pooling(
         raise UserError(
             "include_prompt is false",
             path=path,
-            expected="true: prompts are pooled, too",
+            expected="true: prompts are always pooled, too",
         )
     return modes[0]
 
@@ -152,10 +152,10 @@ def write(
     """Writes the files, as sentence-transformers did before version 5.4.
 
     Args:
-        folder: where to write them.
-        vectors: without a mistake.
-        hidden_size: of the model.
-        max_length: longest sequence in tokens.
+        folder: str. Folder to write to.
+        vectors: TextVectors. Supported pooling, prompts and size.
+        hidden_size: int. Hidden size of the model.
+        max_length: int. Longest sequence in tokens.
     """
     vectors.check()
     modules = [("", "Transformer"), (_POOLING, "Pooling")]

@@ -16,7 +16,7 @@ from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks import run_folder
 from bert.tasks.pretraining.settings import Settings
 
-# Settings of the records that dynamic masking takes over.
+# Settings of the records that dynamic masking also uses.
 _MASKING = (
     "do_whole_word_mask",
     "masked_lm_prob",
@@ -31,11 +31,11 @@ class PhaseInputs:
     """Training steps that read the same records.
 
     Attributes:
-        records: the training records.
-        masks: settings of dynamic masking, or None.
-        batch_size: examples of a batch, over all devices.
-        first: number of steps before it.
-        last: its last step.
+        records: Records. Training records.
+        masks: InstanceSettings or None. Settings of dynamic masking.
+        batch_size: int. Examples of a batch, over all devices.
+        first: int. Number of steps before the phase.
+        last: int. Last step of the phase.
     """
 
     records: Records
@@ -47,13 +47,13 @@ class PhaseInputs:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Config and records of a run, which belong together.
+    """Config and records of a run, checked against each other.
 
     Attributes:
-        config: sizes of the network.
-        phases: training data, in order.
-        held_out: evaluation data, or None.
-        tokenizer: of all records; None: unknown.
+        config: BertConfig. Sizes of the network.
+        phases: list of PhaseInputs. Training data, in order.
+        held_out: Records or None. Evaluation data.
+        tokenizer: Tokenizer or None. Tokenizer of all records, if known.
     """
 
     config: BertConfig
@@ -71,13 +71,16 @@ class Inputs:
     def open(cls, settings: Settings) -> Self:
         """Opens the files that the flags name.
 
+        Args:
+            settings: Settings. Settings of the script.
+
         Raises:
-            UserError: they contradict each other or the flags.
+            UserError: the files contradict each other or the flags.
         """
         training = settings.training
         resumes = run_folder.has_checkpoint(training.output_dir)
 
-        # A begun run goes on, whatever weights it began with.
+        # When resuming, --init_checkpoint is ignored.
         start = training.model.init_checkpoint
         if resumes:
             start = training.output_dir
@@ -87,7 +90,7 @@ class Inputs:
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
 
-        # Only a length on the command line is a demand on the records.
+        # Records must only match lengths from the command line.
         names = ("max_seq_length", "max_predictions_per_seq")
         given = settings.given & set(names)
         lengths = {name: getattr(settings, name) for name in given}
@@ -105,7 +108,7 @@ class Inputs:
                 settings.eval_input_file, "eval_input_file", lengths
             )
 
-        # Only all sets together show whether they fit.
+        # All sets are needed to check that they fit together.
         inputs = cls(config, phases, held_out)
         tokenizer = check_sets(inputs.sets, config, config_file)
         if tokenizer and start and not resumes:
@@ -115,6 +118,9 @@ class Inputs:
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
     """Parses --phases or --input_file.
+
+    Args:
+        settings: Settings. Settings of the script.
 
     Returns:
         (file pattern, batch size, steps before it, its last step) of each
@@ -130,7 +136,7 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
         if match is None:
             raise UserError(
                 f"--phases: {part!r}",
-                expected="files:share or files:share:batch_size, as in "
+                expected="files:weight or files:weight:batch_size, as in "
                 "'128/*.tfrecord*:90,512/*.tfrecord*:10'",
             )
         files, share, own_size = match.groups()
@@ -138,7 +144,7 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
     for _, _, size in parts:
         settings.training.check_micro_batches(size)
 
-    # Rounded from the sum of the shares, so that no step is lost.
+    # Rounded after summing, so that no step is lost.
     steps, total = settings.num_train_steps, sum(share for _, share, _ in parts)
     phases, passed, first = [], 0, 0
     for files, share, size in parts:
@@ -146,9 +152,9 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
         last = steps * passed // total
         if last == first:
             raise UserError(
-                f"--phases: none of {steps} steps for {files!r}",
+                f"--phases: 0 of {steps} steps for {files!r}",
                 expected="at least one",
-                fix="raise --num_train_steps or its share",
+                fix="raise --num_train_steps or its weight",
             )
         phases.append((files, size, first, last))
         first = last
@@ -158,14 +164,18 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
 def read_masks(records: Records, random_seed: int) -> InstanceSettings:
     """Settings of dynamic masking, from the manifests of the records.
 
+    Args:
+        records: Records. Training records.
+        random_seed: int. Seed of the masks.
+
     Raises:
-        UserError: there is no manifest, or the settings differ, or depend on
-            words that the tokens do not show.
+        UserError: records have no manifest, or their settings differ or need
+            word boundaries, which the tokens do not contain.
     """
     for shard in records.shards:
         if shard.manifest is None:
             raise UserError(
-                "is in no manifest, which --dynamic_masking needs",
+                "is not in a manifest, which --dynamic_masking needs",
                 path=shard.path,
                 expected="records of create_pretraining_data.py",
             )
@@ -193,12 +203,17 @@ def check_sets(
 ) -> Tokenizer | None:
     """Checks records against each other and against the config.
 
+    Args:
+        sets: list of Records. All records of a run.
+        config: BertConfig. Sizes of the network.
+        config_file: str. File of the config, for messages.
+
     Returns:
-        their tokenizer; None without a manifest.
+        Tokenizer of the records; None without a manifest.
 
     Raises:
-        UserError: they contradict each other, or are too long or have too
-            many tokens for the network.
+        UserError: the records contradict each other, or are too long or have
+            too many tokens for the network.
     """
     for records in sets:
         config.check_length(
@@ -206,7 +221,7 @@ def check_sets(
         )
 
     shards = [shard for records in sets for shard in records.shards]
-    # The first one is compared with all others, so it has a manifest.
+    # All others are compared with the first, so it needs a manifest.
     shards.sort(key=lambda shard: shard.manifest is None)
     check_alike(
         [(x.path, {"pack_sequences": False, **x.settings}) for x in shards],
@@ -228,6 +243,11 @@ def check_config(
     """Compares the vocabulary of records with a config.
 
     Warns of tokens that are never trained, and if many tokens are unknown.
+
+    Args:
+        manifests: list of Manifest. Manifests of the records.
+        config: BertConfig. Sizes of the network.
+        config_file: str. File of the config, for messages.
 
     Raises:
         UserError: the vocabulary is too large for the network.

@@ -1,4 +1,4 @@
-"""References of the scores of pre-training, from the evaluated batches."""
+"""Baselines of pre-training metrics, computed from the evaluated batches."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ class TargetCounts:
     """Counts the masked tokens and the next sentence labels of batches.
 
     Args:
-        vocab_size: V.
+        vocab_size: int. V.
     """
 
     def __init__(self, vocab_size: int):
@@ -24,7 +24,7 @@ class TargetCounts:
     def watch(self, batches: Iterable[dict]) -> Iterator[dict]:
         """Yields the batches, and counts their targets."""
         for batch in batches:
-            # Packed rows hold several pairs; else padding may be whole rows.
+            # Packed rows hold several pairs; otherwise whole rows are padding.
             weights = batch.get(features.NEXT_SENTENCE_WEIGHTS)
             if weights is None:
                 weights = batch[features.IS_REAL_EXAMPLE]
@@ -34,14 +34,14 @@ class TargetCounts:
             yield batch
 
     def references(self) -> dict[str, float]:
-        """The references, see `eval_report`."""
+        """Baselines by name, see `eval_report`."""
         vocab_size = len(self._tokens)
         found = {
             f"masked_lm_loss/{CHANCE}": math.log(vocab_size),
             f"next_sentence_loss/{CHANCE}": math.log(2),
         }
 
-        # Without targets there is no frequency to compare with.
+        # Frequencies need at least one target.
         if self._tokens.any():
             share = float(self._tokens.max() / self._tokens.sum())
             found[f"masked_lm_loss/{UNIGRAMS}"] = float(
@@ -55,6 +55,6 @@ class TargetCounts:
 
 
 def _add(counts: np.ndarray, ids, shown) -> None:
-    """Counts the ids, int [...], whose weight `shown` is not 0."""
+    """Counts the ids, int [...], whose weight in `shown` is not 0."""
     real = np.ravel(ids)[np.ravel(shown) > 0]
     counts += np.bincount(real, minlength=len(counts))

@@ -18,16 +18,16 @@ class Settings:
     )
     phases: str | None = flag(
         None,
-        "Instead of --input_file: TFRecords, their share of the steps and, "
-        "optionally, their batch size, as in "
-        "'128/*.tfrecord*:90,512/*.tfrecord*:10:64'.",
+        "Instead of --input_file: comma-separated phases, each with TFRecords, "
+        "the relative weight of its steps and, optionally, its batch size, "
+        "as in '128/*.tfrecord*:90,512/*.tfrecord*:10:64'.",
         resume=True,
         path=True,
         topic=RARE,
     )
     eval_input_file: str | None = flag(
         None,
-        "TFRecords to evaluate on; default: the training records.",
+        "TFRecords to evaluate on. Default: the training records.",
         path=True,
     )
     vocab_size: int | None = flag(
@@ -41,14 +41,15 @@ class Settings:
     )
     max_seq_length: int = flag(
         128,
-        "Maximum number of tokens of a sequence, with [CLS] and [SEP]; if not "
-        "given, that of the records.",
+        "Maximum number of tokens of a sequence, with [CLS] and [SEP]. "
+        "If not given, the value of the records is used; a different value is "
+        "an error.",
         at_least=5,
     )
     max_predictions_per_seq: int = flag(
         20,
-        "Maximum number of masked tokens of a sequence; if not given, that of "
-        "the records.",
+        "Maximum number of masked tokens of a sequence. If not given, the "
+        "value of the records is used; a different value is an error.",
         at_least=1,
     )
     dynamic_masking: bool = flag(
@@ -56,7 +57,7 @@ class Settings:
     )
     use_next_sentence: bool = flag(
         True,
-        "Learn to predict the next sentence too.",
+        "Also train next sentence prediction.",
         resume=True,
         topic=TRAINING,
     )
@@ -76,16 +77,16 @@ class Settings:
     )
     schedule: str = flag(
         "linear",
-        "Learning rate after the warm-up: linear decay to 0; constant; wsd, "
-        "constant with a decay over the last --num_decay_steps; clock, linear "
-        "decay over the time of --train_for instead of the steps.",
+        "Learning rate after the warm-up. linear: linear decay to 0. constant: "
+        "no decay. wsd: constant, then decay over --num_decay_steps. clock: "
+        "linear decay over the time of --train_for.",
         choices=("linear", "constant", "wsd", "clock"),
         resume=True,
         topic=TRAINING,
     )
     num_decay_steps: int = flag(
         0,
-        "Steps of the decay of --schedule=wsd.",
+        "Number of decay steps of --schedule=wsd.",
         at_least=0,
         resume=True,
         topic=TRAINING,
@@ -121,7 +122,7 @@ class Settings:
         if self.schedule == "clock" and not self.training.train_for:
             yield UserError("--schedule=clock", expected="--train_for")
 
-        # Only losses of a validation can tell when to stop.
+        # Early stopping needs validation losses.
         patience = self.training.early_stopping_patience
         if patience and not (self.eval_input_file and self.training.eval_steps):
             yield UserError(

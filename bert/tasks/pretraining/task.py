@@ -1,4 +1,4 @@
-"""The task of run_pretraining.py: masked LM and next sentence prediction."""
+"""Task of run_pretraining.py: masked LM and next sentence prediction."""
 
 import dataclasses
 from typing import Any
@@ -36,30 +36,30 @@ def count_records(
 ) -> list[int]:
     """Checks and counts the records that this process and its workers read.
 
-    The chief checks them for all.
+    The chief checks them for all workers.
 
     Args:
-        inputs: the records.
-        do_train: whether the run trains.
-        vocab_size: ids must be below it.
-        strategy: of the run.
+        inputs: Inputs. The records.
+        do_train: bool. Whether the run trains.
+        vocab_size: int. Token ids must be below it.
+        strategy: tf.distribute.Strategy. Strategy of the run.
 
     Returns:
-        the number of records of each part, if the run trains.
+        List of int: number of records of each phase, if the run trains.
 
     Raises:
-        UserError: as for `content_check.count_records`.
+        UserError: see `content_check.count_records`.
     """
     parts = inputs.phases if do_train else []
     sets = [part.records for part in parts]
     sets += [inputs.held_out] if inputs.held_out else []
 
-    # Only an evaluation, of the records that `evaluated` chooses.
+    # The run only evaluates, on the records that `evaluated` selects.
     if not sets:
         sets = [inputs.phases[-1].records]
     counts = [0] * len(sets)
 
-    # The others wait for the counts, so an error must reach them too.
+    # The other workers wait for the counts, so they must also get errors.
     if workers.is_chief():
         try:
             counts = [content_check.count_records(x, vocab_size) for x in sets]
@@ -80,19 +80,19 @@ def open_run(
     """Builds the network, checks the records, and loads the first weights.
 
     Args:
-        settings: settings of the script.
-        folder: the folder of the run.
-        inputs: config and records.
+        settings: Settings. Settings of the script.
+        folder: RunFolder. Folder of the run.
+        inputs: Inputs. Config and records.
 
     Returns:
-        the run, and the phases of its training.
+        The run, and the phases of its training.
 
     Raises:
         UserError: a batch does not divide evenly over the devices, a record
             is damaged, or the weights do not fit.
     """
     training, last = settings.training, inputs.phases[-1].records
-    settings = dataclasses.replace(  # not the flags' defaults
+    settings = dataclasses.replace(  # the records' lengths, not the defaults
         settings,
         max_seq_length=last.max_seq_length,
         max_predictions_per_seq=last.max_predictions_per_seq,
@@ -110,7 +110,7 @@ def open_run(
     if settings.do_eval or inputs.held_out:
         size = training.eval_batch_size
         start.check_batch_size(run, "eval_batch_size", size)
-    # TensorFlow reads records without a manifest; the strategy comes first.
+    # Without a manifest TensorFlow reads the records: make the strategy first.
     counts = count_records(
         inputs,
         training.do_train,
@@ -118,18 +118,18 @@ def open_run(
         run.steps.strategy,
     )
 
-    # Last: it writes the first files of the run.
-    start.load(run, settings, folder, None)
+    # Last, because it writes the first files of the run.
+    start.load(run, settings, folder, model)
     pairs = zip(inputs.phases, counts)
     return run, [phase(settings, inputs, *pair) for pair in pairs]
 
 
 def make_task(settings: Settings, inputs: Inputs) -> Task:
-    """The network and its losses, and how it is evaluated.
+    """Makes the task: network, losses and evaluation.
 
     Args:
-        settings: settings of the script.
-        inputs: config and records.
+        settings: Settings. Settings of the script.
+        inputs: Inputs. Config and records.
     """
     training, objectives = settings.training, losses.OBJECTIVES
     if not settings.use_next_sentence:
@@ -142,7 +142,7 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
             packed=inputs.phases[0].records.is_packed,
         )
 
-        # Without its objective nothing would train this head.
+        # Without its objective this head would not be trained.
         if not settings.use_next_sentence:
             model.get_layer("bert").get_layer("pooler").trainable = False
             model.get_layer("seq_relationship").trainable = False
@@ -176,7 +176,7 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
 
 
 def schedule(settings: Settings) -> Schedule:
-    """The learning rate of each step."""
+    """Learning-rate schedule of the flags."""
     training, kind = settings.training, settings.schedule
     peak, steps = training.learning_rate, settings.num_train_steps
     warmup = settings.num_warmup_steps
@@ -188,7 +188,7 @@ def schedule(settings: Settings) -> Schedule:
 
 
 def evaluated(inputs: Inputs) -> Records:
-    """The held-out records, else the last ones."""
+    """Records to evaluate: held-out, else the last training records."""
     return inputs.held_out or inputs.phases[-1].records
 
 
@@ -206,13 +206,13 @@ def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
 def phase(
     settings: Settings, inputs: Inputs, part: PhaseInputs, num_records: int
 ) -> Phase:
-    """The training on a part of the records.
+    """Phase that trains on a part of the records.
 
     Args:
-        settings: settings of the script.
-        inputs: config and records.
-        part: the records, and their steps.
-        num_records: their number.
+        settings: Settings. Settings of the script.
+        inputs: Inputs. Config and records.
+        part: PhaseInputs. Records and steps of the phase.
+        num_records: int. Number of its records.
     """
     files, seed = part.records.files, settings.training.random_seed
 
@@ -224,7 +224,7 @@ def phase(
                 f"{part.batch_size}"
             )
 
-        # A phase counts its own steps, and is resumed at one of them.
+        # Steps are counted within the phase, also when the run resumes.
         step, share = run.step - part.first, workers.share()
         unmasked = reader.training_batches(
             files,
@@ -238,7 +238,7 @@ def phase(
         if part.masks is None:
             return unmasked
 
-        # The step is passed on, so that a resumed run draws the same masks.
+        # Masks depend on the step, so that a resumed run draws the same.
         vocab = masking.Vocabulary.of(inputs.tokenizer.vocab)
         return dynamic_masking.remask_batches(
             unmasked, part.masks, vocab, step, share

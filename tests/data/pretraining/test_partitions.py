@@ -126,10 +126,13 @@ def test_a_good_corpus_has_no_warning():
         ({"unknown_tokens": 21}, "1.1% of the tokens are [UNK]"),
         ({"documents": 60}, "1.7 lines per document: the corpus needs one"),
         ({"random_next": 40}, "80% of the pairs are random (usual: 70%): the "),
-        ({"continued_lines": 26}, "26% of the lines continue the one before: "),
+        (
+            {"continued_lines": 26},
+            "26% of the lines continue the previous line: ",
+        ),
         (
             {"continued_lines": 26, "row_tokens": 770, "predictions": 110},
-            "26% of the lines continue the one before: ",
+            "26% of the lines continue the previous line: ",
         ),
         ({"row_tokens": 770, "predictions": 110}, "the records are 50% full"),
         ({"predictions": 160}, "11.4% of the tokens are predicted"),

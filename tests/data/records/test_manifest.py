@@ -256,7 +256,7 @@ def test_a_manifest_of_ours_that_was_cut(folder):
     write(folder, {"a.tfrecord": b"xyz"})
     path = folder / "_a.manifest.json"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(UserError, match="expected a whole manifest"):
+    with pytest.raises(UserError, match="expected a complete manifest"):
         of(folder, "a.tfrecord")
 
 

@@ -36,7 +36,7 @@ def test_casing_and_vocabulary_go_together():
 STRIPPED = (
     "warning: v: in a sample of {} texts, {} of the characters are vowel "
     "signs, umlauts or accents that are stripped; expected at most 0.3%; pass "
-    "--nostrip_accents, from create_vocab.py on; or use a cased model"
+    "--nostrip_accents, also to create_vocab.py, or use a cased model"
 )
 
 
@@ -73,8 +73,8 @@ def test_characters_that_are_stripped_are_warned_of(
         ("##" + "a" * 256, None),
         ("a" * 257, ", 257 bytes; expected at most 256"),
         ("##" + "\u00e9" * 129, ", 260 bytes; expected at most 256"),
-        ("a\0", ", 2 bytes; expected at most 256 bytes, none of them null"),
-        ("##\0a", ", 4 bytes; expected at most 256 bytes, none of them null"),
+        ("a\0", ", 2 bytes; expected at most 256 bytes without null bytes"),
+        ("##\0a", ", 4 bytes; expected at most 256 bytes without null bytes"),
         ("##", None),
         ("####", None),
         ("\u200b", None),

@@ -74,7 +74,7 @@ def test_what_a_format_has_no_field_for_is_told(
     conversion.write(bert, target, str(tmp_path / "new"))
     told = "warning: config.json has no field for "
     lines = capsys.readouterr().err.split(told)[1:]
-    starts = ["cuts, temperature", "--truncate: the f", "windows: longer t"]
+    starts = ["thresholds, tempe", "--truncate: the f", "windows: longer t"]
     expected = starts if target == "huggingface" else []
     assert [line[:17] for line in lines] == expected
 

@@ -176,7 +176,7 @@ def test_quantized_weights_are_named(folder, dtype):
     assert str(error.value) == (
         f"{folder}/model.safetensors: {name} is {dtype}; expected "
         "weights of float16, bfloat16 or float32; convert the weights before "
-        "they are quantized"
+        "quantization"
     )
 
 

@@ -88,8 +88,8 @@ def test_a_folder_of_transformers(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"labels": ["a", "b", "a"]}, "the label 'a'; expected names that"),
-        ({"labels": ["a", " "]}, "the label ' '; expected names that are not"),
+        ({"labels": ["a", "b", "a"]}, "the label 'a'; expected unique names"),
+        ({"labels": ["a", " "]}, "the label ' '; expected unique names that a"),
         ({"decision": {"temperature": 1e-320}}, "Expected `float` >= 1e-06"),
     ],
 )

@@ -160,10 +160,10 @@ def test_records_that_cannot_be_masked_again(records, pretrain, tmp_path):
     bare.write_bytes(plain.read_bytes())
     for path, message in (
         (words, f"{words}: --dynamic_masking does not support --w"),
-        (bare, f"{bare}: is in no manifest, which --dynamic_ma"),
+        (bare, f"{bare}: is not in a manifest, which --dynamic"),
         (
             f"{spans},{plain}",
-            f"{plain}: max_ngram is 1; expected 2, as of {spans}; --dynamic",
+            f"{plain}: max_ngram is 1; expected 2, as in {spans}; --dynamic",
         ),
     ):
         _, err = pretrain(
