@@ -1,30 +1,33 @@
-"""Predicts with a fine-tuned model: a line of JSON for each line of text.
+"""Predicts texts with a fine-tuned model, and prints a line of JSON for each.
 
     python predict.py --model=run --input_file=lines.txt
     python predict.py --model=export < lines.txt
     python predict.py --model=export --input_file=table.csv \\
         --text_column=subject --id_column=id
 
-A table is .csv, .tsv or .parquet: an answer for each row, with its id. Of lines
-of JSON, in .jsonl or with --json, an answer repeats the keys that are no text.
+Tables are .csv, .tsv or .parquet files. The output has a line for each row,
+with its id. JSON lines are read from .jsonl files or with --json. The output
+repeats their keys that are not inputs of the model.
 
-Tabs separate the texts of a line, including each choice:
+In lines of text, tabs separate the inputs of the model, including each choice:
 
-    text                 text, text_b         of run_classifier.py, run_ner.py
-    question, context    context, choices     of run_squad.py, run_swag.py
+    text, or text and text_b    models of run_classifier.py
+    text                        models of run_ner.py
+    question, context           models of run_squad.py
+    context, choices            models of run_swag.py
 
-{"text": "...", "texts": ["...", ...]} is a query: its texts are ordered, by
-models of two texts and of vectors.
+{"text": "...", "texts": ["...", ...]} is a query. Pair classifiers, pair
+regressors and embedding models rank its texts.
 
-The output for an invalid line is {"error": "...", "line": 3}; with --strict,
+The output for an invalid line is {"error": "...", "line": 3}. With --strict,
 the script exits with code 2 instead.
 
---model is the folder of a run, of an export or of Hugging Face transformers. An
-export with a network for OpenVINO is computed without TensorFlow, in a fraction
-of the time and memory.
+--model is the folder of a run, an export or a Hugging Face model. An export
+with an OpenVINO network is computed without TensorFlow, in a fraction of the
+time and memory.
 
-The model is loaded once, and each line is answered as soon as it is read, so
-another program can keep this one open and send it one line at a time.
+The model is loaded once, and each line is predicted as soon as it is read.
+Another program can keep the script running and send one line at a time.
 """
 
 import sys

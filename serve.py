@@ -1,16 +1,17 @@
-"""Serves models over HTTP, by the REST paths of TF Serving.
+"""Serves models over HTTP, with the REST API of TF Serving.
 
     python serve.py --model=mails
     curl localhost:8501/v1/models/mails:predict -d '{"instances": ["a text"]}'
 
---model is the folder of a run or of an export, or a folder around numbered
-versions: of mails/1 and mails/2, 2 is served, or 1 if 2 is damaged. A version
-that is added later replaces the one before it, and no request is lost.
+--model is the folder of a run or an export, or a folder with numbered versions.
+With mails/1 and mails/2, version 2 is served, or version 1 if 2 is damaged. A
+version that is added later replaces the old version without losing requests.
 --model=mails,sports=games/export serves two models.
-Requests that arrive together share a batch; one that fails, fails alone. Limits
-end in an answer with status 413 or 503. /healthz and /metrics describe the
-server. SIGTERM ends it after the answers to all requests that it has; a second
-one ends it at once.
+
+Requests that arrive together share a batch. An invalid request does not affect
+the other requests. Requests over the limits get status 413 or 503. /healthz and
+/metrics describe the server. SIGTERM ends it after all received requests are
+answered. A second signal ends it at once.
 """
 
 import functools
@@ -34,8 +35,9 @@ def main(argv: list[str]) -> None:
     with settings.listen() as opened:
         from bert.serving import server
 
-        # Each of these threads keeps what oneDNN has compiled for up to 1,024
-        # shapes. A model computes in one; one more takes requests meanwhile.
+        # Each of these threads caches the kernels that oneDNN has compiled for
+        # up to 1,024 shapes. Each model computes in one thread, and one more
+        # thread accepts requests.
         threads = 1 + len(models)
         os.environ.setdefault("TF_NUM_INTEROP_THREADS", f"{threads}")
 

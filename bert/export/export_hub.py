@@ -1,4 +1,4 @@
-"""Export of an encoder or a preprocessor with TF-Hub's API."""
+"""Exports an encoder or a preprocessor with the API of TF-Hub."""
 
 import copy
 import os
@@ -31,11 +31,15 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
     """Exports an encoder.
 
     Args:
-        settings: settings of the script.
-        folder: from `check`.
+        settings: Settings. Settings of the script.
+        folder: ModelFolder. The result of `hub_settings.check`.
 
     Returns:
-        a log line about the export.
+        str. A log line about the export.
+
+    Raises:
+        UserError: The head is missing, or the reloaded SavedModel computes
+            other outputs.
     """
     config, tokenizer = folder.config, folder.tokenizer
     vocabulary_checks.warn(tokenizer, config.vocab_size, folder.config_file)
@@ -49,17 +53,17 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
             fix="pass --export_type=model, or the pre-trained checkpoint",
         )
 
-    # Models trained without next sentence prediction may lack it.
+    # Models trained without next-sentence prediction may lack a pooler.
     if "bert/pooler/dense/kernel" not in weights:
         say(
-            f"warning: {prefix} has no pooler: pooled_output has random "
-            "weights, and needs fine-tuning"
+            f"warning: {prefix} has no pooler; the weights of pooled_output "
+            "are random and need fine-tuning"
         )
 
     model = build_model(config, settings.precision, weights, prefix)
     with tempfile.TemporaryDirectory() as scratch:
         asset = copy.copy(tokenizer)
-        asset.path = os.path.join(scratch, "vocab.txt")  # the asset's name
+        asset.path = os.path.join(scratch, "vocab.txt")  # name of the asset
         atomic.write_whole(asset.path, tokenizer.content)
 
         length = settings.static_seq_length or None
@@ -67,7 +71,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         inputs = conversion.seeded_inputs(config, length)
         difference = 0.0
 
-        # Compared before the folder has its name: a failure leaves none.
+        # Compared before the folder is renamed, so a failure leaves nothing.
         def save(path: str) -> None:
             nonlocal difference
             hub.save(module, path)
@@ -79,7 +83,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
 
         export_folder.write(settings.export_path, save)
 
-    # Apart from the export: what the lower precision itself changes.
+    # Differences because of the lower precision, not of the export.
     if settings.precision != "float32":
         exact = build_model(config, "float32", weights, prefix)
         loss = conversion.largest_difference(
@@ -98,7 +102,14 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
 
 
 def build_model(config: BertConfig, precision: str, weights: dict, path: str):
-    """Builds the Keras model with the weights of a checkpoint."""
+    """Builds the Keras model with the weights of a checkpoint.
+
+    Args:
+        config: BertConfig. Sizes of the network.
+        precision: str. One of `PRECISIONS`.
+        weights: dict. Original name -> array.
+        path: str. Path of the checkpoint in messages.
+    """
     with stored_in(precision):
         model = models.build_pretraining_model(config)
     checkpoints.assign(checkpoints.model_variables(model), weights, path)
@@ -106,7 +117,7 @@ def build_model(config: BertConfig, precision: str, weights: dict, path: str):
 
 
 def outputs_of(model, inputs: dict) -> dict:
-    """Computes float32 outputs of the Keras model under TF-Hub's names."""
+    """Computes the float32 outputs of the Keras model by TF-Hub's names."""
     encoded = model.get_layer("bert")(
         {name: inputs[name] for name in features.ENCODER_INPUTS}
     )
@@ -125,16 +136,16 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
     """Reloads an encoder and compares it with the Keras model.
 
     Args:
-        folder: folder of the SavedModel.
-        settings: settings of the export.
-        model: the Keras model.
-        inputs: from `conversion.seeded_inputs`.
+        folder: str. Folder of the SavedModel.
+        settings: Settings. Settings of the export.
+        model: keras.Model. The Keras model.
+        inputs: dict. The result of `conversion.seeded_inputs`.
 
     Returns:
-        the largest difference of the outputs.
+        float. The largest difference of the outputs.
 
     Raises:
-        UserError: if the difference is too large.
+        UserError: The difference is too large.
     """
     expected = outputs_of(model, inputs)
     loaded = loader.load(folder, trust_model=True)
@@ -151,7 +162,7 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
         for index, layer in enumerate(part.pop("encoder_outputs")):
             part[f"encoder_outputs {index}"] = layer
 
-        # The same tensor by two names, so equal in every bit.
+        # Two names of the same tensor, so bit-identical.
         np.testing.assert_array_equal(
             part.pop("default"), part["pooled_output"]
         )
@@ -176,7 +187,15 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
 
 
 def export_preprocessor(settings: Settings, tokenizer: Tokenizer) -> str:
-    """Exports a preprocessor; see `export_model`, but without a config."""
+    """Exports a preprocessor.
+
+    Args:
+        settings: Settings. Settings of the script.
+        tokenizer: Tokenizer. Its vocabulary and casing are exported.
+
+    Returns:
+        str. A log line about the export.
+    """
     vocabulary_checks.warn(tokenizer)
     length = settings.default_seq_length
     module = hub.Preprocessor(tokenizer, length, settings.tokenize_with_offsets)

@@ -1,9 +1,9 @@
-"""The folder of an export: a SavedModel, its files, a network of OpenVINO.
+"""The folder of an export: a SavedModel, its files, and an OpenVINO network.
 
 saved_model.pb, variables/, assets/   for TF Serving
 bert_config.json, vocab.txt, ...      for `Predictor`
-openvino/                             the network, with the same files
-assets.extra/                         metrics and an example, for pages
+openvino/                             the OpenVINO network, with these files
+assets.extra/                         metrics and an example, for model cards
 """
 
 import importlib.util
@@ -25,25 +25,26 @@ from bert.modeling.formats.conversion import Bert
 METRICS = "assets.extra/metrics.json"  # name -> value
 EXAMPLE = "assets.extra/example.json"  # input -> text
 _GRAPH = "saved_model.pb"
-_SAMPLE = 300  # texts that calibrate int8
+_SAMPLE = 300  # number of texts that calibrate int8
 
 
 def write(folder: str, save: Callable[[str], None]) -> str:
     """Writes an export to a temporary folder and renames it.
 
-    On shared storage the graph, which makes it an export, is written last; so
-    it is in a folder that exists, which may be a mount or a link.
+    If the folder exists, as a mount or a link does, or is remote, the files are
+    moved one by one. saved_model.pb is moved last; without it the folder is not
+    a valid export.
 
     Args:
-        folder: path of a new or empty folder.
-        save: writes the files to the folder of its argument; it may also
-            check them and raise errors.
+        folder: str. Path of a new or empty folder.
+        save: callable. Writes the files to the folder of its argument. It may
+            also check them and raise errors.
 
     Returns:
-        the path of the folder.
+        str. The path of the folder.
 
     Raises:
-        UserError: the disk is full, or the folder cannot be written.
+        UserError: The disk is full, or the folder cannot be written.
     """
     folder = folder.rstrip("/")
     say(f"exporting to {folder} ...")
@@ -62,13 +63,15 @@ def write_model(
     """Writes all files of a fine-tuned model into a folder.
 
     Args:
-        folder: an empty folder.
-        bert: weights, tokenizer and task.
+        folder: str. Path of an empty folder.
+        bert: Bert. Weights, tokenizer and task.
         precision: str. Precision in which the SavedModel stores the weights.
-        openvino_precision: str or None. Precision of the network of OpenVINO:
-            float32, bfloat16 or int8, or none; None: float32 if OpenVINO is
-            installed.
-        rows: sequences of training texts, for int8.
+            Default: "float32".
+        openvino_precision: str or None. Precision of the OpenVINO network:
+            "float32", "bfloat16", "int8" or "none". Default: "float32" if
+            OpenVINO is installed, else "none".
+        rows: iterable of Row. Sequences of training texts, which calibrate
+            int8.
     """
     root = saved_model.FineTunedModel(bert, precision)
     saved_model.save(root, folder, *root.names[1:])
@@ -82,7 +85,7 @@ def write_model(
     sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
     batches = [shared_rows.pack([row]).inputs for row in sample]
 
-    # The export may be remote, the network's files may not.
+    # OpenVINO writes only local files, but the export may be remote.
     with tempfile.TemporaryDirectory() as scratch, tensorflow_log.held_back():
         conversion.write_files(bert, scratch)
         openvino.write(
@@ -96,12 +99,12 @@ def write_model(
 
 
 def write_extra(folder: str, name: str, values: dict) -> None:
-    """Writes values of an export for pages, which TensorFlow does not read.
+    """Writes values for the model card of an export.
 
     Args:
-        folder: path of the export.
-        name: METRICS or EXAMPLE.
-        values: the values.
+        folder: str. Path of the export.
+        name: str. METRICS or EXAMPLE.
+        values: dict. The values.
     """
     path = os.path.join(folder, name)
     storage.make_folder(os.path.dirname(path))
@@ -110,15 +113,15 @@ def write_extra(folder: str, name: str, values: dict) -> None:
 
 
 def read_extra(folder: str, name: str, kind: Any) -> dict:
-    """Reads the values of `write_extra`; {} if there is no file.
+    """Reads the values of `write_extra`; {} if the file does not exist.
 
     Args:
-        folder: path of the export.
-        name: METRICS or EXAMPLE.
-        kind: type of the values.
+        folder: str. Path of the export.
+        name: str. METRICS or EXAMPLE.
+        kind: type. Type of the values.
 
     Raises:
-        UserError: it is damaged.
+        UserError: The file is damaged.
     """
     path = os.path.join(folder, name)
     return json_files.read(path, kind) if storage.exists(path) else {}

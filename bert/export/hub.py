@@ -1,7 +1,7 @@
 """SavedModels of BERT and its tokenizer with TF-Hub's API.
 
-Names, keys and attributes are those of TF-Hub's "common SavedModel APIs for
-text". The SavedModels need no code of this project: the encoder needs
+Names, keys and attributes follow TF-Hub's "common SavedModel APIs for text".
+To load the SavedModels, this project is not needed: the encoder needs
 TensorFlow, the preprocessor also needs TensorFlow Text.
 
     build_encoder      -> encoder(inputs, training=), encoder.mlm(...)
@@ -32,9 +32,9 @@ class HubNetwork(tf.train.Checkpoint):
     """A network that can be called, fine-tuned and saved.
 
     Args:
-        run: (inputs, training) -> outputs.
-        specs: name -> spec of the input, int32 [B, ...] each.
-        variables: variables that `run` reads.
+        run: callable. (inputs, training) -> outputs.
+        specs: dict. Name -> TensorSpec of each input, int32 [B, ...].
+        variables: list of tf.Variable. The variables that `run` uses.
 
     Attributes:
         variables, trainable_variables: lists of tf.Variable.
@@ -54,7 +54,7 @@ class HubNetwork(tf.train.Checkpoint):
         self.trainable_variables = [v for v in variables if v.trainable]
         self.regularization_losses = []
 
-        # Only what is traced is saved.
+        # SavedModel stores only traced functions.
         for training in (False, True):
             self.__call__.get_concrete_function(specs, training=training)
 
@@ -69,12 +69,12 @@ class HubNetwork(tf.train.Checkpoint):
 
 
 class Tokenize(tf.train.Checkpoint):
-    """Tokenization, as a part of the preprocessor.
+    """Tokenization, a part of the preprocessor.
 
     Args:
-        tokenizer: tokenizer of the preprocessor.
-        run: string [B] -> tokens, int32 [B, (words), (tokens)]; a list with
-            their offsets, too, if it has them.
+        tokenizer: GraphTokenizer. The tokenizer of the preprocessor.
+        run: callable. string [B] -> token ids, int32 [B, (words), (tokens)],
+            or a list of token ids and offsets.
     """
 
     def __init__(self, tokenizer: text_ops.GraphTokenizer, run: Callable):
@@ -104,10 +104,10 @@ class Preprocessor(tf.train.Checkpoint):
     """Converts strings to the encoder's inputs.
 
     Args:
-        tokenizer: with the vocabulary and the casing of the model.
-        seq_length: S of the result of a call, and the default of
-            `bert_pack_inputs`.
-        with_offsets: whether to add `tokenize_with_offsets`.
+        tokenizer: Tokenizer. The tokenizer of the model.
+        seq_length: int. S, the length of the sequences of a call, and the
+            default of `bert_pack_inputs`.
+        with_offsets: bool. Whether to add `tokenize_with_offsets`.
 
     Attributes:
         tokenize: `Tokenize`, string [B] -> ids, [B, (words), (tokens)].
@@ -136,7 +136,7 @@ class Preprocessor(tf.train.Checkpoint):
         self._pack = pack
         self.bert_pack_inputs = tf.function(pack, autograph=False)
 
-        # Segments are tokens, or tokens of words; only what is traced is saved.
+        # SavedModel stores only traced functions. A segment has rank 1 or 2.
         for segments in (1, 2):
             for ranks in itertools.product((1, 2), repeat=segments):
                 self.bert_pack_inputs.get_concrete_function(
@@ -169,17 +169,18 @@ def build_encoder(
     models. Each call with `training=True` draws a fresh dropout seed.
 
     Args:
-        model: from `build_pretraining_model`; if its variables are not
-            float32, the encoder has no trainable variables.
-        config: sizes of the network.
-        tokenizer: its vocabulary is saved as an asset.
-        with_mlm: whether to add the masked-LM head.
-        seq_length: S of every call; None for any.
+        model: keras.Model. The result of `build_pretraining_model`. If its
+            variables are not float32, the encoder has no trainable variables.
+        config: BertConfig. Sizes of the network.
+        tokenizer: Tokenizer. Its vocabulary is saved as an asset.
+        with_mlm: bool. Whether to add the masked-LM head.
+        seq_length: int or None. Length of all sequences. None: any length.
+            Default: None.
 
     Returns:
-        an encoder with the attributes `vocab_file`, `do_lower_case`,
-        `strip_accents` and, if `with_mlm`, `mlm`, with the variables of the
-        encoder and the head.
+        an encoder with the attributes `vocab_file`, `do_lower_case` and
+        `strip_accents`. If `with_mlm`, its attribute `mlm` has the variables
+        of the encoder and the head.
         Calls take a dict with `hub.NAMES`, int32 [B, S], and return, float32:
             pooled_output, default: [B, H].
             sequence_output: [B, S, H].
@@ -202,7 +203,7 @@ def build_encoder(
         positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
         names = encoder_names if positions is None else all_names
 
-        # Theirs have other shapes, such as [H, A, D] for our [H, H].
+        # The copies have other shapes, such as [H, A, D] instead of [H, H].
         pairs = [
             (named[name], tf.reshape(theirs[name], named[name].shape))
             for name in names
@@ -223,7 +224,7 @@ def build_encoder(
                 table = bert.get_layer("embeddings").word_embeddings
                 outputs["mlm_logits"] = head(vectors, table.value)
 
-        # Of a model in lower precision, too.
+        # The outputs are float32 in every precision.
         return tf.nest.map_structure(
             lambda tensor: tf.cast(tensor, tf.float32), outputs
         )
@@ -247,8 +248,8 @@ def save(module: HubNetwork | Preprocessor, folder: str) -> None:
     head, `mlm`. Their outputs are flat, without `encoder_outputs`.
 
     Args:
-        module: from `build_encoder`, or a preprocessor.
-        folder: path of a folder that does not exist.
+        module: HubNetwork or Preprocessor. An encoder or a preprocessor.
+        folder: str. Path of a folder that does not exist.
     """
     if isinstance(module, Preprocessor):
         signatures = {"serving_default": module.__call__}
@@ -262,7 +263,7 @@ def save(module: HubNetwork | Preprocessor, folder: str) -> None:
 def _specs(
     names: tuple[str, ...], seq_length: int | None
 ) -> dict[str, tf.TensorSpec]:
-    """Specs of the inputs of a network under TF-Hub's names."""
+    """Returns the specs of the inputs of a network, by TF-Hub's names."""
     specs = {}
     for name in names:
         is_masked_lm = name == features.MASKED_LM_POSITIONS

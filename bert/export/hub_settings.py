@@ -1,4 +1,4 @@
-"""Settings of export_hub.py, and their checks, which know no TensorFlow."""
+"""Settings of export_hub.py. This module does not import TensorFlow."""
 
 import dataclasses
 
@@ -23,13 +23,13 @@ class Settings:
     )
     precision: str = flag(
         "float32",
-        "Precision of weights and computation; models in lower precision than "
-        "float32 are for serving only.",
+        "Precision of weights and computation. Models in float16 or bfloat16 "
+        "are only for serving.",
         choices=PRECISIONS,
     )
     files: ModelFiles = group(ModelFiles)
     model_checkpoint_path: str | None = flag(
-        None, "Prefix, folder or name of the checkpoint.", path=True
+        None, "Prefix, folder or name of a checkpoint.", path=True
     )
     export_path: str | None = flag(
         None,
@@ -47,28 +47,31 @@ class Settings:
         False, "Accepted; changes nothing."
     )
     default_seq_length: int = flag(
-        128, "Length of the sequences of a preprocessor.", at_least=3
+        128, "Sequence length of a preprocessor, in tokens.", at_least=3
     )
     static_seq_length: int = flag(
-        0, "Length of the sequences of a model; 0: any length.", at_least=0
+        0, "Sequence length of an encoder, in tokens; 0: any.", at_least=0
     )
 
     @property
     def is_preprocessor(self) -> bool:
-        """Whether a preprocessor is exported, not a model."""
+        """Whether a preprocessor is exported instead of an encoder."""
         return self.export_type == PREPROCESSING
 
 
 def check(settings: Settings) -> ModelFolder:
-    """Checks the flags against each other and the files.
+    """Checks the flags and the files.
+
+    Args:
+        settings: Settings. Settings of the script.
 
     Returns:
-        the model; for a preprocessor its path may be "".
+        ModelFolder. The model; for a preprocessor its path may be "".
 
     Raises:
-        UserError: if they contradict each other, or a file is missing.
+        UserError: Flags contradict each other, or a file is missing.
     """
-    # The output first: whether it can be written is quickly known.
+    # The output first, because this check is fast.
     fix = "pass another --export_path"
     outputs.check_new_folder(settings.export_path, fix)
 
@@ -80,7 +83,7 @@ def check(settings: Settings) -> ModelFolder:
                 fix="omit them",
             )
 
-        # A checkpoint will do, for the vocabulary beside it.
+        # A checkpoint is enough, if the vocabulary is beside it.
         if not (settings.files.vocab_file or checkpoint):
             raise UserError("no --vocab_file", fix="pass the vocabulary")
     elif not checkpoint:

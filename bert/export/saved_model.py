@@ -4,9 +4,9 @@
     embedding model   text -> vector
     other tasks       the encoder's inputs -> logits
 
-A SavedModel needs TensorFlow and, for text, TensorFlow Text; no code of this
-project. Post-processing of answers, words and choices, and windows of long
-texts, are in `Predictor`, which reads the same folder.
+To load a SavedModel, TensorFlow and, for text, TensorFlow Text are needed, but
+not this project. Post-processing of answers, words and choices, and windows of
+long texts, are only in `Predictor`, which reads the same folder.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Untracked:
     """Hides an object from SavedModel, so that its functions are not saved.
 
     Args:
-        value: the model or the tokenizer.
+        value: keras.Model or GraphTokenizer. The object.
     """
 
     def __init__(self, value: keras.Model | text_ops.GraphTokenizer):
@@ -40,23 +40,32 @@ class Untracked:
 
 
 class FineTunedModel(tf.train.Checkpoint):
-    """A fine-tuned model and its tokenizer as a SavedModel.
+    """A fine-tuned model and its tokenizer, to be saved as a SavedModel.
+
+    The outputs of a classifier are:
+
+    - label: string [B], "" below the minimum probability; with several labels
+      per text, string [B, C], padded with "".
+    - probabilities: float32 [B, C].
+    - label_names: string [B, C], the same names in each row.
+
+    A regression has only the output value, float32 [B].
 
     Args:
-        bert: weights, tokenizer and task.
-        precision: str. Precision in which the weights are stored.
+        bert: Bert. Weights, tokenizer and task.
+        precision: str. Precision in which the weights are stored. Default:
+            "float32".
 
     Attributes:
-        serve: the signature `serving_default`, see the module. The label of
-            a classifier is string [B], "" if it is rejected; of several
-            labels, string [B, C], padded with "". Its probabilities are
-            float32 [B, C], and its label_names string [B, C]. The only
-            output of a regression is `value`, float32 [B].
-        tokens: of classifiers, the encoder's inputs, int32 [B, S] -> the same.
-        examples: of classifiers, serialized records, string [B] -> the same.
-        weights: original name -> variable.
+        names: list of str. Names of the attributes that are signatures.
+        serve: the signature `serving_default`, see the module.
+        tokens: classifiers only; a signature that takes the encoder's inputs,
+            int32 [B, S].
+        examples: classifiers only; a signature that takes serialized
+            tf.train.Examples, string [B].
+        weights: dict. Original name -> variable.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case, strip_accents: casing of the vocabulary.
+        do_lower_case, strip_accents: variables, casing of the vocabulary.
     """
 
     def __init__(self, bert: Bert, precision: str = "float32"):
@@ -70,7 +79,7 @@ class FineTunedModel(tf.train.Checkpoint):
                 named = checkpoints.encoder_variables(model)
                 checkpoints.assign(named, bert.values, bert.path)
 
-        # By name, so that `readers` finds them.
+        # The readers of checkpoints find the weights by name.
         self.weights = {name: x.value for name, x in named.items()}
         self.vocab_file = tf.saved_model.Asset(bert.tokenizer.path)
         record_casing(self, bert.tokenizer)
@@ -107,7 +116,7 @@ class FineTunedModel(tf.train.Checkpoint):
         )
         self.names = ["serve", "tokens", "examples"]
 
-        # Windows of a text are pooled by `Predictor` alone.
+        # Only `Predictor` pools the windows of a text.
         self.serve = self.tokens
         if not self._long_texts.pool:
             self.serve = _text_signature(
@@ -131,7 +140,7 @@ class FineTunedModel(tf.train.Checkpoint):
             )
 
         packed = packed_in(segments)
-        if len(segments) == 2:  # one [SEP] where the second text is empty
+        if len(segments) == 2:  # an empty second text has no [SEP]
             empty = segments[1].row_lengths() == 0
             single = packed_in(segments[:1])
             packed = {
@@ -157,7 +166,7 @@ class FineTunedModel(tf.train.Checkpoint):
 
 
 def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
-    """Predictions of logits, [B, C], as `label_kinds` makes them."""
+    """Converts logits, [B, C], to predictions, as `label_kinds` does."""
     decision, names = labels.decision, tf.constant(labels.names, tf.string)
     shifted = logits
     if decision.log_weights:
@@ -175,7 +184,7 @@ def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
     elif labels.kind == MULTI_LABEL:
         probabilities = tf.sigmoid(scaled)
 
-        # A probability of one half is a logit of 0.
+        # A logit of 0 is a probability of 0.5.
         chosen = tf.RaggedTensor.from_row_lengths(
             tf.gather(names, tf.where(margins >= 0)[:, 1]),
             tf.reduce_sum(tf.cast(margins >= 0, tf.int64), -1),
@@ -184,7 +193,7 @@ def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
     else:
         return {"value": logits[:, 0]}
 
-    # The names in each row: a client needs no other file to read it.
+    # With the names in each row, a client needs no other file.
     size = tf.shape(logits)[0]
     return {
         "label": label,
@@ -221,10 +230,11 @@ def pack(
     """Packs segments with the special ids of a tokenizer.
 
     Args:
-        tokenizer: has the ids of `[CLS]`, `[SEP]` and `[PAD]`.
-        segments: one or two, see `input_ops.pack_inputs`.
-        max_length: int. S of the sequences.
-        truncate: str. Part of a segment that is kept.
+        tokenizer: GraphTokenizer. Has the ids of `[CLS]`, `[SEP]` and `[PAD]`.
+        segments: list of one or two RaggedTensors, see
+            `input_ops.pack_inputs`.
+        max_length: int. S, the length of the sequences.
+        truncate: str. Part of a long segment to keep. Default: "head".
     """
     return input_ops.pack_inputs(
         segments,
@@ -256,11 +266,11 @@ def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):
     """Traces a function of named tensors.
 
     Args:
-        function: takes the tensors as keyword arguments.
-        inputs: name -> spec of each argument.
+        function: callable. Takes the tensors as keyword arguments.
+        inputs: dict. Name -> TensorSpec of each argument.
 
     Returns:
-        the concrete function.
+        the tf.ConcreteFunction.
     """
     named = {
         name: tf.TensorSpec(spec.shape, spec.dtype, name)
@@ -273,9 +283,9 @@ def save(root: tf.train.Checkpoint, folder: str, *others: str) -> None:
     """Writes a SavedModel with the signature `serving_default`, `root.serve`.
 
     Args:
-        root: the object to save.
-        folder: a folder that does not exist yet.
-        *others: names of other functions of the root, which are signatures.
+        root: tf.train.Checkpoint. The object to save.
+        folder: str. Path of a folder that does not exist.
+        *others: str. Names of attributes that are further signatures.
     """
     signatures = {name: getattr(root, name) for name in others}
     signatures["serving_default"] = root.serve

@@ -1,8 +1,8 @@
 """The Keras engine: computes the outputs of packed batches.
 
 An engine is a function of the inputs of a packed encoder, int32 [R, W] and
-[R, K], whose result is float32: [R, K, ...] for a head on `[CLS]`, [R, W, ...]
-for a head on tokens or the encoder alone.
+[R, K]. It returns float32 [R, K, ...] for a head on `[CLS]`, and float32
+[R, W, ...] for a head on tokens or without a head.
 """
 
 import keras
@@ -21,17 +21,18 @@ _INPUTS = (*features.ENCODER_INPUTS, *features.PACKED_INPUTS)
 
 
 class KerasEngine:
-    """A Keras network.
+    """Engine that computes outputs with a Keras network.
 
     Args:
-        network: the encoder. Later changes of its weights are followed.
-        head: its head, a layer named as in `HEADS`; None: the last layer of
-            the encoder is the output.
-        layer: int. Layer of the encoder that is read without a head; -1 is
-            the last one.
+        network: Encoder. The encoder. The engine uses its current weights.
+        head: keras.layers.Layer or None. Its head, named as in `HEADS`. None:
+            the output is a layer of the encoder. Default: None.
+        layer: int. Layer of the encoder to return without a head, from -1
+            for the last. Default: -1.
 
     Attributes:
-        description: str. Device and number of threads, of a loaded engine.
+        description: str. Device and number of threads; "" unless the engine
+            was loaded.
     """
 
     description = ""
@@ -64,8 +65,12 @@ class KerasEngine:
         head: keras.layers.Layer | None = None,
         layer: int = -1,
     ) -> "KerasEngine":
-        """The engine of a network, which is made once; see the class."""
-        # LoRA and quantization exchange variables, and so the graph.
+        """Returns the cached engine of a network; see the class.
+
+        Args:
+            network, head, layer: see the class.
+        """
+        # LoRA and quantization replace variables, which needs a new graph.
         kept = network.__dict__.setdefault("_engines", {})
         variables = [*map(id, network.variables)]
         found = kept.get((head, layer))
@@ -84,13 +89,14 @@ class KerasEngine:
         """Builds the network of a model's folder, with its weights.
 
         Args:
-            model: the folder.
-            values: original name -> array, its weights.
-            head: key of `HEADS`, or None for the encoder alone.
+            model: ModelFolder. The folder.
+            values: dict. Original name -> array of the weights.
+            head: str or None. Key of `HEADS`, or None for no head. Default:
+                None.
             layer: int. See the class.
 
         Raises:
-            UserError: the weights are damaged, not finite or do not fit the
+            UserError: The weights are damaged, not finite or do not fit the
                 config.
         """
         for name, value in values.items():
@@ -114,8 +120,11 @@ class KerasEngine:
     def __call__(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
         """Computes the outputs of a packed batch; see the module.
 
+        Args:
+            inputs: dict. Name -> int32 array.
+
         Raises:
-            UserError: see `forks.check`.
+            UserError: See `forks.check`.
         """
         forks.check(forks.TENSORFLOW)
         return self._run(**{k: tf.constant(inputs[k]) for k in _INPUTS}).numpy()

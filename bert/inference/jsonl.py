@@ -1,4 +1,4 @@
-"""Predictions of lines of text or JSON, or rows of a table, as lines of JSON.
+"""Predicts lines of text or JSON, or rows of a table; prints lines of JSON.
 
 read -> examples -> PredictionPrinter.print
 """
@@ -18,16 +18,17 @@ from bert.inference.settings import Settings
 
 STDIN = "stdin"  # in messages
 _CHUNK = 1 << 18  # maximum number of bytes read at once
-_ROWS = 1024  # of a table, likewise
+_ROWS = 1024  # maximum number of rows of a table that are read at once
 
 
 class Example(NamedTuple):
-    """A line, or a row of a table.
+    """A line of text or JSON, or a row of a table.
 
     Attributes:
-        line: line number, from 1.
-        fields: the example for a `Predictor`, or the error in the line.
-        kept: name -> value of fields that the output repeats.
+        line: int. Line number, from 1.
+        fields: dict or UserError. The example for a `Predictor`, or the error
+            in the line.
+        kept: dict. Name -> value of fields that the output repeats.
     """
 
     line: int
@@ -41,12 +42,12 @@ def read(
     """Yields the examples of the input file, or of standard input.
 
     Args:
-        settings: settings of the script.
-        predictor: the model.
-        source: str. Name of the input, for messages.
+        settings: Settings. Settings of the script.
+        predictor: Predictor. The model.
+        source: str. Name of the input in messages.
 
     Raises:
-        UserError: see `read_table`.
+        UserError: See `read_table`.
     """
     if settings.reads_table:
         yield from read_table(settings, predictor)
@@ -60,12 +61,15 @@ def read(
 
 
 def read_lines(stream) -> Iterator[list[bytes]]:
-    """Yields all available lines, as soon as there are any.
+    """Yields lists of lines as soon as they are available.
 
-    Of a line that is too long, only a prefix is yielded, which is still too
-    long, so that `fields_of` rejects it.
+    A line that is too long is cut to a prefix. The prefix is too long, too, so
+    `fields_of` rejects it.
+
+    Args:
+        stream: binary stream with `read1`.
     """
-    # What has no newline yet waits in `rest` for the next chunk.
+    # An incomplete line stays in `rest` until the next chunk.
     rest, is_cut = b"", False
     while chunk := stream.read1(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -93,11 +97,11 @@ def read_examples(
     inputs: Sequence[str],
     source: str = STDIN,
 ) -> Iterator[list[Example]]:
-    """Yields all available lines as examples, as soon as there are any.
+    """Yields lists of examples as soon as their lines are available.
 
     Args:
-        stream: of bytes.
-        predictor, is_json, inputs, source: as for `fields_of`.
+        stream: binary stream with `read1`.
+        predictor, is_json, inputs, source: see `fields_of`.
     """
     numbers = itertools.count(1)
     for lines in read_lines(stream):
@@ -117,10 +121,14 @@ def read_examples(
 def read_table(
     settings: Settings, predictor: Predictor
 ) -> Iterator[list[Example]]:
-    """Yields the rows of a table as examples, many at a time.
+    """Yields lists of examples, one for each row of a table.
+
+    Args:
+        settings: Settings. Settings of the script.
+        predictor: Predictor. The model.
 
     Raises:
-        UserError: the columns of the texts are unknown, or the file is
+        UserError: The columns of the texts are unknown, or the file is
             damaged.
     """
     rows = _rows(settings, predictor)
@@ -134,7 +142,7 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
         raise UserError(
             "a table cannot hold choices",
             path=path,
-            fix="pass lines of JSON, by --json",
+            fix="pass lines of JSON, with --json",
         )
 
     names = settings.text_column, settings.text_b_column
@@ -143,7 +151,7 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
         inputs += predictor.task.optional_inputs
     if texts and len(texts) != len(inputs):
         raise UserError(
-            f"{len(texts)} columns of texts",
+            f"{len(texts)} text columns",
             expected=f"{len(inputs)}, for {', '.join(inputs)}",
             fix="pass --text_column, and --text_b_column for the second",
         )
@@ -153,7 +161,7 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
     def choose(names: list[str]) -> list[tables.Column]:
         if not texts and not set(inputs) <= set(names):
             raise UserError(
-                f"no columns of these names: {', '.join(inputs)}",
+                f"no columns named {', '.join(inputs)}",
                 path=path,
                 expected=f"some of {', '.join(names[:20])}",
                 fix="pass --text_column, by name or number from 0, or "
@@ -161,7 +169,7 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
             )
         return columns
 
-    # Columns by name need a header; by number, each row is data.
+    # Names of columns need a header. With numbers, the first row is data.
     header = any(isinstance(x, str) for x in columns)
     delimiter, broken = tables.delimiter_of(settings.delimiter), []
     for row in tables.rows(path, choose, header, broken, delimiter):
@@ -174,7 +182,7 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
         except UserError as error:
             fields = error
 
-        # Of a Parquet file, an id may be a date or of another kind.
+        # Ids in a Parquet file may be dates or have other types.
         kept = {}
         for value in row.values[len(inputs) :]:
             is_plain = value is None or isinstance(value, str | int)
@@ -184,7 +192,7 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
 
 
 def _broken(lines: list[int], path: str) -> Iterator[Example]:
-    """Examples of rows without columns; empties the list of them."""
+    """Yields errors of rows with missing columns; empties the list."""
     while lines:
         line = lines.pop(0)
         error = UserError("too few or too many columns", path=path, line=line)
@@ -202,18 +210,19 @@ def fields_of(
     """Parses a line.
 
     Args:
-        line: bytes, without its newline.
-        number: int. Line number, for messages.
-        predictor: the model.
+        line: bytes. The line without its newline.
+        number: int. Line number in messages.
+        predictor: Predictor. The model.
         is_json: bool. Whether the line is a JSON object.
-        inputs: names of the fields of other lines, in order.
-        source: str. Name of the input, for messages.
+        inputs: sequence of str. Names of the fields, in the order of a line
+            that is not JSON.
+        source: str. Name of the input in messages. Default: "stdin".
 
     Returns:
         the example, and the other values of a JSON object.
 
     Raises:
-        UserError: the line is not valid.
+        UserError: The line is not valid.
     """
     text_lines.check(line, source, number)
     text = text_lines.decode(line, source, number).removesuffix("\r")
@@ -231,7 +240,7 @@ def fields_of(
 def _split(
     text: str, has_choices: bool, inputs: Sequence[str], source: str, line: int
 ) -> dict:
-    """The fields of a line of text; tabs separate them."""
+    """Splits a line of text into its fields, which tabs separate."""
     most = len(inputs)
     fields: list = [text] if most == 1 else text.split("\t")
     count = len(fields)
@@ -243,7 +252,7 @@ def _split(
             expected=f"{most} separated by tabs: {', '.join(inputs)}",
         )
 
-    # All that are left are the choices.
+    # The remaining fields are the choices.
     if has_choices:
         fields[most - 1 :] = [fields[most - 1 :]]
     return dict(zip(inputs, fields))
@@ -252,16 +261,16 @@ def _split(
 def to_json(
     prediction: dict, line: int, source: str = STDIN, kept: dict | None = None
 ) -> str:
-    """Formats a prediction as JSON, after the values that are `kept`.
+    """Formats a prediction as a JSON object, after the `kept` values.
 
     Args:
-        prediction: dict of JSON values.
-        line: int. Number of the line in `source`, for messages.
-        source: str. Name of the input.
-        kept: values of the line to repeat.
+        prediction: dict. JSON values.
+        line: int. Line number in messages.
+        source: str. Name of the input in messages. Default: "stdin".
+        kept: dict or None. Values of the line to repeat.
 
     Raises:
-        UserError: a number is not finite.
+        UserError: A number is not finite.
     """
     try:
         values = (kept or {}) | json_values(prediction)
@@ -272,7 +281,7 @@ def to_json(
             path=source,
             line=line,
             expected="finite numbers",
-            fix="check the training of the model, and the text",
+            fix="check the text and the training of the model",
         ) from None
 
 
@@ -280,18 +289,20 @@ class PredictionPrinter:
     """Prints the prediction of each example, or the error in its line.
 
     Args:
-        predictor: the model.
+        predictor: Predictor. The model.
         batch_size: int. Maximum number of lines that are computed at once.
         strict: bool. Whether to raise the first error instead of printing it.
-        source: str. Name of the input, for messages.
-        signature: str. One of `task.signatures`; "": the first.
+        source: str. Name of the input in messages. Default: "stdin".
+        signature: str. One of `task.signatures`, or "" for the first.
+            Default: "".
 
     Attributes:
-        count: number of lines so far.
-        errors: number of lines with an error.
-        empty: number of lines without a text.
-        truncated: number of lines that were truncated.
-        replaced: names that both a line and its prediction have, in order.
+        count: int. Number of lines so far.
+        errors: int. Number of lines with an error.
+        empty: int. Number of lines without a text.
+        truncated: int. Number of lines that were truncated.
+        replaced: dict. Its keys are the names that occur both in a line and
+            in its prediction.
     """
 
     def __init__(
@@ -311,13 +322,16 @@ class PredictionPrinter:
     def print(self, examples: list[Example]) -> None:
         """Predicts and prints the next examples.
 
+        Args:
+            examples: list of Example. The examples.
+
         Raises:
-            UserError: with `strict`, after the predictions of the lines
-                before.
+            UserError: With `strict`, a line has an error. The predictions of
+                the lines before it have been printed.
         """
         for start in range(0, len(examples), self._batch_size):
             self._print(examples[start : start + self._batch_size])
-            # The reader may be a program that waits for them.
+            # A program may be waiting for the predictions.
             sys.stdout.flush()
 
     def _print(self, examples: list[Example]) -> None:
@@ -352,7 +366,7 @@ class PredictionPrinter:
                 print(json.dumps(failure, ensure_ascii=False))
 
     def notes(self) -> list[str]:
-        """Notes on the lines so far, for the user."""
+        """Returns log lines about errors, empty and truncated lines so far."""
         notes = []
         if self.errors:
             notes.append(
@@ -362,20 +376,20 @@ class PredictionPrinter:
 
         if self.empty:
             notes.append(
-                "note: empty lines, which are predicted like others: "
+                "note: empty lines, which are predicted like other lines: "
                 f"{self.empty:,} of {self.count:,}"
             )
 
         if self.truncated:
             notes.append(
-                "note: lines longer than the model's "
-                f"{self._predictor.task.max_length:,} tokens, which were "
-                f"truncated: {self.truncated:,} of {self.count:,}"
+                "note: lines that were truncated to the model's "
+                f"{self._predictor.task.max_length:,} tokens: "
+                f"{self.truncated:,} of {self.count:,}"
             )
 
         if self.replaced:
             notes.append(
-                "note: values of the input are replaced by values of the "
+                "note: values of the input were replaced by values of the "
                 f"prediction with the same name: {', '.join(self.replaced)}"
             )
 

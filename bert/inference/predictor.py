@@ -1,9 +1,9 @@
-"""Predictions of a model: the one path from examples to JSON values.
+"""Predictor: the only path from examples to predictions, for all tasks.
 
     examples -> task.encode -> packed rows -> engine -> task.decode
 
-TensorFlow is imported for the Keras engine, and by tasks that tokenize with
-it.
+TensorFlow is imported only by the Keras engine and by tasks that tokenize with
+TensorFlow.
 """
 
 import importlib.util
@@ -50,14 +50,15 @@ _OF_HEADS = {SPANS: QuestionAnswering, CHOICES: MultipleChoice}
 
 
 class Task(Protocol):
-    """What a task has for predictions.
+    """Interface of a task: encodes examples and decodes outputs.
 
     Attributes:
-        head: key of `HEADS`, or None for the encoder alone.
-        inputs: names of the fields of an example, in order.
-        optional_inputs: names of fields that an example may have besides.
-        signatures: names of the forms of the input; the first is the default.
-        can_rank: whether texts of a query get scores, see `ranking`.
+        head: str or None. Key of `HEADS`, or None for no head.
+        inputs: sequence of str. Names of the fields of an example, in order.
+        optional_inputs: sequence of str. Names of optional fields.
+        signatures: sequence of str. Names of the input formats. The first is
+            the default.
+        can_rank: bool. Whether the texts of a query get scores, see `ranking`.
         max_length: int. Longest sequence in tokens.
         num_outputs: int or None. Size of the last axis of the outputs.
     """
@@ -80,14 +81,14 @@ class Task(Protocol):
 
 
 class Predictor:
-    """A task and an engine; many threads may call it.
+    """Predicts examples with a task and an engine; it is thread-safe.
 
         predictor = Predictor.open("mails_export")
         predictor([{"text": "win a prize"}])  # [{"label": "spam", ...}]
 
     Args:
-        task: encodes examples, decodes outputs.
-        engine: the outputs of packed rows, see `engines`.
+        task: Task. Encodes examples and decodes outputs.
+        engine: callable. Computes the outputs of packed rows, see `engines`.
     """
 
     def __init__(
@@ -109,13 +110,14 @@ class Predictor:
         """Loads a model.
 
         Args:
-            path: folder of a run, of an export or of Hugging Face, or the
+            path: str. Folder of a run, an export or a Hugging Face model, or
                 name of a published model.
-            engine: str or None. "keras" or "openvino"; None: OpenVINO if it is
-                installed, the folder has its network and there is no GPU.
+            engine: str or None. "keras" or "openvino". Default: "openvino" if
+                it is installed, the folder has an OpenVINO network and the
+                machine has no GPU; else "keras".
 
         Raises:
-            UserError: there is no model, or it is damaged.
+            UserError: The model is missing or damaged.
         """
         path = published.fetch(path)
         if engine is None:
@@ -125,7 +127,7 @@ class Predictor:
             network = openvino_network.find(path)
         if engine == OPENVINO and network is None:
             raise UserError(
-                "no network of OpenVINO",
+                "no OpenVINO network",
                 path=path,
                 fix="export it again with --export_openvino=float32",
             )
@@ -151,8 +153,11 @@ class Predictor:
     def check(self, model: ModelFolder) -> None:
         """Computes one sequence, and compares the output with the task.
 
+        Args:
+            model: ModelFolder. The folder of the model.
+
         Raises:
-            UserError: the number of outputs is not the number of labels, or a
+            UserError: The number of outputs is not the number of labels, or a
                 weight is not finite.
         """
         vocab = model.tokenizer.vocab
@@ -190,14 +195,15 @@ class Predictor:
         return head is not None and HEADS[head].is_pooled
 
     def parse(self, values: dict, signature: str = "") -> dict:
-        """Returns the fields of an example, or of a query for a ranking.
+        """Validates an example or a query, and returns its fields.
 
         Args:
-            values: decoded JSON; other keys are ignored.
-            signature: str. One of `task.signatures`.
+            values: dict. Decoded JSON; unknown keys are ignored.
+            signature: str. One of `task.signatures`, or "" for the first.
+                Default: "".
 
         Raises:
-            UserError: a field is missing or has another type.
+            UserError: A field is missing or has the wrong type.
         """
         if ranking.is_query(values) and ranking.TEXT in self.task.inputs:
             if not self.task.can_rank:
@@ -214,7 +220,12 @@ class Predictor:
         return self.signed(fields, signature)
 
     def signed(self, example: dict, signature: str) -> dict:
-        """Adds a signature to an example, if it is not the default."""
+        """Adds a signature to an example, unless it is the default.
+
+        Args:
+            example: dict. Fields of the example.
+            signature: str. One of `task.signatures`, or "" for the first.
+        """
         if signature in ("", self.task.signatures[0]):
             return example
         return example | {SIGNATURE: signature}
@@ -223,23 +234,27 @@ class Predictor:
         """Predicts examples.
 
         Args:
-            examples: dicts of strings with the fields of `task.inputs`; or
-                queries, `text` and a list of `texts`.
+            examples: list of dict. Strings with the names of `task.inputs`,
+                or queries: `text`, a string, and `texts`, a list.
 
         Returns:
-            a dict of JSON values for each, see `decode` of the task; for a
-            query `ranking`, a list of index, text and score, best first.
+            a list with a dict of JSON values for each example, see `decode`
+            of the task. A query has `ranking`, a list of dicts with index,
+            text and score, the best first.
 
         Raises:
-            UserError: the model cannot order texts.
+            UserError: The model cannot rank texts.
         """
         return self.with_lengths(examples)[0]
 
     def with_lengths(self, examples: list[dict]) -> tuple[list[dict], int]:
-        """Predicts examples, as `__call__`; counts those that are truncated.
+        """Predicts examples, and counts the truncated ones.
+
+        Args:
+            examples: list of dict. See `__call__`.
 
         Returns:
-            the predictions, and the number of truncated examples.
+            (predictions, number of truncated examples).
         """
         task = self.task
         groups = [
@@ -261,7 +276,11 @@ class Predictor:
         return results, truncated
 
     def compute(self, encoded: list[Encoded]) -> list[list[np.ndarray]]:
-        """Computes the outputs of the sequences of each example."""
+        """Computes the outputs of the sequences of each example.
+
+        Args:
+            encoded: list of Encoded. The result of `task.encode`.
+        """
         rows = [row for x in encoded for row in x.rows]
         computed = shared_rows.map_packed(self._engine, rows, self._is_pooled)
         outputs = iter(computed)
@@ -269,10 +288,14 @@ class Predictor:
 
 
 def network_of(path: str) -> str | None:
-    """The network of OpenVINO that a model's folder is predicted with.
+    """Returns the OpenVINO network to use for a model by default.
+
+    Args:
+        path: str. Folder of the model.
 
     Returns:
-        its folder; None: there is none, or Keras is faster or needed.
+        the folder of the network. None if it does not exist, OpenVINO is not
+        installed, or a GPU makes Keras faster.
     """
     network = openvino_network.find(path)
     is_installed = importlib.util.find_spec("openvino") is not None
@@ -281,10 +304,13 @@ def network_of(path: str) -> str | None:
 
 
 def open_model(path: str) -> ModelFolder:
-    """Opens a model's folder; of a run, its best checkpoint.
+    """Opens the folder of a model, or the best checkpoint of a run.
+
+    Args:
+        path: str. The folder.
 
     Raises:
-        UserError: there is no model.
+        UserError: The folder has no model.
     """
     best = os.path.join(path, checkpoint_files.BEST)
     model = ModelFolder.open(best if storage.is_folder(best) else path)
@@ -293,20 +319,20 @@ def open_model(path: str) -> ModelFolder:
 
 
 def task_of(model: ModelFolder, head: str | None = None) -> Task:
-    """The task of a model, as its files or its head show it.
+    """Returns the task of a model, from its files or its head.
 
     Args:
-        model: the folder.
-        head: key of `HEADS`, the head of its weights; None: it has none, or
-            it is unknown.
+        model: ModelFolder. The folder of the model.
+        head: str or None. Key of `HEADS`, the head in its weights. None: the
+            head is missing or unknown. Default: None.
 
     Raises:
-        UserError: the task is unknown.
+        UserError: The task is unknown.
     """
     kind: Any = None
     if model.task:
         kind = TASKS.get(model.task["kind"])
-    elif head in _OF_HEADS:  # transformers records no labels of these
+    elif head in _OF_HEADS:  # transformers does not record their labels
         kind = _OF_HEADS[head]
     elif model.vectors:
         kind = TextEmbedding
@@ -324,8 +350,11 @@ def task_of(model: ModelFolder, head: str | None = None) -> Task:
 def json_values(value: Any) -> Any:
     """Rounds the floats of a prediction to six decimals.
 
+    Args:
+        value: dict, list, float or other JSON value. The prediction.
+
     Raises:
-        ValueError: a number is not finite.
+        ValueError: A number is not finite.
     """
     if isinstance(value, dict):
         return {k: json_values(x) for k, x in value.items()}

@@ -1,10 +1,10 @@
-"""Texts in the order of their scores for a query.
+"""Ranks texts by their scores for a query.
 
-    {"text": query, "texts": [...]} -> rows of the model -> their predictions
+    {"text": query, "texts": [...]} -> examples -> predictions
         -> {"index", "text", "score"} of each text, the best first
 
-A classifier of pairs reads the query with each text; an embedding model
-compares embeddings. No TensorFlow is imported.
+A pair classifier reads the query together with each text. An embedding model
+compares the embeddings. This module does not import TensorFlow.
 """
 
 from typing import Annotated, TypedDict
@@ -20,27 +20,27 @@ EXPECTED = "text, and texts, a list of strings"  # in messages
 
 
 class Query(TypedDict):
-    """A text, and the texts that are ordered for it."""
+    """A query text, and the texts to rank."""
 
     text: str
     texts: Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
 def is_query(values) -> bool:
-    """Returns whether JSON values are a query."""
+    """Returns whether a JSON value is a query."""
     return isinstance(values, dict) and TEXTS in values and TEXT_B not in values
 
 
 def count(examples: list[dict]) -> int:
-    """Counts examples, where each text of a query is one."""
+    """Counts examples; each text of a query is an example."""
     return sum(len(x.get(TEXTS, ())) or 1 for x in examples)
 
 
 def rows_of(query: dict, reads_pairs: bool) -> list[dict[str, str]]:
-    """Returns the examples that a model predicts for a query.
+    """Returns the examples to predict for a query.
 
     Args:
-        query: `text` and `texts`.
+        query: dict. `text` and `texts`.
         reads_pairs: bool. Whether the model reads two texts at once.
     """
     if reads_pairs:
@@ -49,17 +49,18 @@ def rows_of(query: dict, reads_pairs: bool) -> list[dict[str, str]]:
 
 
 def order(query: dict, predictions: list[dict]) -> list[dict]:
-    """Orders the texts of a query.
+    """Sorts the texts of a query by score.
 
     Args:
-        query: `text` and `texts`.
-        predictions: of the examples of `rows_of`.
+        query: dict. `text` and `texts`.
+        predictions: list of dict. Predictions of the examples of `rows_of`.
 
     Returns:
-        index from 0, text and score of each text, the highest score first.
+        a list of dicts with index, from 0, text and score, the highest score
+        first.
 
     Raises:
-        UserError: the model gives no scores.
+        UserError: The predictions have no score.
     """
     if "vector" in predictions[0]:
         first, *others = (np.array(x["vector"]) for x in predictions)
@@ -76,7 +77,7 @@ def order(query: dict, predictions: list[dict]) -> list[dict]:
 
 
 def _score(prediction: dict) -> float:
-    """The score of a text that was read together with its query."""
+    """Returns the score of a text that was read together with its query."""
     probabilities = prediction.get("probabilities")
     if isinstance(probabilities, dict) and RELEVANT in probabilities:
         return probabilities[RELEVANT]
@@ -86,9 +87,9 @@ def _score(prediction: dict) -> float:
 
 
 def error() -> UserError:
-    """The error of a model that gives no scores."""
+    """Returns the error of a model that cannot rank texts."""
     return UserError(
-        "the model cannot order texts",
-        expected='a classifier of pairs with the label "1", a regression of '
-        "pairs, or an embedding model",
+        "the model cannot rank texts",
+        expected='a pair classifier with the label "1", a pair regressor, or '
+        "an embedding model",
     )

@@ -1,4 +1,4 @@
-"""Settings of predict.py, which know no TensorFlow."""
+"""Settings of predict.py. This module does not import TensorFlow."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -17,40 +17,41 @@ class Settings:
 
     model: str | None = flag(
         None,
-        "Folder of a run, of an export or of Hugging Face transformers, or "
-        "the name of a published model.",
+        "Folder of a run, an export or a Hugging Face model, or name of a "
+        "published model.",
         required=True,
         path=True,
     )
     input_file: str | None = flag(
         None,
-        "One text per line, JSON lines (.jsonl) or a table (.csv, .tsv, "
-        ".parquet). Default: standard input.",
+        "File with one text per line, JSON lines (.jsonl) or a table (.csv, "
+        ".tsv, .parquet). Default: standard input.",
         path=True,
     )
     text_column: str | None = flag(
         None,
-        "Table: column of the text, by name or number from 0; default: named "
-        "like the input of the model.",
+        "Table: column of the text, as name or number from 0. Default: the "
+        "column with the name of the model's input.",
     )
     text_b_column: str | None = flag(None, "Table: column of the second text.")
     id_column: str | None = flag(
-        None, "Table: column of the ids in the answers."
+        None, "Table: column of ids, which the output repeats."
     )
     delimiter: str | None = flag(
         None,
-        "Table: delimiter of fields; default: .csv a comma, else tabs.",
+        "Table: delimiter of the fields. Default: a comma for .csv, else a "
+        "tab.",
         topic=RARE,
     )
     signature: str = flag(
         "serving_default",
-        "words: the text is split into words already; for models of "
-        "run_ner.py.",
+        "Input format. For models of run_ner.py, words splits a text only at "
+        "white space.",
     )
     engine: str | None = flag(
         None,
-        "Default: openvino if it is installed, the model has its network and "
-        "there is no GPU; else keras.",
+        "Inference engine. Default: openvino if it is installed, the model "
+        "has an OpenVINO network and the machine has no GPU; else keras.",
         choices=ENGINES,
         topic=RARE,
     )
@@ -63,13 +64,11 @@ class Settings:
     batch_size: int = flag(
         256, "Maximum number of lines that are computed at once.", at_least=1
     )
-    strict: bool = flag(
-        False, "Exit with code 2 at the first line that cannot be answered."
-    )
+    strict: bool = flag(False, "Exit with code 2 at the first invalid line.")
 
     @property
     def reads_table(self) -> bool:
-        """Whether the input has columns; one of JSON lines may have them."""
+        """Whether the input is read as a table; JSON lines may be one."""
         names = self.text_column, self.text_b_column, self.id_column
         if names != (None, None, None):
             return True
@@ -79,10 +78,10 @@ class Settings:
         """Checks --signature.
 
         Args:
-            known: the signatures of the model.
+            known: sequence of str. The signatures of the model.
 
         Raises:
-            UserError: it is another one.
+            UserError: The model does not have the signature.
         """
         if self.signature not in known:
             raise UserError(
@@ -92,13 +91,13 @@ class Settings:
             )
 
     def ordered(self, inputs: Sequence[str]) -> Sequence[str]:
-        """The fields of a line in their order, which --inputs may change.
+        """Returns the order of the fields of a line, see --inputs.
 
         Args:
-            inputs: names of the inputs of the model.
+            inputs: sequence of str. Names of the inputs of the model.
 
         Raises:
-            UserError: --inputs has other names, or choices before the end.
+            UserError: --inputs has other names, or choices are not last.
         """
         given = self.inputs or inputs
         is_last = given[-1] == inputs[-1] or inputs[-1] != "choices"
@@ -114,7 +113,7 @@ class Settings:
         """Checks the input file.
 
         Raises:
-            UserError: there is no such file, or it has no columns.
+            UserError: The file does not exist, or the input has no columns.
         """
         path = self.input_file
         if self.reads_table and not path:

@@ -1,4 +1,4 @@
-"""The base of Keras models that take text."""
+"""Base class of the Keras models that take text."""
 
 import contextlib
 import dataclasses
@@ -28,27 +28,32 @@ _SET_RATE = (
     keras.callbacks.LearningRateScheduler,
     keras.callbacks.ReduceLROnPlateau,
 )
-_RATE, _WARMUP = 5e-5, 0.1  # of the original; warm-up as a share of the steps
+_RATE, _WARMUP = 5e-5, 0.1  # as in the original; fraction of the steps
 _CHUNK = 32  # batches of a prediction that are sorted by length together
 
 
 class TextModel(keras.Model):
-    """A Keras model that takes text: a network and a tokenizer.
+    """Keras model that takes text: a network and a tokenizer.
 
-    Use `TextClassifier`, `TokenClassifier` or `QuestionAnswerer`. A subclass
-    has a task (`_task`), converts its arguments to examples (`_examples`) and
-    predictions to columns (`_columns_of`), encodes labelled examples
-    (`_labelled`), and scores predictions (`_scores`).
+    Base class; use `TextClassifier`, `TokenClassifier` or `QuestionAnswerer`.
+    A subclass implements:
+
+    - `_task`: the task of predictions.
+    - `_examples`, `_inputs`: arguments -> examples.
+    - `_labelled`: labelled examples -> columns for training.
+    - `_columns_of`: predictions -> the result of `predict`.
+    - `_scores`: labelled examples -> the result of `evaluate`.
 
     Args:
-        network: from token ids to logits, with an encoder named "bert".
-        tokenizer: the tokenizer of the texts.
+        network: keras.Model. Maps token ids to logits; its encoder is named
+            "bert".
+        tokenizer: Tokenizer. The tokenizer of the encoder.
         max_length: int. Longest sequence in tokens.
         seed: int. Seed of the order of the examples.
-        **kwargs: of `keras.Model`.
+        **kwargs: arguments of `keras.Model`.
     """
 
-    _has_schedule = True  # of each `fit`, until `compile` is called
+    _has_schedule = True  # `fit` makes one, until `compile` is called
 
     def __init__(
         self,
@@ -64,16 +69,19 @@ class TextModel(keras.Model):
         self.built = True
 
     def compile(self, optimizer, loss=None, metrics=None, **kwargs):
-        """Compiles as `keras.Model`, with the loss of the task by default.
+        """Configures training, as in `keras.Model`.
 
         Args:
-            optimizer: the optimizer; `fit` keeps it.
-            loss: loss of logits, or None for the loss of the task.
-            metrics: metrics of logits, or None for those of the task.
-            **kwargs: of Keras.
+            optimizer: str or keras.optimizers.Optimizer. Replaces the default
+                optimizer and learning-rate schedule of `fit`.
+            loss: str, callable or None. Loss, which is called with logits.
+                Default: the loss of the task.
+            metrics: list or None. Metrics, which are called with logits.
+                Default: the metrics of the task.
+            **kwargs: arguments of `keras.Model.compile`.
 
         Raises:
-            UserError: the loss takes probabilities.
+            UserError: The loss takes probabilities.
         """
         self._has_schedule = False
         given = {"loss": loss, "metrics": metrics} | kwargs
@@ -85,11 +93,11 @@ class TextModel(keras.Model):
         super().compile(optimizer, **(usual | given))
 
     def get_compile_config(self):
-        """None without `compile`, as the next `fit` has its own schedule."""
+        """Returns None without `compile`: the next `fit` makes a schedule."""
         return None if self._has_schedule else super().get_compile_config()
 
     def compile_from_config(self, config):
-        """Compiles a model that is loaded, and builds its optimizer."""
+        """Compiles a loaded model, and builds its optimizer."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
@@ -107,29 +115,31 @@ class TextModel(keras.Model):
         callbacks=None,
         **kwargs,
     ):
-        """Trains on texts.
+        """Trains on labelled texts.
 
         Args:
-            x: the texts, see the class.
-            y: their labels.
-            batch_size: int. Number of windows of a batch. Every batch is full:
-                the last one of an epoch takes the first windows of the next.
-            epochs: int. Passes over the texts.
-            learning_rate: float or None. Peak of the schedule, without
+            x: list, array, column or tuple. The texts, see the class.
+            y: list, array or column. The labels, see the class.
+            batch_size: int. Number of windows per batch. Every shuffled batch
+                is full: the last batch of an epoch is filled with the first
+                windows of the next. Default: 32.
+            epochs: int. Number of passes over the texts. Default: 1.
+            learning_rate: float or None. Peak of the schedule; an error after
                 `compile`. Default: 5e-5, as in the original.
-            validation_split: float. Fraction of the texts, the last ones, to
-                evaluate on after each epoch.
-            validation_data: (x, y) to evaluate on instead.
-            shuffle: bool. Whether each epoch has another order.
-            callbacks: callbacks of Keras, whose logs have `val_f1` and other
-                metrics.
-            **kwargs: of Keras.
+            validation_split: float. Fraction of the texts to evaluate on
+                after each epoch, taken from the end. Default: 0.
+            validation_data: tuple or None. (x, y) to evaluate on after each
+                epoch.
+            shuffle: bool. Whether to shuffle before each epoch. Default: True.
+            callbacks: list or None. Callbacks of Keras. With validation,
+                their logs have `val_f1` and the other metrics of `evaluate`.
+            **kwargs: arguments of `keras.Model.fit`.
 
         Returns:
             the `keras.callbacks.History`.
 
         Raises:
-            UserError: a text, a label or an argument is invalid.
+            UserError: A text, a label or an argument is invalid.
         """
         examples, held_out = self._labelled_examples(x, y), None
         if validation_split:
@@ -156,18 +166,18 @@ class TextModel(keras.Model):
     def evaluate(
         self, x, y, batch_size: int = 32, **kwargs
     ) -> dict[str, float]:
-        """Scores the predictions of labelled texts, as the script does.
+        """Computes the metrics of the script on labelled texts.
 
         Args:
-            x: the texts, see the class.
-            y: their labels.
-            batch_size, **kwargs: see `predict`; there is no progress bar.
+            x: list, array, column or tuple. The texts, see the class.
+            y: list, array or column. The labels, see the class.
+            batch_size, **kwargs: see `predict`. No progress bar is shown.
 
         Returns:
-            name -> value of the metrics.
+            dict: name -> value of each metric.
 
         Raises:
-            UserError: a text or a label is invalid.
+            UserError: A text or a label is invalid.
         """
         examples = self._labelled_examples(x, y)
         if not examples:
@@ -182,17 +192,18 @@ class TextModel(keras.Model):
         """Predicts the labels of texts.
 
         Args:
-            x: the texts, see the class.
+            x: list, array, column or tuple. The texts, see the class.
             batch_size: int. Examples are sorted by length in chunks of 32
-                batches; short ones share rows.
-            verbose: as in Keras; 0 for no progress bar.
-            **kwargs: other arguments of Keras, which are errors.
+                batches; short examples share a row. Default: 32.
+            verbose: str or int. "auto" or 1 shows a progress bar, 0 does not.
+                Default: "auto".
+            **kwargs: other arguments of Keras are rejected.
 
         Returns:
-            name -> column of predictions, see the class.
+            dict: name -> column of predictions, see the class.
 
         Raises:
-            UserError: a text or an argument is invalid.
+            UserError: A text or an argument is invalid.
         """
         _check_arguments(batch_size, kwargs)
         examples = self._inputs(x)
@@ -212,13 +223,18 @@ class TextModel(keras.Model):
         return self._columns_of(self._predictor()(self._inputs(x)))
 
     def train_on_batch(self, x, y, sample_weight=None, **kwargs):
-        """Takes a step on texts; see `fit` for the arguments.
+        """Takes a training step on one batch of texts.
+
+        Args:
+            x, y: see `fit`.
+            sample_weight: array or None. Weights, in a `TextClassifier`.
+            **kwargs: arguments of `keras.Model.train_on_batch`.
 
         Raises:
-            UserError: a text or a label is invalid, or `compile` was not
+            UserError: A text or a label is invalid, or `compile` was not
                 called.
         """
-        # The schedule of a `fit` has ended: the step would change nothing.
+        # After `fit`, the learning rate of its schedule is 0.
         if self._has_schedule:
             raise UserError(
                 "train_on_batch without an optimizer",
@@ -231,23 +247,24 @@ class TextModel(keras.Model):
     def export(
         self, filepath: str, openvino: str | None = None, texts=None
     ) -> None:
-        """Writes the export that the script writes, to a new folder.
+        """Writes the same export as the script, for serving.
 
         Args:
-            filepath: path of a new or empty folder.
-            openvino: str or None. Precision of the network of OpenVINO:
-                float32, bfloat16, int8, or none; None: float32 if OpenVINO is
-                installed.
-            texts: for int8, a few hundred training texts, as for `fit`.
+            filepath: str. Path of a new or empty folder.
+            openvino: str or None. Precision of the OpenVINO network:
+                "float32", "bfloat16", "int8" or "none". Default: "float32"
+                if OpenVINO is installed, else "none".
+            texts: list, array, column or tuple. A few hundred training texts,
+                which calibrate int8.
 
         Raises:
-            UserError: the folder is not empty or cannot be written, the
+            UserError: The folder is not empty or cannot be written, the
                 weights are quantized, or a package is missing.
         """
         self._write_export(filepath, openvino, texts)
 
     def _write_export(self, filepath, openvino, texts, **entries) -> None:
-        """Writes an export; `entries` are further ones of its `task.json`."""
+        """Writes an export; `entries` are added to its `task.json`."""
         filepath = os.fspath(filepath)
         rows: list[Row] = []
         if openvino == "int8" and texts is not None:
@@ -264,11 +281,15 @@ class TextModel(keras.Model):
             )
 
     def save(self, filepath, *args, **kwargs) -> None:
-        """Saves to a `.keras` file, as `keras.Model`.
+        """Saves to a `.keras` file, as in `keras.Model`.
+
+        Args:
+            filepath: str. Path, which ends in `.keras`.
+            *args, **kwargs: arguments of `keras.Model.save`.
 
         Raises:
-            UserError: the name is that of an HDF5 file, which Keras could not
-                load.
+            UserError: The path ends in .h5 or .hdf5. Keras could not load
+                such a file.
         """
         if os.fspath(filepath).endswith((".h5", ".hdf5")):
             raise UserError(
@@ -279,7 +300,7 @@ class TextModel(keras.Model):
         super().save(filepath, *args, **kwargs)
 
     def get_config(self) -> dict:
-        """The arguments, with `network` and `vocabulary` for `model`."""
+        """Returns the arguments; `network` and `vocabulary` replace `model`."""
         tokenizer = self.tokenizer
         return {
             "name": self.name,
@@ -293,7 +314,7 @@ class TextModel(keras.Model):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        """The model of a `get_config`."""
+        """Creates a model from the result of `get_config`."""
         config = dict(config)
         network = keras.saving.deserialize_keras_object(
             config.pop("network"), custom_objects
@@ -316,15 +337,15 @@ class TextModel(keras.Model):
     # Methods that subclasses implement.
 
     def _task(self):
-        """The task of predictions, see `inference.predictor.Task`."""
+        """Returns the task of predictions, see `inference.predictor.Task`."""
         raise NotImplementedError
 
     def _default_loss(self) -> dict:
-        """Arguments of `compile` for the loss of the task."""
+        """Returns the default loss and metrics, as arguments of `compile`."""
         raise NotImplementedError
 
     def _examples(self, x, y=None) -> list:
-        """Checks texts and perhaps labels; returns an example of each."""
+        """Checks texts, and labels if given; returns an example for each."""
         raise NotImplementedError
 
     def _inputs(self, x) -> list[dict]:
@@ -355,7 +376,7 @@ class TextModel(keras.Model):
         return self._labelled(self._labelled_examples(x, y))
 
     def _predictor(self) -> Predictor:
-        """The predictor of the current weights."""
+        """Returns a predictor with the current weights."""
         task, network = self._task(), self.network
         engine = KerasEngine.of(
             network.get_layer("bert"), network.get_layer(task.head)
@@ -365,12 +386,12 @@ class TextModel(keras.Model):
     def _compile_with_schedule(
         self, learning_rate: float | None, steps: int
     ) -> None:
-        """Compiles with the original's optimizer and schedule."""
+        """Compiles with the optimizer and the schedule of the original BERT."""
         forks.check(forks.TENSORFLOW)
         peak = _RATE if learning_rate is None else learning_rate
         schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
 
-        # The optimizer's variables belong on the devices of the model.
+        # The optimizer's variables must be on the devices of the model.
         with self.distribute_strategy.scope():
             super().compile(
                 AdamWeightDecay(schedule),
@@ -386,19 +407,20 @@ class TextModel(keras.Model):
         callbacks=None,
         **kwargs,
     ):
-        """Trains on encoded batches, with the usual schedule without `compile`.
+        """Trains on encoded batches; without `compile`, adds the schedule.
 
         Args:
-            batches: a dataset of an epoch.
-            epochs: int. Passes over it.
+            batches: tf.data.Dataset. The batches of an epoch.
+            epochs: int. Number of passes over the dataset.
             learning_rate: float or None. Peak of the schedule.
-            callbacks, **kwargs: of Keras' `fit`.
+            callbacks, **kwargs: arguments of `keras.Model.fit`.
 
         Raises:
-            UserError: there is an optimizer besides a rate, the dataset has no
-                known size, or a callback changes the rate of a schedule.
+            UserError: A learning rate is given to a compiled model, the size
+                of the dataset is unknown, or a callback sets the learning
+                rate of a schedule.
         """
-        # The schedule ends with the last step, so it needs their number.
+        # The schedule ends at the last step, so it needs the number of steps.
         if self._has_schedule:
             steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
             if steps < 1:
@@ -413,7 +435,7 @@ class TextModel(keras.Model):
                 fix="pass it to the optimizer",
             )
 
-        # Keras refuses only after the epochs of patience.
+        # Keras would fail only when the callback changes the rate.
         rate = self.optimizer._learning_rate
         for callback in keras.tree.flatten(callbacks or []):
             if isinstance(callback, _SET_RATE) and isinstance(rate, _SCHEDULE):
@@ -436,16 +458,16 @@ class TextModel(keras.Model):
 
     @contextlib.contextmanager
     def _source(self, folder: str) -> Iterator[Bert]:
-        """Weights, config and tokenizer, for an export to a new folder.
+        """Yields weights, config and tokenizer for an export to a new folder.
 
         Raises:
-            UserError: the folder is not empty or cannot be written, or the
+            UserError: The folder is not empty or cannot be written, or the
                 weights are quantized.
         """
         outputs.check_new_folder(folder, "pass another folder")
         given = self.tokenizer
         with tempfile.TemporaryDirectory() as scratch:
-            # The asset of a SavedModel keeps the name of its file.
+            # The asset of a SavedModel has the name of this file.
             path = os.path.join(scratch, "vocab.txt")
             atomic.write_whole(path, given.content)
             tokenizer = Tokenizer.of(path, given.casing)
@@ -460,13 +482,14 @@ def length_of(
     """Returns the maximum number of tokens of a sequence.
 
     Args:
-        network: an encoder, or a model with one.
-        given: the argument of the user, or None.
-        usual: the default; fewer if the network has fewer positions.
-        shortest: the least.
+        network: keras.Model. An encoder, or a model with an encoder.
+        given: int or None. The user's argument.
+        usual: int. Default, which the positions of the network may limit.
+        shortest: int. Smallest valid length. Default: 3.
 
     Raises:
-        UserError: the network has fewer positions, or there is no room.
+        UserError: The length is too small, or larger than the number of
+            positions of the network.
     """
     longest = loading.config_of(network).max_position_embeddings
     size = given or min(usual, longest)
@@ -478,7 +501,7 @@ def length_of(
 
 
 def _check_arguments(batch_size, others: dict) -> None:
-    """Rejects a batch size, and other arguments of Keras' `predict`."""
+    """Rejects invalid batch sizes, and other arguments of `keras.Model`."""
     length_batches.check_size(batch_size)
     if others:
         raise UserError(
@@ -488,10 +511,10 @@ def _check_arguments(batch_size, others: dict) -> None:
 
 
 class _Validation(keras.callbacks.Callback):
-    """Adds the scores of labelled examples to the logs of an epoch.
+    """Adds the metrics of held-out examples to the logs of each epoch.
 
     Args:
-        examples: the examples.
+        examples: list. The held-out examples.
     """
 
     def __init__(self, examples: list):
@@ -499,8 +522,8 @@ class _Validation(keras.callbacks.Callback):
         self._held_out = examples
 
     def on_epoch_end(self, epoch, logs):
-        """Callbacks behind this one see the same logs."""
+        """Adds the metrics, which the callbacks after this one read."""
         scores = self.model._scores(self._held_out)
 
-        # Scores of each type of entities would fill the progress line.
+        # Metrics of each entity type would fill the progress line.
         logs |= {f"val_{x}": y for x, y in scores.items() if "_" not in x}

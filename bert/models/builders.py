@@ -1,4 +1,7 @@
-"""Models on an encoder, with the heads of its checkpoint where it has them."""
+"""Builders: models of an encoder and a head for one task.
+
+A head has the weights of the checkpoint, if the checkpoint has such a head.
+"""
 
 import keras
 from keras import ops
@@ -12,19 +15,22 @@ from bert.models.loading import Encoder, config_of
 def classifier(
     encoder: Encoder, num_labels: int, seed: int = 12345
 ) -> keras.Model:
-    """Adds a classifier on `[CLS]`; the encoder is shared, not copied.
+    """Adds a head that classifies sequences, on the output of `[CLS]`.
 
         model = bert.classifier(encoder, num_labels=2)
         model(inputs)["logits"].shape  # [B, 2]
 
+    The encoder is shared, not copied. For strings instead of token ids use
+    `bert.TextClassifier`.
+
     Args:
-        encoder: the encoder.
-        num_labels: C; 1 for regression.
-        seed: of the initial weights of the head.
+        encoder: Encoder. An encoder of `load_encoder` or `new_encoder`.
+        num_labels: int. Number of classes C; 1 for regression.
+        seed: int. Seed of the initial weights of the head. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: logits, float32 [B, C].
+        a functional `keras.Model`. It takes the encoder's inputs and returns
+        a dict with logits, float32 [B, C].
     """
     return _with_heads(new_classifier(encoder, num_labels, seed), encoder)
 
@@ -32,7 +38,7 @@ def classifier(
 def new_classifier(
     encoder: Encoder, num_labels: int, seed: int
 ) -> task_models.Classifier:
-    """As `classifier`, with initial weights of the head."""
+    """Adds a head with random weights; see `classifier` for the arguments."""
     _thaw_pooler(encoder)
     return task_models.build_classifier(
         config_of(encoder), num_labels, seed, encoder=encoder
@@ -42,21 +48,22 @@ def new_classifier(
 def token_classifier(
     encoder: Encoder, num_labels: int, seed: int = 12345
 ) -> keras.Model:
-    """Adds a classifier on every token.
+    """Adds a head that classifies every token.
 
         model = bert.token_classifier(encoder, num_labels=5)
         model(inputs)["logits"].shape  # [B, S, 5]
 
-    The pooler of the encoder, which is not read, is frozen.
+    The encoder is shared, not copied, and its unused pooler is frozen. For
+    words instead of token ids use `bert.TokenClassifier`.
 
     Args:
-        encoder: the encoder.
-        num_labels: C.
-        seed: of the initial weights of the head.
+        encoder: Encoder. An encoder of `load_encoder` or `new_encoder`.
+        num_labels: int. Number of classes C.
+        seed: int. Seed of the initial weights of the head. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: logits, float32 [B, S, C].
+        a functional `keras.Model`. It takes the encoder's inputs and returns
+        a dict with logits, float32 [B, S, C].
     """
     return _with_heads(
         task_models.build_token_classifier(
@@ -67,20 +74,21 @@ def token_classifier(
 
 
 def span_model(encoder: Encoder, seed: int = 12345) -> keras.Model:
-    """Adds start and end scores, for question answering.
+    """Adds a head that scores starts and ends of answers.
 
         model = bert.span_model(encoder)
         model(inputs)["start_logits"].shape  # [B, S]
 
-    The pooler of the encoder, which is not read, is frozen.
+    The encoder is shared, not copied, and its unused pooler is frozen. For
+    strings instead of token ids use `bert.QuestionAnswerer`.
 
     Args:
-        encoder: the encoder.
-        seed: of the initial weights of the head.
+        encoder: Encoder. An encoder of `load_encoder` or `new_encoder`.
+        seed: int. Seed of the initial weights of the head. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: start_logits and end_logits, float32 [B, S] each.
+        a functional `keras.Model`. It takes the encoder's inputs and returns
+        a dict with start_logits and end_logits, float32 [B, S] each.
     """
     return _with_heads(
         task_models.build_span_model(config_of(encoder), seed, encoder=encoder),
@@ -89,18 +97,21 @@ def span_model(encoder: Encoder, seed: int = 12345) -> keras.Model:
 
 
 def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
-    """Adds the next-sentence head.
+    """Adds the next-sentence head of pre-training.
 
         model = bert.next_sentence(encoder)
         model(inputs)["next_sentence_logits"].shape  # [B, 2]
 
+    The encoder is shared, not copied.
+
     Args:
-        encoder: the encoder.
-        seed: of the initial weights of the head.
+        encoder: Encoder. An encoder of `load_encoder` or `new_encoder`.
+        seed: int. Seed of the initial weights of the head. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs and returns a
-        dict: next_sentence_logits, float32 [B, 2]; 0 = follows, 1 = random.
+        a functional `keras.Model`. It takes the encoder's inputs and returns
+        a dict with next_sentence_logits, float32 [B, 2]. Class 0: the second
+        text follows the first; class 1: it is a random text.
     """
     _thaw_pooler(encoder)
     config = config_of(encoder)
@@ -117,22 +128,26 @@ def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
 def masked_lm(
     encoder: Encoder, next_sentence: bool = False, seed: int = 12345
 ) -> keras.Model:
-    """Adds the masked-LM head, and on request the next-sentence head.
+    """Adds the masked-LM head, and optionally the next-sentence head.
 
         model = bert.masked_lm(encoder)
         positions = {"masked_lm_positions": np.array([[1]])}
         model({**inputs, **positions})["masked_lm_logits"].shape  # [B, 1, V]
 
+    The encoder is shared, not copied. To predict masked words of a string use
+    `bert.fill_mask`.
+
     Args:
-        encoder: the encoder.
-        next_sentence: add both heads of pre-training.
-        seed: of the initial weights of the heads.
+        encoder: Encoder. An encoder of `load_encoder` or `new_encoder`.
+        next_sentence: bool. Whether to add the next-sentence head, too.
+            Default: False.
+        seed: int. Seed of the initial weights of the heads. Default: 12345.
 
     Returns:
-        a functional model that takes the encoder's inputs and
-        masked_lm_positions, int32 [B, P], and returns a dict:
-        masked_lm_logits, float32 [B, P, V]; and next_sentence_logits,
-        float32 [B, 2], on request.
+        a functional `keras.Model`. It takes the encoder's inputs and
+        masked_lm_positions, int32 [B, P]. It returns a dict with
+        masked_lm_logits, float32 [B, P, V], and, with `next_sentence`,
+        next_sentence_logits, float32 [B, 2].
     """
     if next_sentence:
         _thaw_pooler(encoder)
@@ -140,7 +155,7 @@ def masked_lm(
         config_of(encoder), seed, encoder=encoder
     )
 
-    # A model of one output has only the layers that lead to it.
+    # A functional model has only the layers that its outputs need.
     if not next_sentence:
         outputs = {"masked_lm_logits": model.output["masked_lm_logits"]}
         model = keras.Model(model.input, outputs, name=model.name)
@@ -149,7 +164,7 @@ def masked_lm(
 
 
 def _thaw_pooler(encoder: Encoder) -> None:
-    """Undoes what a model without pooler on the same encoder has frozen."""
+    """Makes a pooler trainable that another builder has frozen."""
     pooler = encoder.get_layer("pooler")
     if getattr(pooler, "is_unread", False):
         pooler.trainable, pooler.is_unread = encoder.trainable, False
@@ -158,9 +173,10 @@ def _thaw_pooler(encoder: Encoder) -> None:
 def _with_heads(
     model: keras.Model, encoder: Encoder, may_be_new: bool = True
 ) -> keras.Model:
-    """Assigns the weights of the checkpoint's heads; reports new ones.
+    """Assigns the weights of the checkpoint's heads, and logs random weights.
 
-    Where a head may be new, only if the checkpoint has one of another shape.
+    If `may_be_new`, random weights are logged only if the checkpoint has
+    weights of this name with another shape.
     """
     checkpoint = getattr(encoder, "checkpoint", None)
     if checkpoint is None:
@@ -176,12 +192,12 @@ def _with_heads(
     new = checkpoints.assign(named, values, checkpoint.path, required=())
     model.task = None if new else checkpoint.task  # labels, for `bert.save`
 
-    # New heads are usual for a new task; one of another shape is not.
+    # A new task needs a new head, but a head of another shape is unexpected.
     if may_be_new:
         new = [name for name in new if name in checkpoint.values]
     if new:
         say(
-            f"initial weights, none of this shape in {checkpoint.path}: "
+            f"random weights, none of this shape in {checkpoint.path}: "
             f"{', '.join(new)}"
         )
     return model

@@ -1,4 +1,4 @@
-"""Vectors of texts, in one call."""
+"""Embeddings of texts in one call."""
 
 import dataclasses
 import os
@@ -28,32 +28,40 @@ def embed(
     max_length: int | None = None,
     batch_size: int = 32,
 ) -> np.ndarray:
-    """Computes one vector of each text, from the outputs of a layer.
+    """Computes an embedding of each text, by pooling the outputs of a layer.
 
         vectors = bert.embed(["the cat", "a dog"], "model", normalize=True)
-        similarities = vectors @ vectors.T
+        similarities = vectors @ vectors.T  # cosines, [2, 2]
+
+    Models of sentence-transformers are computed with their recorded pooling,
+    normalization and prompts. For labels instead of embeddings use
+    `bert.TextClassifier`.
 
     Args:
-        texts: one text, a list, an array or a column of a table.
-        model: path of a model, as for `load_encoder`, or of its network for
-            OpenVINO, which needs no TensorFlow; or its encoder and tokenizer,
-            which are not loaded again then.
-        layer: -1 is the last layer, -2 the one below, to -L.
-        pooling: "mean" or "max" over the tokens, or "cls" for the first; None:
-            as a folder of sentence-transformers says, else "mean".
-        normalize: scale each vector to length 1; None: as the folder says,
-            else not.
-        prompt: name of a prompt of the folder, such as "query", which is put
-            before each text; None: the folder's default.
-        max_length: longer texts are truncated; default: the tokenizer's, at
-            most the positions of the model.
-        batch_size: texts of a batch; those of similar lengths share one.
+        texts: str, list, array or column. The texts.
+        model: str or (Encoder, Tokenizer). Path or name of a model, see
+            `load_encoder`, or path of an OpenVINO network, which needs no
+            TensorFlow. A loaded pair saves the time of loading it again.
+        layer: int. Layer of the encoder, from -1 for the last to -L for the
+            first. Default: -1.
+        pooling: str or None. "mean" or "max" over the tokens, or "cls" for
+            the first token. Default: as recorded in the model, else "mean".
+        normalize: bool or None. Whether to scale embeddings to length 1.
+            Default: as recorded in the model, else False.
+        prompt: str or None. Name of a prompt of the model, such as "query",
+            whose text is prepended to each text. Default: the default prompt
+            of the model, if it has one.
+        max_length: int or None. Longest input in tokens; longer texts are
+            truncated. Default: as recorded in the tokenizer, at most the
+            number of positions of the model.
+        batch_size: int. Texts are sorted by length in chunks of 32 batches.
+            Default: 32.
 
     Returns:
-        float32 [N, H]; [N, truncate_dim] if the folder has one.
+        float32 [N, H], or [N, truncate_dim] if the model records one.
 
     Raises:
-        UserError: an argument is invalid, or the model cannot be loaded.
+        UserError: An argument is invalid, or the model cannot be loaded.
     """
     if pooling not in (None, *POOLINGS):
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
@@ -92,7 +100,7 @@ def _open(model):
 
     Returns:
         config, tokenizer, a function from a layer to its engine, and the
-        recorded pooling or None.
+        pooling configuration or None.
     """
     is_path = isinstance(model, str | os.PathLike)
     if is_path:
@@ -105,8 +113,8 @@ def _open(model):
                 raise UserError(
                     f"layer={layer}",
                     path=path,
-                    expected="-1: a network of OpenVINO has the last layer "
-                    "alone",
+                    expected="-1: an OpenVINO network has only the output of "
+                    "the last layer",
                 )
             return Network(path)
 

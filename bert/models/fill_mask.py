@@ -1,4 +1,4 @@
-"""The words for each masked position of a text, in one call."""
+"""Predictions of masked words in one call."""
 
 from bert.common.errors import UserError
 from bert.data.text import vocabulary
@@ -22,20 +22,23 @@ def fill_mask(
 
         bert.fill_mask("the [MASK] sees", "model")[0]  # [("cat", 0.3), ...]
 
+    For the logits of many texts, or to train the head, use `bert.masked_lm`.
+
     Args:
-        text: a text with one or several `[MASK]`.
-        model: path of a model with a masked-LM head, as for `load_encoder`;
-            or its encoder and tokenizer. The head is that of the path, also
-            if the encoder was trained since.
-        top_k: number of words for each mask.
-        words: return the probabilities of these words instead.
+        text: str. A text with one or several `[MASK]`.
+        model: str or (Encoder, Tokenizer). Path or name of a pre-trained
+            model, see `load_encoder`, or a loaded pair. The head has the
+            weights of the checkpoint, even if the encoder was trained since.
+        top_k: int. Number of words for each mask. Default: 5.
+        words: str, list or None. Candidate words, whose probabilities are
+            returned instead of the `top_k` best words. Default: None.
 
     Returns:
-        for each mask, (word, probability), best first.
+        a list for each mask: (word, probability) pairs, the best first.
 
     Raises:
-        UserError: there is no mask or no such head, the text is too long, or
-            a word is not a token of the vocabulary.
+        UserError: The text has no mask or is too long, the checkpoint has no
+            masked-LM head, or a word is not a token of the vocabulary.
     """
     if top_k < 1:
         raise UserError(f"top_k={top_k}", expected="1 or more")
@@ -45,7 +48,7 @@ def fill_mask(
     if words is not None and not chosen:
         raise UserError("no words", expected="at least one")
 
-    # A new encoder has no checkpoint, so no head.
+    # An encoder of `new_encoder` has no checkpoint, and so no head.
     encoder, tokenizer = load_pair(model)
     path, weights = "the encoder", ()
     if encoder.checkpoint:
@@ -59,7 +62,7 @@ def fill_mask(
     if vocabulary.MASK not in text:
         raise UserError(
             f"{text[:60]!r} has no mask",
-            expected=f"{vocabulary.MASK} in the position of a word",
+            expected=f"{vocabulary.MASK} in place of a word",
         )
 
     # The arguments are checked before the network is built.

@@ -1,4 +1,4 @@
-"""The labels of a classifier of texts: their names, and labels to ids."""
+"""Labels of a text classifier: resolves names, converts labels to ids."""
 
 import numbers
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _LIKE_BITS = ({"0"}, {"0", "1"}, {"False"}, {"False", "True"})  # names
 
 
 def of_encoder(encoder) -> Labels | None:
-    """Returns the labels that an encoder was fine-tuned with, if it was."""
+    """Returns the labels that an encoder was fine-tuned with, or None."""
     task = getattr(getattr(encoder, "checkpoint", None), "task", None)
     if not task or task["kind"] not in KINDS:
         return None
@@ -32,16 +32,18 @@ def of_encoder(encoder) -> Labels | None:
 def chosen(
     given, trained: Labels | None, multi_label: bool, regression: bool
 ) -> Labels:
-    """Returns the labels of the arguments, or those of a fine-tuned model.
+    """Resolves the user's labels and the labels of a fine-tuned model.
 
     Args:
-        given: names, numbers or bools, in order; None: those of the model.
-        trained: the labels of the model.
-        multi_label, regression: the kind.
+        given: list of str, int or bool, or None. The user's labels, in order.
+            None: the labels of the model.
+        trained: Labels or None. The labels of the model.
+        multi_label: bool. Whether a text may have any number of labels.
+        regression: bool. Whether the labels are numbers.
 
     Raises:
-        UserError: there are none, a name is missing or occurs twice, or they
-            are those of the model in another order.
+        UserError: Labels are missing or occur twice, or are the labels of the
+            model in another order.
     """
     if regression:
         return Labels(REGRESSION)
@@ -58,10 +60,15 @@ def chosen(
 
 
 def names_of(given, fewest: int = 2) -> tuple[str, ...]:
-    """Returns the names of labels that are names, numbers or bools.
+    """Converts labels to names.
+
+    Args:
+        given: list of str, int, float or bool. The labels.
+        fewest: int. Minimum number of labels. Default: 2.
 
     Raises:
-        UserError: a name is missing or occurs twice, or there are too few.
+        UserError: A name is missing or occurs twice, or the number of labels
+            is too small.
     """
     given = elements(given, "labels")
     names = tuple(map(name_of, given))
@@ -78,14 +85,14 @@ def names_of(given, fewest: int = 2) -> tuple[str, ...]:
 def check_order(labels: Labels, trained: Labels | None) -> None:
     """Rejects the labels of a model in another order.
 
-    The same names in another order would be a mistake nobody sees.
+    Reordered labels would silently swap classes.
 
     Args:
-        labels: the labels.
-        trained: those of the model, if any.
+        labels: Labels. The user's labels.
+        trained: Labels or None. The labels of the model.
 
     Raises:
-        UserError: the order differs.
+        UserError: The order differs.
     """
     if (
         trained not in (None, labels)
@@ -95,15 +102,15 @@ def check_order(labels: Labels, trained: Labels | None) -> None:
         raise UserError(
             f"labels={list(labels.names)!r:.60}",
             expected=f"the order of training, {shown(trained)}",
-            fix="pass none, for those of the model",
+            fix="omit labels to use the labels of the model",
         )
 
 
 def say_new_head(path: str, trained: Labels, labels: Labels) -> None:
-    """Says that the head of a model is not used."""
+    """Logs that the head of a model is replaced."""
     say(
-        f"a new head: {path} has one for {shown(trained)}, not for "
-        f"{shown(labels)}"
+        f"a new head with random weights: the head of {path} is for "
+        f"{shown(trained)}, not for {shown(labels)}"
     )
 
 
@@ -113,21 +120,21 @@ def shown(labels: Labels) -> str:
 
 
 def ids(values, labels: Labels) -> np.ndarray:
-    """Converts the labels of texts to what a model is trained on.
+    """Encodes labels as training targets.
 
     Args:
-        values: N names, or numbers or bools that are names; the number from 0
-            of a name, where no name is a number; for MULTI_LABEL, lists of
-            them, or rows of 0 and 1, of names such as 0 and 1 only in a
-            table; for REGRESSION, numbers.
-        labels: kind and names of the labels.
+        values: list, array or column. N class names, or class indices if no
+            class name is numeric. For MULTI_LABEL, lists of these, or rows of
+            0 and 1, which must be an array or a table if the class names are
+            0 and 1. For REGRESSION, numbers.
+        labels: Labels. Kind and names of the labels.
 
     Returns:
-        for CLASSES, ids, int32 [N]; for MULTI_LABEL, 0 and 1, float32 [N, C];
-        for REGRESSION, float32 [N].
+        the class ids, int32 [N], for CLASSES; 0 or 1, float32 [N, C], for
+        MULTI_LABEL; float32 [N] for REGRESSION.
 
     Raises:
-        UserError: a label is unknown.
+        UserError: A label is unknown.
     """
     if labels.kind == REGRESSION:
         return finite(values, "labels")
@@ -135,11 +142,11 @@ def ids(values, labels: Labels) -> np.ndarray:
     names = labels.names
     number = numbering(names)
     if labels.kind == CLASSES:
-        fix = "pass a name or number for each text, no one-hot rows"
+        fix = "pass a name or index for each text, not one-hot rows"
         values = elements(values, "labels", fix)
         return np.array([number(label) for label in values], np.int32)
 
-    # [0, 1] may be two names; only a table then holds truth values.
+    # [0, 1] may be two class names; then only a table has indicators.
     is_table = hasattr(values, "__array__") and np.ndim(values) == 2
     has_bits = is_table or set(names) not in _LIKE_BITS
     values = lists(values, "labels", names)
@@ -153,19 +160,19 @@ def ids(values, labels: Labels) -> np.ndarray:
 
 
 def numbering(names: tuple[str, ...]) -> Callable[..., int]:
-    """Makes a function from a label, or the number of a name, to a number.
+    """Returns a function from a label or a class index to the class index.
 
-    It raises a UserError if there is no such label. Its second argument, such
-    as "tags[7]: ", begins the message.
+    The function raises a UserError for an unknown label. Its second argument,
+    such as "tags[7]: ", is the start of the message.
     """
-    # 2 is a name or a position, never both.
+    # 2 is either a class name or a class index.
     indices = {name: i for i, name in enumerate(names)}
     positions = range(0 if any(map(_is_value, names)) else len(names))
 
     def number(label, where: str = "") -> int:
         if (name := name_of(label)) in indices:
             return indices[name]
-        is_number = isinstance(label, _NUMBER)  # not NA of pandas
+        is_number = isinstance(label, _NUMBER)  # excludes NA of pandas
         if not is_number or label not in positions:
             raise UserError(
                 f"{where}the label {label!r:.60}",
@@ -177,14 +184,14 @@ def numbering(names: tuple[str, ...]) -> Callable[..., int]:
 
 
 def name_of(label) -> str:
-    """The name of a label; that of 1.0 is "1"."""
+    """Returns the name of a label; the name of 1.0 is "1"."""
     name = str(label)
     is_float = isinstance(label, float | np.floating)
     return name.removesuffix(".0") if is_float else name
 
 
 def _is_value(name: str) -> bool:
-    """Whether a label of this name is a number or a bool."""
+    """Returns whether a name is the name of a number or a bool."""
     try:
         float(name)
     except ValueError:

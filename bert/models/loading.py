@@ -1,4 +1,4 @@
-"""Encoders: built, loaded from any format of ours, and saved."""
+"""Builds encoders, loads them from any supported format, and saves them."""
 
 import dataclasses
 import os
@@ -23,26 +23,30 @@ _CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 def new_encoder(
     config: BertConfig | str, seed: int = 12345, dtype: str | None = None
 ) -> Encoder:
-    """Builds an encoder with initial weights.
+    """Builds an encoder with random weights, for pre-training.
 
         encoder = bert.new_encoder("tiny")
         encoder.count_params()  # 4,385,920
 
+    For trained weights use `bert.load_encoder`.
+
     Args:
-        config: the sizes; a path of a `bert_config.json`; or one of the
-            published sizes, such as "tiny", "mini", "small" or "base".
-        seed: of the initial weights.
-        dtype: policy of the layers, such as "mixed_bfloat16"; None: Keras'
-            global one.
+        config: BertConfig or str. Sizes of the network, a path of a
+            `bert_config.json`, or a published size: "tiny", "mini", "small",
+            "medium", "base" or "large".
+        seed: int. Seed of the initial weights. Default: 12345.
+        dtype: str or None. Dtype policy of the layers, such as
+            "mixed_bfloat16". Default: the global policy of Keras.
 
     Returns:
-        the encoder. It takes input_ids, input_mask and segment_ids, int32
-        [B, S], and returns a dict of pooled_output, float [B, H],
-        sequence_output and embedding_output, float [B, S, H], and
-        encoder_outputs, L times float [B, S, H].
+        the Encoder, a `keras.Model`. It takes a dict with input_ids,
+        input_mask and segment_ids, int32 [B, S] each. It returns a dict with
+        pooled_output, float [B, H], sequence_output and embedding_output,
+        float [B, S, H] each, and encoder_outputs, a list of L float
+        [B, S, H].
 
     Raises:
-        UserError: the config is invalid.
+        UserError: The config is invalid.
     """
     if isinstance(config, str | os.PathLike):
         published = _CONFIGS / f"bert_{config}.json"
@@ -52,7 +56,7 @@ def new_encoder(
     forks.check(forks.TENSORFLOW)
     with precision.stored_in(dtype or keras.config.dtype_policy()):
         encoder = build_encoder(config, seed)
-    encoder.jit_compile = False  # else `predict` compiles for each length
+    encoder.jit_compile = False  # or `predict` compiles for each length
     return encoder
 
 
@@ -64,18 +68,23 @@ def load_encoder(
         encoder, tokenizer = bert.load_encoder("model")
         pooled = encoder(tokenizer("The cat sees."))["pooled_output"]
 
+    Heads of the checkpoint are kept: `bert.classifier` and the other builders
+    use their weights. For an encoder with random weights use
+    `bert.new_encoder`.
+
     Args:
-        path: output folder of a run, a folder or a checkpoint of the
-            original, a folder of Hugging Face transformers, a TF-Hub encoder,
-            or the name of a published one, such as
-            "hf://google-bert/bert-base-uncased". No code in it is run.
-        vocab_file: path of the vocabulary; default: the one that is there.
+        path: str. Run folder, checkpoint or folder of the original BERT,
+            Hugging Face folder, TF-Hub encoder, or name of a published model,
+            such as "hf://google-bert/bert-base-uncased". Code in the folder
+            is never executed.
+        vocab_file: str or None. Path of the vocabulary. Default: the
+            vocabulary beside the model.
 
     Returns:
-        the encoder, and its tokenizer; None if there is no vocabulary.
+        (Encoder, Tokenizer). The tokenizer is None without a vocabulary.
 
     Raises:
-        UserError: a file is missing, damaged or not supported.
+        UserError: A file is missing, damaged or not supported.
     """
     if not isinstance(path, str | os.PathLike):
         raise UserError(
@@ -89,9 +98,9 @@ def load_encoder(
         checkpoints.encoder_variables(encoder), bert.values, bert.path
     )
     if missing:
-        say(f"initial weights, not in {bert.path}: {', '.join(missing)}")
+        say(f"random weights, not in {bert.path}: {', '.join(missing)}")
 
-    # Heads wait here until a function adds them to the encoder.
+    # The builders of models read the heads from here.
     heads = {
         name: value
         for name, value in bert.values.items()
@@ -107,27 +116,27 @@ def save(
     tokenizer: Tokenizer | None = None,
     to: str = "google",
 ) -> None:
-    """Saves an encoder, or an encoder with heads of BERT, and its tokenizer.
-
-    The labels of a `TextClassifier`, or of the fine-tuned model that a head
-    is of, are saved with it.
+    """Saves a model and its tokenizer to a folder.
 
         bert.save(encoder, "saved", tokenizer)
         encoder, tokenizer = bert.load_encoder("saved")
 
-    The scripts read such a folder: `--init_checkpoint=saved`.
+    The scripts read the folder, too: `--init_checkpoint=saved`. The labels of
+    a fine-tuned model are saved with it. To save the optimizer, too, use
+    `model.save("saved.keras")` of Keras.
 
     Args:
-        model: an encoder, a model with an encoder named "bert" from the
-            functions of this library, or a model of texts, such as a
-            `TextClassifier`.
-        folder: the folder to write; it must be empty or not exist.
-        tokenizer: its tokenizer, or None; default: of a model of texts.
-        to: format, "google" or "huggingface".
+        model: keras.Model. An encoder, a model of the builders, such as
+            `bert.classifier`, or a model that takes text, such as
+            `bert.TextClassifier`.
+        folder: str. Path of a new or empty folder.
+        tokenizer: Tokenizer or None. Tokenizer to save. Default: the
+            tokenizer of a model that takes text, else no tokenizer.
+        to: str. Format, "google" or "huggingface". Default: "google".
 
     Raises:
-        UserError: the folder is not empty or cannot be written, or the model
-            has weights that the format has no name for.
+        UserError: The folder is not empty or cannot be written, or the format
+            has no name for a weight of the model.
     """
     if to not in TARGETS:
         formats = ", ".join(TARGETS)
@@ -136,7 +145,7 @@ def save(
     folder = os.fspath(folder) or "."
     outputs.check_new_folder(folder, "pass another folder")
 
-    # A model of texts has a network and a tokenizer.
+    # A model that takes text has a network and a tokenizer.
     if hasattr(model, "network"):
         tokenizer = tokenizer or model.tokenizer
         tokenizer = tokenizer.with_max_length(model.max_length)
@@ -153,17 +162,17 @@ def weights_of(
     """Returns config and weights of a model, by their original names.
 
     Args:
-        model: as for `save`.
-        tokenizer: its tokenizer, or None.
-        path: for messages.
+        model: keras.Model. See `save`.
+        tokenizer: Tokenizer or None. Tokenizer of the model.
+        path: str. Path in messages.
 
     Raises:
-        UserError: the model has weights without such a name.
+        UserError: A weight of the model has no original name.
     """
     values = {name: x.numpy() for name, x in _variables(model).items()}
     task = getattr(model, "task", None)
 
-    # Of a loaded encoder; a head makes another model of it.
+    # Only a loaded encoder has it, not a model with a head.
     loaded = getattr(model, "checkpoint", None)
     return conversion.Bert(
         path,
@@ -179,11 +188,15 @@ def weights_of(
 def load_pair(
     model: "str | tuple[Encoder, Tokenizer]",
 ) -> tuple[Encoder, Tokenizer]:
-    """Loads an encoder and its tokenizer, if only their path is given.
+    """Loads an encoder and its tokenizer, unless a loaded pair is given.
+
+    Args:
+        model: str or (Encoder, Tokenizer). Path or name, see `load_encoder`,
+            or the loaded pair.
 
     Raises:
-        UserError: there is no vocabulary, or a larger one than the encoder's,
-            or see `forks.check`.
+        UserError: The vocabulary is missing, or larger than the encoder's
+            embedding table; or see `forks.check`.
     """
     forks.check(forks.TENSORFLOW)
     encoder, tokenizer = (
@@ -202,14 +215,14 @@ def load_pair(
 
 
 def config_of(model: keras.Model) -> BertConfig:
-    """Returns the sizes of an encoder, or of the one in a model."""
+    """Returns the config of an encoder, or of a model with an encoder."""
     names = {layer.name for layer in model.layers}
     encoder = model.get_layer("bert") if "bert" in names else model
     return encoder.get_layer("embeddings").config
 
 
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """Original name -> variable of a model."""
+    """Returns a dict: original name -> variable of a model."""
     names = {layer.name for layer in model.layers}
     if "bert" in names:
         named = checkpoints.model_variables(model)
@@ -218,7 +231,7 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
     else:
         raise UserError("no encoder in the model", expected='a layer "bert"')
 
-    # The updates of LoRA are part of the named kernel.
+    # The named kernel includes the update of LoRA.
     saved = {id(variable) for variable in named.values()}
     for layer in model._flatten_layers():
         if getattr(layer, "lora_enabled", False) and id(layer.bias) in saved:
@@ -226,7 +239,7 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
 
     unnamed = [x.path for x in model.weights if id(x) not in saved]
 
-    # The states of random generators are no weights.
+    # The states of random generators are not weights.
     unnamed = [x for x in unnamed if not x.endswith("seed_generator_state")]
     if unnamed:
         raise UserError(

@@ -1,8 +1,8 @@
 """Converts texts, labels and weights to batches of encoder inputs.
 
-Columns are rows, (ids, segment ids) without padding, and then labels and
-weights for Keras: an array, [N, ...], or a list of N arrays, which are padded
-as the rows are.
+Encoded data is a tuple of columns. The first is a list of N rows, (ids,
+segment ids) without padding. Labels and weights follow, each an array [N, ...]
+or a list of N arrays, which are padded like the rows.
 """
 
 import contextlib
@@ -28,20 +28,21 @@ INPUTS = dict.fromkeys(
 
 
 class TextBatches:
-    """Converts texts, and perhaps labels and weights, to batches.
+    """Converts texts, and optional labels and weights, to batches.
 
-    Texts are a column of strings, a tuple of two for pairs, or a
-    `tf.data.Dataset` of batches of them, or of `(texts, labels)` or `(texts,
-    labels, weights)`.
+    Texts are a column of strings, a tuple of two columns for pairs, or a
+    `tf.data.Dataset`. Batches of a dataset are texts, `(texts, labels)` or
+    `(texts, labels, weights)`.
 
     Args:
-        tokenizer: of the texts.
-        max_length: S; longer texts are truncated.
-        labels: kind and names of the labels.
-        seed: of the order.
+        tokenizer: Tokenizer. The tokenizer of the encoder.
+        max_length: int. Longest sequence in tokens; longer texts are
+            truncated.
+        labels: Labels. Kind and names of the labels.
+        seed: int. Seed of the order of the texts.
 
     Attributes:
-        long_texts: what is read of longer texts.
+        long_texts: LongTexts. Handling of longer texts.
     """
 
     def __init__(
@@ -59,10 +60,19 @@ class TextBatches:
     def labeled(
         self, x, y=None, weights=None, *, batch_size: int = 32, shuffle=False
     ) -> tf.data.Dataset:
-        """Batches of the encoder's inputs, of ids of labels, and of weights.
+        """Returns a dataset of (inputs, labels, weights) for training.
+
+        Args:
+            x: column, tuple or tf.data.Dataset. The texts, see the class.
+            y: column or None. The labels; None if `x` is a dataset.
+            weights: column or None. Weights of the texts.
+            batch_size: int. Number of texts per batch. Default: 32.
+            shuffle: bool. Whether to shuffle before each epoch. Default:
+                False.
 
         Raises:
-            UserError: a text, a label or a weight is invalid, or there is none.
+            UserError: A text, a label or a weight is invalid, or the texts or
+                labels are missing.
         """
         if not isinstance(x, tf.data.Dataset):
             columns = self.columns(x, y, weights)
@@ -81,7 +91,16 @@ class TextBatches:
     def split(
         self, x, y, weights, share: float, batch_size: int, shuffle: bool
     ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
-        """Batches as of `labeled`, and those of the last texts, a share."""
+        """Returns two datasets as `labeled`: for training and validation.
+
+        Args:
+            x, y, weights, batch_size, shuffle: see `labeled`.
+            share: float. Fraction of the texts for validation, taken from the
+                end.
+
+        Raises:
+            UserError: `x` is a dataset, or see `labeled`.
+        """
         if isinstance(x, tf.data.Dataset):
             raise UserError(
                 "validation_split is given, but x is a tf.data.Dataset",
@@ -95,10 +114,13 @@ class TextBatches:
         )
 
     def texts(self, x) -> tuple[list[str], list[str]]:
-        """The first texts and the second ones, "" where there are none.
+        """Returns first and second texts; a missing second text is "".
+
+        Args:
+            x: column, tuple or tf.data.Dataset. The texts, see the class.
 
         Raises:
-            UserError: a text is invalid, or there are not as many of both.
+            UserError: A text is invalid, or the columns differ in length.
         """
         if not isinstance(x, tf.data.Dataset):
             return _texts(x)
@@ -114,7 +136,7 @@ class TextBatches:
         if isinstance(x.element_spec[0], dict) and (
             features.INPUT_IDS in x.element_spec[0]
         ):
-            return x  # of `fit`, for its validation
+            return x  # encoded by `fit`, for its validation
 
         decoded = self._text_batches(x)
 
@@ -123,7 +145,7 @@ class TextBatches:
                 try:
                     columns = self._columns(texts, *others)
                 except UserError as error:
-                    self._error = error  # TensorFlow raises another
+                    self._error = error  # TensorFlow hides its type
                     raise
                 yield batch(columns)
 
@@ -133,17 +155,17 @@ class TextBatches:
     def _text_batches(self, x: tf.data.Dataset) -> Callable:
         """Returns a function that yields the batches of a dataset.
 
-        Each is a tuple of the columns of texts, decoded, and of labels and
-        weights, if there are any.
+        A batch is a tuple: a tuple of one or two columns of decoded texts,
+        and labels and weights, if the dataset has them.
 
         Raises:
-            UserError: the dataset has no batches of strings.
+            UserError: The dataset does not have batches of strings.
         """
         is_tuple = isinstance(x.element_spec, tuple)
         spec = x.element_spec if is_tuple else (x.element_spec,)
         texts = spec[0] if isinstance(spec[0], tuple) else spec[:1]
 
-        # A scalar is no batch, and a number is no text.
+        # A scalar is not a batch, and a number is not a text.
         if not all(
             isinstance(part, tf.TensorSpec) and part.shape.rank != 0
             for part in (*texts, *spec[1:])
@@ -165,7 +187,7 @@ class TextBatches:
         return batches
 
     def _signature(self, size: int) -> tuple:
-        """The first 1, 2 or 3 of the specs of inputs, labels and weights."""
+        """Returns the first `size` specs of inputs, labels and weights."""
         kind = self._labels.kind
         shape = [None, self._labels.size] if kind == MULTI_LABEL else [None]
         return (
@@ -175,10 +197,16 @@ class TextBatches:
         )[:size]
 
     def columns(self, x, y, weights=None) -> tuple:
-        """Columns of at least one text that has a label.
+        """Encodes labelled texts to columns, see the module.
+
+        Args:
+            x: column or tuple. The texts, see the class.
+            y: column. The labels.
+            weights: column or None. Weights of the texts.
 
         Raises:
-            UserError: a text, a label or a weight is invalid, or there is none.
+            UserError: A text, a label or a weight is invalid, or the texts or
+                labels are missing.
         """
         if y is None:
             raise UserError(
@@ -192,7 +220,7 @@ class TextBatches:
         return columns
 
     def _columns(self, x, y=None, weights=None) -> tuple:
-        """Ids of the texts, and labels and weights that are not None."""
+        """Returns rows, then labels and weights that are not None."""
         a, b = _texts(x)
         others = [] if y is None else [label_encoder.ids(y, self._labels)]
         if weights is not None:
@@ -205,7 +233,7 @@ class TextBatches:
 
     @contextlib.contextmanager
     def errors(self):
-        """Raises the error of a dataset's texts, not that of its graph."""
+        """Replaces TensorFlow's error by the UserError that caused it."""
         try:
             yield
         except tf.errors.OpError:
@@ -216,29 +244,33 @@ class TextBatches:
 
 
 def split(columns: tuple, share: float) -> tuple[tuple, tuple]:
-    """Columns without their last rows, and these, a share.
+    """Splits columns into training and validation columns.
+
+    Args:
+        columns: tuple. See the module.
+        share: float. Fraction of the rows for validation, taken from the end.
 
     Raises:
-        UserError: there are no rows on one side.
+        UserError: One of the parts would be empty.
     """
     count = len(columns[0])
     at = math.floor(count * (1.0 - share))
     if not 0 < at < count:
         raise UserError(
             f"validation_split={share} of {count} texts",
-            expected="texts on both sides",
+            expected="texts for training and for validation",
         )
 
-    # Before any shuffle, as in Keras: the texts held out are the same.
+    # As in Keras, the split is before any shuffling, so it is always the same.
     first, last = zip(*((part[:at], part[at:]) for part in columns))
     return first, last
 
 
 def _texts(x) -> tuple[list[str], list[str]]:
-    """The first texts and the second ones, "" where there are none.
+    """Returns first and second texts; a missing second text is "".
 
     Raises:
-        UserError: a text is invalid, or there are not as many of both.
+        UserError: A text is invalid, or the columns differ in length.
     """
     columns = x if isinstance(x, tuple) else (x,)
     if len(columns) not in (1, 2):
@@ -262,14 +294,23 @@ def _check_sizes(sizes: list[int]) -> None:
 
 
 def _decoded(texts: np.ndarray) -> np.ndarray:
-    """Strings of bytes, in the same shape."""
+    """Decodes an array of bytes to strings, in the same shape."""
     return np.vectorize(lambda x: x.decode(errors="replace"), "O")(texts)
 
 
 def training_batches(
     columns: tuple, batch_size: int, seed: int, shuffle: bool = False
 ) -> tf.data.Dataset:
-    """Batches of an epoch; the shuffled ones are those of the scripts."""
+    """Returns a dataset of the batches of an epoch.
+
+    Shuffled batches are the same as in the scripts with this seed.
+
+    Args:
+        columns: tuple. See the module.
+        batch_size: int. Number of rows per batch.
+        seed: int. Seed of the order.
+        shuffle: bool. Whether to shuffle before each epoch. Default: False.
+    """
     length_batches.check_size(batch_size)
     lengths = np.array([len(ids) for ids, _ in columns[0]])
     count = len(lengths)
@@ -278,7 +319,7 @@ def training_batches(
 
     def batches():
         order = np.split(np.arange(count), range(size, count, size))
-        if shuffle:  # endless, so an epoch goes on where the last ended
+        if shuffle:  # an endless order, which an epoch continues
             step = next(epochs) * steps
             order = batching.choose(count, lengths, size, seed, step)
         for chosen in itertools.islice(order, steps):
@@ -298,11 +339,11 @@ def training_batches(
 
 
 def batch(columns: tuple, chosen: np.ndarray | None = None) -> tuple:
-    """Some rows of the columns, or all: the encoder's inputs, and the others.
+    """Makes a batch of rows: the encoder's inputs, and the other columns.
 
     Args:
-        columns: the columns.
-        chosen: numbers of the rows; None: all.
+        columns: tuple. See the module.
+        chosen: int [B] or None. Indices of the rows. Default: all rows.
     """
     forks.check(forks.TENSORFLOW)
     chosen = range(len(columns[0])) if chosen is None else chosen
@@ -320,19 +361,19 @@ def batch(columns: tuple, chosen: np.ndarray | None = None) -> tuple:
 
 
 def dataset(batches: Callable, signature: tuple, steps: int) -> tf.data.Dataset:
-    """A dataset of what a generator yields.
+    """Makes a dataset of the batches of a generator.
 
     Args:
-        batches: function without arguments, whose result is iterated.
-        signature: specs of a batch.
-        steps: number of the batches; less than 0: unknown.
+        batches: callable. Called without arguments; returns an iterator.
+        signature: tuple. TensorSpecs of a batch.
+        steps: int. Number of batches; negative if it is unknown.
     """
     forks.check(forks.TENSORFLOW)
     batched = tf.data.Dataset.from_generator(
         batches, output_signature=signature
     )
 
-    # A generator cannot tell Keras the number of its batches.
+    # Keras cannot see the number of batches of a generator.
     if steps >= 0:
         batched = batched.apply(tf.data.experimental.assert_cardinality(steps))
     return batched.prefetch(2)

@@ -1,4 +1,4 @@
-"""Answers to questions on contexts, as a Keras model."""
+"""Question answering as a Keras model: answers are spans of a context."""
 
 import itertools
 from collections.abc import Mapping
@@ -26,44 +26,65 @@ _PADDING = -1e9  # added to the logits of padding
 
 @keras.saving.register_keras_serializable("bert")
 class QuestionAnswerer(TextModel):
-    """An encoder with start and end scores, for answers in a context.
+    """Question answerer: an encoder with a head that finds answers in contexts.
+
+    Fine-tunes BERT for extractive question answering, as on SQuAD. For inputs
+    of token ids use `bert.span_model`; for training from the shell use
+    run_squad.py, which writes the same export.
 
         model = bert.QuestionAnswerer("model")
         x = ["What sees the cat?"], ["The old dog sees the cat."]
         model.fit(x, ["The old dog"])
         model.predict(x)["answer"]  # ["The old dog"]
+        model.evaluate(x, ["The old dog"])["exact_match"]  # 100.0
+        model.save("answers.keras")  # keras.saving.load_model loads it
 
-    Texts are a tuple of two columns, questions and contexts. An answer is a
-    string of its context, the first of several; or a dict of `text` and
-    `answer_start`, or of lists of them; or a list of these, of which training
-    takes the first. "", None and an empty list are no answer. Long contexts
-    are split into windows, as in run_squad.py.
+    Inputs are a tuple of two columns of strings: questions and contexts. An
+    answer is one of these, or a list of them. Training uses the first.
 
-    `predict` returns a dict: answer, a list of N strings, "" for none;
-    probability, float32 [N]; start and end, int32 [N], characters in the
-    context; null_odds, float32 [N], the score of no answer minus that of the
-    best one. `evaluate` returns the metrics of run_squad.py, in percent.
+    - A string in the context. Its first occurrence is used.
+    - A SQuAD dict: `text` and `answer_start`, each a scalar or a list.
+    - "", None or an empty list, for a question without an answer.
+
+    Long contexts are split into windows, as in run_squad.py.
+
+    `predict` returns a dict with:
+
+    - answer: a list of N strings; "" if there was no answer.
+    - probability: float32 [N].
+    - start, end: int32 [N], character offsets in the context.
+    - null_odds: float32 [N], the score of no answer minus the best score of
+      an answer.
+
+    `evaluate` returns the metrics of run_squad.py, in percent, as a dict.
 
     Args:
-        model: path or name of a model, as for `load_encoder`; or its encoder
-            and tokenizer.
-        null_threshold: float or None. A question may have no answer, and has
-            none where the odds of none are greater. Default: as in its
-            fine-tuning, else every question has an answer.
-        max_length: int. S of the windows. Default: as in its fine-tuning, else
-            384, or all positions of a smaller model.
-        doc_stride, max_query_length, max_answer_length, n_best_size: int. As
-            the flags of run_squad.py. Default: as in its fine-tuning, else as
-            the flags; a question takes at most half of a window.
-        seed: of the head's initial weights, and of the order of the windows.
+        model: str or (Encoder, Tokenizer). Path or name of a model, such as
+            "hf://google-bert/bert-base-uncased", see `load_encoder`.
+        null_threshold: float or None. If it is given, questions may have no
+            answer: "" is predicted if null_odds is greater. Default: as in
+            the fine-tuning of the model, else every question has an answer.
+        max_length: int or None. Length of the windows in tokens. Default: as
+            in the fine-tuning of the model, else 384, or fewer if the model
+            has fewer positions.
+        doc_stride: int or None. Number of tokens between the starts of two
+            windows.
+        max_query_length: int or None. Longest question in tokens.
+        max_answer_length: int or None. Longest answer in tokens.
+        n_best_size: int or None. Number of candidates that are compared.
+            Default of these four: as in the fine-tuning of the model, else as
+            in run_squad.py, with questions of at most half a window.
+        seed: int. Seed of the initial weights of the head, and of the order
+            of the windows. Default: 12345.
+        **kwargs: arguments of `keras.Model`.
 
     Attributes:
-        network: the model of `bert.span_model`, from ids to logits.
-        tokenizer: a `bert.Tokenizer`.
-        null_threshold: may be changed; None: every question has an answer.
+        network: the model of `bert.span_model`, from token ids to logits.
+        tokenizer: Tokenizer. The tokenizer of the encoder.
+        null_threshold: float or None. See the argument; it can be changed.
 
     Raises:
-        UserError: an argument is invalid, or the model cannot be loaded.
+        UserError: An argument is invalid, or the model cannot be loaded.
     """
 
     def __init__(
@@ -83,7 +104,7 @@ class QuestionAnswerer(TextModel):
         if isinstance(network, loading.Encoder):
             network = builders.span_model(network, seed)
 
-        # Arguments win over the settings of the fine-tuning.
+        # Arguments have precedence over the settings of the fine-tuning.
         recorded = squad_settings.recorded(getattr(network, "task", None))
         usual = recorded.get("max_seq_length", 384)
         length = length_of(network, max_length, usual, 8)
@@ -116,7 +137,7 @@ class QuestionAnswerer(TextModel):
         self._describe()
 
     def call(self, inputs, training=False):
-        """The encoder's inputs, int32 [B, S] -> logits, float32 [B, 2, S]."""
+        """Computes logits, float32 [B, 2, S], from int32 [B, S] inputs."""
         outputs = self.network(inputs, training=training)
         logits = [outputs["start_logits"], outputs["end_logits"]]
 
@@ -126,7 +147,7 @@ class QuestionAnswerer(TextModel):
 
     @property
     def null_threshold(self) -> float | None:
-        """Odds of no answer above which there is none; None: never."""
+        """Null odds above which the prediction is ""; None: never."""
         settings = self._settings
         if settings.version_2_with_negative:
             return settings.null_score_diff_threshold
@@ -146,7 +167,7 @@ class QuestionAnswerer(TextModel):
         self.network.task = squad_settings.describe(self._settings)
 
     def get_config(self) -> dict:
-        """The arguments, with `network` and `vocabulary` for `model`."""
+        """Returns the arguments; `network` and `vocabulary` replace `model`."""
         settings = self._settings
         return super().get_config() | {
             "null_threshold": self.null_threshold,
@@ -257,7 +278,7 @@ class QuestionAnswerer(TextModel):
 
 
 def _answers_of(value, context: str, name: str) -> tuple[Answer, ...]:
-    """The answers of a question, in any of the forms of `QuestionAnswerer`."""
+    """Parses the answers of a question, see `QuestionAnswerer`."""
     if value is None or isinstance(value, float) and value != value:
         return ()
     answers: list[Answer] = []

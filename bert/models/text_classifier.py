@@ -1,4 +1,4 @@
-"""A classifier of texts: strings in, labels out, as a Keras model."""
+"""Text classification as a Keras model: strings in, labels out."""
 
 import dataclasses
 import os
@@ -31,48 +31,71 @@ SAVED_MODEL, ONNX = "tf_saved_model", "onnx"
 
 @keras.saving.register_keras_serializable("bert")
 class TextClassifier(TextModel):
-    """An encoder with a classifier that takes strings.
+    """Text classifier: an encoder with a classification head, for strings.
+
+    Fine-tunes BERT on raw text and predicts single labels, multiple labels or
+    numbers. For inputs of token ids use `bert.classifier`; for training from
+    the shell use run_classifier.py, which writes the same export.
 
         model = bert.TextClassifier("model", labels=["ham", "spam"])
-        model.fit(["you won", "see you"], ["spam", "ham"], epochs=3)
+        texts, labels = ["you won", "see you"], ["spam", "ham"]
+        model.fit(texts, labels, epochs=3)
         model.predict(["win a prize now"])["label"]  # ["spam"]
+        model.evaluate(texts, labels, return_dict=True)["accuracy"]  # 1.0
+        model.save("mails.keras")  # keras.saving.load_model loads it
 
-    Texts are strings in a list, an array, a column or a table of one column;
-    or a tuple of two of them, for pairs. Labels are names, or the numbers
-    from 0 of names that are no numbers; for `multi_label`, a list of names or
-    a row of 0 and 1 for each text, in a table if 0 and 1 are names; for
-    `regression`, any numbers. A
-    `tf.data.Dataset` holds batches of `(texts, labels)` or
+    Texts are a list, an array or a column of strings, or a tuple of two of
+    these for pairs of texts. Labels are class names, or class indices if no
+    class name is numeric. With `multi_label`, the labels of a text are a list
+    of names, or a row of 0 and 1. If the class names are 0 and 1, such rows
+    must be an array or a table. With `regression`, labels are numbers. A
+    `tf.data.Dataset` has batches of `(texts, labels)` or
     `((texts, second_texts), labels)`.
 
-    Without `compile`, `fit` takes the original's optimizer, and its schedule
-    for the number of steps that it will take.
+    `predict` returns a dict with:
+
+    - label: a list of N predictions. A name each, or None below the
+      minimum probability recorded in the model; with `multi_label`, a list
+      of names each.
+    - probabilities: float32 [N, C].
+
+    With `regression`, the dict has only value: float32 [N].
+
+    Without a call of `compile`, `fit` trains with the optimizer of the
+    original BERT. Its learning rate warms up, then decays to 0 at the last
+    step.
 
     Args:
-        model: path or name of a model, as for `load_encoder`; or its encoder
-            and tokenizer.
-        labels: names of the labels, in order; a number or a bool, such as 1
-            or True, has the name "1" or "True". None: those that the model
-            was fine-tuned with; other names or another kind get a new head.
-        multi_label: a text may have several labels, or none.
-        regression: the labels are numbers.
-        max_length: longer texts are truncated, in tokens; None: as in its
-            fine-tuning, else 128, or all positions of a smaller model.
-        truncate: what is kept of them: head, tail, or head_tail, the first
-            quarter and the end; None: as in its fine-tuning, else head.
-        seed: of the head's initial weights, and of the order of the texts.
+        model: str or (Encoder, Tokenizer). Path or name of a model, such as
+            "hf://google-bert/bert-base-uncased", see `load_encoder`.
+        labels: list of str, int or bool, or None. Class names, in the order
+            of the logits; 1 and True become "1" and "True". Other labels than
+            the model was fine-tuned with get a new head with random weights.
+            Default: the labels that the model was fine-tuned with.
+        multi_label: bool. Whether a text may have any number of labels.
+            Default: False.
+        regression: bool. Whether the labels are numbers. Default: False.
+        max_length: int or None. Longest input in tokens; longer texts are
+            truncated. Default: as in the fine-tuning of the model, else
+            128, or fewer if the model has fewer positions.
+        truncate: str or None. Part of a long text to keep: "head", "tail" or
+            "head_tail", the first quarter and the end. Default: as in the
+            fine-tuning of the model, else "head".
+        seed: int. Seed of the initial weights of the head, and of the order
+            of the texts. Default: 12345.
+        **kwargs: arguments of `keras.Model`.
 
     Attributes:
-        network: the model of `bert.classifier`, from ids to logits. Its layer
-            "bert" is the encoder, for `enable_lora` and `quantize`.
-        tokenizer: a `bert.Tokenizer`.
+        network: the model of `bert.classifier`, from token ids to logits. Its
+            layer "bert" is the encoder, for `enable_lora` and `quantize`.
+        tokenizer: Tokenizer. The tokenizer of the encoder.
         labels: kind and names of the labels.
-        long_texts: what is read of long texts. Windows, if the model was
-            fine-tuned with them, are those of predictions and of the export:
-            `fit` and `evaluate` truncate.
+        long_texts: handling of long texts. If the model was fine-tuned with
+            windows, `predict` and the export use windows; `fit` and
+            `evaluate` truncate.
 
     Raises:
-        UserError: an argument is invalid, or the model cannot be loaded.
+        UserError: An argument is invalid, or the model cannot be loaded.
     """
 
     def __init__(
@@ -89,7 +112,7 @@ class TextClassifier(TextModel):
     ):
         network, tokenizer = loading.load_pair(model)
 
-        # The head of the fine-tuned model is kept if its labels are.
+        # The head of the fine-tuned model is kept if the labels are the same.
         trained = label_encoder.of_encoder(network)
         chosen = label_encoder.chosen(labels, trained, multi_label, regression)
         checkpoint = getattr(network, "checkpoint", None)
@@ -112,7 +135,7 @@ class TextClassifier(TextModel):
             long_texts = dataclasses.replace(long_texts, truncate=truncate)
 
         usual = task.get("max_seq_length", 128)
-        if not task and has_head:  # of Hugging Face, with unnamed labels
+        if not task and has_head:  # Hugging Face, with unnamed labels
             usual = tokenizer.max_length
         length = length_of(network, max_length, usual)
         super().__init__(network, tokenizer, length, seed, **kwargs)
@@ -121,7 +144,7 @@ class TextClassifier(TextModel):
         self._set_long_texts(long_texts)
 
     def call(self, inputs, training=False):
-        """The encoder's inputs, int32 [B, S] -> logits, float32 [B, C]."""
+        """Computes logits, float32 [B, C], from int32 [B, S] inputs."""
         return self.network(inputs, training=training)["logits"]
 
     def fit(
@@ -139,31 +162,34 @@ class TextClassifier(TextModel):
         sample_weight=None,
         **kwargs,
     ):
-        """Trains on texts.
+        """Trains on labelled texts.
 
         Args:
-            x: the texts.
-            y: the labels; None if `x` is a dataset.
-            batch_size: B; a dataset has its own. Every batch is full: the last
-                one of an epoch takes the first texts of the next.
-            epochs: passes over the texts.
-            learning_rate: peak of the schedule, without `compile`; default:
-                5e-5, as in the original.
-            validation_split: share of the texts, the last ones, to evaluate
-                on after each epoch.
-            validation_data: (texts, labels), (texts, labels, weights) or a
+            x: list, array, column, tuple or `tf.data.Dataset`. The texts, see
+                the class.
+            y: list, array, column or None. The labels; None if `x` is a
                 dataset.
-            shuffle: draw another order in each epoch.
-            class_weight: name or number of a label -> weight of its texts;
-                default: 1.
-            sample_weight: weights of the texts, [N].
-            **kwargs: of Keras.
+            batch_size: int. Number of texts per batch; ignored for a dataset.
+                Every shuffled batch is full: the last batch of an epoch is
+                filled with the first texts of the next. Default: 32.
+            epochs: int. Number of passes over the texts. Default: 1.
+            learning_rate: float or None. Peak of the schedule; an error after
+                `compile`. Default: 5e-5, as in the original.
+            validation_split: float. Fraction of the texts to evaluate on
+                after each epoch, taken from the end. Default: 0.
+            validation_data: tuple, dataset or None. (texts, labels), (texts,
+                labels, weights) or a dataset to evaluate on after each epoch.
+            shuffle: bool. Whether to shuffle before each epoch. Default: True.
+            class_weight: dict or None. Name or index of a class -> weight of
+                its texts. Default: 1 for each class.
+            sample_weight: list, array or None. Weights of the texts, [N].
+            **kwargs: arguments of `keras.Model.fit`.
 
         Returns:
             the `keras.callbacks.History`.
 
         Raises:
-            UserError: a text, a label or an argument is invalid.
+            UserError: A text, a label or an argument is invalid.
         """
         columns = x, y, sample_weight
         if validation_split:
@@ -184,7 +210,7 @@ class TextClassifier(TextModel):
         if class_weight:
             class_weight = self._class_weight(class_weight)
 
-        # Cuts and a temperature are those of the weights before.
+        # Thresholds and temperature were fitted to the weights before.
         self._set_decision(PLAIN)
 
         with self._texts.errors():
@@ -200,8 +226,20 @@ class TextClassifier(TextModel):
     def evaluate(
         self, x, y=None, batch_size: int = 32, sample_weight=None, **kwargs
     ):
-        """Loss and metrics of labeled texts; see `fit` for the arguments."""
-        # No step is taken, so any schedule will do.
+        """Computes loss and metrics on labelled texts.
+
+        Args:
+            x, y, batch_size, sample_weight: see `fit`.
+            **kwargs: arguments of `keras.Model.evaluate`.
+
+        Returns:
+            the loss and metrics: a list of floats, or a dict with
+            `return_dict=True`.
+
+        Raises:
+            UserError: A text, a label or a weight is invalid.
+        """
+        # Evaluation takes no training step, so any schedule will do.
         if not self.compiled:
             self._compile_with_schedule(None, 1)
 
@@ -214,10 +252,14 @@ class TextClassifier(TextModel):
     def train_on_batch(
         self, x, y, sample_weight=None, class_weight=None, **kwargs
     ):
-        """Takes a step on texts; see `fit` for the arguments.
+        """Takes a training step on one batch of texts.
+
+        Args:
+            x, y, sample_weight, class_weight: see `fit`.
+            **kwargs: arguments of `keras.Model.train_on_batch`.
 
         Raises:
-            UserError: a text or a label is invalid, or `compile` was not
+            UserError: A text or a label is invalid, or `compile` was not
                 called.
         """
         if class_weight:
@@ -235,19 +277,23 @@ class TextClassifier(TextModel):
         texts=None,
         format: str = SAVED_MODEL,
     ) -> None:
-        """Writes the SavedModel that run_classifier.py writes.
+        """Writes the same export as run_classifier.py, for serving.
 
         Args:
-            filepath: a new or empty folder.
-            pairs: whether it takes pairs of texts.
-            openvino: precision of a network in `filepath/openvino`, which is
-                asked without TensorFlow: float32, bfloat16 or int8.
-            texts: for int8, a few hundred texts of training, as for `fit`.
-            format: "tf_saved_model"; or "onnx", the network alone, as
-                convert_checkpoint.py writes it.
+            filepath: str. Path of a new or empty folder.
+            pairs: bool. Whether the SavedModel takes pairs of texts. Default:
+                False.
+            openvino: str or None. Precision of the OpenVINO network in
+                `filepath/openvino`, which runs without TensorFlow: "float32",
+                "bfloat16", "int8" or "none". Default: "float32" if OpenVINO
+                is installed, else "none".
+            texts: list, array, column or tuple. A few hundred training texts,
+                which calibrate int8.
+            format: str. "tf_saved_model", or "onnx" for only the network, as
+                convert_checkpoint.py writes it. Default: "tf_saved_model".
 
         Raises:
-            UserError: the folder is not empty or cannot be written, the
+            UserError: The folder is not empty or cannot be written, the
                 weights are quantized, or a package is missing.
         """
         if format not in (SAVED_MODEL, ONNX):
@@ -264,7 +310,7 @@ class TextClassifier(TextModel):
         self._write_export(filepath, openvino, texts, pairs=pairs)
 
     def get_config(self) -> dict:
-        """The arguments, with `network` and `vocabulary` for `model`."""
+        """Returns the arguments; `network` and `vocabulary` replace `model`."""
         return super().get_config() | {
             "labels": list(self.labels.names),
             "multi_label": self.labels.kind == MULTI_LABEL,
@@ -276,7 +322,7 @@ class TextClassifier(TextModel):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        """The model of a `get_config`."""
+        """Creates a model from the result of `get_config`."""
         answered = "decision", "windows"
         arguments = {k: x for k, x in config.items() if k not in answered}
         model = super().from_config(arguments, custom_objects)
@@ -309,7 +355,7 @@ class TextClassifier(TextModel):
             "kind": self.labels.kind,
             "labels": list(self.labels.names),
             "max_seq_length": self.max_length,
-            "pairs": None,  # texts may be both
+            "pairs": None,  # single texts and pairs are accepted
             **self.long_texts.described(),
             **self.labels.decision.described(),
         }
@@ -339,22 +385,22 @@ class TextClassifier(TextModel):
         }
 
     def _class_weight(self, weights: dict) -> dict[int, float]:
-        """Converts names of labels, or their numbers, to their numbers."""
+        """Converts class names or indices to class indices."""
         kind = self.labels.kind
         if kind != CLASSES:
             raise UserError(
-                f"class_weight is given for labels of the kind {kind}",
+                f"class_weight is given for labels of kind {kind}",
                 fix="pass sample_weight",
             )
         if not isinstance(weights, Mapping):
             raise UserError(
                 f"class_weight={weights!r:.60}",
-                expected="a dict of names and weights, as "
+                expected="a dict from class name to weight, such as "
                 "{" + f"{self.labels.names[0]!r}: 2.0" + "}",
             )
         ids = label_encoder.ids(list(weights), self.labels).tolist()
         values = finite(weights.values(), "class_weight")
 
-        # Keras fails at labels after the last one of the dict.
+        # Keras fails at class indices above the largest one in the dict.
         usual = dict.fromkeys(range(self.labels.size), 1.0)
         return usual | dict(zip(ids, values.tolist()))

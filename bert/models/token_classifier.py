@@ -1,4 +1,4 @@
-"""A classifier of words: words in, labels out, as a Keras model."""
+"""Token classification as a Keras model: words in, labels out."""
 
 from collections.abc import Sequence
 
@@ -21,41 +21,58 @@ from bert.tasks.ner.pipeline import TokenClassification
 
 @keras.saving.register_keras_serializable("bert")
 class TokenClassifier(TextModel):
-    """An encoder with a classifier of words: names, parts of speech.
+    """Token classifier: an encoder with a head that predicts a tag per word.
+
+    Fine-tunes BERT for named entities, parts of speech and other tags of
+    words. For inputs of token ids use `bert.token_classifier`; for training
+    from the shell use run_ner.py, which writes the same export.
 
         model = bert.TokenClassifier("model", labels=["O", "B-PER", "I-PER"])
-        model.fit([["Anna", "sees", "Bob"]], [["B-PER", "O", "B-PER"]])
+        words, tags = [["Anna", "sees", "Bob"]], [["B-PER", "O", "B-PER"]]
+        model.fit(words, tags)
         model.predict([["Anna", "sleeps"]])["labels"]  # [["B-PER", "O"]]
+        model.evaluate(words, tags)["f1"]  # 1.0
+        model.save("names.keras")  # keras.saving.load_model loads it
 
-    Sentences are lists of words in a list, an array or a column; their tags
-    are lists of as many names, or of the numbers from 0 of names. Tags of
-    entities, in IOB1, BIO, IOBES or BILOU, become BIO. Long sentences are
-    split into windows, as in run_ner.py. Each sentence is read alone, also by
-    a model that was fine-tuned with --document_context.
+    Sentences are a list, an array or a column of lists of words. Tags have
+    the same form, with a name or a class index for each word. Entity tags in
+    IOB1, BIO, IOBES or BILOU are converted to BIO. Long sentences are split
+    into windows, as in run_ner.py. Each sentence is encoded without its
+    neighbours, even if the model was fine-tuned with --document_context.
 
-    `predict` returns a dict: labels, a list of names for each sentence;
-    probabilities, of the labels, floats; and, if labels are those of entities,
-    entities, a list of (first word, word after the last, type). `evaluate`
-    returns the metrics of run_ner.py.
+    `predict` returns a dict of columns, with an entry for each sentence:
+
+    - labels: a list of names, one for each word.
+    - probabilities: a list of floats, the probabilities of the labels.
+    - entities: a list of (first word, word after the last, type); only with
+      entity labels.
+
+    `evaluate` returns the metrics of run_ner.py, as a dict.
 
     Args:
-        model: path or name of a model, as for `load_encoder`; or its encoder
-            and tokenizer.
-        labels: names of the tags; None: those that the model was fine-tuned
-            with; others get a new head.
-        max_length: S of the windows; None: as in its fine-tuning, else 128,
-            or all positions of a smaller model.
-        doc_stride: int. Tokens between the starts of two windows; 0: half a
-            window. Default: as in its fine-tuning, else 0.
-        seed: of the head's initial weights, and of the order of the windows.
+        model: str or (Encoder, Tokenizer). Path or name of a model, such as
+            "hf://google-bert/bert-base-cased", see `load_encoder`.
+        labels: list of str or None. Names of the tags. Other names than the
+            model was fine-tuned with get a new head with random weights.
+            Default: the labels that the model was fine-tuned with.
+        max_length: int or None. Length of the windows in tokens. Default: as
+            in the fine-tuning of the model, else 128, or fewer if the model
+            has fewer positions.
+        doc_stride: int or None. Number of tokens between the starts of two
+            windows; 0 means half a window. Default: as in the fine-tuning of
+            the model, else 0.
+        seed: int. Seed of the initial weights of the head, and of the order
+            of the windows. Default: 12345.
+        **kwargs: arguments of `keras.Model`.
 
     Attributes:
-        network: the model of `bert.token_classifier`, from ids to logits.
-        tokenizer: a `bert.Tokenizer`.
+        network: the model of `bert.token_classifier`, from token ids to
+            logits.
+        tokenizer: Tokenizer. The tokenizer of the encoder.
         labels: kind and names of the labels.
 
     Raises:
-        UserError: an argument is invalid, or the model cannot be loaded.
+        UserError: An argument is invalid, or the model cannot be loaded.
     """
 
     def __init__(
@@ -72,7 +89,7 @@ class TokenClassifier(TextModel):
         trained = _labels_of(network)
         chosen, given = _chosen(labels, trained)
 
-        # The head of the fine-tuned model is kept if its labels are.
+        # The head of the fine-tuned model is kept if the labels are the same.
         recorded: dict = {}
         if trained:
             checkpoint = network.checkpoint
@@ -104,11 +121,11 @@ class TokenClassifier(TextModel):
         }
 
     def call(self, inputs, training=False):
-        """The encoder's inputs, int32 [B, S] -> logits, float32 [B, S, C]."""
+        """Computes logits, float32 [B, S, C], from int32 [B, S] inputs."""
         return self.network(inputs, training=training)["logits"]
 
     def get_config(self) -> dict:
-        """The arguments, with `network` and `vocabulary` for `model`."""
+        """Returns the arguments; `network` and `vocabulary` replace `model`."""
         return super().get_config() | {
             "labels": list(self._given),
             "doc_stride": self.doc_stride,
@@ -134,7 +151,7 @@ class TokenClassifier(TextModel):
         }
 
     def _examples(self, x, y=None) -> list[Sentence]:
-        """Checks words, and their tags; those of entities become BIO."""
+        """Checks words and tags; converts entity tags to BIO."""
         sentences = ragged(x, "words")
         tags = [()] * len(sentences) if y is None else ragged(y, "tags")
         if len(tags) != len(sentences):
@@ -155,7 +172,7 @@ class TokenClassifier(TextModel):
         return examples
 
     def _names(self, tags: Sequence, position: str) -> list[str]:
-        """Names of the labels of a sentence."""
+        """Converts the tags of a sentence to names of labels."""
         number = label_encoder.numbering(self._given)
         positions = [f"{position}[{i}]: " for i in range(len(tags))]
         names = [
@@ -205,25 +222,25 @@ class TokenClassifier(TextModel):
 
 
 def _labels_of(encoder) -> Labels | None:
-    """The labels that an encoder was fine-tuned with, if it was."""
+    """Returns the labels that an encoder was fine-tuned with, or None."""
     found = getattr(getattr(encoder, "checkpoint", None), "task", None)
     if not found or found["kind"] not in (ENTITIES, ANY, None):
         return None
 
-    # Hugging Face names no kind: it follows from the labels.
+    # Hugging Face does not record the kind: it follows from the labels.
     names = tuple(found["labels"])
     return Labels(found["kind"] or entities.kind_of(names), names)
 
 
 def _chosen(given, trained: Labels | None) -> tuple[Labels, tuple[str, ...]]:
-    """The labels of the network, and the names that numbers stand for."""
+    """Returns the labels of the network, and the names by class index."""
     if given is None and trained is None:
         raise UserError("no labels", fix="pass the names of the tags")
     names = trained.names if given is None else label_encoder.names_of(given)
     if trained and names == trained.names:
         return trained, names
 
-    # Other schemes have other labels of the same types.
+    # IOB1, IOBES and BILOU have other labels for the same entity types.
     labels = Labels(entities.kind_of(names), names)
     if label := entities.in_lower_case(names):
         say(

@@ -1,4 +1,4 @@
-"""A queue in front of a predictor: requests that wait are computed together."""
+"""Queue that batches the requests of many threads for one predictor."""
 
 import concurrent.futures
 import queue
@@ -19,13 +19,13 @@ class Busy(Exception):
 
 
 class _Job(NamedTuple):
-    """A request that waits.
+    """A request in the queue.
 
     Attributes:
-        examples: dicts of its fields.
-        size: number of examples, with the texts of queries.
-        came: the time.perf_counter() at which it came.
-        result: its predictions.
+        examples: list of dict. Fields of each example.
+        size: int. Number of examples; each text of a query counts.
+        came: float. Time of arrival, by time.perf_counter().
+        result: Future. The predictions.
     """
 
     examples: list[dict]
@@ -37,14 +37,14 @@ class _Job(NamedTuple):
 class BatchQueue:
     """Computes the requests of many threads in one thread, in batches.
 
-    An example that fails would fail its whole batch. Then each request of the
-    batch is computed alone, so that only its own request gets the error.
+    If a batch fails, its requests are computed one by one, so that only the
+    request with the invalid example gets the error.
 
     Args:
-        predictor: the model.
-        settings: the sizes of batches and queue.
-        on_batch: called before each batch, with the time.perf_counter() at
-            which each example came, float64 [b].
+        predictor: Predictor. The model.
+        settings: Settings. Sizes of the batches and of the queue.
+        on_batch: callable. Called before each batch with the arrival time of
+            each example, by time.perf_counter(), float64 [b].
     """
 
     def __init__(
@@ -65,9 +65,12 @@ class BatchQueue:
     def __call__(self, examples: list[dict]) -> list[dict]:
         """Predicts the examples of a request, in a batch with others.
 
+        Args:
+            examples: list of dict. See `Predictor`.
+
         Raises:
-            Busy: too many examples wait.
-            UserError: the model rejects the request.
+            Busy: The queue is full.
+            UserError: The model rejects the request.
         """
         result: concurrent.futures.Future = concurrent.futures.Future()
         size = ranking.count(examples)
@@ -80,13 +83,13 @@ class BatchQueue:
                 self._waiting += size
                 self._jobs.put(job)
 
-        # A newer version has replaced this one meanwhile.
+        # A newer version has replaced this version in the meantime.
         if is_closed:
             self._compute([job])
         return result.result()
 
     def close(self) -> None:
-        """Ends the thread, after the requests that wait."""
+        """Ends the thread after the requests in the queue."""
         with self._lock:
             self._is_closed = True
             self._jobs.put(None)
@@ -103,7 +106,7 @@ class BatchQueue:
             held = self._jobs.get() if held is None else held
 
     def _collect(self, first: _Job) -> tuple[list[_Job], _Job | None]:
-        """A batch, and the job that has come but does not fit."""
+        """Returns a batch, and the next job if it did not fit."""
         settings, batch = self._settings, [first]
         free = settings.max_batch_size - first.size
         deadline = first.came + settings.max_delay_ms / 1000
@@ -114,7 +117,7 @@ class BatchQueue:
             except queue.Empty:
                 break
             if job is None:
-                self._jobs.put(None)  # for the next turn
+                self._jobs.put(None)  # for the next call
                 break
             if job.size > free:
                 return batch, job

@@ -1,11 +1,11 @@
 """Bodies of TF Serving's REST API: JSON <-> examples and predictions.
 
-    {"instances": [{"text": "a"}, {"text": "b"}]}  by row; the name of the only
-    {"instances": ["a", "b"]}                      input may be omitted
-    {"inputs": {"text": ["a", "b"]}}               by column
-    {"instances": [{"text": "a", "texts": ["b", "c"]}]}  see `ranking`
+    {"instances": [{"text": "a"}, {"text": "b"}]}        rows
+    {"instances": ["a", "b"]}                            rows of the only input
+    {"inputs": {"text": ["a", "b"]}}                     columns
+    {"instances": [{"text": "a", "texts": ["b", "c"]}]}  query, see `ranking`
 
-Strings are text, or bytes as {"b64": "..."}. "signature_name" is optional.
+Strings may also be base64: {"b64": "..."}. "signature_name" is optional.
 """
 
 import base64
@@ -25,8 +25,8 @@ class Request(NamedTuple):
     """A parsed request.
 
     Attributes:
-        examples: for a `Predictor`.
-        form: "instances" or "inputs".
+        examples: list of dict. Examples for a `Predictor`.
+        form: str. "instances" or "inputs".
     """
 
     examples: list[dict]
@@ -37,21 +37,21 @@ def parse(body: bytes, predictor: Predictor) -> Request:
     """Parses the body of a request.
 
     Args:
-        body: JSON.
-        predictor: the model.
+        body: bytes. JSON.
+        predictor: Predictor. The model.
 
     Raises:
-        UserError: it is not a request for this model.
+        UserError: The body is not a valid request for this model.
     """
     with json_files.reported():
         values = json_files.decode(body)
     forms = [x for x in _OUTPUTS if isinstance(values, dict) and x in values]
     if len(forms) != 1:
         expected = 'an object with "instances" or "inputs"'
-        raise UserError("no request", expected=expected)
+        raise UserError("not a request", expected=expected)
 
     name, known = values.get("signature_name"), predictor.task.signatures
-    name = known[0] if name in ("", None) else name  # as for TF Serving
+    name = known[0] if name in ("", None) else name  # as in TF Serving
     if name not in known:
         raise UserError(
             f"signature_name {name!r:.60}",
@@ -86,7 +86,7 @@ def _rows(columns, predictor: Predictor) -> list:
 
 
 def _named(value, predictor: Predictor) -> dict:
-    """Adds the name of the only input to a value without it."""
+    """Adds the name of the only input to a value without a name."""
     names = predictor.task.inputs
     is_dict = isinstance(value, dict) and value.keys() != _BYTES
     if not is_dict and len(names) == 1:
@@ -97,7 +97,7 @@ def _named(value, predictor: Predictor) -> dict:
 
 
 def _decoded(value):
-    """Decodes {"b64": "..."}, in lists too."""
+    """Decodes {"b64": "..."}, also in lists."""
     if isinstance(value, list):
         return [_decoded(x) for x in value]
     if isinstance(value, dict) and value.keys() == _BYTES:
@@ -115,11 +115,11 @@ def to_json(predictions: list[dict], form: str) -> str:
     """Formats the predictions of a request.
 
     Args:
-        predictions: dicts of JSON values, at least one.
+        predictions: list of dict. JSON values of each example, not empty.
         form: str. Form of the request, "instances" or "inputs".
 
     Raises:
-        ValueError: a number is not finite.
+        ValueError: A number is not finite.
     """
     values = json_values(predictions)
     if form == "inputs":  # by column
@@ -128,7 +128,11 @@ def to_json(predictions: list[dict], form: str) -> str:
 
 
 def metadata_of(predictor: Predictor) -> dict:
-    """Describes the inputs and outputs of a model, as a proto in JSON."""
+    """Describes the inputs and outputs of a model, as a proto in JSON.
+
+    Args:
+        predictor: Predictor. The model.
+    """
     inputs: dict = dict.fromkeys(predictor.task.inputs, "a")
     if predictor.has_choices:
         inputs[predictor.task.inputs[-1]] = ["a", "b"]
@@ -152,7 +156,7 @@ def metadata_of(predictor: Predictor) -> dict:
 
 
 def _dtype(value) -> str:
-    """The type of a JSON value, or of the first value in it."""
+    """Returns the dtype of a JSON value, or of the first value in it."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""HTTP by the paths of TF Serving's REST API, with health and metrics."""
+"""HTTP server with the paths of TF Serving's REST API, and metrics."""
 
 import contextlib
 import json
@@ -25,47 +25,50 @@ from bert.serving import rest, versions
 from bert.serving.batch_queue import Busy
 from bert.serving.settings import Settings
 
-_DEADLINE = 30  # seconds for a request to come, and between two
+_DEADLINE = 30  # seconds to receive a request, and between two requests
 
 
 class Metrics:
-    """The numbers at /metrics."""
+    """The metrics at /metrics, in the format of Prometheus."""
 
     def __init__(self):
-        # The library's global one would count all servers of a process.
+        # The global registry would add up all servers of a process.
         self.registry = registry = prometheus.CollectorRegistry()
         self.answers = prometheus.Counter(
-            "bert_answers", "Answers by status.", ["code"], registry=registry
+            "bert_answers",
+            "Responses by status code.",
+            ["code"],
+            registry=registry,
         )
 
-        # Of each model.
+        # One series for each model.
         self.seconds = prometheus.Histogram(
             "bert_predict_seconds",
-            "Request to answer.",
+            "Seconds from request to response.",
             ["model"],
             registry=registry,
         )
         self.queue = prometheus.Histogram(
             "bert_queue_seconds",
-            "Request to the begin of its batch.",
+            "Seconds from request to the start of its batch.",
             ["model"],
             registry=registry,
         )
         self.batches = prometheus.Histogram(
             "bert_batch_size",
-            "Examples of a batch.",
+            "Number of examples per batch.",
             ["model"],
             buckets=[2**i for i in range(11)],
             registry=registry,
         )
 
     def begin(self, name: str, came: np.ndarray) -> None:
-        """Counts a batch that begins.
+        """Records the start of a batch.
 
         Args:
-            name: of the model.
-            came: the time.perf_counter() at which each example came, float64
-                [b]; examples of a request came at once.
+            name: str. Name of the model.
+            came: float64 [b]. Arrival time of each example, by
+                time.perf_counter(). It is the same within a request.
         """
         self.batches.labels(name).observe(len(came))
         now = time.perf_counter()
@@ -76,18 +79,18 @@ class Metrics:
 def make_app(
     models: Mapping[str, versions.Model], settings: Settings, metrics: Metrics
 ) -> flask.Flask:
-    """Makes the application.
+    """Makes the Flask application.
 
     Args:
-        models: name in the paths -> model.
-        settings: the limits.
-        metrics: the numbers to show.
+        models: dict. Name in the paths -> model.
+        settings: Settings. Limits of requests and batches.
+        metrics: Metrics. The metrics to show.
     """
     app = flask.Flask(__name__, static_folder=None)
     most = settings.max_batch_size
 
     def served(name, version):
-        # As in TF Serving, the version may be named or not.
+        # As in TF Serving, the version in the path is optional.
         if name not in models:
             flask.abort(404)
         found = models[name].served
@@ -133,7 +136,7 @@ def make_app(
         return {"status": "ok"}
 
     @app.get("/metrics")
-    @app.get("/monitoring/prometheus/metrics")  # of TF Serving
+    @app.get("/monitoring/prometheus/metrics")  # as in TF Serving
     def numbers():
         text = prometheus.generate_latest(metrics.registry)
         return flask.Response(text, content_type=prometheus.CONTENT_TYPE_LATEST)
@@ -172,13 +175,13 @@ def make_app(
 
 
 def _body(limit: int) -> bytes:
-    """The body of the request, decompressed if it is compressed."""
+    """Returns the body of the request, decompressed if necessary."""
     data = flask.request.get_data()
     if flask.request.content_encoding != "gzip":
         return data
 
     try:
-        # Only as much as may be; 31 stands for gzip.
+        # At most the limit is decompressed; 31 means gzip.
         data = zlib.decompressobj(31).decompress(data, limit + 1)
     except zlib.error:
         raise UserError("the body is not gzip") from None
@@ -189,7 +192,7 @@ def _body(limit: int) -> bytes:
 
 
 def _describe(error: Exception) -> tuple[int, str]:
-    """The status and the message of an error."""
+    """Returns the status code and the message of an error."""
     if isinstance(error, UserError):
         return 400, str(error)
     if isinstance(error, exceptions.HTTPException):
@@ -202,7 +205,7 @@ def _describe(error: Exception) -> tuple[int, str]:
 
 
 class _Answer(task.WSGITask):
-    """The answer to a request; at the end of the server the last."""
+    """Response to a request; closes the connection of an ending server."""
 
     def build_response_header(self):
         if self.channel.server.is_over:
@@ -211,7 +214,7 @@ class _Answer(task.WSGITask):
 
 
 class _Refusal(task.ErrorTask):
-    """The answer to what is no request, or too large, as JSON."""
+    """JSON response to an invalid or too large HTTP request."""
 
     def execute(self):
         error = self.request.error
@@ -231,9 +234,9 @@ class _Connection(channel.HTTPChannel):
     """A connection with a deadline for whole requests.
 
     Attributes:
-        is_ending: whether its last answer has been sent. It is closed when
-            the client ends too: closed before, what the client still sends
-            would reset it, and the answer be lost.
+        is_ending: bool. Whether the last response has been sent. The
+            connection stays open until the client closes it. Otherwise more
+            data of the client would reset it and lose the response.
     """
 
     last_activity: float
@@ -244,13 +247,13 @@ class _Connection(channel.HTTPChannel):
         begun, active = self.request, self.last_activity
         super().handle_read()
         if self.is_ending or (begun and self.request is begun):
-            self.last_activity = active  # a part of a request gains no time
+            self.last_activity = active  # a partial request does not count
 
     def received(self, data):
         return not self.is_ending and super().received(data)
 
     def write_soon(self, data):
-        # Only now its client has something to read, however long it took.
+        # The client's time to read starts with the first byte to send.
         if not self.total_outbufs_len:
             self.last_activity = time.time()
         return super().write_soon(data)
@@ -260,35 +263,35 @@ class _Connection(channel.HTTPChannel):
             super().handle_close()
             return
         self.is_ending, self.will_close = True, False
-        with contextlib.suppress(OSError):  # it may have gone already
+        with contextlib.suppress(OSError):  # already closed
             self.socket.shutdown(socket.SHUT_WR)
 
     def drop(self):
-        """Closes it, with all that it holds."""
+        """Closes the connection, and discards its data."""
         self.is_ending = True
         self.handle_close()
 
     def is_used(self) -> bool:
-        """Whether it has a request, or an answer that is not sent."""
+        """Returns whether a request or an unsent response is left."""
         return bool(self.request or self.requests or self.total_outbufs_len)
 
 
 def run(
     app, opened: socket.socket, settings: Settings, end: threading.Event
 ) -> None:
-    """Serves until `end` is set, then answers the requests that have come.
+    """Serves until `end` is set, then answers the requests received so far.
 
-    The end takes no longer than the deadline, whatever the clients do.
+    The shutdown takes at most `_DEADLINE` seconds, even with slow clients.
 
     Args:
-        app: the application.
-        opened: the socket that listens.
-        settings: the limits.
-        end: checked ten times a second.
+        app: Flask. The application.
+        opened: socket. The listening socket.
+        settings: Settings. Limits of connections and requests.
+        end: threading.Event. Checked ten times a second.
     """
     logging.getLogger("waitress").setLevel(logging.ERROR)
 
-    # More threads could only wait: these fill the queues, which then reject.
+    # These threads can fill the queues; more threads could only wait.
     examples = settings.max_batch_size * (settings.max_queued_batches + 2)
     examples *= len(settings.models)
     sockets: dict = {}
@@ -297,7 +300,7 @@ def run(
         sockets,
         sockets=[opened],
         threads=min(settings.max_connections, examples),
-        connection_limit=settings.max_connections + 2,  # the server's own
+        connection_limit=settings.max_connections + 2,  # two internal ones
         channel_timeout=_DEADLINE,
         cleanup_interval=1,
         max_request_body_size=settings.max_request_bytes + 1,
@@ -310,16 +313,16 @@ def run(
         limit = time.time() - _DEADLINE
         for x in [*connections.values()]:
             if x.total_outbufs_len and x.last_activity < limit:
-                x.drop()  # its client does not read
+                x.drop()  # the client does not read
 
     while not end.is_set():
         answer()
 
-    wasyncore.dispatcher.close(server)  # the port only
-    answer()  # reads what has come before the end
+    wasyncore.dispatcher.close(server)  # only the port
+    answer()  # reads requests that came before the end
     server.is_over = True
 
-    # Connections end when they have no request any more, or at the deadline.
+    # Connections are closed after their last response, or at the deadline.
     limit = time.monotonic() + _DEADLINE
     while time.monotonic() < limit and any(
         x.is_used() for x in connections.values()
@@ -331,7 +334,7 @@ def run(
 
     for x in [*connections.values()]:
         x.drop()
-    server.task_dispatcher.shutdown(timeout=1)  # of threads that compute
+    server.task_dispatcher.shutdown(timeout=1)  # the computing threads
     wasyncore.close_all(sockets)
 
 
@@ -341,11 +344,11 @@ def serve(
     settings: Settings,
     models: Mapping[str, versions.Model],
 ) -> None:
-    """Serves until SIGTERM, SIGHUP or Ctrl-C; a second one ends it at once.
+    """Serves until SIGTERM, SIGHUP or Ctrl-C; a second signal ends it at once.
 
     Args:
-        app, opened, settings: as for `run`.
-        models: as for `make_app`; their new versions are loaded.
+        app, opened, settings: see `run`.
+        models: dict. See `make_app`; their new versions are loaded.
     """
     end = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Settings of serve.py, which know no TensorFlow."""
+"""Settings of serve.py. This module does not import TensorFlow."""
 
 import dataclasses
 import errno
@@ -17,7 +17,12 @@ _NEEDED = ("flask", "prometheus_client", "waitress")
 
 
 def described(path: str, error: Exception) -> str:
-    """Formats the error of a version, with its folder."""
+    """Formats the error of a version, with its folder.
+
+    Args:
+        path: str. Folder of the version.
+        error: Exception. The error.
+    """
     text = str(error) if isinstance(error, UserError) else repr(error)
     return text if path in text else f"{path}: {text}"
 
@@ -28,45 +33,52 @@ class Settings:
 
     model: str | None = flag(
         None,
-        "Folder of a run or of an export, or of its numbered versions, of "
-        "which the last is served; NAME=FOLDER names it, commas separate "
-        "several.",
+        "Folder of a run or an export, or folder with numbered versions, of "
+        "which the newest is served. NAME=FOLDER sets the name in the URL. "
+        "Commas separate several models.",
         required=True,
         path=True,
     )
     host: str = flag(
         "127.0.0.1",
-        "Address to listen on; anyone who can reach it can query the model.",
+        "Address to listen on. Anyone who can reach it can query the model.",
     )
-    port: int = flag(8501, "Port; 0: any free one.", at_least=0, at_most=65535)
+    port: int = flag(8501, "Port; 0: any free port.", at_least=0, at_most=65535)
     max_batch_size: int = flag(
-        32, "Maximum number of examples of a batch.", at_least=1, at_most=1024
+        32, "Maximum number of examples per batch.", at_least=1, at_most=1024
     )
     max_delay_ms: float = flag(
-        0.0, "Milliseconds that a batch waits for more examples.", at_least=0
+        0.0, "Milliseconds to wait for more examples of a batch.", at_least=0
     )
     max_queued_batches: int = flag(
-        8, "Batches that may wait; 503 answers more.", at_least=1
+        8,
+        "Maximum number of batches in the queue. Further requests get status "
+        "503.",
+        at_least=1,
     )
     max_connections: int = flag(
-        1000, "Connections at the same time; more of them wait.", at_least=1
+        1000,
+        "Maximum number of open connections. Further connections wait.",
+        at_least=1,
     )
     max_request_bytes: int = flag(
-        1 << 20, "Size of a request; 413 answers larger ones.", at_least=1
+        1 << 20,
+        "Maximum size of a request. Larger requests get status 413.",
+        at_least=1,
     )
     engine: str | None = flag(
         None,
-        "Default: openvino if it is installed, the model has its network and "
-        "there is no GPU; else keras.",
+        "Inference engine. Default: openvino if it is installed, the model "
+        "has an OpenVINO network and the machine has no GPU; else keras.",
         choices=ENGINES,
     )
     access_log: bool = flag(
-        False, "Log a line for each request, not only for those that fail."
+        False, "Log all requests, not only failed requests."
     )
 
     @property
     def models(self) -> list[tuple[str, str]]:
-        """The models: the name in the paths, and the folder."""
+        """List of (name in the URL, folder) of each model."""
         pairs = []
         for word in (self.model or "").split(","):
             name, is_named, folder = word.partition("=")
@@ -76,7 +88,7 @@ class Settings:
         return pairs
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields names that several models have."""
+        """Yields an error if two models have the same name."""
         names = [name for name, _ in self.models]
         if len({*names}) < len(names):
             yield UserError(
@@ -89,24 +101,27 @@ class Settings:
         """Lists the versions of a model, the newest first.
 
         Args:
-            folder: of the model.
+            folder: str. Folder of the model.
 
         Returns:
-            folder and number of each.
+            a list of (folder, number).
         """
         names = storage.list_folder(folder) if storage.is_folder(folder) else []
 
-        # Without numbered folders, the model's own is the version 1. Zeros may
-        # come first in a number.
+        # Without numbered folders, the folder itself is version 1. Numbers may
+        # have leading zeros.
         numbers = [x for x in names if x.isascii() and x.isdecimal()] or [""]
         numbers.sort(key=lambda name: int(name or 1), reverse=True)
         return [(os.path.join(folder, x), int(x or 1)) for x in numbers]
 
     def check(self, path: str) -> None:
-        """Checks that the folder of a version holds a model.
+        """Checks that the folder of a version has a model.
+
+        Args:
+            path: str. The folder.
 
         Raises:
-            UserError: it does not.
+            UserError: The folder does not exist or does not have a model.
         """
         if not (
             openvino_network.find(path)
@@ -117,7 +132,7 @@ class Settings:
             raise UserError(
                 "no model",
                 path=path,
-                expected="the folder of a run or of an export"
+                expected="the folder of a run or an export"
                 if storage.is_folder(path)
                 else "an existing folder",
             )
@@ -125,17 +140,17 @@ class Settings:
     def find(self, folder: str) -> Iterator[tuple[str, int]]:
         """Finds the versions to serve, the newest first.
 
-        Warns of a version that cannot be served, such as one that is being
-        copied, if there are others.
+        An invalid version, such as an unfinished copy, is skipped with a
+        warning. An invalid oldest version is an error.
 
         Args:
-            folder: of the model.
+            folder: str. Folder of the model.
 
         Yields:
-            folder and number of a version.
+            (folder, number) of a version.
 
         Raises:
-            UserError: there is none, or packages are missing.
+            UserError: The last version is invalid, or packages are missing.
         """
         versions = self.versions(folder)
         for path, number in versions:
@@ -145,7 +160,7 @@ class Settings:
                 if path == versions[-1][0]:
                     raise
                 text = described(path, error)
-                say(f"warning: {text}; trying the version before it")
+                say(f"warning: {text}; trying the previous version")
                 continue
 
             extras.check("serve", *_NEEDED)
@@ -155,15 +170,16 @@ class Settings:
         """Opens the port.
 
         Raises:
-            UserError: it cannot be opened; its code is 75 if another process
-                has it, or if the address does not exist yet.
+            UserError: The port cannot be opened. The exit code is 75 if
+                another process uses the port, or if the address does not
+                exist yet.
         """
         try:
             return socket.create_server((self.host, self.port), backlog=128)
         except OSError as error:
             mistake = UserError(
                 f"--host={self.host} --port={self.port}: {error.strerror}",
-                fix="pass another port, or 0 for any",
+                fix="pass another port, or 0 for any free port",
             )
             if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
                 mistake.exit_code = StorageError.exit_code  # try again later

@@ -1,6 +1,6 @@
-"""The versions of a model in its folder, of which the newest answers.
+"""Serves the newest version of a model, and loads new versions.
 
-folder/1, folder/2 -> Model -> served, replaced while requests come
+folder/1, folder/2 -> Model -> served, replaced without lost requests
 """
 
 import ctypes
@@ -20,17 +20,17 @@ from bert.serving import rest
 from bert.serving.batch_queue import BatchQueue
 from bert.serving.settings import Settings, described
 
-_SECONDS = 2.0  # between two looks at the folders
-_SETTLED = 2  # looks at the same files, after which a copy seems whole
+_SECONDS = 2.0  # between two checks of the folders
+_SETTLED = 2  # checks with the same files, after which a copy seems complete
 
 
 class Served(NamedTuple):
     """A loaded version.
 
     Attributes:
-        number: its number.
-        predict: its queue.
-        metadata: its signature, as a proto in JSON.
+        number: int. Number of the version.
+        predict: BatchQueue. Queue of its predictor.
+        metadata: dict. Its signature, as a proto in JSON.
     """
 
     number: int
@@ -39,18 +39,18 @@ class Served(NamedTuple):
 
 
 class Model:
-    """A model whose newest version answers.
+    """A served model, which follows the newest version in its folder.
 
     Args:
-        folder: of the model, or of its numbered versions.
-        settings: of the script.
+        folder: str. Folder of the model, or folder with numbered versions.
+        settings: Settings. Settings of the script.
 
     Attributes:
-        folder: of the model.
-        served: the version that answers, once `open` has loaded it.
+        folder: str. See the argument.
+        served: Served. The version that is served, after `open`.
 
     Raises:
-        UserError: see `Settings.find`.
+        UserError: See `Settings.find`.
     """
 
     served: Served
@@ -60,7 +60,7 @@ class Model:
         self.folder, self._settings = folder, settings
         self._looks: dict[str, tuple[list, int]] = {}
 
-        # Mistakes in the first one end the script before any is loaded.
+        # Without a valid version, fail before any model is loaded.
         versions = settings.find(folder)
         self._versions = itertools.chain([next(versions)], versions)
 
@@ -68,10 +68,10 @@ class Model:
         """Loads the newest version that is not damaged.
 
         Args:
-            on_batch: see `BatchQueue`.
+            on_batch: callable. See `BatchQueue`.
 
         Raises:
-            UserError: all are damaged.
+            UserError: All versions are damaged.
         """
         self._on_batch = on_batch
         failed = None
@@ -85,11 +85,11 @@ class Model:
         raise failed
 
     def refresh(self) -> None:
-        """Loads a newer version, or an older one if the served one has gone.
+        """Loads a newer version, or an older one if the served one was removed.
 
-        A version is tried when a second look finds the same files, and again
-        when they have changed. Requests that have come are answered by the
-        version that they began with.
+        A version is loaded when two checks in a row find the same files. If
+        it is damaged, it is loaded again after its files change. Requests in
+        the queue are answered by the old version.
         """
         for path, number in self._settings.versions(self.folder):
             if number == self.served.number:
@@ -126,20 +126,25 @@ class Model:
 
 
 def _free_memory() -> None:
-    """Returns the memory of the version before to the system."""
+    """Returns the memory of the old version to the system."""
     gc.collect()
-    # glibc would keep it, in the heaps of the threads that have loaded it.
+    # glibc would keep it in the heaps of the threads that loaded the model.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim:
         trim(0)
 
 
 def watch(models: Iterable[Model], end: threading.Event) -> None:
-    """Refreshes models until `end` is set."""
+    """Refreshes models until `end` is set.
+
+    Args:
+        models: iterable of Model. The models.
+        end: threading.Event. Set at the shutdown of the server.
+    """
     while not end.wait(_SECONDS):
         for model in models:
             try:
                 model.refresh()
-            except Exception as error:  # the server goes on with what it has
+            except Exception as error:  # the server keeps its models
                 text = described(model.folder, error)
-                say(f"warning: no look at the versions: {text}")
+                say(f"warning: the versions could not be checked: {text}")

@@ -46,7 +46,7 @@ def test_the_heads_of_pretraining_are_those_of_the_checkpoint(
     for found in (both, only, follows):
         for name, logits in found.items():
             np.testing.assert_allclose(logits, expected[name], atol=1e-5)
-    assert "initial weights" not in capsys.readouterr().err
+    assert "random weights" not in capsys.readouterr().err
 
 
 def test_a_classifier_starts_from_the_head_of_a_run(folder, capsys):
@@ -55,12 +55,12 @@ def test_a_classifier_starts_from_the_head_of_a_run(folder, capsys):
     model = bert.classifier(encoder, 3)
     head = model.get_layer("classifier")
     np.testing.assert_array_equal(head.output_weights.numpy(), saved)
-    assert "initial weights" not in capsys.readouterr().err
+    assert "random weights" not in capsys.readouterr().err
     bert.classifier(encoder, 5)  # another number of labels
     bert.span_model(encoder)  # no such head was there
     bert.next_sentence(encoder)  # nobody means a new one
     lines = capsys.readouterr().err.splitlines()
-    start = f"initial weights, none of this shape in {encoder.checkpoint.path}"
+    start = f"random weights, none of this shape in {encoder.checkpoint.path}"
     assert lines == [
         f"{start}: output_weights, output_bias",
         f"{start}: cls/seq_relationship/output_weights, "

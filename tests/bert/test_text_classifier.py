@@ -437,9 +437,8 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
         head = model.network.get_layer("classifier").output_weights.numpy()
         assert head.shape != saved.shape or (head != saved).any()
         (line,) = capsys.readouterr().err.splitlines()
-        assert (
-            f"a new head: {path}/model.ckpt-7 has one for classes low" in line
-        )
+        assert "a new head with random weights: the head of " in line
+        assert f" of {path}/model.ckpt-7 is for classes low" in line
     with pytest.raises(UserError, match="the order of training, classes low, "):
         bert.TextClassifier(path, names[::-1])
     (tmp_path / "run" / "task.json").unlink()
@@ -530,7 +529,7 @@ def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
         ((["win"], ["spma"]), "the label 'spma'; expected one of ham, spam"),
         ((["win"], [2]), "the label 2; expected one of ham, spam"),
         ((["win"], [None]), "the label None; expected one of ham, spam"),
-        ((["win"], [[0, 1]]), "labels of shape .1, 2.; .* no one-hot rows"),
+        ((["win"], [[0, 1]]), "labels of shape .1, 2.; .* not one-hot rows"),
         ((["win"], 1), "labels is 1; expected a list, or a column"),
         ((Frame(a=SPAM, b=HAM), SPAM), "texts of shape .4, 2.; .* for pairs"),
         (({"text": SPAM}, SPAM), "texts is {'text': .* a list, or a column"),
@@ -571,7 +570,7 @@ def test_mistakes_are_one_line(fitted, arguments, message):
             r"class_weight\[0\] is nan; expected a finite number",
         ),
         ({"class_weight": {"eggs": 1.0}}, "the label 'eggs'"),
-        ({"class_weight": "balanced"}, "='balanced'; expected a dict of na"),
+        ({"class_weight": "balanced"}, "='balanced'; expected a dict from c"),
         (
             {"callbacks": [keras.callbacks.ReduceLROnPlateau()]},
             "^ReduceLROnPlateau, and a schedule .*; call compile first",

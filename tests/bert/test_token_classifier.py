@@ -295,4 +295,7 @@ def test_mistakes_of_labels_and_of_batches(model, folder, tmp_path, capsys):
     capsys.readouterr()
     bert.TokenClassifier(str(tmp_path / "a"), ["o", "b-X"])
     err = capsys.readouterr().err
-    assert "a new head: " in err and "the label 'b-X' is not read as" in err
+    assert (
+        "a new head with random weights: " in err
+        and "the label 'b-X' is not read as" in err
+    )

@@ -180,7 +180,7 @@ def test_threads_share_an_engine(model, engine):
 def test_an_engine_that_the_folder_lacks_is_named(model, tmp_path):
     without = shutil.ignore_patterns("openvino")
     folder = shutil.copytree(model, tmp_path / "model", ignore=without)
-    message = "no network of OpenVINO; export it again with --export_openvino"
+    message = "no OpenVINO network; export it again with --export_openvino"
     with pytest.raises(UserError, match=message):
         Predictor.open(str(folder), "openvino")
     assert isinstance(Predictor.open(str(folder))._engine, KerasEngine)

@@ -115,8 +115,8 @@ SIMILAR = predictor_of(lambda x: {"label": "same"}, "text", "text_b")
         (PAIR, QUERY | {"texts": "a"}, "Expected `array`, got `str` - at `$"),
         (PAIR, QUERY | {"texts": ["a", 1]}, "got `int` - at `$"),
         (PAIR, {"texts": ["a"]}, "missing required field `text`"),
-        (FILTER, QUERY, "cannot order texts; expected a classifier of pairs"),
-        (SIMILAR, QUERY, "cannot order texts; expected a classifier of pairs"),
+        (FILTER, QUERY, "cannot rank texts; expected a pair classifier "),
+        (SIMILAR, QUERY, "cannot rank texts; expected a pair classifier "),
     ],
 )
 def test_a_wrong_query_is_one_line_and_fails_alone(

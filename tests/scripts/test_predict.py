@@ -193,7 +193,7 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
     }
     assert err.splitlines()[2:] == [
         "warning: lines with an error instead of a prediction: 1 of 5",
-        "note: empty lines, which are predicted like others: 1 of 5",
+        "note: empty lines, which are predicted like other lines: 1 of 5",
     ]
 
 
@@ -208,8 +208,7 @@ def test_truncated_texts_are_counted(single, pair, ask, tmp_path, pairs):
     code, answers, err = ask(model, b"no", "--batch_size=1", input_file=path)
     assert (code, len(answers)) == (0, 2)
     assert err.splitlines()[2:] == [
-        "note: lines longer than the model's 13 tokens, which were truncated: "
-        "1 of 2"
+        "note: lines that were truncated to the model's 13 tokens: 1 of 2"
     ]
 
 
@@ -229,7 +228,7 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
 TABLE = "id,subject,label,text\n"
 TABLE += 'm1,a tree,ham,"the cat\nsees, a dog"\nm2,zzz,spam\nm3,bird,ham,zzz\n'
 COLUMNS = ["--text_column=subject", "--id_column=id"]
-NAMED = "no columns of these names: text; expected some of "
+NAMED = "no columns named text; expected some of "
 
 
 ROWS = [("a tree", "m1"), 4, ("bird", "m3")]
@@ -319,7 +318,7 @@ def test_a_table_of_pairs_and_json_with_other_keys(pair, ask, tmp_path):
     assert answer == {"n": [7]} | by_name[0]
     assert by_number == [{"id": "7"} | by_name[0]]
     assert "required field `text`" in error["error"] and error["line"] == 2
-    assert "are replaced by values of the prediction " in err
+    assert "were replaced by values of the prediction " in err
     assert err.endswith("with the same name: label\n")
 
 
