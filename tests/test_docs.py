@@ -171,7 +171,7 @@ def test_the_snippets_of_the_readme_run(tmp_path, hub):
     readme = FENCE.findall((ROOT / "README.md").read_text())
     run_snippets(tmp_path, [x for _, kind, x in readme if kind == "python"])
     assert any(path.endswith("safetensors") for path in hub.asked)
-    assert (tmp_path / "spam_export" / "saved_model.pb").is_file()
+    assert (tmp_path / "keras_export" / "saved_model.pb").is_file()
 
 
 @pytest.mark.slow

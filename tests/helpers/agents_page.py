@@ -18,8 +18,8 @@ docs/README.md and the docstrings of `bert`.
 RULES = """## To change the code
 
 Read [CONTRIBUTING.md](CONTRIBUTING.md): the layout, the rules and the tests.
-`make check` runs format, lint, types and the quick tests; `make test` runs all
-but those that take minutes. A test that a change needs comes first.
+`make check` runs format, lint, types and the quick tests; `make test` also runs
+the slow ones. Write the test for a change first.
 """
 
 
@@ -37,7 +37,7 @@ def page() -> str:
 
 def library() -> str:
     """The names of `import bert`, with the first lines of their docstrings."""
-    lines = ["## The library", "", "| name | what it is |", "|---|---|"]
+    lines = ["## The library", "", "| name | description |", "|---|---|"]
     for name in bert.__all__:
         summary = inspect.getdoc(getattr(bert, name)).splitlines()[0]
         lines.append(f"| `bert.{name}` | {summary} |")
