@@ -1,4 +1,4 @@
-r"""Fine-tunes BERT on sentences or sentence pairs: GLUE, XNLI, your own.
+r"""Fine-tunes BERT to classify texts or pairs: GLUE, XNLI, your own tables.
 
     python run_classifier.py --task_name=csv --train_file=mails.csv \
         --eval_share=0.1 --text_column=subject --label_column=folder \
@@ -31,7 +31,7 @@ def main(argv: list[str]) -> None:
     model = starting_model.find(settings.finetuning)
     starting_model.warn(model, data.texts())
     with RunFolder.open(training, model.config, model.tokenizer) as folder:
-        # TensorFlow loads here: mistakes in flags and files come before.
+        # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.classification import runs
         from bert.tasks.classification.task import make_task

@@ -1,4 +1,4 @@
-r"""Fine-tunes BERT to label words, such as names or parts of speech.
+r"""Fine-tunes BERT to label words, such as entities or parts of speech.
 
     python run_ner.py --train_file=train.txt --eval_file=valid.txt \
         --predict_file=test.txt --do_train --do_eval --do_predict \
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
-        # TensorFlow loads here: mistakes in flags and files come before.
+        # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.ner.task import make_task
 

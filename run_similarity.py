@@ -1,10 +1,10 @@
-r"""Fine-tunes BERT to vectors of texts, whose cosine is their similarity.
+r"""Fine-tunes BERT to text embeddings for similarity and search.
 
     python run_similarity.py --train_file=train.csv --eval_file=dev.csv \
         --do_train --do_eval --init_checkpoint=bert --output_dir=similarity
 
-Files are tables with the columns text, text_b and score; or, for
---loss=ranking, with texts that belong together, and no scores.
+Files are tables with the columns text, text_b and score. With --loss=ranking
+they have an anchor and a positive text per row, without scores.
 """
 
 import itertools
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
 
     training = settings.finetuning.training
     with RunFolder.open(training, model.config, model.tokenizer) as folder:
-        # TensorFlow loads here: mistakes in flags and files come before.
+        # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.similarity.task import make_task
 

@@ -4,7 +4,7 @@ r"""Fine-tunes BERT to answer questions on paragraphs, as in SQuAD.
         --predict_file=dev-v1.1.json --do_train --do_predict --do_eval \
         --init_checkpoint=bert_model.ckpt --output_dir=squad
 
-For SQuAD 2.0, with questions that have no answer:
+For SQuAD 2.0, with unanswerable questions, add:
 
     --version_2_with_negative --tune_null_threshold --export_dir=answers
 """
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
-        # The folder is claimed before the questions are encoded.
+        # Lock the folder before encoding the questions.
         from bert.tasks import finetuning
         from bert.tasks.squad.task import make_task
 

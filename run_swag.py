@@ -6,7 +6,7 @@ r"""Fine-tunes BERT on multiple choice: SWAG, or your own choices.
 
 Files are SWAG's CSV, or JSON lines with two or more choices:
 
-    {"context": "She opens the door.", "choices": ["She ...", "The ..."],
+    {"context": "She opens the box.", "choices": ["She ...", "The ..."],
      "label": 0}
 """
 
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.finetuning.training, model.config, model.tokenizer
     ) as folder:
-        # TensorFlow loads here: mistakes in flags and files come before.
+        # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.swag.task import make_task
 

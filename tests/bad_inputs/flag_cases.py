@@ -85,7 +85,7 @@ FLAGS = (
     (
         "run_ner",
         {"output_dir": "{folder}/tuned"},
-        "tuned: its task.json was not written by run_ner.py; expected l",
+        "tuned: its task.json was not written by run_ner.py; expected a",
     ),
     (
         "run_ner",

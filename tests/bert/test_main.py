@@ -19,7 +19,7 @@ def test_help_lists_every_script(words, monkeypatch, capsys):
     out = capsys.readouterr().out
     for name in flags_page.SCRIPTS:
         assert f"\n    {name} " in out
-    assert "Fine-tunes BERT on sentences or sentence pairs" in out
+    assert "Fine-tunes BERT to classify texts or pairs" in out
 
 
 def test_configs_are_found(monkeypatch, capsys):

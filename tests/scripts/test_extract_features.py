@@ -109,7 +109,7 @@ def read(path):
 
 def test_lines_are_the_originals(extract, expected):
     path, out, err = extract(layers="-1,0")
-    assert out == f"wrote the vectors of the tokens of 9 lines to {path}\n"
+    assert out == f"wrote the token vectors of 9 lines to {path}\n"
     assert "2 lines were truncated to 13 tokens" in err
     for number, (line, (tokens, values)) in enumerate(
         zip(read(path), expected, strict=True)
@@ -141,7 +141,7 @@ def test_pooling(pooling, expected):
 def test_texts_have_one_vector(extract, expected):
     named = {"pooling": "mean", "layers": "-2", "output_format": "npz"}
     path, out, _ = extract(**named)
-    assert out == f"wrote the vectors of 9 lines to {path}\n"
+    assert out == f"wrote the embeddings of 9 lines to {path}\n"
     with np.load(path) as found:
         values = found["values"]
     assert values.shape == (len(LINES), 1, H)

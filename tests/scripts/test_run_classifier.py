@@ -217,8 +217,8 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
     out, err = classify("--do_train", "--do_eval", max_seq_length=9)
     report = json.loads((tmp_path / "run/eval_report.json").read_text())
     found = re.search(
-        r"dev.tsv: texts longer than 9 tokens, which were cut: (\d+) of "
-        rf"{DEV} \(the longest: (\d+)\); see --max_seq_length\n",
+        rf"dev.tsv: (\d+) of {DEV} texts are longer than 9 tokens and were "
+        r"truncated \(longest: (\d+)\); see --max_seq_length\n",
         err,
     )
     assert 0 < int(found[1]) < DEV and 9 < int(found[2]) <= 12

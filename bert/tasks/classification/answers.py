@@ -1,4 +1,4 @@
-"""Predictions as files, the original's and others, and as a report."""
+"""Writes predictions as files, and reports on their errors."""
 
 import itertools
 import os
@@ -25,7 +25,7 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
     Args:
         path: the file to write.
         logits: float32 [N, C].
-        labels: the labels of the task.
+        labels: the labels of the task, with their post-processing.
     """
     found = label_kinds.probabilities(logits, labels.kind, labels.decision)
     lines = ["\t".join(map(str, row)) + "\n" for row in found]
@@ -40,7 +40,7 @@ def write_predictions(
     has_pairs: bool = False,
     folds: list[str] | None = None,
 ) -> None:
-    """Writes a table with a header.
+    """Writes `predictions.tsv`, a table with a header.
 
     Its columns are id, predicted, probability of the predicted class (for
     CLASSES), label (if there are any), the probabilities of all labels, text,
@@ -50,9 +50,10 @@ def write_predictions(
         path: the file to write.
         rows: the N examples.
         logits: float32 [N, C].
-        labels: the labels of the task.
-        has_pairs: whether there is a column text_b.
-        folds: name of the fold of each example; None: no column fold.
+        labels: the labels of the task, with their post-processing.
+        has_pairs: bool. Whether to write the column text_b.
+        folds: list of str or None. Name of the fold of each example; None
+            writes no column fold.
     """
     kind, decision = labels.kind, labels.decision
     chances = label_kinds.probabilities(logits, kind, decision)
@@ -85,14 +86,14 @@ def write_doubtful_labels(
     labels: Labels,
     has_pairs: bool = False,
 ) -> None:
-    """Writes the rows of a file, those with the least probable label first.
+    """Writes the rows of a file, sorted by the probability of their label.
 
     Args:
         path: the file to write.
         rows: the N examples, each with one label.
         logits: float32 [N, C].
         labels: the labels of the task, CLASSES.
-        has_pairs: whether there is a column text_b.
+        has_pairs: bool. Whether to write the column text_b.
     """
     texts = ["text", "text_b"] if has_pairs else ["text"]
     header = ["line", "id", "label", "label_probability"]
@@ -116,7 +117,7 @@ def write_doubtful_labels(
         for row, *values in zip(*columns, strict=True)
     ]
 
-    # A label that the model finds improbable may be a mistake.
+    # The least probable labels come first: they may be mistakes.
     order = np.argsort(of_label, kind="stable")
     _write_table(path, header, (lines[i] for i in order))
 
@@ -127,7 +128,7 @@ def write_submission(
     """Writes a file in the format of gluebenchmark.com.
 
     Args:
-        folder: the folder of all tasks' files; created if missing.
+        folder: the folder for the files of all tasks; created if missing.
         name: the file name without `.tsv`.
         ids: ids of the N examples in the test file.
         logits: float32 [N, C].
@@ -136,7 +137,7 @@ def write_submission(
     Returns:
         the path of the file.
     """
-    # The scale of STS-B, which a network may exceed.
+    # The scale of STS-B; the network may predict values outside of it.
     if labels.kind == REGRESSION:
         logits = np.clip(logits, 0.0, 5.0)
     lines = ["index\tprediction\n"]
@@ -159,11 +160,11 @@ def report(
         part: the file, with N labelled examples.
         labels: the labels of the task.
         logits: float32 [N, C].
-        found: the answers.
+        found: the predictions, see `label_kinds.answers`.
     """
     gold = part.labels
     if labels.kind == REGRESSION:
-        # The lowest error of the same number for every example.
+        # Baseline: the best constant prediction, the mean or the median.
         error = float(np.abs(gold - np.median(gold)).mean())
         references = {
             f"eval_loss/{eval_report.MAJORITY}": float(np.var(gold)),
@@ -182,7 +183,7 @@ def report(
             "worst_errors": worst(part.examples, labels, logits, found),
         }
 
-    # A set of labels counts as one answer, right as a whole or wrong.
+    # Accuracy compares whole sets of labels.
     class_report.log_one_answer(
         [list(itertools.compress(labels.names, row)) for row in found]
     )
@@ -200,7 +201,7 @@ def _say_never_predicted(part: Part, labels: Labels, found: np.ndarray) -> None:
 
     Args:
         part: the file, with N labelled examples.
-        labels: the labels of the task, no numbers.
+        labels: the labels of the task, not REGRESSION.
         found: the predictions.
     """
     of_labels, of_predictions = (
@@ -214,9 +215,9 @@ def _say_never_predicted(part: Part, labels: Labels, found: np.ndarray) -> None:
     ]
     if never:
         say(
-            f"warning: {part.path}: labels that are never predicted, with "
-            f"their numbers of examples: {notes.first(never)}; pass "
-            "--class_weights=balanced, or train for more epochs"
+            f"warning: {part.path}: never predicted, with the number of "
+            f"examples: {notes.first(never)}; pass --class_weights=balanced, "
+            "or train for more epochs"
         )
 
 
@@ -226,13 +227,16 @@ def worst(
     logits: np.ndarray,
     found: np.ndarray,
 ) -> list[dict]:
-    """The wrong predictions with the highest probability, with their rows.
+    """Lists the wrong predictions with the highest probability.
 
     Args:
         rows: the N examples.
         labels: the labels of the task, CLASSES.
         logits: float32 [N, C].
-        found: the answers, int [N].
+        found: int [N]. The predicted classes.
+
+    Returns:
+        a dict for each, with id, line, text, label, predicted, probability.
     """
     chances = label_kinds.probabilities(logits, CLASSES, labels.decision)
     of_predicted = label_kinds.of_predicted(chances, found)
@@ -252,9 +256,12 @@ def worst(
 
 
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
-    """Predictions as text: a label or "", several labels, or a number.
+    """Converts logits to predictions as text.
 
-    A number has all digits of its float32, so that no two of them look equal.
+    Returns:
+        N strings. For CLASSES a name, or "" if rejected; for MULTI_LABEL the
+        names, joined; for REGRESSION all digits of the float32, so that
+        different numbers stay different.
     """
     answers = label_kinds.answers(logits, labels.kind, labels.decision)
     if labels.kind == REGRESSION:
@@ -267,7 +274,7 @@ def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
 
 
 def _label(label, labels: Labels) -> str:
-    """A label of an example as text; "" if it has none."""
+    """The label of an example as text; "" without a label."""
     if label is None:
         return ""
     if labels.kind == CLASSES:

@@ -1,7 +1,7 @@
-"""Division of a table into rows for training and rows for evaluation.
+"""Splits a table into rows for training and rows for evaluation.
 
-Rows that belong together stay on one side: copies of a text, which would be
-evaluated after training on them, and rows of one group.
+Copies of a text, and rows of one group, stay in the same split. Otherwise the
+model would be evaluated on texts that it was trained on.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from bert.tasks.classification.examples import Table, TextExample
 
 
 def first_copies(examples: list[TextExample]) -> list[int]:
-    """The number of the first example with the same texts, for each one."""
+    """Maps each example to the index of the first one with its texts."""
     numbers: dict[tuple[str, str], int] = {}
     return [
         numbers.setdefault((example.text, example.text_b), number)
@@ -22,12 +22,12 @@ def first_copies(examples: list[TextExample]) -> list[int]:
 
 
 def together(examples: list[TextExample]) -> list[int]:
-    """The number of the first example that each one has to stay with.
+    """Maps each example to the index of the first one linked to it.
 
-    It has the same texts, or the same group, or an example with the texts of
-    the one is in the group of the other.
+    Two examples are linked if they share their texts or a group. Links are
+    transitive: a copy of a text in another group links both groups.
     """
-    firsts: dict[str, int] = {}  # of each group
+    firsts: dict[str, int] = {}  # group -> its first example
     joined = [*range(len(examples))]
 
     def first_of(number: int) -> int:
@@ -49,20 +49,19 @@ def together(examples: list[TextExample]) -> list[int]:
 def divide(
     table: Table, share: float, seed: int, by_label: bool
 ) -> tuple[Table, Table]:
-    """Divides a table at random; examples that belong together stay so.
+    """Splits a table at random; linked examples stay together.
 
     Args:
         table: the table.
-        share: the share of the second part.
-        seed: seed of the choice, any integer.
-        by_label: whether the share is drawn from each label, or from all
-            examples together, as of numbers and of several labels.
+        share: float. Fraction of the examples for evaluation.
+        seed: int. Seed of the random choice; may be negative.
+        by_label: bool. Whether to split each label separately (stratified).
 
     Returns:
-        the examples for training, and those for evaluation.
+        the table for training and the table for evaluation.
 
     Raises:
-        UserError: one of them has no examples.
+        UserError: one of the two would be empty.
     """
     firsts = together(table.examples)
     by_key: dict[str, list[int]] = {}
@@ -74,7 +73,7 @@ def divide(
     chosen = set()
     for _, numbers in sorted(by_key.items()):
         drawn = generator.permutation(numbers)
-        if len(numbers) > 1:  # a label that occurs once is for training
+        if len(numbers) > 1:  # a label that occurs once stays in training
             count = max(1, round(share * len(numbers)))
             chosen.update(drawn[:count].tolist())
 

@@ -1,8 +1,8 @@
-"""Examples of classification: one or two texts and a label.
+"""Reads examples for classification: one or two texts and a label.
 
 File      a path and its columns
-read      File -> Table: its examples, with labels as the file has them
-label     Table -> examples, whose labels are checked, as numbers
+read      File -> Table: its examples, with labels as in the file
+label     Table -> examples with checked labels as numbers
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from bert.data import features, tables
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
 
-_LARGEST = 3.4e38  # as float32
+_LARGEST = 3.4e38  # of a float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,13 +30,13 @@ class File:
     Attributes:
         path: the file, see `data.tables`.
         text, text_b, label, id, group: columns; all but `text` are optional.
-        header: whether line 1 names the columns.
-        optional: "label" or "id", which is ignored if the file has no such
+        header: whether line 1 has the column names.
+        optional: "label" or "id", which is ignored if the file lacks its
             column; or "".
         keep: (column, value) of the rows to keep; None keeps all rows.
         delimiter: the delimiter of fields, see `tables.rows`.
-        skip_broken: skip and report rows with too few or too many fields,
-            which some published files have, instead of rejecting the file.
+        skip_broken: whether to skip and report rows with too few or too
+            many fields, as in some published files, instead of failing.
         part: "", or a name such as "mismatched" for a second file.
         submission: the name of its predictions on the GLUE site, or "".
     """
@@ -65,9 +65,8 @@ class TextExample(NamedTuple):
         text_b: the second text, or "".
         label: the id of the class; a list of C zeros and ones; a number; or
             None if the example has no label. In a `Table`, the field.
-        line: the line of the file that the example starts in, from 1.
-        group: examples of the same group stay on one side of a division; "":
-            the example is in none.
+        line: the first line of the example in the file, from 1.
+        group: examples of a group stay in the same split; "" for no group.
     """
 
     id: str
@@ -83,8 +82,8 @@ class Table:
     """The examples of a file, whose labels are not checked yet.
 
     Attributes:
-        file: the file, without a `label` that it lacks.
-        names: the fields of line 1, or the names of the columns.
+        file: the file; `label` is None if it lacks that column.
+        names: the fields of line 1, or the column names.
         examples: the examples, in order.
     """
 
@@ -101,7 +100,7 @@ def read(file: File) -> Table:
     """
     broken, names = [], []
 
-    # Field of an example -> its column, as far as the user named one.
+    # Field of an example -> its column, if it has one.
     columns = {
         name: getattr(file, name)
         for name in ("text", "text_b", "label", "id", "group")
@@ -110,7 +109,7 @@ def read(file: File) -> Table:
     if file.keep:
         columns["keep"] = file.keep[0]
 
-    # Which columns the file has is known once its line 1 is read.
+    # The file's columns are known once its line 1 is read.
     def choose(line_1: list[str]) -> list[tables.Column]:
         names.extend(line_1)
         present: list[tables.Column] = [*line_1]
@@ -150,8 +149,8 @@ def read(file: File) -> Table:
 
     if broken:
         say(
-            f"{file.path}: skipped {len(broken)} rows with too few or too "
-            "many columns, as the published file has them (lines "
+            f"{file.path}: skipped {len(broken)} rows of the published file "
+            "with too few or too many columns (lines "
             f"{tables.first_few(broken)})"
         )
 
@@ -178,7 +177,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
     of_rows = _each(table, lambda example: _names(example.label, labels))
     count = Counter(itertools.chain.from_iterable(of_rows))
 
-    # A header that is read as an example has a label of its own.
+    # A unique label in line 1 is probably a header.
     first = next(filter(None, of_rows), [])
     others = [n for name, n in count.items() if [name] != first]
     if (
@@ -188,7 +187,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
         and min(others, default=0) > 1
     ):
         raise UserError(
-            f"label {first[0][:60]!r}, which occurs nowhere else",
+            f"label {first[0][:60]!r} occurs only in this line",
             path=path,
             line=1,
             expected="a label",
@@ -204,7 +203,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
             fix="is this the right label column?",
         )
 
-    # Texts, ids or numbers: nearly each value occurs once.
+    # Mostly unique values are texts, ids or numbers, not labels.
     rare = sum(1 for n in count.values() if n == 1)
     if rare == len(count) > 20 or len(count) > 1000 and rare > len(count) // 2:
         raise UserError(
@@ -224,14 +223,14 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_labelled(table: Table, kind: str) -> None:
-    """Rejects a file for training or evaluation with rows without a label.
+    """Rejects unlabelled rows in a file for training or evaluation.
 
     Args:
         table: the table; its labels are not checked yet.
         kind: the kind of labels; an empty field is valid for MULTI_LABEL.
 
     Raises:
-        UserError: a label is missing; the message counts all of them.
+        UserError: labels are missing; the message has the number of rows.
     """
     lines = [
         example.line
@@ -256,15 +255,15 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
     Args:
         table: the table.
         labels: the valid labels.
-        needed: whether each row has a label, see `check_labelled`; if not,
-            a missing one is None, as in files for prediction only.
+        needed: bool. Whether each row must have a label, see
+            `check_labelled`; if not, missing labels become None.
 
     Returns:
-        the examples, with numbers for labels.
+        the examples, with labels as numbers.
 
     Raises:
-        UserError: a label is invalid, or line 1 of a file with a header is an
-            example, which would be lost.
+        UserError: a label is invalid, or line 1 is an example although a
+            header is expected.
     """
     _check_header(table, labels)
     if table.file.label is None:
@@ -301,7 +300,7 @@ def schema(labels: Labels) -> Schema:
 
 
 def _each(table: Table, function: Callable[[TextExample], Any]) -> list:
-    """Calls a function on each example; its errors get path and line."""
+    """Calls a function on each example; adds path and line to errors."""
     results = []
     for example in table.examples:
         with json_files.reported(table.file.path, line=example.line):
@@ -334,11 +333,11 @@ def _names(field, labels: Labels) -> list[str]:
 
 
 def _is_absent(field, labels: Labels) -> bool:
-    """Whether a field of a file for prediction is no label."""
+    """Whether a label is missing in a row of a file for prediction."""
     if field is None:
         return True
     text = str(field).strip()
-    # Hugging Face's test files have -1.
+    # Test sets of Hugging Face have -1 for unknown labels.
     if labels.kind == CLASSES and "-1" not in labels.names:
         return text in ("", "-1", "-1.0")
     return not text and labels.kind != MULTI_LABEL
@@ -369,12 +368,12 @@ def _number(field) -> float:
 
 
 def _check_header(table: Table, labels: Labels) -> None:
-    """Rejects a label or a number in line 1 of a file with a header."""
+    """Rejects a file with an example in line 1, where a header belongs."""
     file, fields = table.file, table.names
     if not file.header or tables.has_types(file.path):
         return
 
-    # A label or a number in line 1 is not the name of a column.
+    # Labels and numbers are not column names.
     for column in (file.label, file.id):
         if not isinstance(column, int):
             continue

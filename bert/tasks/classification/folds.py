@@ -1,4 +1,4 @@
-"""Folds of a table, each of which is held out once."""
+"""Folds for cross-validation: each is held out for evaluation once."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from bert.tasks.classification.examples import TextExample
 from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
 from bert.tasks.classification.settings import Settings
 
-_SPLITTERS = {  # (by label, in groups) -> the one of scikit-learn
+_SPLITTERS = {  # (by label, in groups) -> class of scikit-learn
     (True, False): model_selection.StratifiedKFold,
     (True, True): model_selection.StratifiedGroupKFold,
     (False, False): model_selection.KFold,
@@ -44,7 +44,7 @@ def of_data(settings: Settings, data: Data) -> Iterator[Data]:
             for is_chosen in (~is_held_out, is_held_out)
         ]
 
-        # A run that is resumed must have the same rows again.
+        # Part of the digest: a resumed run must have the same rows.
         rows = f"fold {number} of {own.num_folds}, {seed}"
         rows += f", sorted {own.group_column}" if own.group_column else ", None"
         parts = [
@@ -63,17 +63,16 @@ def of_data(settings: Settings, data: Data) -> Iterator[Data]:
 def held_out(
     part: Part, count: int, seed: int, by_label: bool
 ) -> list[np.ndarray]:
-    """Draws folds; examples that belong together are in one of them.
+    """Draws folds at random; linked examples stay in the same fold.
 
     Args:
-        part: the N examples, labelled.
-        count: the number of folds.
-        seed: seed of the choice, any integer.
-        by_label: whether each fold has the same share of each label, or any
-            examples, as of numbers and of several labels.
+        part: the N examples, labelled; see `division.together` for links.
+        count: int. Number of folds.
+        seed: int. Seed of the random choice; may be negative.
+        by_label: bool. Whether to stratify the folds by label.
 
     Returns:
-        for each fold, whether an example is in it: bool [N].
+        for each fold bool [N], whether an example is held out.
 
     Raises:
         UserError: there are too few examples.
@@ -82,12 +81,12 @@ def held_out(
     distinct = len(set(firsts))
     if distinct < count:
         raise UserError(
-            f"--num_folds={count} of {distinct:,} different texts or groups",
+            f"--num_folds={count} with {distinct:,} different texts or groups",
             path=part.path,
-            expected="one for each fold",
+            expected=f"at least {count}",
         )
 
-    # With groups, scikit-learn balances the labels less.
+    # Without groups, as scikit-learn stratifies less exactly with them.
     is_grouped = distinct < len(firsts)
     splitter = _SPLITTERS[by_label, is_grouped](
         count, shuffle=True, random_state=seed % 2**32
@@ -109,15 +108,15 @@ def held_out(
 
 
 def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
-    """Numbers the groups in their order, as scikit-learn does.
+    """Numbers the groups in the order of their names, as scikit-learn does.
 
     Args:
         rows: the N examples.
-        firsts: of `division.together`.
+        firsts: the result of `division.together`.
 
     Returns:
-        equal numbers for examples that belong together. Groups that share a
-        text have the number of the first; examples without a group follow.
+        N numbers, equal for linked examples. Groups that share a text get the
+        lowest of their numbers; examples without a group follow.
     """
     names = examples.in_order({x.group for x in rows} - {""})
     ranks = {name: number for number, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Input files of run_classifier.py, of a known task or of the user.
+"""Reads the input files of run_classifier.py.
 
 settings -> `tasks.classification.examples.File`s -> `Data`
 """
@@ -53,7 +53,8 @@ class Part:
         examples: its examples.
         name: "", or a name such as "mismatched" for a second file.
         submission: the name of its predictions on the GLUE site, or "".
-        rows: a description of those that were drawn from the file; "": all.
+        rows: description of the rows that were drawn from the file; "" if
+            the part has all of them.
     """
 
     split: str
@@ -65,20 +66,20 @@ class Part:
 
     @property
     def labels(self) -> np.ndarray:
-        """The labels, in the form of `metrics.answers`."""
+        """The labels: [N] for one label or number, int [N, C] for several."""
         labels = np.array([example.label for example in self.examples])
         return labels.astype("f4") if labels.dtype.kind == "f" else labels
 
     @functools.cached_property
     def digest(self) -> str:
-        """See `training_data.digest_of`; several runs share it."""
+        """The digest of the rows, see `training_data.digest_of`."""
         return training_data.digest_of(self.path, self.rows)
 
     @property
     def is_labelled(self) -> bool:
-        """Whether all examples have a label.
+        """Whether the examples are labelled.
 
-        One may have none of several labels, but not all of them.
+        With MULTI_LABEL, some examples may be without labels, but not all.
         """
         labels = [example.label for example in self.examples]
         if isinstance(labels[0], list):
@@ -99,9 +100,10 @@ class Data:
         metrics: see `tasks.ClassificationTask`.
         parts: the files.
         has_pairs: whether examples have two texts.
-        notes: lines to print: counts of the labels, and warnings.
-        class_weights: of the labels in the loss of training; (): 1.
-        long_texts: what is read of longer texts.
+        notes: lines to print: label counts and warnings.
+        class_weights: weight of each label in the training loss; () if all
+            are 1.
+        long_texts: long-text handling: truncation or windows.
     """
 
     labels: Labels
@@ -128,7 +130,7 @@ class Data:
         return task | ({"pairs": True} if self.has_pairs else {})
 
     def describe_training(self) -> dict:
-        """What `task.json` has besides: what answers depend on."""
+        """Inference settings for `task.json`: weights, long texts."""
         weights = list(self.class_weights)
         task = self.long_texts.described()
         return task | ({"class_weights": weights} if weights else {})
@@ -139,7 +141,10 @@ class Data:
 
 
 def read(settings: Settings) -> Data:
-    """Reads each file once, to find mistakes before any work is done.
+    """Reads and checks the input files, before the network is built.
+
+    Args:
+        settings: the settings of the script.
 
     Raises:
         UserError: flags contradict each other, or a file is invalid.
@@ -149,10 +154,10 @@ def read(settings: Settings) -> Data:
     if settings.glue_dir and not any(x.submission for x in task.test):
         raise UserError(
             f"--glue_dir with --task_name={settings.task_name}",
-            expected="a task of GLUE",
+            expected="a GLUE task",
         )
 
-    read_once = functools.cache(examples.read)  # one for several splits
+    read_once = functools.cache(examples.read)  # splits may share a file
     files = [
         (split, read_once(file)) for split, file in [*_files(settings, task)]
     ]
@@ -162,7 +167,7 @@ def read(settings: Settings) -> Data:
         if split != TEST:
             examples.check_labelled(table, labels.kind)
 
-    # Labels that no flag names are those of training, now or before.
+    # Without --labels: the labels of the training file or of the model.
     recorded = run_folder.recorded_labels(settings.finetuning.training)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
@@ -170,7 +175,7 @@ def read(settings: Settings) -> Data:
 
     settings.scoring.check(labels)
 
-    # Trained weights answer in the order of their own labels.
+    # The logits of a trained model are in the order of its labels.
     if recorded:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
@@ -190,12 +195,12 @@ def read(settings: Settings) -> Data:
             )
             table = for_training if split == TRAIN else for_evaluation
 
-        # Fields become numbers only now that all labels are known.
+        # Labels become numbers here, as all of them are known now.
         rows = examples.label(table, labels, needed=split != TEST)
         file = table.file
         part = Part(split, file.path, rows, file.part, file.submission)
 
-        # Notes are about whole files; of a file read twice they are alike.
+        # Notes describe whole files; duplicates are removed below.
         if split == TRAIN and labels.kind != REGRESSION:
             lines += notes.of_labels(file.path, rows, labels)
             if given := settings.scoring.class_weights:
@@ -225,7 +230,7 @@ def read(settings: Settings) -> Data:
 
 
 def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
-    """What is read of long texts, by the flags or as before."""
+    """Long-text handling, from the flags or as recorded in the model."""
     reading, before = settings.reading, LongTexts.of_task(recorded)
     truncate = reading.truncate or before.truncate
     if reading.long_texts == WINDOWS:
@@ -238,15 +243,14 @@ def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
 
 
 def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
-    """The labels, with what their answers were made of so far."""
+    """The labels, with recorded post-processing and --unknown_below."""
     decision, given = Decision.of_task(recorded), settings.scoring.unknown_below
 
-    # An answer above its cut may have any probability.
+    # Tuned thresholds apply to logits, whatever the probability.
     if given and decision.cuts:
         raise UserError(
             f"--unknown_below={given}",
-            expected="weights without thresholds: these were tuned with "
-            "--tune_thresholds",
+            expected="a model that was trained without --tune_thresholds",
             fix="omit it, or train again without --tune_thresholds",
         )
     if given is not None:
@@ -255,21 +259,21 @@ def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
 
 
 def _metrics(settings: Settings, task: ClassificationTask) -> tuple[str, ...]:
-    """The metrics of the run; --best_metric is one of them, but a loss."""
+    """The metrics of the run, with --best_metric, which may be a loss."""
     best = settings.scoring.best_metric
     more = () if best in (None, LOSS, *task.metrics) else (best,)
     return task.metrics + more
 
 
 def _own_task(settings: Settings) -> ClassificationTask:
-    """The task of the user's own tables, with the files of this run."""
+    """The task of a user's tables, with the files of this run."""
     own, splits = settings.own, _splits(settings)
     flags = own.text_and_label(bool({*splits} - {TEST}))
     flags += (own.text_b_column, own.id_column, own.group_column)
     text, label, text_b, key, group = map(tables.column_of, flags)
     delimiter = tables.delimiter_of(own.delimiter)
 
-    # Labels are for training and evaluation, ids for prediction.
+    # The label is optional for prediction, the id in the other files.
     files: dict[str, tuple[File]] = {}
     for split in splits:
         optional = "label" if split == TEST else "id"
@@ -299,7 +303,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
 
 
 def _lines(file: File) -> File:
-    """The file as lines of text, if it is a .txt file without columns."""
+    """The file; a .txt file without columns has one text per line."""
     if not file.path.removesuffix(".gz").endswith(".txt"):
         return file
     first = tables.rows(
@@ -309,7 +313,7 @@ def _lines(file: File) -> File:
         delimiter=file.delimiter,
     )
 
-    # Several fields, or a header that names the column: a table.
+    # A table: several fields, or a header with the column name.
     fields = next(first).values
     if len(fields) > 1 or fields == [file.text]:
         return file
@@ -318,8 +322,8 @@ def _lines(file: File) -> File:
 
 
 def _own_path(settings: Settings, split: str) -> str:
-    """The path of the user's own file of a split."""
-    # The file of training is divided later, so both are one.
+    """The path of the user's file for a split."""
+    # The training file is divided later, so both splits read it.
     if split == DEV and settings.own.divides:
         split = TRAIN
     return getattr(settings, _SPLIT_FLAGS[split])
@@ -341,14 +345,15 @@ def _files(
         if not files:
             raise UserError(
                 f"--task_name={settings.task_name} has no {split} file",
-                fix="skip that step; --init_checkpoint takes a trained model",
+                fix="omit the flag for that step; to evaluate a trained model, "
+                "pass it as --init_checkpoint",
             )
         if settings.task == OWN:
             yield split, files[0]
             continue
 
         given = getattr(settings, _SPLIT_FLAGS[split])
-        if given:  # its name tells which one it is
+        if given:  # it is recognized by its name
             names = [file.path for file in files]
             name = os.path.basename(given)
             files = [files[names.index(name) if name in names else 0]]
@@ -356,10 +361,10 @@ def _files(
         for file in files:
             path = given or _path(settings, file.path, split)
             if file.part and not given and not storage.exists(path):
-                say(f"{path} does not exist: {file.part} is skipped")
+                say(f"{path} does not exist; skipping {file.part}")
                 continue
 
-            # XNLI's files hold all languages, of which one is kept.
+            # XNLI's files have all languages; keep one.
             keep = file.keep
             if keep:
                 keep = (keep[0], keep[1].format(language=settings.language))
@@ -384,7 +389,7 @@ def _names(
     train: examples.Table | None,
     recorded: tuple[str, dict] | None,
 ) -> tuple[str, ...]:
-    """Names of the labels of the user's own tables."""
+    """Label names of a user's tables."""
     if train:
         return examples.discover(train, labels)
     if recorded is None:

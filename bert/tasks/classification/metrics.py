@@ -1,4 +1,4 @@
-"""Losses of examples, and the metrics of GLUE.
+"""Per-example losses, the metrics of GLUE, and ranking metrics.
 
 Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
 """
@@ -28,7 +28,7 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
 
     Args:
         logits: float32 [N, C].
-        labels: in the form that `answers` returns.
+        labels: int [N] class ids, int [N, C] zeros and ones, or float [N].
         kind: the kind of labels.
 
     Returns:
@@ -40,7 +40,7 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
         logs = special.log_softmax(logits, -1)
         return -logs[np.arange(len(logs)), labels]
     if kind == MULTI_LABEL:
-        # log(1 + e^x) - y x, the cross entropy of a sigmoid, in one step.
+        # log(1 + e^x) - y x, the cross entropy of a sigmoid.
         return (np.logaddexp(0.0, logits) - labels * logits).mean(-1)
     return (logits[:, 0] - labels) ** 2
 
@@ -51,12 +51,12 @@ def scores(
     """Computes metrics.
 
     Args:
-        metrics: names of `METRICS`.
+        metrics: names of metrics in `METRICS`.
         labels: the labels, [N] or [N, C].
-        predicted: the predictions of `answers`, in the same shape.
+        predicted: the predictions, in the same shape.
 
     Returns:
-        metric -> value; a correlation with a constant is 0.
+        metric -> value; correlations with a constant are 0.
     """
     return {name: float(METRICS[name](labels, predicted)) for name in metrics}
 
@@ -64,16 +64,17 @@ def scores(
 def ranking(
     queries: list[str], relevant: np.ndarray, ranks: np.ndarray
 ) -> dict[str, float]:
-    """Scores the order of the texts of each query, as sentence-transformers.
+    """Computes the reranking metrics of sentence-transformers.
 
     Args:
-        queries: of N examples; those of one query are ranked.
-        relevant: float [N], 0 or 1.
-        ranks: float [N], the highest first.
+        queries: the query of each of N examples; equal queries are ranked
+            together.
+        relevant: float [N]. 1 for relevant texts, 0 for others.
+        ranks: float [N]. Scores; the highest is ranked first.
 
     Returns:
-        MRR and NDCG of the first 10; none where no query has texts of both
-        kinds.
+        mrr@10 and ndcg@10, the means over queries with texts of both kinds;
+        empty without such a query.
     """
     rows: dict[str, list[int]] = {}
     for index, query in enumerate(queries):
@@ -96,7 +97,7 @@ def ranking(
 
 
 def _correlation(function: Callable) -> Callable:
-    """A correlation that is 0 where it is not defined, of a constant."""
+    """Makes a correlation that is 0 for constants, where it is undefined."""
 
     def correlate(labels: np.ndarray, predicted: np.ndarray) -> float:
         if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
@@ -106,15 +107,15 @@ def _correlation(function: Callable) -> Callable:
     return correlate
 
 
-# Of class 1, as for MRPC and QQP.
+# F1 of class 1, as for MRPC and QQP.
 _f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0.0)
 
 METRICS = {
     ACCURACY: sklearn_metrics.accuracy_score,
     F1: _f1,
-    # Over all labels of all examples together.
+    # Pools the counts of all labels of all examples.
     MICRO_F1: lambda labels, predicted: _f1(labels.ravel(), predicted.ravel()),
-    # The mean over the classes, whatever their sizes.
+    # The unweighted mean over the classes.
     MACRO_F1: functools.partial(_f1, average="macro"),
     MATTHEWS: _correlation(sklearn_metrics.matthews_corrcoef),
     PEARSON: _correlation(lambda *both: stats.pearsonr(*both).statistic),

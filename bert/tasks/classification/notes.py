@@ -1,4 +1,4 @@
-"""What is unusual about the examples of a file, as lines to print."""
+"""Log lines about a file's examples: label counts, and warnings."""
 
 import re
 import unicodedata
@@ -11,8 +11,8 @@ from bert.data.label_kinds import CLASSES, Labels
 from bert.tasks.classification.division import first_copies
 from bert.tasks.classification.examples import TextExample
 
-_SHOWN = 20  # labels of a message
-_FEW = 5  # examples of a label
+_SHOWN = 20  # labels in a message
+_FEW = 5  # labels with fewer examples are reported
 
 
 def of_labels(
@@ -23,21 +23,21 @@ def of_labels(
     Args:
         path: the file.
         examples: its examples, all with labels.
-        labels: the labels of the task, no numbers.
+        labels: the labels of the task, not REGRESSION.
     """
     values = np.array([example.label for example in examples])
     counts = values.sum(0)
     if labels.kind == CLASSES:
         counts = np.bincount(values, minlength=labels.size)
 
-    # The most frequent first: a message shows only some of the labels.
+    # The most frequent first, as a message is limited to some labels.
     common = sorted(zip(labels.names, counts, strict=True), key=lambda x: -x[1])
     yield f"labels: {first(f'{name} {count:,}' for name, count in common)}"
     rare = [repr(name) for name, count in common if count < _FEW]
     if rare:
         yield f"warning: {path}: fewer than {_FEW} examples of {first(rare)}"
 
-    # Spellings of one label would be learned as different classes.
+    # Different spellings of a label would be learned as separate classes.
     spellings: dict[str, list[str]] = {}
     for name, _ in common:
         spellings.setdefault(_spelling(name), []).append(name)
@@ -45,12 +45,12 @@ def of_labels(
     if alike:
         yield (
             f"warning: {path}: labels that look alike are different classes: "
-            f"{first(alike)}; write each label in one way"
+            f"{first(alike)}; use one spelling for each label"
         )
 
 
 def _spelling(name: str) -> str:
-    """A label without case, blanks and invisible characters; 1.0 is 1."""
+    """Normalizes a label: case, blanks, invisible characters; 1.0 is 1."""
     visible = "".join(
         x for x in name if not (x.isspace() or unicodedata.category(x) == "Cf")
     )
@@ -59,20 +59,20 @@ def _spelling(name: str) -> str:
 
 
 def _alike(names: list[str]) -> str:
-    """Labels that look alike; with escapes where they look the same."""
+    """Joins labels that look alike; escaped if they look identical."""
     looks = {unicodedata.normalize("NFC", name) for name in names}
     show = ascii if len(looks) < len(names) else repr
     return " and ".join(map(show, names))
 
 
 def of_weights(labels: Labels, weights: tuple[float, ...]) -> str:
-    """The weights of the labels in the loss, the highest first."""
+    """The class weights in the loss, the highest first."""
     pairs = sorted(zip(labels.names, weights), key=lambda x: -x[1])
     return f"class weights: {first(f'{name} {x:.4g}' for name, x in pairs)}"
 
 
 def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
-    """Yields a warning about examples without text, if there are any."""
+    """Yields a warning if some examples have no text."""
     empty = [
         example.line
         for example in examples
@@ -87,11 +87,11 @@ def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
 
 
 def of_copies(path: str, examples: list[TextExample]) -> Iterator[str]:
-    """Yields a warning about rows with the texts of an earlier one.
+    """Yields a warning if rows are copies of earlier rows.
 
     Args:
         path: the file.
-        examples: its examples, with labels as the file has them.
+        examples: its examples, with labels as in the file.
     """
     firsts = [examples[number] for number in first_copies(examples)]
     pairs = [x for x in zip(firsts, examples) if x[0] is not x[1]]
@@ -115,16 +115,16 @@ def of_copies(path: str, examples: list[TextExample]) -> Iterator[str]:
 
 
 def of_missing_labels(path: str, examples: list[TextExample]) -> str:
-    """The number of examples without a label, of a file to predict."""
+    """The number of examples without a label in a file for prediction."""
     count = sum(example.label is None for example in examples)
     return (
         f"{path}: {count or len(examples):,} of {len(examples):,} rows have no "
-        "label: not scored"
+        "label; not scored"
     )
 
 
 def first(names: Iterable[str]) -> str:
-    """The first names for a message, and their number if there are more."""
+    """Joins the first names for a message; adds the total if truncated."""
     names = list(names)
     shown = ", ".join(names[:_SHOWN])
     return f"{shown}, ... ({len(names)})" if len(names) > _SHOWN else shown

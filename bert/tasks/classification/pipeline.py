@@ -1,4 +1,4 @@
-"""Labels or numbers of texts: examples -> sequences -> logits -> predictions.
+"""Text classification: examples -> sequences -> logits -> predictions.
 
 No TensorFlow is imported.
 """
@@ -27,7 +27,8 @@ class TextClassification:
         labels: kind and names of the labels, with their post-processing.
         max_length: int. Longest sequence in tokens.
         long_texts: truncation or windows of longer texts.
-        has_pairs: bool. Whether an example has a second text; None: it may.
+        has_pairs: bool or None. Whether an example has a second text; None
+            if it is optional.
 
     Attributes:
         inputs: names of the fields of an example.
@@ -62,7 +63,7 @@ class TextClassification:
             Labels.of_task(task),
             task.get("max_seq_length", model.max_length),
             LongTexts.of_task(task),
-            # transformers does not record whether texts are pairs.
+            # A folder of transformers does not record it.
             task.get("pairs", None if model.format == "huggingface" else False),
         )
 
@@ -97,10 +98,10 @@ class TextClassification:
             outputs: logits, float32 [C], of the sequences of each.
 
         Returns:
-            a dict for each example: `label`, a name, or None if it is less
-            probable than the threshold of rejection, or a list of names for
-            several labels; and `probabilities`, name -> float; or only
-            `value`, a float, for regression.
+            a dict for each example. For classes: `label`, a name, or None if
+            the prediction is rejected, and `probabilities`, name -> float.
+            With several labels, `label` is a list of names. For regression:
+            `value`, a float.
         """
         flat = [x for sequences in outputs for x in sequences]
         logits = np.reshape(flat, (-1, self.num_outputs)).astype(np.float32)
@@ -108,7 +109,7 @@ class TextClassification:
         return self.predictions(self._long_texts.pooled(logits, counts))
 
     def predictions(self, logits: np.ndarray) -> list[dict[str, Any]]:
-        """Predictions of logits, float32 [N, C]; see `decode`."""
+        """Converts pooled logits, float32 [N, C]; see `decode`."""
         labels = self._labels
         kind, names, decision = labels.kind, labels.names, labels.decision
         if kind == REGRESSION:

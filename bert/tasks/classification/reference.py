@@ -1,9 +1,9 @@
-"""A linear model of the words, as a reference that reads the texts.
+"""A TF-IDF baseline: a linear model of the tokens of a text.
 
-    texts -> token ids -> TF-IDF -> logistic regression, or ridge of numbers
+    texts -> token ids -> TF-IDF -> logistic regression, or ridge regression
 
-It is fitted to the examples of training in seconds, so that a network that is
-worse is noticed.
+It is fitted to the training examples in seconds. A network with lower scores
+probably has a mistake in its data or settings.
 """
 
 import numpy as np
@@ -16,23 +16,24 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification.examples import TextExample
 from bert.tasks.classification.inputs import Part
 
-_MOST = 10_000  # examples to fit to; more take minutes
+_MOST = 10_000  # training examples; more take minutes
 _STEPS = 1000
 
 
 def answers(
     train: Part, part: Part, kind: str, tokenizer: Tokenizer
 ) -> np.ndarray | None:
-    """Answers of the linear model for the texts of a file.
+    """Fits the baseline, and predicts the texts of a file.
 
     Args:
-        train: the examples of training.
+        train: the training examples.
         part: the N examples of the file.
         kind: the kind of labels.
-        tokenizer: of the network; whole texts are read, not truncated ones.
+        tokenizer: the network's tokenizer; texts are not truncated.
 
     Returns:
-        as `label_kinds.answers`; None if no text of training has a token.
+        predictions, see `label_kinds.answers`; None if the training texts
+        have no tokens.
     """
     drawn = np.random.default_rng(0).permutation(len(train.examples))[:_MOST]
     bags = _bags([train.examples[i] for i in drawn], tokenizer)
@@ -51,7 +52,7 @@ def answers(
 
 
 def _bags(examples: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
-    """The token ids of each example, of both of its texts."""
+    """The token ids of both texts of each example."""
     lines = [f"{example.text} {example.text_b}" for example in examples]
     return tokenizer.fast.ids_of_lines(lines)
 
@@ -60,6 +61,6 @@ def _classes(
     known: sparse.csr_matrix, gold: np.ndarray, new: sparse.csr_matrix
 ) -> np.ndarray:
     """Predicts classes, or the presence of one label, int [N]."""
-    if np.ptp(gold) == 0:  # nothing to tell apart
+    if np.ptp(gold) == 0:  # only one class
         return np.full(new.shape[0], gold[0])
     return LogisticRegression(max_iter=_STEPS).fit(known, gold).predict(new)

@@ -1,7 +1,7 @@
-"""Several runs of run_classifier.py: seeds, folds, or settings of a grid.
+"""Several runs of run_classifier.py: seeds, folds, or a hyperparameter grid.
 
 list_of -> a name, settings and data for each run
-work    -> a folder for each, one table, and the run that answers
+work    -> trains each in its folder, writes a table, selects one for prediction
 """
 
 import dataclasses
@@ -36,15 +36,15 @@ from bert.training.task import Task
 
 TABLE, OUT_OF_FOLD = "runs.tsv", "out_of_fold.tsv"
 DOUBTFUL = "out_of_fold_doubtful_labels.tsv"
-_ALL_ROWS = "all_rows"  # the run after those of folds
+_ALL_ROWS = "all_rows"  # trained after the folds
 
 
 class OneRun(NamedTuple):
     """One of several runs.
 
     Attributes:
-        name: of its folder in --output_dir.
-        settings: with that folder, and what distinguishes the run.
+        name: name of its folder in --output_dir.
+        settings: its settings, with that folder as --output_dir.
         data: its examples.
     """
 
@@ -56,19 +56,19 @@ class OneRun(NamedTuple):
 def work(
     settings: Settings, model: ModelFolder, folder: RunFolder, data: Data
 ) -> None:
-    """Trains and evaluates each run in its folder; finished ones stay.
+    """Trains and evaluates each run in its folder; skips finished runs.
 
-    The best run of seeds and of a grid predicts and exports; of folds, one
-    more that trains on all rows.
+    Prediction and export use the best run of seeds or a grid. With folds they
+    use one more run, which is trained on all rows.
 
     Args:
         settings: the settings of the script.
-        model: the initial weights.
+        model: the initial model.
         folder: the folder of all runs.
         data: the input files.
 
     Raises:
-        UserError: there are too few examples, or a folder holds another run.
+        UserError: there are too few examples, or a folder has another run.
     """
     shared, is_divided = settings.finetuning, settings.own.num_folds > 0
     runs, last = list_of(settings, data), None
@@ -77,7 +77,7 @@ def work(
         everything = dataclasses.replace(data, parts=parts)
         last = _one(settings, _ALL_ROWS, everything)
 
-    # Mistakes are told before the first run.
+    # Check all runs before the first one is trained.
     for one in [*runs, last] if last else runs:
         schedule_of(one)
         folder_of(one, folder)
@@ -87,11 +87,11 @@ def work(
     checkpoint_files.write_task(folder.path, described | length)
 
     held_out: list[tuple[TextExample, np.ndarray]] = []
-    fold_of: list[str] = []  # of each of them
+    fold_of: list[str] = []  # name of the fold of each
     reports: list[dict] = []
     task_of = _tasks(settings, model, folder, held_out, reports)
 
-    # Train and evaluate each; one of them predicts later.
+    # Train and evaluate; prediction follows with the selected run.
     results, steps = [], []
     for one in runs:
         say(f"run: {one.name}")
@@ -107,7 +107,7 @@ def work(
         fold_of += [one.name] * (len(held_out) - len(fold_of))
     best = best_of(results, task)
 
-    # Settings have no mean: the results of a grid are those of its best run.
+    # A grid has no mean: its result is the result of the best run.
     means = {} if settings.grid else summarize(results)
     summary = means or results[best]
     paths = [folder.file(TABLE)]
@@ -125,7 +125,7 @@ def work(
     paths += folder.write_results(steps[best], summary, report)
     finetuning.print_written(paths)
 
-    # The folds have told how good a run is that has all rows.
+    # The scores of the folds are an estimate for the run on all rows.
     last, scores = (last, summary) if last else (runs[best], results[best])
     if not (shared.do_predict or shared.export_dir):
         return
@@ -154,11 +154,11 @@ def _tasks(
     held_out: list[tuple[TextExample, np.ndarray]],
     reports: list[dict],
 ) -> Callable[[OneRun], Task]:
-    """Makes a function to the task of a run.
+    """Makes a function from a run to its task.
 
     Args:
-        settings, model, folder: as for `work`.
-        held_out: receives the evaluated examples of folds, with their logits.
+        settings, model, folder: the arguments of `work`.
+        held_out: receives the held-out examples of folds with their logits.
         reports: receives the report of each evaluation.
     """
 
@@ -198,7 +198,7 @@ def _out_of_fold(
     held_out: list[tuple[TextExample, np.ndarray]],
     fold_of: list[str],
 ) -> tuple[list[str], dict]:
-    """Writes the predictions for all rows of the folds.
+    """Writes the out-of-fold predictions for all rows.
 
     Args:
         folder: the folder of all runs.
@@ -207,7 +207,7 @@ def _out_of_fold(
         fold_of: the name of the fold of each example.
 
     Returns:
-        the paths, and a report on all rows, see `answers.report`.
+        the paths of the files, and a report on all rows, see `answers.report`.
     """
     order = sorted(range(len(held_out)), key=lambda i: held_out[i][0].line)
     rows = [held_out[i][0] for i in order]
@@ -228,7 +228,7 @@ def _out_of_fold(
 
 
 def list_of(settings: Settings, data: Data) -> list[OneRun]:
-    """The runs, in order.
+    """Lists the runs of seeds, folds or a grid, in order.
 
     Args:
         settings: the settings of the script.
@@ -241,7 +241,7 @@ def list_of(settings: Settings, data: Data) -> list[OneRun]:
         each = enumerate(folds.of_data(settings, data), 1)
         return [_one(settings, f"fold_{i}", part) for i, part in each]
 
-    # Every combination of the values that differ.
+    # All combinations of the values of the grid.
     first = settings.finetuning.training.random_seed
     seeds = range(first, first + settings.num_seeds)
     varied = settings.grid or (("random_seed", seeds),)
@@ -255,22 +255,26 @@ def list_of(settings: Settings, data: Data) -> list[OneRun]:
 
 
 def _one(settings: Settings, name: str, data: Data) -> OneRun:
-    """A run in a folder of --output_dir."""
+    """A run in a subfolder of --output_dir."""
     path = os.path.join(settings.finetuning.training.output_dir, name)
     return OneRun(name, flags.replace(settings, output_dir=path), data)
 
 
 def schedule_of(one: OneRun) -> WarmupLinearDecay:
-    """The learning rates of a run; see `finetuning.schedule`."""
+    """The learning rate schedule of a run; see `finetuning.schedule`."""
     count = sum(len(part.examples) for part in one.data.of(TRAIN))
     return finetuning.schedule(one.settings.finetuning, count)
 
 
 def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:
-    """The folder of a run in that of all; it may be of an earlier command.
+    """The subfolder of a run; an earlier command may have trained it.
+
+    Args:
+        one: the run.
+        folder: the folder of all runs.
 
     Raises:
-        UserError: it holds a run with another network or other data.
+        UserError: it has a run with another network or other data.
     """
     below = folder.below(one.name)
     below.check()
@@ -280,11 +284,11 @@ def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:
 
 
 def best_of(results: list[dict[str, float]], task: Task) -> int:
-    """The number of the run with the best metric; the loss breaks ties.
+    """The index of the run with the best metric; the loss breaks ties.
 
     Args:
-        results: metric -> value, of each run.
-        task: has the metric that chooses.
+        results: metric -> value, for each run.
+        task: a task with the selection metric.
     """
     sign = -1 if task.is_loss else 1
     return max(
@@ -297,7 +301,7 @@ def best_of(results: list[dict[str, float]], task: Task) -> int:
 
 
 def means_of(results: list[dict[str, float]]) -> dict[str, float]:
-    """Means of the scores that all runs have."""
+    """Means of the scores that are common to all runs."""
     return {
         name: statistics.fmean(result[name] for result in results)
         for name in _shared(results)
@@ -305,7 +309,7 @@ def means_of(results: list[dict[str, float]]) -> dict[str, float]:
 
 
 def summarize(results: list[dict[str, float]]) -> dict[str, float]:
-    """Means of the scores of all runs, and standard deviations."""
+    """Means and standard deviations of the scores of all runs."""
     means, deviations = means_of(results), {}
     for name in means if len(results) > 1 else ():
         if name.startswith("eval_"):
@@ -324,12 +328,13 @@ def write_table(
     """Writes and prints the scores of each run.
 
     Args:
-        path: the file, with all digits.
-        names: of the runs.
-        results: metric -> value, of each run.
-        means: of `summarize`, for the last line; {}: there is none.
-        chosen: number of the run that predicts and is exported; None: it is
-            none of these, and the table has no column for it.
+        path: the file to write, with all digits.
+        names: the names of the runs.
+        results: metric -> value, for each run.
+        means: dict. The result of `summarize`, printed as the last line; {}
+            omits the line.
+        chosen: int or None. Index of the run for prediction and export, which
+            is marked; None omits the column.
     """
     metrics = [name for name in _shared(results) if name.startswith("eval_")]
     header, rows = ["run", *metrics], list(zip(names, results, strict=True))
@@ -358,5 +363,5 @@ def write_table(
 
 
 def _shared(results: list[dict[str, float]]) -> list[str]:
-    """The scores that all runs have: a ranking may need more queries."""
+    """Scores common to all runs; some may lack the ranking metrics."""
     return [name for name in results[0] if all(name in x for x in results)]

@@ -1,4 +1,4 @@
-"""Flags of run_classifier.py for rare labels."""
+"""Flags of run_classifier.py for class weights, selection, thresholds."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from bert.tasks.classification.tasks import (
 
 LOSS = "loss"
 BALANCED = "balanced"
-_SELECTING = {  # kind of labels -> metrics that can choose the best weights
+_SELECTING = {  # kind of labels -> metrics for selecting the checkpoint
     CLASSES: (ACCURACY, MACRO_F1, MATTHEWS, LOSS),
     MULTI_LABEL: (MICRO_F1, MACRO_F1, ACCURACY, LOSS),
     REGRESSION: (PEARSON, SPEARMAN, MAE, LOSS),
@@ -36,64 +36,70 @@ _OF_LABELS = (
 
 @dataclasses.dataclass(frozen=True)
 class Scoring:
-    """What is optimized, and what answers are made of."""
+    """Loss, checkpoint selection, and post-processing of the logits."""
 
     topic = RARE
 
     class_weights: tuple[str, ...] | None = flag(
         None,
-        "Weights of the labels in the loss: balanced, or name=weight,...; of "
-        "several labels, those of the texts that have the label.",
+        "Class weights in the loss: balanced, or name=weight,... With "
+        "--multi_label: weight of the positive class.",
         resume=True,
     )
     label_smoothing: float = flag(
         0.0,
-        "Share of the probability that training spreads over all labels.",
+        "Label smoothing: fraction of the target probability that is spread "
+        "over all labels.",
         at_least=0.0,
         at_most=0.5,
         resume=True,
     )
     best_metric: str | None = flag(
         None,
-        "Metric that chooses the best weights and seed; default: the first "
-        "of the task.",
+        "Metric that selects the best checkpoint and run; default: the first "
+        "metric of the task.",
     )
 
     tune_thresholds: bool = flag(
         False,
-        "Find the cut of each label with the highest F1 on the file of "
-        "evaluation; of two labels, that of --positive_label.",
+        "Fit decision thresholds for the highest F1 on the evaluation file: "
+        "for each label, or with two labels for --positive_label.",
     )
     positive_label: str | None = flag(
-        None, "The label of --tune_thresholds; default: the rarer one."
+        None, "Positive class for --tune_thresholds; default: the rarer one."
     )
     calibrate: bool = flag(
         False,
-        "Fit the temperature of the probabilities to the file of evaluation.",
+        "Calibrate probabilities: fit a temperature on the evaluation file.",
     )
     unknown_below: float | None = flag(
         None,
-        "Probability below which a text gets no label.",
+        "Minimum probability; a less probable prediction is rejected, and the "
+        "text gets no label.",
         at_least=0.0,
         at_most=1.0,
     )
 
     @property
     def tunes(self) -> bool:
-        """Whether something is fitted to the file of evaluation."""
+        """Whether thresholds or a temperature are fitted."""
         return self.tune_thresholds or self.calibrate
 
     def check(self, labels: Labels) -> None:
-        """Rejects what does not fit the labels.
+        """Checks the flags against the labels.
+
+        Args:
+            labels: the labels of the task.
 
         Raises:
-            UserError: a flag is of another kind of labels.
+            UserError: a flag does not apply to these labels.
         """
         if labels.kind == REGRESSION:
             for name in _OF_LABELS:
                 if getattr(self, name):
                     raise UserError(
-                        f"--{name} with labels that are numbers",
+                        f"--{name} with regression",
+                        expected="classes",
                         fix=f"omit --{name}",
                     )
 
@@ -115,7 +121,7 @@ class Scoring:
                 expected=f"one of {', '.join(labels.names[:10])}",
             )
 
-        # F1 alone is that of the second of two labels.
+        # F1 is defined for the second of two labels.
         names = _SELECTING[labels.kind]
         if labels.kind == CLASSES and labels.size == 2:
             names = (*names, F1)
@@ -126,11 +132,11 @@ class Scoring:
             )
 
     def mistakes(self, chooses: bool, do_eval: bool) -> Iterator[UserError]:
-        """Yields flags without an effect, or that contradict each other.
+        """Yields errors for flags without effect or in contradiction.
 
         Args:
-            chooses: whether the best weights or seed are chosen.
-            do_eval: whether labelled examples are evaluated.
+            chooses: bool. Whether a checkpoint or a run is selected.
+            do_eval: bool. Whether labelled examples are evaluated.
         """
         for name in ("tune_thresholds", "calibrate"):
             if getattr(self, name) and not do_eval:
@@ -143,14 +149,14 @@ class Scoring:
                 fix="pass --tune_thresholds too",
             )
 
-        # An answer above its cut may have any probability.
+        # Tuned thresholds apply to logits, whatever the probability.
         if self.tune_thresholds and self.unknown_below:
             yield UserError(
                 "--tune_thresholds and --unknown_below", expected="one of them"
             )
         if self.best_metric and not chooses:
             yield UserError(
-                f"--best_metric={self.best_metric} without a choice",
-                fix="pass --eval_steps, the number of steps between "
-                "evaluations, or --num_seeds",
+                f"--best_metric={self.best_metric} has no effect",
+                expected="several evaluations to select from",
+                fix="pass --eval_steps or --num_seeds too",
             )

@@ -20,15 +20,15 @@ from bert.tasks.classification.score_settings import Scoring
 from bert.tasks.classification.tasks import TASKS
 from bert.tasks.finetuning_settings import FineTuning, unnamed
 
-OWN = "tsv"  # --task_name for the user's own tables
-_OWN_KINDS = ("csv", "jsonl", "txt")  # the same
-TEXT, LABEL = "text", "label"  # columns, unless others are named
+OWN = "tsv"  # --task_name for a user's tables
+_OWN_KINDS = ("csv", "jsonl", "txt")  # aliases
+TEXT, LABEL = "text", "label"  # default columns
 TRUNCATE, WINDOWS = "truncate", "windows"
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnTables:
-    """Columns and labels of the user's own tables."""
+    """Columns and labels of a user's tables."""
 
     text_column: str | None = flag(
         None,
@@ -37,56 +37,59 @@ class OwnTables:
     text_b_column: str | None = flag(None, "tsv: column of the second text.")
     eval_share: float = flag(
         0.0,
-        "tsv: share of the training file to evaluate on, instead of "
-        "--eval_file, drawn separately from each label.",
+        "tsv: fraction of the training file to hold out for evaluation, "
+        "instead of --eval_file; stratified by label.",
         at_least=0.0,
         at_most=0.5,
         resume=True,
     )
     num_folds: int = flag(
         0,
-        "tsv: number of folds of the training file: of each, the scores are "
-        "by a run on the others; 0: none.",
+        "tsv: number of cross-validation folds of the training file. 0 "
+        "disables.",
         at_least=0,
         topic=TRAINING,
     )
     group_column: str | None = flag(
         None,
-        "tsv: column of groups, such as authors, whose texts stay in one fold, "
-        "or on one side of --eval_share.",
+        "tsv: column of groups, such as authors. --num_folds and --eval_share "
+        "keep the texts of a group together.",
         topic=RARE,
     )
     label_column: str | None = flag(
         None, "tsv: column of the label; default: label."
     )
     id_column: str | None = flag(
-        None, "tsv: column of the ids in predictions and reports."
+        None, "tsv: column of ids, for predictions and reports."
     )
     delimiter: str | None = flag(
         None,
-        "tsv: delimiter of fields; default: .csv a comma, else tabs.",
+        "tsv: field delimiter; default: a comma for .csv, else a tab.",
         parse=tables.delimiter_of,
         topic=RARE,
     )
     labels: tuple[str, ...] | None = flag(
-        None, "tsv: all labels, in order; default: those of the training file."
+        None,
+        "tsv: all labels, in the order of the logits; default: sorted from "
+        "the training file, or recorded in the model.",
     )
     label_separator: str = flag(
-        ",", "tsv: separator of the labels of a row.", topic=RARE
+        ",",
+        "tsv: separator of the labels of a row (--multi_label).",
+        topic=RARE,
     )
     header: bool | None = flag(
         None,
-        "tsv: line 1 names the columns; default: if a column has a name.",
+        "tsv: line 1 has the column names; default: true if a flag gives a "
+        "column by name.",
         topic=RARE,
     )
-    multi_label: bool = flag(
-        False, "tsv: a row may have several labels, or none."
-    )
+    multi_label: bool = flag(False, "tsv: a row may have any number of labels.")
     regression: bool = flag(False, "tsv: the labels are numbers.")
 
     @property
     def has_header(self) -> bool:
-        """Whether line 1 names the columns, because a column has a name."""
+        """Whether line 1 has the column names: --header or its default."""
         if self.header is not None:
             return self.header
         given = (self.text_b_column, self.label_column, self.id_column)
@@ -97,11 +100,11 @@ class OwnTables:
     def text_and_label(
         self, reads_labels: bool
     ) -> tuple[str | None, str | None]:
-        """Columns of the text and of the label, None without one.
+        """Columns of the text and the label; None without a column.
 
         Args:
-            reads_labels: whether a file of the run needs labels; else a file
-                whose text has another column has no label by default.
+            reads_labels: bool. Whether a file of the run needs labels. If not,
+                the label has a default column only if the text has, too.
         """
         text, label = self.text_column, self.label_column
         if self.has_header and label is None and (reads_labels or not text):
@@ -110,19 +113,19 @@ class OwnTables:
 
     @property
     def divides(self) -> bool:
-        """Whether the file of training is that of evaluation, too."""
+        """Whether the training file is split for evaluation."""
         return bool(self.eval_share or self.num_folds)
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """--labels, without spaces around them."""
+        """The names in --labels, without surrounding spaces."""
         return tuple(name.strip() for name in self.labels or ())
 
     def mistakes(self, reads_labels: bool) -> Iterator[UserError]:
-        """Yields missing columns, and flags that contradict each other.
+        """Yields errors for missing columns and flags in contradiction.
 
         Args:
-            reads_labels: whether a file of the run needs labels.
+            reads_labels: bool. Whether a file of the run needs labels.
         """
         text, label = self.text_and_label(reads_labels)
         if text is None:
@@ -139,7 +142,7 @@ class OwnTables:
                 "--multi_label and --regression", expected="one of them"
             )
 
-        # How the file of training is divided.
+        # Splits of the training file.
         if self.num_folds == 1:
             yield UserError("--num_folds=1", expected="at least 2")
         if self.eval_share and self.num_folds:
@@ -166,38 +169,42 @@ class OwnTables:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What is read of a text that is longer than a sequence."""
+    """Long-text handling: truncation or windows."""
 
     topic = RARE
 
     truncate: str | None = flag(
         None,
-        "What is kept of a longer text; head_tail: the first quarter and the "
-        "end; default: as in the training of the model, or head.",
+        "Part of a longer text to keep; head_tail: the first quarter and the "
+        "end. Default: as the model was trained, else head.",
         choices=TRUNCATIONS,
         resume=True,
     )
     long_texts: str | None = flag(
         None,
-        "What evaluation, prediction and export do with a longer text: "
-        "windows: answer overlapping parts of it, and pool their logits; "
-        "default: as before, or truncate.",
+        "How evaluation, prediction and export handle longer texts; windows: "
+        "predict overlapping windows, and pool their logits. Default: as "
+        "recorded in the model, else truncate.",
         choices=(TRUNCATE, WINDOWS),
     )
     pool_windows: str | None = flag(
         None,
-        "How the logits of windows become those of the text; default: mean.",
+        "Pooling of the logits of a text's windows; default: mean.",
         choices=(MEAN, MAX),
     )
     window_stride: int | None = flag(
         None,
-        "Number of tokens between the starts of two windows; default: three "
-        "quarters of a window.",
+        "Tokens between the starts of two windows; default: three quarters "
+        "of a window.",
         at_least=1,
     )
 
     def mistakes(self, max_seq_length: int) -> Iterator[UserError]:
-        """Yields flags without an effect, or that contradict each other."""
+        """Yields errors for flags without effect or in contradiction.
+
+        Args:
+            max_seq_length: int. --max_seq_length.
+        """
         if self.long_texts != WINDOWS:
             for name in ("pool_windows", "window_stride"):
                 if value := getattr(self, name):
@@ -228,36 +235,42 @@ class Settings:
         FineTuning,
         learning_rate={
             "several": True,
-            "help": "Peak learning rate; several, such as 5e-5,3e-5,2e-5, are "
-            "a run each.",
+            "help": "Peak learning rate. A comma-separated list, such as "
+            "5e-5,3e-5,2e-5, trains one run per value.",
         },
         train_batch_size={
             "several": True,
-            "help": "Examples of a batch, over all devices; several, such as "
-            "16,32, are a run each.",
+            "help": "Batch size, over all devices. A comma-separated list, "
+            "such as 16,32, trains one run per value.",
         },
     )
     task_name: str | None = flag(
         None,
-        "cola, mnli, mrpc, xnli, sst2, ...; tsv, csv, jsonl or txt for your "
-        "own tables, to which the flags marked `tsv:` apply.",
+        "cola, mnli, mrpc, xnli, sst2, ...; or tsv, csv, jsonl or txt for your "
+        "own tables (see the flags marked `tsv:`).",
         topic=REQUIRED,
     )
     data_dir: str | None = flag(
         None,
-        "Folder of the task's files; or pass --train_file, --eval_file and "
-        "--predict_file, as far as they are used.",
+        "Folder of the task's files. Alternatively pass --train_file, "
+        "--eval_file and --predict_file.",
         path=True,
         topic=REQUIRED,
     )
     train_file: str | None = flag(
-        None, "Instead of the task's file in --data_dir.", path=True
+        None,
+        "File for --do_train; default: the task's file in --data_dir.",
+        path=True,
     )
     eval_file: str | None = flag(
-        None, "Instead of the task's file in --data_dir.", path=True
+        None,
+        "File for --do_eval; default: the task's file in --data_dir.",
+        path=True,
     )
     predict_file: str | None = flag(
-        None, "Instead of the task's file in --data_dir.", path=True
+        None,
+        "File for --do_predict; default: the task's file in --data_dir.",
+        path=True,
     )
     own: OwnTables = group(OwnTables)
     scoring: Scoring = group(Scoring)
@@ -270,27 +283,27 @@ class Settings:
     )
     bert_hub_module_handle: str | None = flag(
         None,
-        "Another name of --init_checkpoint, as in the original.",
+        "Alias of --init_checkpoint, as in the original.",
         path=True,
         topic=MODEL,
     )
     glue_dir: str | None = flag(
         None,
-        "Folder for the predictions in the format of the GLUE site.",
+        "Folder for predictions in the format of the GLUE website.",
         path=True,
         per_worker=True,
         topic=OUTPUT,
     )
     reference: bool = flag(
         True,
-        "Evaluate a linear model of the words too, fitted to the same "
-        "examples of training.",
+        "Also evaluate a TF-IDF baseline: a linear model fitted to the same "
+        "training examples.",
         topic=RARE,
     )
     num_seeds: int = flag(
         1,
-        "Number of runs, with seeds from --random_seed on; the results are "
-        "their means.",
+        "Number of runs, with consecutive seeds from --random_seed on. The "
+        "results are their means.",
         at_least=1,
         topic=TRAINING,
     )
@@ -305,31 +318,31 @@ class Settings:
 
     @property
     def is_several(self) -> bool:
-        """Whether the command is several runs."""
+        """Whether the command trains several runs."""
         return self.num_seeds > 1 or self.own.num_folds > 0 or bool(self.grid)
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other."""
+        """Yields errors for missing flags and flags in contradiction."""
         shared, reads = self.finetuning, self.finetuning.needed_files
         yield from shared.mistakes(bool(reads))
         if self.task == OWN:
             yield from self.own.mistakes(bool({*reads} - {"predict_file"}))
 
-            # The file of training is divided.
+            # Evaluation reads the held-out rows of the training file.
             if self.own.divides:
                 reads = ["train_file" if x == "eval_file" else x for x in reads]
             yield from unnamed({name: getattr(self, name) for name in reads})
         else:
             yield from self._mistakes_of_task()
 
-        # Of each pair one would be ignored in silence.
+        # One of the two would be silently ignored.
         for name in ("eval_share", "num_folds"):
             if getattr(self.own, name) and self.eval_file:
                 yield UserError(
                     f"--{name} and --eval_file", expected="one of them"
                 )
 
-        # Both name the initial weights.
+        # Both are the initial checkpoint.
         start = shared.training.model.init_checkpoint
         if start and self.bert_hub_module_handle:
             yield UserError(
@@ -350,7 +363,7 @@ class Settings:
             )
 
     def _mistakes_of_runs(self) -> Iterator[UserError]:
-        """Yields flags that contradict several runs."""
+        """Yields errors for flags that do not apply to several runs."""
         training = self.finetuning.training
         varied = {name: ",".join(map(str, x)) for name, x in self.grid}
         if self.num_seeds > 1:
@@ -360,7 +373,7 @@ class Settings:
         if not varied:
             return
 
-        # Of runs that differ in several ways, no table would tell the best.
+        # Only one of seeds, folds and a grid may vary.
         names = [name for name in varied if name.startswith("num_")]
         if len(names) + bool(self.grid) > 1:
             shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
@@ -368,7 +381,7 @@ class Settings:
         first, value = next(iter(varied.items()))
         if not (training.do_train and self.finetuning.do_eval):
             yield UserError(
-                f"--{first}={value}", expected="--do_train --do_eval too"
+                f"--{first}={value}", expected="--do_train and --do_eval too"
             )
         if training.train_for:
             yield UserError(
@@ -383,18 +396,18 @@ class Settings:
         for size in dict(self.grid).get("train_batch_size", ())[1:]:
             yield from raised_by(training.check_micro_batches, size)
 
-        # No fold may choose what it is scored with.
+        # The held-out fold must not select or tune the model it evaluates.
         if self.own.num_folds:
             for name in ("eval_steps", "tune_thresholds", "calibrate"):
                 if flags.as_dict(self)[name]:
                     yield UserError(
                         f"--num_folds and --{name}",
-                        expected="one of them: what is held out in a fold "
-                        "chooses nothing",
+                        expected="one of them: a held-out fold must not "
+                        "select or tune its own model",
                     )
 
     def _mistakes_of_task(self) -> Iterator[UserError]:
-        """Yields an unknown task, and flags that are for own tables only."""
+        """Yields errors for an unknown task and for flags of tables."""
         if self.task not in TASKS:
             yield UserError(
                 f"--task_name={self.task_name}"

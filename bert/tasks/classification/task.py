@@ -1,4 +1,4 @@
-"""The task of run_classifier.py: labels or numbers of texts."""
+"""The task of run_classifier.py: classification and regression of texts."""
 
 import dataclasses
 import functools
@@ -32,8 +32,8 @@ from bert.tasks.run_folder import RunFolder
 from bert.training.run import Run
 from bert.training.task import Task
 
-_AT_ONCE = 1024  # examples that are tokenized together
-_SHORT = 100  # characters of the example of an export
+_AT_ONCE = 1024  # examples to tokenize together
+_SHORT = 100  # characters of an export's example text
 _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
     MULTI_LABEL: task_losses.multi_label_sums,
@@ -47,14 +47,14 @@ def make_task(
     data: Data,
     on_logits: Callable[[Part, np.ndarray], None] = lambda *_: None,
 ) -> Task:
-    """Encodes the examples, and says what is computed with them.
+    """Encodes the examples, and makes the task for training.
 
     Args:
         settings: the settings of the script.
-        model: config and tokenizer.
+        model: the initial model, with config and tokenizer.
         folder: the folder of the run, or of several runs.
         data: the input files.
-        on_logits: called with each evaluated file, and its logits.
+        on_logits: function, called with each evaluated file and its logits.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
@@ -62,7 +62,7 @@ def make_task(
     """
     shared, labels = settings.finetuning, data.labels
 
-    # A mistake in the data ends the run before the network is built.
+    # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     for part in data.of(TRAIN):
         records = part.digest
@@ -101,14 +101,14 @@ def make_task(
 
 
 class Classification:
-    """Scores, predictions and exports of a run.
+    """Evaluation, prediction and export of a run.
 
     Args:
         settings: the settings of the script.
-        model: config and tokenizer.
+        model: the initial model, with config and tokenizer.
         folder: the folder of the run, or of several runs.
         data: the input files.
-        on_logits: called with each evaluated file, and its logits.
+        on_logits: function, called with each evaluated file and its logits.
     """
 
     def __init__(
@@ -123,27 +123,27 @@ class Classification:
         self._folder, self._data = folder, data
         self._on_logits = on_logits
 
-        # Validations, and several runs, read the same texts.
+        # Cached: validations and several runs use the same texts.
         self._texts = functools.cache(
             lambda part: [*encode(part, settings, data, model)]
         )
         self._references = functools.cache(self._score_reference)
-        self._fitted: dict[str, Decision] = {}  # folder of a seed -> its own
+        self._fitted: dict[str, Decision] = {}  # folder of a run -> fitted
 
     def validate(self, run: Run) -> dict[str, float]:
-        """Scores the first file of evaluation, during training."""
+        """Scores the first evaluation file, during training."""
         part = self._data.of(DEV)[0]
         logits = self._evaluated(run, part)
         answers = label_kinds.answers(logits, self._data.labels.kind)
         return score(self._settings, self._data, part, logits, answers)
 
     def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
-        """Scores all files of evaluation; reports on the first."""
+        """Scores all evaluation files; reports on the first."""
         settings, data = self._settings, self._data
         scoring, labels = settings.scoring, data.labels
         result, tuned_report = {}, {}
 
-        # The main file is the last one, which the report is about.
+        # In reverse, so that the report below is about the main file.
         for part in reversed(data.of(DEV)):
             logits = self._evaluated(run, part)
             self._on_logits(part, logits)
@@ -167,8 +167,8 @@ class Classification:
         return result, report | {"task": settings.task, "records": part.path}
 
     def predict(self, run: Run) -> list[str]:
-        """Writes the predictions for all files of prediction."""
-        self._record(run)  # without an evaluation, too
+        """Writes the predictions for all prediction files."""
+        self._record(run)  # also without an evaluation
         settings, data = self._settings, self._data
         batch_size, wrote = settings.finetuning.predict_batch_size, []
         for part in data.of(TEST):
@@ -189,13 +189,13 @@ class Classification:
         )
 
     def sample(self) -> Iterator[Row]:
-        """Yields sequences of texts, best those of training."""
+        """Yields tokenized texts of training, else of evaluation."""
         part = (self._data.of(TRAIN) or self._data.of(DEV))[0]
         for x in itertools.chain.from_iterable(self._texts(part)):
             yield x[features.INPUT_IDS], x[features.SEGMENT_IDS]
 
     def check_network(self, run: Run, engine) -> dict[str, float]:
-        """Scores the network of an export on the file of evaluation."""
+        """Scores an exported network on the evaluation file."""
         data = self._decided(run)
         if not data.of(DEV):
             return {}
@@ -208,7 +208,7 @@ class Classification:
         outputs = np.stack(shared_rows.map_packed(engine, rows, True))
         logits = long_texts.pooled(outputs, [*map(len, texts)])
 
-        # The same metrics, and how many of the labels have changed.
+        # The metrics of the run, and the number of changed predictions.
         kind, decision = data.labels.kind, data.labels.decision
         predicted = label_kinds.answers(logits, kind, decision)
         result = metrics.scores(data.metrics, part.labels, predicted)
@@ -219,14 +219,14 @@ class Classification:
         return result
 
     def example(self) -> dict[str, str]:
-        """A text of the data, to try an export with."""
+        """A text of the data as an example input of an export."""
         for part in (self._data.of(DEV) or self._data.of(TRAIN))[:1]:
             row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
             return {"text": row.text, "text_b": row.text_b}
         return {}
 
     def _evaluated(self, run: Run, part: Part) -> np.ndarray:
-        """Logits of a file of evaluation, float32 [N, C]."""
+        """Logits of an evaluation file, float32 [N, C]."""
         batch_size = self._settings.finetuning.training.eval_batch_size
         return self._logits(run, batch_size, part, self._texts(part))
 
@@ -236,7 +236,7 @@ class Classification:
         """Logits of the texts of a file, float32 [N, C]."""
         long_texts, total = self._data.long_texts, len(part.examples)
         if long_texts.pool:
-            texts = [*texts]  # else nobody knows how many windows there are
+            texts = [*texts]  # to count the windows
             total = sum(map(len, texts))
 
         counts: list[int] = []
@@ -274,14 +274,14 @@ class Classification:
         checkpoint_files.write_task(folder, task)
 
     def _decided(self, run: Run) -> Data:
-        """The data, with what was fitted to the logits of a seed."""
+        """The data, with the post-processing fitted to this run."""
         data = self._data
         decision = self._fitted.get(run.folder, data.labels.decision)
         labels = dataclasses.replace(data.labels, decision=decision)
         return dataclasses.replace(data, labels=labels)
 
     def _score_reference(self) -> dict[str, float]:
-        """Scores of a linear model of the words; {} without one."""
+        """Scores of the TF-IDF baseline; {} without it."""
         data = self._data
         if not (self._settings.reference and data.of(TRAIN)):
             return {}
@@ -299,7 +299,7 @@ class Classification:
 
 
 def _batch_sums(settings: Settings, data: Data) -> Callable:
-    """The loss of the labels, with the weights and the smoothing of the run."""
+    """The loss function, with class weights and label smoothing."""
     kind, smoothing = data.labels.kind, settings.scoring.label_smoothing
     if kind == REGRESSION:
         return task_losses.number_sums
@@ -311,15 +311,15 @@ def _batch_sums(settings: Settings, data: Data) -> Callable:
 def encode(
     part: Part, settings: Settings, data: Data, model: ModelFolder
 ) -> Iterator[list[dict]]:
-    """Yields the sequences of each text of a file; tells of long texts.
+    """Yields the sequences of each text of a file; logs long texts.
 
-    Those of training are truncated.
+    Training always truncates long texts, also if windows are chosen.
 
     Args:
         part: the file.
         settings: the settings of the script.
-        data: the labels of the task.
-        model: its tokenizer.
+        data: labels and long-text handling.
+        model: the model, with its tokenizer.
     """
     limit, long_texts = settings.finetuning.max_seq_length, data.long_texts
     if part.split == TRAIN:
@@ -348,21 +348,21 @@ def encode(
                 for ids, segments in encoded.rows
             ]
 
-    # Log; all lengths are known only at the end.
+    # Log the long texts.
     count = sum(tokens > limit for tokens in lengths)
     if count:
-        level, done = "warning", "were cut"
+        level, done = "warning", "were truncated"
         if long_texts.pool:
             level, done = "note", "are read in windows"
         say(
-            f"{level}: {part.path}: texts longer than {limit} tokens, which "
-            f"{done}: {count:,} of {len(lengths):,} (the longest: "
+            f"{level}: {part.path}: {count:,} of {len(lengths):,} texts are "
+            f"longer than {limit} tokens and {done} (longest: "
             f"{max(lengths):,}); see --max_seq_length"
         )
 
 
 def _ranking(data: Data, part: Part, logits: np.ndarray) -> dict[str, float]:
-    """Scores of second texts by their first text, of labels 0 and 1."""
+    """Ranking metrics of pairs with labels 0 and 1, by first text."""
     labels, gold, ranks = data.labels, part.labels, logits[:, 0]
     if labels.kind == CLASSES and sorted(labels.names) == ["0", "1"]:
         one = labels.names.index("1")
@@ -382,14 +382,14 @@ def score(
     logits: np.ndarray,
     chosen: np.ndarray,
 ) -> dict[str, float]:
-    """Metrics and losses of a file with labels.
+    """Computes metrics and losses of a labelled file.
 
     Args:
         settings: the settings of the script.
         data: labels and metrics of the task.
         part: the file, with N examples.
         logits: float32 [N, C].
-        chosen: the answers.
+        chosen: the predictions, see `label_kinds.answers`.
     """
     kind, gold = data.labels.kind, part.labels
     each = metrics.losses(logits, gold, kind)
@@ -397,7 +397,7 @@ def score(
     result["loss"] = float(each.mean())
     result |= _ranking(data, part, logits)
 
-    # A second file, such as mismatched, has keys of its own.
+    # A second file, such as mismatched, has a prefix.
     prefix = f"eval_{part.name}{'_' if part.name else ''}"
     result = {f"{prefix}{name}": value for name, value in result.items()}
     if not part.name:  # as in Estimator: the mean over the batches
@@ -425,7 +425,7 @@ def _write_predictions(
     answers.write_predictions(predictions, rows, logits, labels, has_pairs)
     wrote = [results, predictions]
 
-    # Labels of a test file are scored, but nothing is chosen by them.
+    # A labelled test file is scored, but never used for selection.
     if part.is_labelled:
         if labels.kind == CLASSES:
             answers.write_doubtful_labels(
@@ -437,7 +437,7 @@ def _write_predictions(
         shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
         say(f"{part.path} | {shown}")
 
-    # All tasks and workers share this folder, so one process writes.
+    # Workers share this folder, so only the chief writes.
     if folder.is_chief and settings.glue_dir and part.submission:
         ids = [example.id for example in rows]
         wrote.append(

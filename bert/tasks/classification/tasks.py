@@ -20,8 +20,8 @@ class ClassificationTask:
     """The files, labels and metrics of a task.
 
     Attributes:
-        train: files for training; paths are relative to --data_dir, and
-            `{language}` is replaced.
+        train: files for training. Paths are relative to --data_dir;
+            `{language}` is a placeholder.
         dev, test: files for evaluation and prediction.
         labels: the valid labels.
         metrics: names of metrics; the first selects the best checkpoint.
@@ -45,7 +45,7 @@ def _xnli(file: str) -> File:
     return File(file, 6, 7, 1, keep=(0, "{language}"))
 
 
-# To add a task, add an entry: its files, each with the columns, from 0, of the
+# A new task is a new entry: its files, each with the columns (from 0) of the
 # text, the second text, the label and the id.
 TASKS = {
     "cola": ClassificationTask(

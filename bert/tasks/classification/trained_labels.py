@@ -1,4 +1,4 @@
-"""The labels that a model was trained with, in its `task.json`."""
+"""Checks labels and splits against a trained model's records."""
 
 from bert.common.errors import UserError
 from bert.common.progress import say
@@ -9,17 +9,18 @@ from bert.tasks.run_folder import shown
 
 
 def check_weights(path: str, task: dict, labels: Labels) -> None:
-    """Rejects labels that weights were not trained with.
+    """Checks the labels of a run against its initial weights.
 
-    Labels may have other names, such as positive for 1.
+    Labels may be renamed, such as 1 to positive.
 
     Args:
-        path: the weights.
-        task: their `task.json`.
+        path: str. The weights.
+        task: dict. Their `task.json`.
         labels: the labels of this run.
 
     Raises:
-        UserError: the kind differs, or the order of the same names.
+        UserError: the kind of labels differs, or the names are in another
+            order.
     """
     names = list(labels.names)
     if task["kind"] != labels.kind:
@@ -27,10 +28,11 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
             f"was trained for {task['kind']}",
             path=path,
             expected=labels.kind,
-            fix="pass the flags of its training (--multi_label, --regression)",
+            fix="pass the flags that it was trained with (--multi_label, "
+            "--regression)",
         )
 
-    # The same names in another order would exchange the answers.
+    # Reordered labels would silently swap classes.
     if names != task["labels"] and sorted(names) == sorted(task["labels"]):
         raise UserError(
             f"was trained with the labels {shown(task)}",
@@ -41,17 +43,17 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
 
 
 def warn_of_share(settings: Settings, path: str) -> None:
-    """Warns if examples of --eval_share may be examples of training.
+    """Warns if --eval_share may select examples used for training.
 
     Args:
-        settings: of a run that does not train.
-        path: the weights that it evaluates.
+        settings: the settings of a run without training.
+        path: str. The evaluated weights.
     """
     share, shared = settings.own.eval_share, settings.finetuning
     if not (share and shared.do_eval):
         return
 
-    # Another share or seed divides the file in another place.
+    # Another fraction or seed splits the file differently.
     recorded = checkpoint_files.recorded_settings(path)
     given = {"eval_share": share, "random_seed": shared.training.random_seed}
     for name, value in given.items():
@@ -59,5 +61,5 @@ def warn_of_share(settings: Settings, path: str) -> None:
         if trained != value:
             say(
                 f"warning: --{name}={value}, but {path} was trained with "
-                f"{trained}: examples of its training are evaluated too"
+                f"{trained}: the evaluation includes training examples"
             )

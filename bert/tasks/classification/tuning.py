@@ -1,7 +1,7 @@
 """Thresholds and a temperature, fitted to labelled texts after training.
 
-    logits - cuts, or logits - log(weights) -> predictions
-    (logits - log(weights)) / temperature   -> probabilities
+    logits - thresholds, or logits - log(weights)  -> predictions
+    (logits - log(weights)) / temperature          -> probabilities
 
 The values that are used later are fitted to all texts. To avoid optimistic
 scores, each half of the texts is scored with values fitted on the other half.
@@ -23,8 +23,8 @@ from bert.tasks.classification.score_settings import Scoring
 from bert.tasks.classification.tasks import MACRO_F1
 
 _BINS = 15  # as Guo et al. 2017
-_POINTS = 50  # of a curve
-_LARGEST = 20.0  # temperature
+_POINTS = 50  # per precision-recall curve
+_LARGEST = 20.0  # maximum temperature
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Tuned:
     """Fitted thresholds and temperature, with their evaluation.
 
     Attributes:
-        decision: fitted to all examples.
+        decision: post-processing, fitted to all examples.
         answers: predictions, see `label_kinds.answers`. Each half of the
             examples is predicted with the values fitted on the other half.
-        report: entries of `eval_report`.
+        report: dict. Entries for `eval_report.write`.
     """
 
     decision: Decision
@@ -44,12 +44,12 @@ class Tuned:
 
 
 def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
-    """Fits the values that the settings ask for, and prints their effect.
+    """Fits thresholds and a temperature as set, and prints their effect.
 
     Args:
         scoring: the settings.
-        data: labels with the decision so far, metrics, weights of training.
-        part: the N examples, with labels.
+        data: labels with recorded post-processing, metrics, class weights.
+        part: the N labelled examples.
         logits: float32 [N, C].
     """
     labels, kind, gold = data.labels, data.labels.kind, part.labels
@@ -70,7 +70,7 @@ def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
             )
         return decision
 
-    # Each half has its share of each label.
+    # Halves stratified by label.
     order = np.lexsort(gold.reshape(len(gold), -1).T)
     is_first = np.zeros(len(gold), bool)
     is_first[order[::2]] = True
@@ -92,8 +92,9 @@ def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
         before = calibration(plain_chances, gold, plain, kind)
         after = calibration(chances, gold, answers, kind)
         say(
-            f"temperature {decision.temperature:.4g}, by {part.path}: expected "
-            f"calibration error {before['error']:.4f} -> {after['error']:.4f}"
+            f"temperature {decision.temperature:.4g}, fitted on {part.path}: "
+            f"expected calibration error {before['error']:.4f} -> "
+            f"{after['error']:.4f}"
         )
         report["calibration"] = {
             "temperature": decision.temperature,
@@ -101,7 +102,7 @@ def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
             "after": after,
         }
 
-    # One score may rise at the cost of another.
+    # Report several metrics, as one may rise at the cost of another.
     names = (*dict.fromkeys((*data.metrics, MACRO_F1)),)
     report["before_tuning"] = metrics.scores(names, gold, plain)
     after = metrics.scores(names, gold, answers)
@@ -110,9 +111,8 @@ def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
         for name, value in report["before_tuning"].items()
     )
     say(
-        f"{part.path}, without these values -> with them: {changes} "
-        "(cross-fitted on two halves; later predictions use values fitted on "
-        "the whole file)"
+        f"{part.path}, before -> after tuning: {changes} (cross-fitted on two "
+        "halves; later predictions use values fitted on the whole file)"
     )
     return Tuned(decision, answers, report)
 
@@ -124,7 +124,7 @@ def _say_thresholds(
     plain: np.ndarray,
     answers: np.ndarray,
 ) -> None:
-    """Prints thresholds with the F1 without them and with them."""
+    """Prints thresholds with the F1 before and after tuning."""
     before, after = (
         class_report.per_class(part.labels, found, labels.names)
         for found in (plain, answers)
@@ -134,15 +134,15 @@ def _say_thresholds(
         f"{after[name]['f1']:.4f})"
         for name, cut in cuts.items()
     )
-    say(f"thresholds of the logits, by F1 on {part.path}: {shown}")
+    say(f"logit thresholds, fitted for F1 on {part.path}: {shown}")
 
 
 def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
-    """The cut of margins with the highest F1; 0 if it cannot be told.
+    """The threshold with the highest F1; 0 without a positive example.
 
     Args:
-        margins: logits, float32 [N].
-        gold: 0 or 1, int [N].
+        margins: float32 [N]. Logits.
+        gold: int [N]. Labels, 0 or 1.
     """
     if not gold.any():
         return 0.0
@@ -152,18 +152,21 @@ def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
     total = np.maximum(precision + recall, 1e-12)
     best = int((2 * precision * recall / total)[:-1].argmax())
 
-    # Between two examples: no rounding moves one over the cut.
+    # Halfway between two examples, so that rounding moves neither over it.
     below = cuts[best - 1] if best else cuts[0] - 1.0
     return float((cuts[best] + below) / 2)
 
 
 def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
-    """The divisor of logits with the lowest cross entropy (Guo et al. 2017).
+    """Fits the temperature by cross entropy (Guo et al. 2017).
 
     Args:
         logits: float32 [N, C].
-        gold: the labels, in the form of `metrics.losses`.
+        gold: the labels, see `metrics.losses`.
         kind: the kind of labels.
+
+    Returns:
+        the divisor of the logits with the lowest cross entropy.
     """
     result = optimize.minimize_scalar(
         lambda log: metrics.losses(logits * np.exp(-log), gold, kind).mean(),
@@ -183,12 +186,12 @@ def calibration(
         chances: probabilities, float32 [N, C].
         gold: the labels, int [N] or [N, C].
         predicted: the predictions, in the same shape.
-        kind: CLASSES compares the probabilities of the predicted classes;
-            MULTI_LABEL those of all labels.
+        kind: CLASSES compares the probabilities of the predicted classes,
+            MULTI_LABEL the probabilities of all labels.
 
     Returns:
         `error`, the expected calibration error; `bins`, a list of mean
-        probability, share and number of examples in each.
+        probability, fraction of correct predictions, number of examples.
     """
     if kind == CLASSES:
         sure = label_kinds.of_predicted(chances, predicted)
@@ -206,7 +209,7 @@ def calibration(
 
 
 def _positive(scoring: Scoring, labels: Labels, gold: np.ndarray) -> int | None:
-    """The id of the positive one of two classes, for cuts; else None."""
+    """The id of the positive class for a threshold; None if not binary."""
     if labels.kind != CLASSES or not scoring.tune_thresholds:
         return None
     if scoring.positive_label:
@@ -214,14 +217,14 @@ def _positive(scoring: Scoring, labels: Labels, gold: np.ndarray) -> int | None:
 
     counts = np.bincount(gold, minlength=2)
     positive = int(counts[1] <= counts[0])
-    say(f"--positive_label={labels.names[positive]}: the rarer one")
+    say(f"--positive_label={labels.names[positive]}, the rarer label")
     return positive
 
 
 def _margins(
     logits: np.ndarray, gold: np.ndarray, positive: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Margins to cut, float32 [N, M], and 0 or 1 for each, int [N, M]."""
+    """Logits to threshold, float32 [N, M], and labels 0 or 1, int [N, M]."""
     if positive is None:
         return logits, gold
     margins = logits[:, positive] - logits[:, 1 - positive]
@@ -231,7 +234,7 @@ def _margins(
 def _cuts(
     logits: np.ndarray, gold: np.ndarray, positive: int | None
 ) -> tuple[float, ...]:
-    """What is subtracted from the logits of each label, [C]."""
+    """Fits the thresholds to subtract from the logits, [C]."""
     margins, is_one = _margins(logits, gold, positive)
     cuts = [cut_of(*both) for both in zip(margins.T, is_one.T)]
     if positive is None:
@@ -242,7 +245,7 @@ def _cuts(
 def _by_name(
     labels: Labels, decision: Decision, positive: int | None
 ) -> dict[str, float]:
-    """Name -> cut of each label that has one."""
+    """Name -> threshold of each label with a threshold."""
     cuts = dict(zip(labels.names, decision.cuts))
     if positive is None:
         return cuts
@@ -253,7 +256,7 @@ def _by_name(
 def _curves(
     labels: Labels, logits: np.ndarray, gold: np.ndarray, positive: int | None
 ) -> dict[str, list[list[float]]]:
-    """Name -> cut, precision and recall at points of the curve."""
+    """Name -> threshold, precision and recall at points of the curve."""
     margins, is_one = _margins(logits, gold, positive)
     names = labels.names if positive is None else [labels.names[positive]]
     curves = {}

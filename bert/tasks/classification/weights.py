@@ -1,4 +1,4 @@
-"""Weights of labels in the loss."""
+"""Class weights in the loss."""
 
 import math
 
@@ -12,19 +12,20 @@ from bert.tasks.classification.score_settings import BALANCED
 def of_labels(
     given: tuple[str, ...], labels: Labels, gold: np.ndarray
 ) -> tuple[float, ...]:
-    """The weight of each label.
+    """Computes the weight of each label.
 
-    Balanced, all classes have the same weight in the loss, and examples a
-    mean weight of 1: N / (C n), as in scikit-learn. Of several labels, the
-    texts with a label weigh as much as those without.
+    Balanced weights are N / (C n), as in scikit-learn, so the mean weight of
+    the examples is 1. With several labels, the weight of a positive is the
+    number of texts without the label, divided by the number with it.
 
     Args:
-        given: of --class_weights: `name=weight`, others weigh 1; or balanced.
-        labels: the labels of the task, no numbers.
-        gold: those of training, int [N] or [N, C].
+        given: tuple of str. The value of --class_weights: ("balanced",), or
+            `name=weight` entries; other labels have the weight 1.
+        labels: the labels of the task, not REGRESSION.
+        gold: the training labels, int [N] or [N, C].
 
     Raises:
-        UserError: a label is unknown, or a weight no positive number.
+        UserError: a label is unknown, or a weight is not a positive number.
     """
     if given == (BALANCED,):
         if labels.kind == CLASSES:
@@ -34,7 +35,7 @@ def of_labels(
             counts = gold.sum(0)
             rests = len(gold) - counts
 
-        # A label of all texts, or of none, has nothing to be balanced with.
+        # A label of all texts, or without texts, keeps the weight 1.
         usable = (counts > 0) & (rests > 0)
         weights = np.where(usable, rests / np.maximum(counts, 1), 1.0)
         return tuple(weights.tolist())
@@ -45,7 +46,7 @@ def of_labels(
         if name.strip() not in weights:
             raise UserError(
                 f"--class_weights={pair}",
-                expected=f"{BALANCED}, or name=weight of "
+                expected=f"{BALANCED}, or name=weight with one of the names "
                 f"{', '.join(labels.names[:10])}",
             )
         weights[name.strip()] = _number(pair, text)

@@ -1,4 +1,4 @@
-"""Vectors of the layers of an encoder on TensorFlow."""
+"""Computes the outputs of encoder layers with TensorFlow."""
 
 import dataclasses
 
@@ -11,7 +11,11 @@ from bert.training import distribution, prediction
 
 
 def make_predictor(extraction: Extraction):
-    """Loads the encoder; returns a predictor of the vectors of its layers."""
+    """Loads the encoder; returns a predictor of its layers' outputs.
+
+    Args:
+        extraction: checked settings, see `settings.check`.
+    """
     settings = extraction.settings
     strategy = distribution.make_strategy(
         **dataclasses.asdict(settings.devices)
@@ -27,7 +31,7 @@ def make_predictor(extraction: Extraction):
         path,
     )
     if fresh:
-        say(f"not in {path}, and not needed: {', '.join(fresh)}")
+        say(f"missing in {path}, but not needed: {', '.join(fresh)}")
 
     def vectors(batch):
         outputs = model(batch)

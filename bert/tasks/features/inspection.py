@@ -1,4 +1,4 @@
-"""Attention of the tokens of a text."""
+"""Attention probabilities between the tokens of a text."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from bert.modeling.formats.model_folder import ModelFolder
 
 
 class Inspector:
-    """The encoder of a checkpoint.
+    """The encoder of a checkpoint, for inspecting its attention.
 
     Args:
-        model: with its config and tokenizer.
+        model: the checkpoint, with config and tokenizer.
         max_tokens: int. Longest sequence with [CLS] and [SEP]; longer ones
             are truncated.
 
@@ -37,12 +37,12 @@ class Inspector:
         """Attention probabilities of a head between the tokens of a text.
 
         Args:
-            first: the text.
-            second: another for the second segment, or "".
-            layer, head: indices, from 0.
+            first: str. The text of the first segment.
+            second: str. The text of the second segment, or "".
+            layer, head: int. Indices, from 0.
 
         Returns:
-            the tokens, and for each the probabilities of all tokens.
+            the tokens, and for each token the probabilities of all tokens.
         """
         ((ids, segments),) = self._tokenizer.rows(
             [first], [second], self._max_tokens

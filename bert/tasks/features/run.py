@@ -1,4 +1,4 @@
-"""Contextual vectors of text lines, from the layers of an encoder."""
+"""Extracts contextual vectors of text lines from encoder layers."""
 
 import itertools
 import re
@@ -21,7 +21,7 @@ from bert.data.text import vocabulary, vocabulary_checks
 from bert.modeling.openvino_network import Network
 from bert.tasks.features.settings import Extraction
 
-_WINDOW_BYTES = 1 << 28  # of buffered vectors
+_WINDOW_BYTES = 1 << 28  # maximum size of buffered vectors
 _WINDOW_BATCHES = 64
 _LINES_AT_ONCE = 1024
 
@@ -30,7 +30,7 @@ class Reader:
     """Reads and tokenizes the input lines.
 
     Args:
-        extraction: from `settings.check`.
+        extraction: checked settings, see `settings.check`.
 
     Attributes:
         truncated: number of lines truncated to --max_seq_length so far.
@@ -66,7 +66,7 @@ class Reader:
     ) -> Iterator[length_batches.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
 
-        # Always two texts of a line; the second may be empty.
+        # Two texts per line; the second may be empty.
         texts = [
             text
             for line, pair in zip(lines, pairs)
@@ -74,7 +74,7 @@ class Reader:
         ]
         texts[::2] = [self._prompt + text for text in texts[::2]]
 
-        # The first lines are enough to notice a wrong vocabulary.
+        # Check the vocabulary with the first lines.
         if self._is_first:
             self._is_first = False
             vocabulary_checks.warn(
@@ -97,7 +97,12 @@ class Reader:
 def extract(
     extraction: Extraction, reader: Reader
 ) -> Iterator[vector_files.Vectors]:
-    """Yields the embeddings of each line, in the order of the input."""
+    """Yields the vectors of each line, in the order of the input.
+
+    Args:
+        extraction: checked settings, see `settings.check`.
+        reader: reads the input lines.
+    """
     tokens = extraction.model.tokenizer.tokens
     is_network = extraction.model.format == "openvino"
     compute = _of_network if is_network else _of_layers
@@ -108,7 +113,7 @@ def extract(
 
 
 def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
-    """Yields ids and outputs of rows, computed by a network of OpenVINO.
+    """Yields ids and outputs of rows, computed by an OpenVINO network.
 
     The outputs are float32 [S, 1, H], or [S, H] if layers are mixed.
     """
@@ -137,7 +142,7 @@ def _of_layers(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
     def run(batch):
         found = predictor(batch)["vectors"]
         sizes = batch[features.INPUT_MASK].sum(1)
-        # A part is copied: as a view it would keep the whole batch.
+        # Copy, as a view would keep the whole batch in memory.
         return [
             (ids[:size].tolist(), x[:size].copy())
             for ids, size, x in zip(batch[features.INPUT_IDS], sizes, found)
@@ -149,10 +154,10 @@ def _of_layers(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
 
 
 def window(extraction: Extraction) -> int:
-    """Number of lines sorted by length together, limited by their vectors."""
+    """Number of lines to sort by length together, limited by memory."""
     settings = extraction.settings
 
-    # In bytes: float32.
+    # In bytes, as float32.
     size = 4 * len(extraction.layers) * extraction.model.config.hidden_size
     if extraction.how.pooling == "none":
         size *= settings.max_seq_length
@@ -164,7 +169,7 @@ def write(extraction: Extraction) -> str:
     """Writes the output.
 
     Args:
-        extraction: from `settings.check`.
+        extraction: checked settings, see `settings.check`.
 
     Returns:
         a log line about the output.
@@ -193,8 +198,5 @@ def write(extraction: Extraction) -> str:
             f"{reader.truncated:,} lines were truncated to "
             f"{settings.max_seq_length} tokens; see --max_seq_length"
         )
-    of_what = "" if is_pooled else " of the tokens"
-    return (
-        f"wrote the vectors{of_what} of {count:,} lines to "
-        f"{settings.output_file}"
-    )
+    kind = "embeddings" if is_pooled else "token vectors"
+    return f"wrote the {kind} of {count:,} lines to {settings.output_file}"

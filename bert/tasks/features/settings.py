@@ -1,4 +1,4 @@
-"""Settings of extract_features.py, and their checks."""
+"""Settings of extract_features.py, with checks."""
 
 import dataclasses
 import re
@@ -17,7 +17,7 @@ from bert.training.settings import Devices, Model
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Settings of extract_features.py: the original's 13, and more."""
+    """Settings of extract_features.py."""
 
     input_file: str | None = flag(
         None,
@@ -26,7 +26,7 @@ class Settings:
         path=True,
     )
     output_file: str | None = flag(
-        None, "The file to write.", required=True, path=True
+        None, "Output file.", required=True, path=True
     )
     model: Model = group(
         Model,
@@ -48,59 +48,57 @@ class Settings:
     devices: Devices = group(Devices)
     layers: tuple[str, ...] = flag(
         ("-1", "-2", "-3", "-4"),
-        "Indices of the layers; 0 is the first, -1 the last.",
+        "Indices of the layers to write; 0 is the first, -1 the last.",
         topic=OUTPUT,
     )
     max_seq_length: int | None = flag(
         None,
         "Maximum number of tokens of a sequence; longer texts are truncated. "
-        "Default: with a pooling that of a folder of sentence-transformers, "
-        "else 128.",
+        "Default: 128, or with pooling the length recorded in a "
+        "sentence-transformers folder.",
         at_least=3,
     )
-    batch_size: int = flag(
-        32, "Sequences of a batch, over all devices.", at_least=1
-    )
+    batch_size: int = flag(32, "Batch size, over all devices.", at_least=1)
     output_format: str = flag(
         "jsonl",
-        "Format of the output. npz: values [N, K, D] pooled, else [tokens of "
-        "all texts, K, D] with input_ids and row_splits [N + 1]; N texts, K "
-        "--layers, no K if mixed, D numbers of a vector.",
+        "Output format. npz has values [N, K, D] with pooling, for N texts, K "
+        "layers (no K with --mix_layers) and D dimensions. Without pooling it "
+        "has values [tokens, K, D], input_ids, and row_splits [N + 1].",
         choices=("jsonl", "npz"),
         topic=OUTPUT,
     )
     pooling: str | None = flag(
         None,
         "Pooling of the tokens to one vector per text; none: one vector per "
-        "token. Default: with npz as a folder of sentence-transformers says, "
-        "else none.",
+        "token. Default: none, or with npz the pooling recorded in a "
+        "sentence-transformers folder.",
         choices=("none", "cls", "mean", "max"),
         topic=OUTPUT,
     )
     mix_layers: str = flag(
         "none",
-        "Combination of --layers to one vector; none: one vector per layer.",
+        "How to combine --layers to one vector; none: one vector per layer.",
         choices=("none", "sum", "mean", "concat"),
         topic=OUTPUT,
     )
     normalize: bool | None = flag(
         None,
-        "Scale each vector to length 1. Default: with a pooling as a folder "
-        "of sentence-transformers says, else not.",
+        "L2-normalize each vector. Default: false, or with pooling as recorded "
+        "in a sentence-transformers folder.",
         topic=OUTPUT,
     )
     prompt: str | None = flag(
         None,
-        "Name of a prompt of a folder of sentence-transformers, which is put "
-        "before each text. Default: with a pooling the folder's, else none.",
+        "Name of a prompt in a sentence-transformers folder, to put before "
+        "each text. Default: none; with pooling the folder's default prompt.",
         topic=OUTPUT,
     )
     use_one_hot_embeddings: bool = flag(
-        False, "Accepted; changes nothing.", topic=RARE
+        False, "Accepted for compatibility; has no effect.", topic=RARE
     )
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields flags that are invalid, or not for extraction."""
+        """Yields errors for invalid flags."""
         yield from raised_by(self.devices.check, False)
         if not self.layers:
             yield UserError("--layers is empty", expected="such as -1,-2")
@@ -111,11 +109,11 @@ class Extraction:
     """Checked settings, with the model.
 
     Attributes:
-        settings: settings of the script.
-        model: the checkpoint, with its config and tokenizer.
+        settings: the settings of the script.
+        model: the checkpoint, with config and tokenizer.
         layers: indices of the layers to write.
         how: pooling, size and normalization.
-        prompt: text that is put before each text.
+        prompt: str to put before each text.
     """
 
     settings: Settings
@@ -126,7 +124,10 @@ class Extraction:
 
 
 def check(settings: Settings) -> Extraction:
-    """Checks the settings and the files that they name.
+    """Checks the settings and their files.
+
+    Args:
+        settings: the settings of the script.
 
     Raises:
         UserError: if a file is missing or contradicts the others, or a flag
@@ -141,7 +142,7 @@ def check(settings: Settings) -> Extraction:
         ),
     )
 
-    # Wrong paths are told before any weights are read.
+    # Wrong paths are reported before the weights are read.
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     model.check()
@@ -157,7 +158,7 @@ def check(settings: Settings) -> Extraction:
         raise UserError(
             f"--layers={','.join(settings.layers)}",
             path=model.path,
-            expected="-1: a network of OpenVINO has the last layer alone",
+            expected="-1, as an OpenVINO network has only the last layer",
         )
     return Extraction(settings, model, layers, how, prompt)
 
@@ -165,10 +166,10 @@ def check(settings: Settings) -> Extraction:
 def _with_defaults(
     settings: Settings, model: ModelFolder
 ) -> tuple[Settings, TextVectors]:
-    """Returns the settings with a length, and how vectors are made.
+    """Returns the settings with defaults, and the pooling configuration.
 
-    The folder's settings describe vectors of texts. Vectors of tokens, which
-    the original's flags ask for, are the same in any folder.
+    The configuration of a sentence-transformers folder applies to pooled
+    vectors only, not to token vectors.
     """
     of_tokens = settings.pooling == "none" or (
         settings.pooling is None and settings.output_format == "jsonl"
@@ -180,7 +181,7 @@ def _with_defaults(
         length = model.max_length
     if settings.pooling is None:
         how.check()
-    if settings.mix_layers == "concat":  # not of one layer
+    if settings.mix_layers == "concat":  # larger than one layer
         how = dataclasses.replace(how, truncate_dim=None)
 
     defaults: dict[str, Any] = {
@@ -193,9 +194,9 @@ def _with_defaults(
     if model.vectors and not of_tokens:
         listed = [f"--{name}={value}" for name, value in untold.items()]
         if how.truncate_dim:
-            listed.append(f"the first {how.truncate_dim} numbers")
+            listed.append(f"the first {how.truncate_dim} dimensions")
         if listed:
-            say(f"as {model.path} says: {', '.join(listed)}")
+            say(f"as recorded in {model.path}: {', '.join(listed)}")
     how = dataclasses.replace(
         how, pooling=settings.pooling, normalize=settings.normalize
     )

@@ -1,4 +1,4 @@
-"""Most probable words for the masks of sentences."""
+"""Predicts the most probable words for the masks of sentences."""
 
 import sys
 from collections.abc import Iterable
@@ -19,7 +19,8 @@ def read_sentences(path: str | None) -> list[str]:
     """Reads the sentences.
 
     Args:
-        path: file with one sentence per line; None for standard input.
+        path: str or None. File with one sentence per line; None for standard
+            input.
 
     Raises:
         UserError: if the file cannot be read, or a sentence has no [MASK].
@@ -36,7 +37,7 @@ def read_sentences(path: str | None) -> list[str]:
                 expected=f"{vocabulary.MASK} in the position of a word",
             )
 
-    # Blank lines are skipped only now, as messages count them.
+    # Skip blank lines, which count in the line numbers above.
     sentences = [line for line in lines if line]
     if not sentences:
         raise UserError(
@@ -57,7 +58,11 @@ def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
 def tokens_of_words(
     words: Iterable[str], tokenizer: tokenization.FullTokenizer
 ) -> list[str]:
-    """The token of each word, for `fill`.
+    """Looks up the token of each word, for `fill`.
+
+    Args:
+        words: list of str. The words.
+        tokenizer: the model's tokenizer.
 
     Raises:
         UserError: a word is not a single token of the vocabulary.
@@ -85,14 +90,14 @@ def fill(
     """Predicts the best words for each mask of a sentence.
 
     Args:
-        model: from `build_pretraining_model`.
-        tokenizer: tokenizer of the model.
-        tokens: tokens of the sentence.
-        top_k: number of words for each mask.
-        words: tokens; if given, the probabilities of these are returned.
+        model: the network, see `build_pretraining_model`.
+        tokenizer: the model's tokenizer.
+        tokens: list of str. The tokens of the sentence.
+        top_k: int. Number of words for each mask.
+        words: list of str or None. Candidate tokens. Default: all tokens.
 
     Returns:
-        for each mask, (word, probability), best first.
+        for each mask a list of (word, probability), best first.
     """
     vocab = tokenizer.vocab
     ids, segments = sequences.join_pair(
@@ -112,7 +117,7 @@ def fill(
     )["masked_lm_logits"][0]
     found = softmax(np.asarray(logits))  # [masks, V]
 
-    # The whole vocabulary, or the words that the user asks about.
+    # Candidates are the whole vocabulary, or --words.
     candidates, most = np.arange(found.shape[1]), min(top_k, len(vocab))
     if words:
         candidates = np.array([vocab[word] for word in words])
@@ -127,7 +132,7 @@ def fill(
 
 
 def load_model(model: ModelFolder):
-    """Builds the model with the weights of a checkpoint."""
+    """Builds the network with the weights of a checkpoint."""
     from bert.modeling import checkpoints, models
 
     model.check_sizes()
@@ -145,13 +150,14 @@ def check_length(tokens: list[str], config: BertConfig) -> None:
     """Rejects a sentence that is too long for the network.
 
     Raises:
-        UserError: it has more tokens than positions, with [CLS] and [SEP].
+        UserError: it has more tokens, with [CLS] and [SEP], than the network
+            has positions.
     """
     if len(tokens) + 2 > config.max_position_embeddings:
         raise UserError(
             f"a sentence has {len(tokens) + 2} tokens",
-            expected=f"at most {config.max_position_embeddings}, "
-            "max_position_embeddings",
+            expected=f"at most {config.max_position_embeddings} "
+            "(max_position_embeddings)",
         )
 
 
@@ -159,7 +165,7 @@ def print_words(settings: Settings) -> None:
     """Prints each sentence and the best words for its masks.
 
     Args:
-        settings: settings of the script.
+        settings: the settings of the script.
 
     Raises:
         UserError: if a sentence or a file is invalid.
@@ -179,9 +185,9 @@ def print_words(settings: Settings) -> None:
         (x.replace(vocabulary.MASK, " ") for x in sentences),
     )
 
-    # Last, as it takes seconds: no mistake is left to be found.
+    # Loading takes seconds, so it comes after all checks.
     network = load_model(model)
-    digits = ".3g" if chosen else ".3f"  # chosen ones may be very improbable
+    digits = ".3g" if chosen else ".3f"  # for small probabilities
     for sentence, tokens in zip(sentences, tokenized):
         print(sentence)
         for words in fill(network, tokenizer, tokens, settings.top_k, chosen):

@@ -18,9 +18,13 @@ class Settings:
     )
     files: ModelFiles = group(ModelFiles)
     input_file: str | None = flag(
-        None, "One sentence per line. Default: standard input.", path=True
+        None,
+        "File with one sentence per line, each with [MASK]. Default: standard "
+        "input.",
+        path=True,
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
     words: tuple[str, ...] | None = flag(
-        None, "Print the probabilities of these words instead of the best."
+        None,
+        "Print the probabilities of these words instead of the best words.",
     )

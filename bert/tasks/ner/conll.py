@@ -1,4 +1,4 @@
-"""Column files of words and labels, as in the CoNLL shared tasks.
+"""Reads and writes files of words and labels in CoNLL's columns.
 
     -DOCSTART- -X- O O      begins a document
 
@@ -7,9 +7,9 @@
 
     Berlin NNP I-NP B-LOC   a blank line ends a sentence
 
-Columns are separated by tabs if a line of the file has one, else by spaces.
-In files whose first column numbers the words (CoNLL-U, GermEval), lines that
-begin with # and those of ranges, such as 1-2, are no words.
+Columns are separated by tabs if the lines have tabs, else by spaces. In files
+whose first column numbers the words (CoNLL-U, GermEval), lines that begin with
+# or a range, such as 1-2, are skipped.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from bert.common.formats import json_files
 from bert.tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
-_NO_WORD = re.compile(r"(#|\d+[-.]\d+)[\t ]")  # of numbered words
+_NO_WORD = re.compile(r"(#|\d+[-.]\d+)[\t ]")  # in files with numbered words
 _ASCII_SPACE = " \t\r\n\v\f"  # other white space may be a word
 
 
@@ -32,9 +32,9 @@ class Columns:
     """Columns of the words and labels.
 
     Attributes:
-        word: index of the column of the words, from 0.
-        label: index of the column of the labels, -1 the last; None if the
-            file has no labels.
+        word: index of the word column, from 0.
+        label: index of the label column, -1 for the last; None if the file
+            has no labels.
     """
 
     word: int = 0
@@ -46,7 +46,7 @@ class Sentence:
     """Words between blank lines.
 
     Attributes:
-        words: at least one word.
+        words: the words, at least one.
         labels: one label per word; empty if the file has no labels.
         lines: the line number of each word, from 1.
         document: index of the sentence's document, from 0.
@@ -62,7 +62,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
     """Reads the sentences of a file.
 
     Args:
-        path: column file, plain or `.gz`.
+        path: str. The file, plain or `.gz`.
         columns: columns of the words and labels.
 
     Raises:
@@ -83,7 +83,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
                 document = sentences[-1].document + 1
             continue
 
-        # A sentence begins with its first word: blank lines may repeat.
+        # Begin a sentence at its first word, as blank lines may repeat.
         if not inside:
             sentences.append(Sentence([], [], [], document))
             inside = True
@@ -103,15 +103,15 @@ def read(path: str, columns: Columns) -> list[Sentence]:
 def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
     """Whether the labels mark entities.
 
-    They do if one of them begins with `B-` or `I-`, or all of them are `O` or
-    labels of entities, as of single words in IOBES.
+    They do if a label begins with `B-` or `I-`, or if all labels are `O` or
+    entity labels, such as `S-PER` in IOBES.
 
     Args:
-        sentences: with labels.
-        path: file of the sentences, for messages.
+        sentences: the labelled sentences.
+        path: str. The file of the sentences, for messages.
 
     Raises:
-        UserError: if only some of the labels mark entities, or do in lower
+        UserError: if only some labels mark entities, or they are in lower
             case.
     """
     lines: dict[str, int] = {}  # label -> its first line
@@ -129,7 +129,7 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
             )
         return all(map(entities.is_entity_label, lines))
 
-    # Entities are marked, so every label has to fit.
+    # Entities are marked, so all labels must be entity labels.
     for label, line in lines.items():
         if not entities.is_entity_label(label):
             raise UserError(
@@ -151,17 +151,17 @@ def write_predictions(
     """Copies a file with a column of predictions, as `conlleval` reads it.
 
     Args:
-        source: the file with the words.
-        path: the file to write, atomically.
-        sentences: those of `source`.
+        source: str. The file with the words.
+        path: str. The file to write, atomically.
+        sentences: the sentences of `source`.
         labels: the predicted labels of each sentence.
     """
     label_of: dict[int, str] = {}  # number of a line -> label of its word
     for sentence, predicted in zip(sentences, labels, strict=True):
         label_of |= zip(sentence.lines, predicted, strict=True)
 
-    # Marks of documents and ranges such as 1-2 get a label too: all lines but
-    # comments have as many columns.
+    # Document marks and ranges such as 1-2 get a label, too, so that all lines
+    # except comments have the same number of columns.
     lines, texts = [], _stripped_lines(source)
     is_numbered = _numbers_words(texts)
     for number, text in enumerate(texts, 1):
@@ -184,7 +184,7 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     """Yields the number and fields of each line; a blank line has none."""
     separator, width = None, 0
 
-    # Not words, but their numbers, would be learned in silence.
+    # Otherwise the model would learn the numbers instead of the words.
     texts = _stripped_lines(path)
     is_numbered = _numbers_words(texts)
     if is_numbered and columns.word == 0:
@@ -192,8 +192,8 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
             "the first column numbers the words",
             path=path,
             expected="the words in --word_column=0",
-            fix="pass --word_column=1, and the column of the labels as "
-            "--label_column: 3 for parts of speech of CoNLL-U, 2 for GermEval",
+            fix="pass --word_column=1 and --label_column, such as 3 for parts "
+            "of speech in CoNLL-U, or 2 for GermEval",
         )
 
     for number, text in enumerate(texts, 1):
@@ -203,14 +203,14 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
             yield number, []
             continue
 
-        # A line may have its own separator only if the file has one column.
+        # The separator may vary only in a file with one column.
         line_separator = "\t" if "\t" in text else " "
         fields = _split(text, line_separator)
         if _begins_document(fields, columns):
             yield number, [DOCUMENT]
             continue
 
-        # The first word decides for all others.
+        # The first word sets the number of columns.
         if not width:
             width, separator = len(fields), line_separator
             _check_columns(path, number, columns, fields)
@@ -239,7 +239,7 @@ def _numbers_words(lines: list[str]) -> bool:
     """Whether the first of several columns numbers the words of a sentence."""
     numbers: list[str] = []
 
-    # The first sentence of several words decides.
+    # Check the first sentence with several words.
     for text in lines:
         if not text and len(numbers) > 1:
             break
@@ -268,7 +268,7 @@ def _check_columns(
             fix="see --word_column and --label_column",
         )
 
-    # 1 and -1 may be the same column: a word would be its own label.
+    # 1 and -1 may be the same column.
     if label is not None and word % width == label % width:
         columns = "1 column" if width == 1 else f"{width} columns"
         raise UserError(
@@ -276,12 +276,12 @@ def _check_columns(
             path=path,
             line=line,
             expected="a word and its label",
-            fix="a file without labels can only be predicted",
+            fix="pass a file without labels as --predict_file",
         )
 
 
 def _begins_document(fields: list[str], columns: Columns) -> bool:
-    """Whether a line is the mark of a document, alone or with columns."""
+    """Whether a line begins a document, with or without other columns."""
     return DOCUMENT in (fields[0], *fields[columns.word : columns.word + 1])
 
 

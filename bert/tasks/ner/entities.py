@@ -1,14 +1,13 @@
-"""Entity labels of words: read in any scheme, written in BIO.
+"""Entity labels of words: reads any scheme, writes BIO.
 
     words   Angela  Merkel  visits  New    York   City
-    IOB1    I-PER   I-PER   O       I-LOC  I-LOC  I-LOC   B- only between two
+    IOB1    I-PER   I-PER   O       I-LOC  I-LOC  I-LOC   B- after another
     BIO     B-PER   I-PER   O       B-LOC  I-LOC  I-LOC
     IOBES   B-PER   E-PER   O       B-LOC  I-LOC  E-LOC   S- marks a single word
     BILOU   B-PER   L-PER   O       B-LOC  I-LOC  L-LOC   U- marks a single word
 
-A sequence that is invalid in all schemes is read as `conlleval`, the scorer
-of the CoNLL-2003 shared task, reads it: a new type begins an entity, and so
-does any label after `O`.
+A sequence that is invalid in all schemes is read as in `conlleval`, the scorer
+of CoNLL-2003. An entity begins at a new type, and at any label after `O`.
 """
 
 import re
@@ -28,12 +27,12 @@ def is_entity_label(label: str) -> bool:
 
 
 def kind_of(labels: Iterable[str]) -> str:
-    """Kind of the labels: `ENTITIES` if all are entity labels, else `ANY`."""
+    """The kind of labels: `ENTITIES` if all are entity labels, else `ANY`."""
     return ENTITIES if all(map(is_entity_label, labels)) else ANY
 
 
 def in_lower_case(labels: Iterable[str]) -> str | None:
-    """Finds a label such as b-PER, which belongs to none of the schemes."""
+    """Finds a label with a lower-case prefix, such as b-PER."""
     return next((x for x in labels if x.startswith(("b-", "i-"))), None)
 
 
@@ -42,6 +41,9 @@ def find(labels: Iterable[str]) -> list[Entity]:
 
     Args:
         labels: the entity label of each word.
+
+    Returns:
+        for each entity: first word, first word after it, type.
     """
     found = []
     start, kind, closed = 0, None, True  # `closed`: the entity has ended
@@ -73,9 +75,9 @@ def to_bio(labels: list[str]) -> list[str]:
 
 
 def bio_labels(types: Iterable[str]) -> list[str]:
-    """All BIO labels of the given types of entities.
+    """Lists the BIO labels of entity types.
 
     Args:
-        types: names of the types; duplicates are ignored.
+        types: list of str. Names of the types; duplicates are ignored.
     """
     return [OUTSIDE] + [f"{p}-{x}" for x in sorted(set(types)) for p in "BI"]

@@ -1,4 +1,4 @@
-"""Files of run_ner.py, and the labels of their words."""
+"""Reads the files of run_ner.py, and determines the labels."""
 
 import dataclasses
 
@@ -34,14 +34,16 @@ def find(
     """Determines the labels, and converts entity labels to BIO.
 
     Args:
-        settings: settings of the script.
-        sentences: flag of a file -> its sentences; entries are replaced.
+        settings: the settings of the script.
+        sentences: dict, flag of a file -> its sentences; entries with entity
+            labels are replaced.
 
     Returns:
-        kind of the labels and their names.
+        kind and names of the labels.
 
     Raises:
-        UserError: if the labels are unknown, or differ from those of the run.
+        UserError: if the labels are unknown, or differ from the labels that
+            the run was trained with.
     """
     training = settings.finetuning.training
     path, task = run_folder.recorded_labels(training) or ("", None)
@@ -49,11 +51,11 @@ def find(
         raise UserError(
             f"its {checkpoint_files.TASK} was not written by run_ner.py",
             path=path,
-            expected="labels of words",
+            expected="a model for token classification",
             fix="pass another folder",
         )
 
-    # The kind of a trained model is known; else the labels show it.
+    # The kind is recorded in a trained model, else inferred from the labels.
     kind = task["kind"] if task else settings.label_kind
     for name, part in sentences.items():
         if name == "predict_file" or kind == ANY:
@@ -76,7 +78,7 @@ def find(
                 for x in part
             ]
 
-    # Without training they are those of the model, in its order.
+    # Without training: the labels of the model.
     if "train_file" not in sentences:
         if task is None:
             raise UserError(
@@ -87,7 +89,7 @@ def find(
             )
         return kind, task["labels"]
 
-    # Sorted: their order is that of the network's outputs.
+    # Sorted, as their order is the order of the logits.
     distinct = {y for x in sentences["train_file"] for y in x.labels}
     labels = sorted(distinct)
     if kind == ENTITIES:

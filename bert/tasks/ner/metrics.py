@@ -1,6 +1,6 @@
-"""Scores of predicted labels, as computed by CoNLL-2003's `conlleval`.
+"""Metrics of predicted labels, as in CoNLL-2003's `conlleval`.
 
-An entity is correct if its first word, its last word and its type are.
+An entity is correct if its first word, last word and type are correct.
 """
 
 import collections
@@ -16,12 +16,12 @@ def score_entities(
 
     Args:
         gold: labels of each sentence, in any scheme.
-        predicted: the same number of labels for each sentence.
+        predicted: predicted labels of each sentence.
 
     Returns:
-        precision, recall and f1 of all entities, and of each type in the gold
-        or predicted labels, as f1_PER; accuracy of the labels as written.
-        From 0 to 1; 0 where the denominator is 0.
+        precision, recall and f1 of all entities, and of each type, such as
+        f1_PER; accuracy of the labels. Values are from 0 to 1, and 0 where
+        the denominator is 0.
     """
     right, actual, found = (collections.Counter() for _ in range(3))
     for labels, guesses in zip(gold, predicted, strict=True):
@@ -32,7 +32,7 @@ def score_entities(
     scores = score_labels(gold, predicted)
     scores |= _scores(right.total(), found.total(), actual.total())
 
-    # A type that is only predicted counts too: its precision is 0.
+    # Includes types that are only predicted; their precision is 0.
     for kind in sorted(actual | found):
         one = _scores(right[kind], found[kind], actual[kind])
         scores |= {f"{name}_{kind}": value for name, value in one.items()}
@@ -42,11 +42,11 @@ def score_entities(
 def score_labels(
     gold: Iterable[list[str]], predicted: Iterable[list[str]]
 ) -> dict[str, float]:
-    """Scores labels that mark no entities, such as parts of speech.
+    """Scores labels without entities, such as parts of speech.
 
     Args:
         gold: labels of each sentence.
-        predicted: the same number of labels for each sentence.
+        predicted: predicted labels of each sentence.
 
     Returns:
         accuracy over the words.
@@ -63,7 +63,7 @@ def _scores(right: int, found: int, actual: int) -> dict[str, float]:
     return {
         "precision": right / found if found else 0.0,
         "recall": right / actual if actual else 0.0,
-        # The harmonic mean of the two.
+        # The harmonic mean of precision and recall.
         "f1": 2 * right / (found + actual) if right else 0.0,
     }
 
@@ -74,13 +74,13 @@ def score(
     answers: list[tuple],
     is_entities: bool,
 ) -> dict[str, float]:
-    """Scores labelled words, and their mean loss.
+    """Computes the metrics of a file, and the mean loss of its words.
 
     Args:
         gold: the labels of each sentence.
-        guesses: the predicted ones.
+        guesses: the predicted labels of each sentence.
         answers: label, loss and probability of each word.
-        is_entities: whether labels mark entities.
+        is_entities: bool. Whether the labels mark entities.
     """
     scores = score_entities if is_entities else score_labels
     loss = sum(x[1] for x in answers) / max(1, len(answers))

@@ -1,4 +1,4 @@
-"""Labels of words: texts or words -> windows -> logits -> labels, entities.
+"""Token classification: words -> windows -> logits -> labels, entities.
 
 No TensorFlow is imported.
 """
@@ -24,12 +24,12 @@ Answer = tuple[str, float, float]  # label, loss of the true label, probability
 
 
 class TokenClassification:
-    """Labels of the words of texts, which may have any length.
+    """Classification of words in texts of any length.
 
     Args:
         tokenizer: the model's tokenizer.
         labels: names of the labels, in the order of the logits.
-        is_entities: bool. Whether the labels are `O`, `B-` and `I-` of types.
+        is_entities: bool. Whether the labels are BIO labels of entities.
         max_length: int. Longest window in tokens.
         stride: int. Tokens between the starts of two windows; 0: half a
             window.
@@ -72,7 +72,7 @@ class TokenClassification:
     def from_model(cls, model: ModelFolder) -> "TokenClassification":
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         task = model.task
-        # Hugging Face names no kind: it follows from the labels.
+        # A folder of transformers does not record the kind.
         kind = task["kind"] or entities.kind_of(task["labels"])
         return cls(
             model.tokenizer,
@@ -86,8 +86,8 @@ class TokenClassification:
         """Splits texts into words, and words into windows.
 
         Args:
-            examples: dicts of `text`; or of `words`, a list. With the
-                `signature` "words", a text is split at white space only.
+            examples: dicts of `text`, or of `words`, a list. With "words" as
+                `signature`, a text is split at white space only.
         """
         encoded = []
         for example in examples:
@@ -110,10 +110,10 @@ class TokenClassification:
         """Splits a sentence into windows.
 
         Args:
-            sentence: its words, and perhaps their labels.
-            spans: first character of each word in the text, and the one after
-                its last.
-            text: the text, if there is one.
+            sentence: the words, with or without labels.
+            spans: list of (int, int). First character of each word in the
+                text, and first character after it.
+            text: str or None. The text.
         """
         rows = self.windows_of([sentence])
         sequences = [
@@ -122,7 +122,7 @@ class TokenClassification:
         return Encoded(sequences, details=(sentence, rows, spans, text))
 
     def windows_of(self, sentences: Iterable[conll.Sentence]) -> list[dict]:
-        """The features of the windows of sentences; see `Featurizer`."""
+        """Makes the features of windows of sentences; see `Featurizer`."""
         return [*self._featurizer.featurize(sentences)]
 
     def decode(
@@ -135,11 +135,11 @@ class TokenClassification:
             outputs: logits, float32 [S, C], of the windows of each.
 
         Returns:
-            a dict for each example: `words`, a list of dicts of word, label,
-            probability and, of a text, start and end, its characters; and,
-            where labels mark entities, `entities`, a list of dicts of entity,
-            type, start, end and score, the mean probability of its words.
-            Without a text, start and end of an entity are words.
+            a dict for each example. `words` is a list of dicts of word, label
+            and probability. For texts they also have start and end, in
+            characters. If labels mark entities, `entities` is a list of dicts
+            of entity, type, start, end and score. The score is the mean
+            probability of its words. Without a text, start and end count words.
         """
         return [
             self._prediction(x, logits) for x, logits in zip(encoded, outputs)
@@ -148,7 +148,7 @@ class TokenClassification:
     def answers(
         self, encoded: list[Encoded], outputs: list[list[np.ndarray]]
     ) -> list[Answer]:
-        """The predictions for the words of all examples; see `decode`."""
+        """Predicts the words of all examples; see `decode`."""
         found = []
         for (*_, (_, rows, *_)), logits in zip(encoded, outputs):
             found += self.read_answers(rows, logits)
@@ -198,7 +198,7 @@ class TokenClassification:
 
         Args:
             rows: the features of all windows.
-            outputs: logits of each, float32 [S, C].
+            outputs: the logits of each window, float32 [S, C].
         """
         for row, output in zip(rows, outputs):
             # A word is predicted in one window only, at its first token.

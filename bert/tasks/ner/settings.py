@@ -15,19 +15,21 @@ class Settings:
 
     finetuning: FineTuning = group(FineTuning)
     train_file: str | None = flag(
-        None, "Column file of words and labels, for --do_train.", path=True
+        None,
+        "File with a word and its label per line, for --do_train.",
+        path=True,
     )
     eval_file: str | None = flag(
-        None, "The same, for --do_eval and --eval_steps.", path=True
+        None, "Labelled file for --do_eval and --eval_steps.", path=True
     )
     predict_file: str | None = flag(
-        None, "Column file of words to label, for --do_predict.", path=True
+        None, "File with a word per line, for --do_predict.", path=True
     )
     word_column: int = flag(0, "Column of the words.", at_least=0)
     label_column: int = flag(-1, "Column of the labels; -1 is the last.")
     doc_stride: int = flag(
         0,
-        "Number of tokens between the starts of two windows; 0: half a window.",
+        "Tokens between the starts of two windows; 0 for half a window.",
         at_least=0,
         topic=RARE,
     )
@@ -38,12 +40,12 @@ class Settings:
         topic=RARE,
     )
     document_context: bool = flag(
-        False, "Let windows cross sentences, but not documents."
+        False, "Let windows span several sentences of a document."
     )
     given: frozenset[str] = frozenset()
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other, and missing files."""
+        """Yields errors for flags in contradiction and missing files."""
         files = files_of(self)
         yield from self.finetuning.mistakes(bool(files))
         yield from unnamed(files)

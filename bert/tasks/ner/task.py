@@ -1,4 +1,4 @@
-"""The task of run_ner.py: a label for each word."""
+"""The task of run_ner.py: token classification."""
 
 from bert.common.progress import say
 from bert.data import features
@@ -25,14 +25,14 @@ def make_task(
     kind: str,
     labels: list[str],
 ) -> Task:
-    """Encodes the sentences, and says what is computed with them.
+    """Encodes the sentences, and makes the task for training.
 
     Args:
-        settings: settings of the script.
-        model: config and tokenizer.
+        settings: the settings of the script.
+        model: the initial model, with config and tokenizer.
         folder: the folder of the run.
         sentences: flag of a file -> its sentences.
-        kind, labels: from `labels.find`.
+        kind, labels: kind and names of the labels, see `labels.find`.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
@@ -51,7 +51,7 @@ def make_task(
     def answer(
         run: Run, name: str, batch_size: int, what: str
     ) -> tuple[list[list[str]], list[Answer]]:
-        """The labels of each sentence of a file, and the words' answers."""
+        """The labels of each sentence, and the prediction for each word."""
         rows = tagger.windows_of(sentences[name])
         outputs = run.outputs(rows, batch_size, what, len(rows))
         logits = (output["logits"] for output in outputs)
@@ -59,7 +59,7 @@ def make_task(
         found = (label for label, *_ in answers)
         return tagger.by_sentence(sentences[name], found), answers
 
-    # A mistake in the data ends the run before the network is built.
+    # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     if "train_file" in sentences:
         records = training_data.identify(folder.shared, settings.train_file)
@@ -94,7 +94,7 @@ def make_task(
         return [path]
 
     def sample() -> list[Row]:
-        """Sequences of texts, best those of training."""
+        """Tokenized texts of training, else of evaluation."""
         texts = sentences.get("train_file") or sentences["eval_file"]
         return [
             (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
@@ -136,8 +136,8 @@ def report(
 
     Args:
         sentences: the sentences, with their labels.
-        guesses: the predicted labels of each.
-        answers: of each word.
+        guesses: the predicted labels of each sentence.
+        answers: label, loss and probability of each word.
         labels: the labels of the task.
     """
     words = [
@@ -148,7 +148,7 @@ def report(
         )
     ]
 
-    # Labels that training has not seen are always wrong, but count.
+    # Labels that are not in the training data count as errors.
     names = list(labels)
     names += sorted({label for *_, label, _ in words} - set(names))
     number = {name: i for i, name in enumerate(names)}

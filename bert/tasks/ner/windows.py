@@ -1,12 +1,12 @@
-"""Windows of words and labels, with the label at each word's first token.
+"""Splits words and labels into windows; labels the first token of a word.
 
     words    Jim     Hen        ##son  was  a  puppet  ##eer
     labels   B-PER   I-PER             O    O  O
     weights  1       1          0      1    1  1       0
 
-A unit is a sentence or a whole document. A long unit is split into
-overlapping windows. Each word has its label, and gets its prediction, in one
-of them only: the window in which the word is farthest from the ends.
+A unit is a sentence or a whole document. A long unit is split into overlapping
+windows. Each word is labelled and predicted in one window only, the one in
+which it is farthest from the ends.
 
     unit             w0 w1 w2 w3 w4 w5 w6 w7 w8
     first window     w0 w1 w2 w3 w4 w5
@@ -14,7 +14,7 @@ of them only: the window in which the word is farthest from the ends.
     second window             w3 w4 w5 w6 w7 w8
     labelled words               ^  ^  ^  ^  ^
 
-The labels of all windows in order are therefore the labels of the file.
+So the labels of all windows, in order, are the labels of the file.
 """
 
 import itertools
@@ -40,7 +40,8 @@ class WordWindow(NamedTuple):
 
     Attributes:
         start, limit: first word, and first word after the window.
-        first, last: first word with a label in this window, and first after.
+        first, last: first labelled word of this window, and first word after
+            the labelled ones.
     """
 
     start: int
@@ -59,9 +60,10 @@ def split_windows(
     windows, the words up to the middle are labelled in the first window.
 
     Args:
-        lengths: number of tokens of each word, from 1 to `longest_word`.
-        size: maximum number of tokens of a window.
-        stride: tokens from one start to the next, at most half of `size`.
+        lengths: list of int. Tokens of each word, from 1 to `longest_word`.
+        size: int. Maximum number of tokens of a window.
+        stride: int. Tokens between the starts of two windows, at most half of
+            `size`.
 
     Returns:
         windows whose ranges `first` to `last` cover each word once, in order.
@@ -75,7 +77,7 @@ def split_windows(
     starts = np.searchsorted(before, wanted)
     limits = np.searchsorted(before, before[starts] + size, "right") - 1
 
-    # Twice the middles, of overlaps and of words: no halves to round.
+    # Twice the middles of overlaps and words, to avoid halves.
     middles = before[starts[1:]] + before[limits[:-1]]
     borders = np.searchsorted(before[:-1] + before[1:], middles)
     edges = [0, *borders.tolist(), len(lengths)]
@@ -89,7 +91,7 @@ def split_windows(
 
 
 def default_stride(size: int) -> int:
-    """Half a window: a word sees at least a quarter window on each side."""
+    """Half a window, so each word has a quarter window on both sides."""
     return max(1, size // 2)
 
 
@@ -102,12 +104,13 @@ class Featurizer:
     """Converts sentences to features of windows.
 
     Args:
-        ids_of: word -> token ids.
-        vocab: token -> id.
-        label_ids: label -> id; unknown labels get id 0.
-        max_seq_length: maximum S of a window.
-        stride: see `split_windows`; 0 for half a window.
-        document_context: whether a unit is a document, not a sentence.
+        ids_of: function, word -> token ids.
+        vocab: dict, token -> id.
+        label_ids: dict, label -> id; unknown labels get id 0.
+        max_seq_length: int. Longest window in tokens.
+        stride: int. See `split_windows`; 0 for half a window.
+        document_context: bool. Whether a unit is a document instead of a
+            sentence.
     """
 
     def __init__(
@@ -132,13 +135,13 @@ class Featurizer:
         """Yields the features of windows, in the order of the words.
 
         Args:
-            sentences: with or without labels.
+            sentences: labelled or unlabelled sentences.
 
         Yields:
             input_ids, segment_ids, label_ids and label_weights, lists of the
             same length.
         """
-        # By its own number each sentence is a unit of its own.
+        # Group by document, or by sentence number: one unit per sentence.
         units = itertools.groupby(
             enumerate(sentences),
             lambda x: x[1].document if self._document_context else x[0],

@@ -1,4 +1,4 @@
-"""Rows of texts that are compared, with or without a score."""
+"""Reads rows of texts for similarity, with or without scores."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from bert.tasks.finetuning_settings import files_of
 from bert.tasks.similarity.pipeline import TEXT, TextEmbedding
 from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
-TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for texts of the same ids
+TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for equal token ids
 _AT_ONCE = 1024
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
@@ -28,7 +28,7 @@ class Table:
     Attributes:
         path: the file.
         texts: T texts of each row.
-        scores: float64 [N], or None if the file has none.
+        scores: float64 [N], or None without scores.
     """
 
     path: str
@@ -37,7 +37,10 @@ class Table:
 
 
 def read_files(settings: Settings) -> dict[str, Table]:
-    """Flag of a file -> its rows, of the files that the settings require.
+    """Reads the files that the settings require.
+
+    Returns:
+        flag of a file -> its rows.
 
     Raises:
         UserError: a file cannot be read, or a row is invalid.
@@ -52,7 +55,7 @@ def schema(count: int) -> Schema:
     """Schema of `data.records.examples.Examples`.
 
     Args:
-        count: T, the texts of a row.
+        count: int. T, the texts of a row.
     """
     return {
         features.LABEL_IDS: Feature("float32"),
@@ -62,11 +65,11 @@ def schema(count: int) -> Schema:
 
 
 def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
-    """Yields the features of rows, T sequences each; warns of truncated texts.
+    """Yields the features of rows, T sequences each; logs truncated texts.
 
     Args:
         table: the rows.
-        embedding: converts texts to sequences.
+        embedding: the task, which converts texts to sequences.
     """
     numbers: dict[tuple[int, ...], int] = {}
     cut, scores = 0, itertools.repeat(0.0)
@@ -96,7 +99,7 @@ def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
     # Log.
     if cut:
         say(
-            f"warning: {table.path}: {cut:,} texts were cut to "
+            f"warning: {table.path}: {cut:,} texts were truncated to "
             f"{embedding.max_length} tokens; see --max_seq_length"
         )
 
@@ -107,7 +110,7 @@ def _read(settings: Settings, flag: str, path: str) -> Table:
     header = any(isinstance(column, str) for column in texts)
     has_scores = flag == "train_file" and settings.loss != RANKING
 
-    # A file for evaluation has scores if it has their column.
+    # An evaluation file has scores if it has the score column.
     def choose(line_1: list[str]) -> list[tables.Column]:
         nonlocal has_scores
         columns = line_1 if isinstance(score, str) else range(len(line_1))
@@ -139,9 +142,9 @@ def _number(field, is_cosine: bool) -> float:
         fix = "divide it, or pass --loss=cosent" if is_cosine else None
         if str(field).strip().lower() in _NLI_LABELS:
             fix = (
-                "for labels of inference write a table of premise, entailment "
-                "and contradiction, and pass --loss=ranking with these three "
-                "--text_columns"
+                "for NLI labels, write a table with the columns premise, "
+                "entailment and contradiction, and pass --loss=ranking with "
+                "these three --text_columns"
             )
         raise UserError(f"score {field!r:.40}", expected=expected, fix=fix)
     return number

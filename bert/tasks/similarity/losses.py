@@ -1,7 +1,7 @@
-"""Losses of vectors of texts, over the rows of all devices.
+"""Losses of text embeddings, over the rows of all devices.
 
-A row of a batch has T texts. The vectors are gathered, so that a loss does
-not depend on how the rows are distributed.
+A row of a batch has T texts. The embeddings are gathered, so that a loss does
+not depend on the distribution of the rows.
 """
 
 import functools
@@ -14,7 +14,7 @@ from bert.modeling import task_losses
 from bert.tasks.similarity.examples import TEXT_NUMBERS
 from bert.tasks.similarity.settings import COSENT, COSINE, RANKING
 
-_MASKED = -1e9  # score of what is no negative
+_MASKED = -1e9  # score of masked pairs
 
 
 def sums_of(
@@ -23,31 +23,32 @@ def sums_of(
     """Makes the `batch_sums` of a task.
 
     Args:
-        loss: name of a loss.
-        scale: factor of the cosines.
-        sizes: the loss is the sum of those of the first `size` numbers of
-            each vector (Kusupati et al. 2022, arXiv:2205.13147).
+        loss: str. Name of a loss: "cosent", "cosine" or "ranking".
+        scale: float. Factor of the cosines.
+        sizes: tuple of int. Matryoshka sizes (Kusupati et al. 2022,
+            arXiv:2205.13147). The loss is summed over embeddings truncated to
+            each size.
 
     Returns:
-        batch, outputs -> sums over its rows: `labels_loss`, `labels_weight`.
-        The batch has label_ids, the scores, float32 [b]; text_numbers, int32
-        [b, T]; is_real_example, [b]. The outputs have vectors, float32
-        [b, T, H].
+        a function, batch, outputs -> sums over the rows, `labels_loss` and
+        `labels_weight`. The batch has label_ids (scores), float32 [b];
+        text_numbers, int32 [b, T]; is_real_example, [b]. The outputs have
+        vectors, float32 [b, T, H].
     """
     return functools.partial(_sums, _LOSSES[loss], scale, sizes)
 
 
 def all_rows(part: tf.Tensor) -> tf.Tensor:
-    """Gathers the rows of all replicas, in a replica's step.
+    """Gathers the rows of all replicas; called in replica context.
 
-    Its gradient is the sum over replicas, of the own rows. It is an
-    all-reduce, as XLA compiles no other operation of several devices.
+    The gradient of a replica's rows is summed over all replicas. It is an
+    all-reduce, the only operation across devices that XLA compiles.
 
     Args:
-        part: [b, ...], the rows of this replica.
+        part: [b, ...]. The rows of this replica.
 
     Returns:
-        [R * b, ...], R replicas, in their order.
+        [R * b, ...], the rows of R replicas, in order.
     """
     context = tf.distribute.get_replica_context()
     count = context.num_replicas_in_sync
@@ -87,10 +88,10 @@ def _cosine(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
 
 
 def _cosent(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
-    """log(1 + sum of exp(scale (cos_i - cos_j))) over all i rated below j.
+    """log(1 + sum of exp(scale (cos_i - cos_j))), for score_i < score_j.
 
-    Su 2022, https://kexue.fm/archives/8847. It is one number for the batch,
-    which each row counts.
+    Su 2022, https://kexue.fm/archives/8847. The batch has one loss, which is
+    counted once for each row.
     """
     cosines = _cosines(vectors)
     labels = all_rows(batch[features.LABEL_IDS])
@@ -108,20 +109,20 @@ def _cosent(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
 def _ranking(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     """Cross entropies of the second text among the others of all rows.
 
-    Multiple negatives ranking (Henderson et al. 2017, arXiv:1705.00652). A
-    text is no negative of a row that has it already, or of the text that it
-    belongs to in another row.
+    Multiple negatives ranking (Henderson et al. 2017, arXiv:1705.00652). Two
+    kinds of false negatives are masked: copies of the row's own texts, and
+    positives of the same anchor in another row.
     """
     numbers = batch[TEXT_NUMBERS]
     whole = all_rows(vectors)  # [B, T, H]
     whole_numbers = all_rows(numbers)
 
-    # The second texts of all rows, then their third texts, and so on.
+    # The second texts of all rows, then the third texts, and so on.
     others = tf.concat(tf.unstack(whole[:, 1:], axis=1), 0)
     scores = scale * tf.matmul(vectors[:, 0], others, transpose_b=True)
     names = tf.concat(tf.unstack(whole_numbers[:, 1:], axis=1), 0)
 
-    # Equal texts, and the second texts of rows with the same first one.
+    # Copies of own texts, and second texts of rows with the same anchor.
     anchor, positive = numbers[:, :1], numbers[:, 1:2]
     same_anchor = anchor == whole_numbers[:, 0]
     rest = tf.size(names) - tf.shape(same_anchor)[1]

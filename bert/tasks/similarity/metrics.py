@@ -1,4 +1,4 @@
-"""Metrics of vectors, under the names of sentence-transformers."""
+"""Metrics of embeddings, named as in sentence-transformers."""
 
 from typing import TypeAlias
 
@@ -6,19 +6,19 @@ import numpy as np
 from scipy import sparse, stats
 
 _AT, _MOST = (1, 3, 5, 10), 10
-_BLOCK = 256  # queries that are compared at once
+_BLOCK = 256  # queries to compare at once
 
-Vectors: TypeAlias = np.ndarray | sparse.csr_array  # [N, D], of length 1
+Vectors: TypeAlias = np.ndarray | sparse.csr_array  # [N, D], L2-normalized
 
 
 def bags(texts: list[list[int]]) -> sparse.csr_array:
-    """Vectors of the tokens of texts, whose cosine is the overlap of words.
+    """Makes bag-of-words vectors; their cosine is the token overlap.
 
     Args:
         texts: N lists of token ids.
 
     Returns:
-        [N, V]: 1 for each token of a text, scaled to length 1.
+        [N, V]. 1 for each token of a text, L2-normalized.
     """
     kinds = [sorted({*ids}) for ids in texts]
     sizes = [len(ids) for ids in kinds]
@@ -30,11 +30,11 @@ def bags(texts: list[list[int]]) -> sparse.csr_array:
 def correlations(
     vectors: Vectors, numbers: np.ndarray, scores: np.ndarray
 ) -> dict[str, float]:
-    """Correlations of cosines and scores; 0 where one is constant.
+    """Correlations of cosines and scores; 0 if one of them is constant.
 
     Args:
-        vectors: of the texts.
-        numbers: int [N, 2], the two texts of each row.
+        vectors: the embeddings of the texts.
+        numbers: int [N, 2]. Indices of the two texts of each row.
         scores: float [N].
     """
     a, b = vectors[numbers[:, 0]], vectors[numbers[:, 1]]
@@ -49,17 +49,17 @@ def correlations(
 
 
 def retrieval(vectors: Vectors, numbers: np.ndarray) -> dict[str, float]:
-    """Finds the second text of each row among the others of all rows.
+    """Retrieves the second text of each row among the texts of all rows.
 
-    As in training, a text is not a wrong answer to itself: in pairs of both
-    orders each first text is among the others too.
+    Queries are first texts; candidates are all other texts. As in training, a
+    query is not its own negative, although it may also be a candidate.
 
     Args:
-        vectors: of the texts.
-        numbers: int [N, T], the texts of each row.
+        vectors: the embeddings of the texts.
+        numbers: int [N, T]. Indices of the texts of each row.
 
     Returns:
-        metric -> mean over the different first texts.
+        metric -> mean over the distinct queries.
     """
     queries, rows = np.unique(numbers[:, 0], return_inverse=True)
     others = np.unique(numbers[:, 1:])
@@ -82,11 +82,11 @@ def retrieval(vectors: Vectors, numbers: np.ndarray) -> dict[str, float]:
 
 
 def _of_hits(hits: np.ndarray, relevant: np.ndarray) -> dict[str, float]:
-    """Metrics of the best answers.
+    """Computes retrieval metrics.
 
     Args:
-        hits: bool [Q, K], whether each of the K best belongs to its query.
-        relevant: int [Q], number of texts that do.
+        hits: bool [Q, K]. Whether each of the K best candidates is relevant.
+        relevant: int [Q]. Number of relevant candidates of each query.
     """
     result = {
         f"cosine_accuracy@{k}": float(hits[:, :k].any(1).mean()) for k in _AT

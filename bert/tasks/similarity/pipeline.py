@@ -24,8 +24,8 @@ class TextEmbedding:
         how: pooling, prompts and normalization.
         max_length: int. Longest sequence in tokens; longer texts are
             truncated.
-        prompt: str or None. Name of the prompt that is put before each text;
-            None: the default one, if there is one.
+        prompt: str or None. Name of the prompt to put before each text.
+            Default: the model's default prompt, if it has one.
 
     Attributes:
         inputs: names of the fields of an example.
@@ -77,7 +77,7 @@ class TextEmbedding:
 
         Args:
             encoded: N examples.
-            outputs: the last layer, float32 [S, H], of the sequence of each.
+            outputs: the last layer, float32 [S, H], for each sequence.
 
         Returns:
             a dict for each example: `vector`, a list of H floats.

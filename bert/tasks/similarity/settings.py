@@ -19,73 +19,75 @@ class Settings:
 
     finetuning: FineTuning = group(FineTuning)
     train_file: str | None = flag(
-        None, "Table of texts, and of scores but for ranking.", path=True
+        None,
+        "Table for --do_train; scores are needed except with --loss=ranking.",
+        path=True,
     )
     eval_file: str | None = flag(
         None,
-        "Table for --do_eval and --eval_steps: with the column of scores for "
-        "correlations, without it for retrieval.",
+        "Table for --do_eval and --eval_steps. With a score column, "
+        "correlations are computed; without it, retrieval metrics.",
         path=True,
     )
     predict_file: str | None = flag(
-        None, "Table of texts for --do_predict.", path=True
+        None, "Table for --do_predict; writes the cosines.", path=True
     )
     text_columns: tuple[str, ...] = flag(
         ("text", "text_b"),
-        "Columns of the texts, by name or number from 0; for ranking a text, "
-        "the one that belongs to it, and any number that do not.",
+        "Text columns, by name or number from 0. For --loss=ranking: anchor, "
+        "positive, then any number of negatives.",
         resume=True,
         topic=DATA,
     )
     score_column: str = flag(
-        "score", "Column of the scores, by name or number.", topic=DATA
+        "score", "Score column, by name or number from 0.", topic=DATA
     )
     delimiter: str | None = flag(
         None,
-        "Delimiter of fields; default: .csv a comma, else tabs.",
+        "Field delimiter; default: a comma for .csv, else a tab.",
         parse=tables.delimiter_of,
         topic=RARE,
     )
     loss: str = flag(
         COSENT,
-        "cosent: pairs of higher scores get higher cosines; cosine: squared "
-        "error of the cosine; ranking: the second text among those of all "
-        "rows of the batch.",
+        "Loss. cosent: higher scores get higher cosines. cosine: squared error "
+        "of the cosine. ranking: multiple negatives ranking, with in-batch "
+        "negatives.",
         choices=(COSENT, COSINE, RANKING),
         resume=True,
         topic=TRAINING,
     )
     scale: float = flag(
         20.0,
-        "cosent, ranking: factor of the cosines, 1 / temperature.",
+        "For cosent and ranking: factor of the cosines, 1 / temperature.",
         at_least=1e-6,
         resume=True,
         topic=TRAINING,
     )
     matryoshka_dims: tuple[str, ...] = flag(
         (),
-        "Sizes that a vector can be cut to: the loss is the sum of those of "
-        "its first numbers; default: all of them.",
+        "Embedding sizes to train (Matryoshka): the loss is summed over the "
+        "truncated embeddings. Default: the model's embedding size.",
         resume=True,
         topic=RARE,
     )
     pooling: str | None = flag(
         None,
-        "Vector of a text: of the first token, or the mean or maximum over "
-        "all tokens. Default: that of the model, else the mean.",
+        "Pooling of the token vectors to an embedding: first token, mean or "
+        "maximum. Default: recorded in the model, else mean.",
         choices=("cls", "mean", "max"),
         resume=True,
     )
     given: frozenset[str] = frozenset()
 
     def vectors(self, model: ModelFolder) -> TextVectors:
-        """How vectors are made: as told, else as the model's folder says.
+        """The pooling configuration: --pooling, else as recorded in the model.
 
         Args:
-            model: the initial weights.
+            model: the initial model.
 
         Raises:
-            UserError: the folder has another pooling.
+            UserError: the model has an unsupported pooling.
         """
         recorded = model.vectors or TextVectors()
         if self.pooling is None:
@@ -96,26 +98,26 @@ class Settings:
         )
 
     def sizes(self, hidden_size: int, used: int) -> tuple[int, ...]:
-        """--matryoshka_dims as numbers.
+        """The embedding sizes to train, from --matryoshka_dims.
 
         Args:
-            hidden_size: numbers of a vector, H.
-            used: numbers that are kept of it, the default.
+            hidden_size: int. H, the size of a vector.
+            used: int. The embedding size of the model, the default.
 
         Raises:
-            UserError: one is not 1 to H.
+            UserError: a size is not in 1 to H.
         """
         texts = self.matryoshka_dims or (str(used),)
         for text in texts:
             if not text.isdecimal() or not 1 <= int(text) <= hidden_size:
                 raise UserError(
                     f"{text!r:.20} in --matryoshka_dims",
-                    expected=f"1 to {hidden_size}, the size of a vector",
+                    expected=f"1 to {hidden_size}, the size of an embedding",
                 )
         return tuple(map(int, texts))
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other, and missing files."""
+        """Yields errors for flags in contradiction and missing files."""
         files = files_of(self)
         yield from self.finetuning.mistakes(bool(files))
         yield from unnamed(files)

@@ -1,4 +1,4 @@
-"""The task of run_similarity.py: vectors whose cosine is a similarity."""
+"""The task of run_similarity.py: text embeddings for similarity."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -27,13 +27,13 @@ def make_task(
     folder: RunFolder,
     tables: dict[str, Table],
 ) -> Task:
-    """Encodes the examples, and says what is computed with them.
+    """Encodes the examples, and makes the task for training.
 
     Args:
-        settings: settings of the script.
-        model: config, tokenizer and the initial weights.
+        settings: the settings of the script.
+        model: the initial model.
         folder: the folder of the run.
-        tables: flag of a file -> its rows.
+        tables: dict, flag of a file -> its rows.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
@@ -42,7 +42,7 @@ def make_task(
     shared, how = settings.finetuning, settings.vectors(model)
     similarity = Similarity(settings, model, folder, tables)
 
-    # A mistake in the data ends the run before the network is built.
+    # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     if "train_file" in tables:
         count = len(settings.text_columns)
@@ -81,13 +81,13 @@ def make_task(
 
 
 class Similarity:
-    """Scores, predictions and exports of a run.
+    """Evaluation, prediction and export of a run.
 
     Args:
-        settings: settings of the script.
-        model: config, tokenizer and the initial weights.
+        settings: the settings of the script.
+        model: the initial model.
         folder: the folder of the run.
-        tables: flag of a file -> its rows.
+        tables: dict, flag of a file -> its rows.
     """
 
     def __init__(
@@ -101,30 +101,30 @@ class Similarity:
         self._folder, self._tables = folder, tables
         self._how = settings.vectors(model)
 
-        # Validations read the same rows.
+        # Cached for repeated validations.
         self._held_out = functools.cache(lambda: [*self.encode("eval_file")])
 
     def encode(self, name: str) -> Iterator[dict]:
-        """Yields the features of the rows of a file, named by its flag."""
+        """Yields the features of the rows of a file, given its flag."""
         length = self._settings.finetuning.max_seq_length
         embedding = TextEmbedding(self._model.tokenizer, self._how, length)
         return examples.encode(self._tables[name], embedding)
 
     def validate(self, run: Run) -> dict[str, float]:
-        """Scores the file of evaluation."""
+        """Scores the evaluation file."""
         rows = self._held_out()
         computed = self._vectors(run, rows, "eval_file")
         flat = computed.reshape(-1, computed.shape[-1])
         return _score(self._tables["eval_file"], rows, flat.__getitem__)
 
     def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
-        """Scores the file of evaluation; reports on references too."""
+        """Scores the evaluation file, with baselines."""
         model, folder = self._model, self._folder
         table, trained = self._tables["eval_file"], run.weights()
         result = self.validate(run)
         references = {eval_report.OVERLAP: _overlap(table, self._held_out())}
 
-        # Vectors of the weights that training began with.
+        # Baseline: the weights before training.
         trains = self._settings.finetuning.training.do_train
         if trains and model.path not in ("", folder.shared):
             checkpoints.assign(run.named, model.weights()[0], model.path)
@@ -142,7 +142,7 @@ class Similarity:
         }
 
     def predict(self, run: Run) -> list[str]:
-        """Writes the cosines of each row of the file of prediction."""
+        """Writes the cosines of each row of the prediction file."""
         if not self._settings.finetuning.do_predict:
             return []
         path, name = self._folder.file("predictions.tsv"), "predict_file"
@@ -153,14 +153,14 @@ class Similarity:
         return [path]
 
     def sample(self) -> list[Row]:
-        """Sequences of texts, best those of training."""
+        """Tokenized texts of training, else of evaluation."""
         is_trained = "train_file" in self._tables
         return _sequences(
             self.encode("train_file" if is_trained else "eval_file")
         )
 
     def check_network(self, run: Run, engine) -> dict[str, float]:
-        """Scores the network of an export on the file of evaluation."""
+        """Scores an exported network on the evaluation file."""
         rows = self._held_out()
         outputs = shared_rows.map_packed(engine, _sequences(rows), False)
         vectors = np.stack([self._how.embed_one(x) for x in outputs])
@@ -168,7 +168,7 @@ class Similarity:
         return {k.removeprefix("eval_"): x for k, x in scores.items()}
 
     def _vectors(self, run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
-        """Vectors of the texts of a file, float32 [N, T, D], of length 1."""
+        """Embeddings of the texts, float32 [N, T, D], L2-normalized."""
         shared, what = self._settings.finetuning, "evaluated"
         size = shared.training.eval_batch_size
         if name == "predict_file":
@@ -183,7 +183,7 @@ class Similarity:
 
 
 def _sequences(rows: Iterable[dict]) -> list[Row]:
-    """Ids and segment ids of all texts of rows."""
+    """Token ids and segment ids of all texts of the rows."""
     return [
         pair
         for row in rows
@@ -194,16 +194,17 @@ def _sequences(rows: Iterable[dict]) -> list[Row]:
 def _score(
     table: Table, rows: list[dict], vectors_of: Callable
 ) -> dict[str, float]:
-    """Metrics of a file.
+    """Computes the metrics of a file.
 
     Args:
         table: the file, with N rows of T texts.
         rows: its features.
-        vectors_of: int [M], of 0 to N * T - 1 -> vectors of these texts.
+        vectors_of: function, int [M] text indices from 0 to N * T - 1 ->
+            embeddings of these texts.
     """
     numbers = np.array([row[TEXT_NUMBERS] for row in rows])
 
-    # Of equal texts the first one counts.
+    # Use the first of equal texts.
     _, first = np.unique(numbers, return_index=True)
     vectors = vectors_of(first)
     if table.scores is None:
@@ -214,7 +215,7 @@ def _score(
 
 
 def _overlap(table: Table, rows: list[dict]) -> dict[str, float]:
-    """Metrics of the words that texts share; [CLS] and [SEP] are in all."""
+    """Token overlap baseline, without [CLS] and [SEP]."""
     ids = [ids[1:-1] for row in rows for ids in row[features.INPUT_IDS]]
     return _score(
         table, rows, lambda first: metrics.bags([ids[i] for i in first])

@@ -1,13 +1,13 @@
-"""Logits of windows to answers: n-best spans and the odds of no answer.
+"""Converts logits to answers: n-best spans and the odds of no answer.
 
     start_logits, end_logits of each window
       -> pairs of the best starts and ends     candidates
       -> one entry for each text               n-best
       -> probabilities, odds of no answer      Answers
 
-As in google-research/bert `run_squad.py`, with two exceptions: padding is never
-among the best starts and ends, and a question without a valid span has the
-empty answer instead of a crash or the word "empty".
+As in google-research/bert `run_squad.py`, with two exceptions. Padding is never
+among the best starts and ends. A question without a valid span has an empty
+answer, where the original crashes or answers "empty".
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from bert.data import features
 from bert.data.text.tokenization import BasicTokenizer
 from bert.tasks.squad.examples import WHITE_SPACE, word_numbers
 
-NO_SPAN = 1e6  # odds of no answer if there is no span
+NO_SPAN = 1e6  # odds of no answer without a valid span
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,8 @@ class WindowLogits:
         start_logits, end_logits: float32.
         starts, limits: int32, the first character of each token of the
             context and the character after its last; 0 for other tokens.
-        is_max_context: int32, 1: no window has more context for this token.
+        is_max_context: int32, 1 if this window has the most context for the
+            token.
         ids: int32, token ids; needed by `OriginalText`.
     """
 
@@ -54,8 +55,8 @@ class WindowLogits:
         """Combines a record with its logits.
 
         Args:
-            record: from `windows.WindowMaker.prediction_records`.
-            start_logits, end_logits: float32 [S], padding included.
+            record: dict, see `windows.WindowMaker.prediction_records`.
+            start_logits, end_logits: float32 [S], with padding.
         """
         ids = np.asarray(record[features.INPUT_IDS])
         return cls(
@@ -101,8 +102,8 @@ class Answers:
 
     Attributes:
         nbest: the n-best list, best first; never empty.
-        best: the best non-empty answer; None if there is no span.
-        null_odds: score of no answer minus that of `best`.
+        best: the best non-empty answer; None without a valid span.
+        null_odds: score of no answer minus the score of `best`.
     """
 
     nbest: list[Entry]
@@ -139,7 +140,7 @@ def candidates(
         allowed &= (end >= start) & (end - start < max_answer_length)
         start, end = start[allowed], end[allowed]
 
-        # In double precision, like Python.
+        # In double precision, as in the original.
         start_logits = window.start_logits[start].astype(np.float64)
         end_logits = window.end_logits[end].astype(np.float64)
         scores.append(start_logits + end_logits)
@@ -168,9 +169,9 @@ def extract(
     Args:
         windows: the windows of the question, in order; may be empty.
         text_of: function from a candidate to its text.
-        n_best_size: maximum number of entries; no answer may be one more.
-        max_answer_length: maximum number of tokens of an answer.
-        with_null: whether no answer is in the n-best list.
+        n_best_size: int. Maximum number of entries, without the empty answer.
+        max_answer_length: int. Maximum number of tokens of an answer.
+        with_null: bool. Whether the n-best list includes the empty answer.
 
     Returns:
         the answers; the probabilities of the n-best list add up to 1.
@@ -178,13 +179,13 @@ def extract(
     null = _null(windows)
     nbest, seen, best = [], set(), None
     for span in candidates(windows, n_best_size, max_answer_length):
-        # No answer takes its place in the list by its score.
+        # The empty answer is ranked by its score.
         if with_null and "" not in seen and _score(null) > _score(span):
             if len(nbest) < n_best_size:
                 nbest.append(null)
             seen.add("")
 
-        # The odds need one real answer, even behind the list.
+        # The odds need a non-empty answer, even if it is not in the list.
         if len(nbest) >= n_best_size and best:
             break
         text = text_of(span)
@@ -203,11 +204,11 @@ def extract(
         if len(nbest) < n_best_size:
             nbest.append(entry)
 
-    # Never missing: the list may become one longer than asked for.
+    # Always in the list, which may then exceed n_best_size by one.
     if null not in nbest and (with_null or not nbest):
         nbest.append(null)
 
-    # Softmax; the largest power is 1, so that none overflows.
+    # Softmax, shifted against overflow.
     highest = max(map(_score, nbest))
     total = sum(math.exp(_score(x) - highest) for x in nbest)
 
@@ -238,7 +239,7 @@ def offsets_text(context: str, windows: list[WindowLogits]) -> Callable:
 
 
 def _null(windows: list[WindowLogits]) -> Entry:
-    """No answer, from the first window with the lowest score of `[CLS]`."""
+    """The empty answer, scored by the lowest `[CLS]` score of a window."""
     entries = [
         Entry("", 0, 0, float(x.start_logits[0]), float(x.end_logits[0]))
         for x in windows
@@ -283,12 +284,13 @@ _MEMO_SIZE = 1 << 18
 
 
 class OriginalText:
-    """Texts of candidates by the original's alignment of words and tokens.
+    """Finds texts of candidates with the original's alignment of tokens.
 
     Args:
-        tokens: the tokens of the vocabulary, in the order of their ids.
-        basic: splits text into words.
-        report: called with a message for each text that cannot be aligned.
+        tokens: list of str. The vocabulary, in the order of the ids.
+        basic: the tokenizer that splits text into words.
+        report: function or None. Called with a message for each text that
+            cannot be aligned.
     """
 
     def __init__(
@@ -304,7 +306,7 @@ class OriginalText:
     def text_of(
         self, context: str, windows: list[WindowLogits]
     ) -> Callable[[Candidate], str]:
-        """As `offsets_text`; the windows need ids."""
+        """Like `offsets_text`; the windows must have ids."""
         numbers = word_numbers(context)
         words = [x for x in re.split(f"[{WHITE_SPACE}]+", context) if x]
 
@@ -314,7 +316,7 @@ class OriginalText:
             last = numbers[window.starts[span.end]]
             ids = window.ids[span.start : span.end + 1].tolist()
 
-            # As in the original: join word pieces, then make blanks alike.
+            # As in the original: join word pieces, then normalize blanks.
             text = " ".join(self._tokens[i] for i in ids)
             text = text.replace(" ##", "").replace("##", "")
             text = " ".join(text.split())
@@ -323,11 +325,11 @@ class OriginalText:
         return text_of
 
     def get_final_text(self, text: str, words: str) -> str:
-        """Finds the part of `words` that normalised text comes from.
+        """Finds the part of `words` from which normalized text was made.
 
         Args:
-            text: normalised text, joined from tokens.
-            words: the original text of the words that contain it.
+            text: str. Normalized text, joined from tokens.
+            words: str. The original words that contain it.
 
         Returns:
             a part of `words`, or all of it if the alignment fails.
@@ -337,13 +339,13 @@ class OriginalText:
         if start < 0:
             return self._whole(words, f"does not contain {text!r}")
 
-        # All characters but blanks are paired, so both need as many.
+        # Pair all characters but blanks: both texts need the same number.
         in_words = [i for i, c in enumerate(words) if c != " "]
         in_normal = [i for i, c in enumerate(normal) if c != " "]
         if len(in_words) != len(in_normal):
             return self._whole(words, f"differs in length from {normal!r}")
 
-        # The same rank is the same character, before and after.
+        # Equal ranks are the same character.
         ranks = {position: rank for rank, position in enumerate(in_normal)}
         first = ranks.get(start)
         last = ranks.get(start + len(text) - 1)

@@ -1,19 +1,20 @@
-"""SQuAD files: questions on paragraphs, with spans of these as answers.
+"""SQuAD files: questions on paragraphs; the answers are spans of these.
 
     {"version": "1.1", "data": [{"paragraphs": [{
         "context": "It was made in 1895.",
         "qas": [{"id": "q1", "question": "When was it made?",
                  "answers": [{"text": "1895", "answer_start": 15}]}]}]}]}
 
-In SQuAD 2.0, a question also has "is_impossible": if true, there is no answer.
+In SQuAD 2.0, a question also has "is_impossible", true if it is unanswerable.
 The format of Hugging Face's `datasets` is also supported, as JSON lines or as a
-list of records, alone or below "data"; an empty list of texts means no answer:
+list of records, which may be below "data". Unanswerable questions have empty
+lists:
 
     {"id": 7, "context": "It was made in 1895.",
      "question": "When was it made?",
      "answers": {"text": ["1895"], "answer_start": [15]}}
 
-Wrong answers are reported as `file: qa id: problem`.
+Invalid answers are reported as `file: qa id: problem`.
 """
 
 import dataclasses
@@ -26,11 +27,11 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
 
-NOTHING = "nothing"  # only questions, for prediction
-TEXTS = "texts"  # and texts of answers, for evaluation
-SPANS = "spans"  # and starts of answers, for training
+NOTHING = "nothing"  # questions only, for prediction
+TEXTS = "texts"  # questions and answer texts, for evaluation
+SPANS = "spans"  # questions, answer texts and starts, for training
 
-_LARGEST = 1 << 30  # bytes, decompressed: SQuAD has 42 MB
+_LARGEST = 1 << 30  # bytes, decompressed; SQuAD has 42 MB
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -38,7 +39,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     Attributes:
         text: the answer.
-        start: its first character in the context; None: unknown.
+        start: its first character in the context; None if unknown.
     """
 
     text: str
@@ -55,7 +56,7 @@ class _Question(msgspec.Struct):
     question: str
     answers: list[Answer] | _Lists | None = None
     is_impossible: bool | None = None
-    context: str | None = None  # of a record
+    context: str | None = None  # only in records
 
 
 class _Records(msgspec.Struct):
@@ -92,10 +93,10 @@ class SquadExample:
     """A question and its context.
 
     Attributes:
-        id: its key in files of predictions.
+        id: the key in prediction files.
         question: the text of the question.
         context: the paragraph.
-        answers: the labels; empty if there is no answer or it is unknown.
+        answers: the labels; empty if unanswerable or unlabelled.
         impossible: whether it is labelled as unanswerable.
     """
 
@@ -113,7 +114,7 @@ class Dataset:
     Attributes:
         path: the file.
         examples: its questions, in order.
-        has_impossible: whether the file is of version 2: some question has
+        has_impossible: whether the file is of version 2.0: a question has
             `is_impossible`, true or false, or empty lists of answers.
     """
 
@@ -126,8 +127,9 @@ def read(path: str, needed: str = NOTHING) -> Dataset:
     """Reads a file, plain or compressed with gzip.
 
     Args:
-        path: the file.
-        needed: the labels to read and check: `NOTHING`, `TEXTS` or `SPANS`.
+        path: str. The file.
+        needed: str. The labels to read and check: `NOTHING`, `TEXTS` or
+            `SPANS`.
 
     Raises:
         UserError: the file cannot be read or is invalid.
@@ -155,7 +157,7 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
 
     Args:
         dataset: the file, read with labels.
-        version_2: whether --version_2_with_negative is set.
+        version_2: bool. --version_2_with_negative.
 
     Raises:
         UserError: the file is of the other version.
@@ -165,10 +167,10 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
             f"qa {dataset.examples[0].id}: no is_impossible; this is a file "
             "of version 1.1",
             path=dataset.path,
-            fix="drop --version_2_with_negative, or pass a file of version 2.0",
+            fix="omit --version_2_with_negative, or pass a file of version 2.0",
         )
 
-    # The other way round: questions without an answer, and no flag.
+    # Version 2.0 needs the flag.
     first = next((x for x in dataset.examples if x.impossible), None)
     if first and not version_2:
         raise UserError(
@@ -181,15 +183,15 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
 def word_numbers(context: str) -> np.ndarray:
     """The index of the word of each character; words end at white space.
 
-    White space belongs to the word before it, and at the beginning to -1.
+    White space has the index of the word before it, or -1 at the beginning.
 
     Args:
-        context: a text without halves of surrogate pairs.
+        context: str. A text without unpaired surrogates.
 
     Returns:
         int64 [characters].
     """
-    # One number for each character, which UTF-16 would not give.
+    # UTF-32 has one number for each character.
     codes = np.frombuffer(context.encode("utf-32-le"), "<u4")
     white = np.isin(codes, [ord(character) for character in WHITE_SPACE])
     begins = ~white & np.append(True, white[:-1])
@@ -211,17 +213,17 @@ def _questions(
 
 
 def _decode(path: str, content: bytes) -> _File | list[_Question]:
-    """Parses a file; its first line tells JSON lines from one value."""
+    """Parses JSON or JSON lines; the format is inferred from line 1."""
     try:
         json_files.decode(content.strip().partition(b"\n")[0], _Line)
     except ValueError:
         try:
             return json_files.decode(content, _Records).data
-        except ValueError:  # of the other form
+        except ValueError:  # articles, or a list of records
             with json_files.reported(path, _EXPECTED):
                 return json_files.decode(content, _File | list[_Question])
 
-    # The first line is a whole value, so each line is one.
+    # The first line is a complete value, so the file is JSON lines.
     records = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
@@ -231,7 +233,7 @@ def _decode(path: str, content: bytes) -> _File | list[_Question]:
 
 
 def _example(context: str, qa: _Question, needed: str) -> SquadExample:
-    """Converts a question; its labels are read and checked as needed."""
+    """Converts a question; reads and checks the needed labels."""
     if context is None:
         raise ValueError("context is missing")
     impossible = bool(qa.is_impossible)
@@ -241,13 +243,13 @@ def _example(context: str, qa: _Question, needed: str) -> SquadExample:
         raise ValueError("answers is missing")
     answers = qa.answers
 
-    # Lists say by being empty that a question has no answer.
+    # Empty lists mark an unanswerable question.
     if isinstance(answers, _Lists):
         answers = _pairs(answers)
         impossible |= not answers and qa.is_impossible is None
     if impossible and answers:
         raise ValueError(
-            f"is_impossible is true, and there are {len(answers)} answers; "
+            f"is_impossible is true, but it has {len(answers)} answers; "
             "expected one or the other"
         )
     if not answers and not impossible and needed == SPANS:
@@ -255,7 +257,7 @@ def _example(context: str, qa: _Question, needed: str) -> SquadExample:
             "no answer; expected one to train on, or is_impossible: true"
         )
 
-    # A metric compares texts only: where they start does not matter.
+    # Metrics compare texts only, so starts matter only for training.
     if needed == SPANS:
         for answer in answers:
             check_span(answer, context)
@@ -278,7 +280,7 @@ def check_span(answer: Answer, context: str) -> None:
     """Checks an answer to train on.
 
     Raises:
-        ValueError: it is blank, or begins outside of the context.
+        ValueError: the answer is blank, or begins outside of the context.
     """
     start = answer.start
     if not answer.text.strip():
@@ -294,7 +296,7 @@ def read_files(settings) -> dict[str, Dataset]:
     """Reads the files that the settings require.
 
     Args:
-        settings: those of run_squad.py.
+        settings: the settings of run_squad.py.
 
     Returns:
         flag of a file -> its questions.
@@ -310,7 +312,7 @@ def read_files(settings) -> dict[str, Dataset]:
             check_version(dataset, version_2)
         elif not version_2 and any(x.impossible for x in dataset.examples):
             say(
-                f"warning: {path} has questions without an answer, but every "
-                "question gets one; see --version_2_with_negative"
+                f"warning: {path} has unanswerable questions, but every "
+                "question gets an answer; see --version_2_with_negative"
             )
     return datasets

@@ -1,4 +1,4 @@
-"""SQuAD's metrics, as in the official scripts of version 1.1 and 2.0."""
+"""SQuAD metrics, as in the official scripts of versions 1.1 and 2.0."""
 
 import collections
 import re
@@ -13,13 +13,13 @@ Scores = dict[str, float]  # id of a question -> score from 0 to 1
 
 
 def normalize_answer(text: str) -> str:
-    """Lower-cases; drops ASCII punctuation, articles and extra spaces."""
+    """Lowercases; removes ASCII punctuation, articles and extra spaces."""
     text = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def exact_score(gold: str, predicted: str) -> int:
-    """1 if both are equal after normalisation, else 0."""
+    """1 if both texts are equal after normalization, else 0."""
     return int(normalize_answer(gold) == normalize_answer(predicted))
 
 
@@ -29,8 +29,8 @@ def f1_score(gold: str, predicted: str, both_empty: float = 1.0) -> float:
     Args:
         gold: the text of a label.
         predicted: the predicted text.
-        both_empty: the score of two texts without words: 1 in version 2.0,
-            0 in version 1.1.
+        both_empty: float. The score of two texts without words: 1 in version
+            2.0, 0 in version 1.1.
     """
     gold_words = normalize_answer(gold).split()
     words = normalize_answer(predicted).split()
@@ -51,7 +51,7 @@ def scores_1(
 
     Args:
         examples: questions read with `examples.TEXTS`.
-        predictions: id -> answer; a missing one counts as wrong.
+        predictions: dict, id -> answer; missing answers count as wrong.
 
     Returns:
         exact_match, f1.
@@ -71,14 +71,13 @@ def scores_1(
 def raw_scores(
     examples: list[squad.SquadExample], predictions: dict[str, str]
 ) -> tuple[Scores, Scores]:
-    """Computes the scores of version 2.0 of each question.
+    """Computes the version 2.0 scores of each question.
 
-    Labels without words are ignored; a question without labels has the answer
-    "".
+    Labels without words are ignored. Without labels, the right answer is "".
 
     Args:
         examples: questions read with `examples.TEXTS`.
-        predictions: id -> answer, for every question.
+        predictions: dict, id -> answer, for every question.
 
     Returns:
         exact match and F1, each id -> score.
@@ -104,19 +103,20 @@ def scores_2(
 
     Args:
         examples: questions read with `examples.TEXTS`.
-        predictions: id -> answer, for every question; "" is no answer.
-        odds: id -> odds of no answer, on any scale.
-        threshold: if the odds are greater, the answer counts as "".
+        predictions: dict, id -> answer or "", for every question.
+        odds: dict, id -> odds of no answer, on any scale.
+        threshold: float. If the odds are greater, the answer counts as "".
 
     Returns:
-        exact, f1, total; the same with `HasAns_` and `NoAns_`, for questions
-        with and without an answer; best_exact, best_f1 and their thresholds;
-        average precisions pr_exact_ap, pr_f1_ap, pr_oracle_ap.
+        exact, f1 and total over all questions. With the prefix `HasAns_` the
+        same for answerable questions, with `NoAns_` for unanswerable ones.
+        best_exact and best_f1 with their thresholds. The average precisions
+        pr_exact_ap, pr_f1_ap and pr_oracle_ap.
     """
     has_answer = {x.id: bool(x.answers) for x in examples}
     raw = dict(zip(("exact", "f1"), raw_scores(examples, predictions)))
 
-    # A withheld answer is right where the question has none.
+    # "" is right for unanswerable questions.
     scores = {
         name: {
             key: float(not has_answer[key]) if odds[key] > threshold else value
@@ -131,12 +131,12 @@ def scores_2(
             means = _means(scores, chosen)
             result |= {f"{prefix}_{name}": x for name, x in means.items()}
 
-    # What the best threshold would reach, to judge the given one.
+    # Scores at the best threshold, to compare with the given one.
     for name in scores:
         best, at = best_threshold(predictions, raw[name], odds, has_answer)
         result |= {f"best_{name}": best, f"best_{name}_thresh": at}
 
-    # Recall is over questions with an answer: it needs one.
+    # Recall needs an answerable question.
     if any(has_answer.values()):
         oracle = {key: float(value) for key, value in has_answer.items()}
         for name, of in {**raw, "oracle": oracle}.items():
@@ -152,20 +152,20 @@ def best_threshold(
 ) -> tuple[float, float]:
     """Finds the best score of any threshold, as in the official script.
 
-    Questions are answered one by one, in the order of their odds. So questions
-    with equal odds may be separated, which no threshold can do.
+    Questions are answered one by one, in the order of their odds. Questions
+    with equal odds may be separated, although no threshold can do that.
 
     Args:
-        predictions: id -> answer; "" is no answer.
-        scores: id -> score.
-        odds: id -> odds of no answer.
-        has_answer: id -> whether the question has an answer.
+        predictions: dict, id -> answer or "".
+        scores: dict, id -> score.
+        odds: dict, id -> odds of no answer.
+        has_answer: dict, id -> whether the question has an answer.
 
     Returns:
-        the score in percent, and the odds of the last answered question, or
-        0.0 if it is best to answer none.
+        the score in percent, and the odds of the last answered question; 0.0
+        if leaving all questions unanswered is best.
     """
-    # With no question answered, those without an answer are right.
+    # At first no question is answered: the unanswerable ones are right.
     score = best = sum(not value for value in has_answer.values())
     at = 0.0
     for key in sorted(odds, key=odds.__getitem__):
@@ -183,14 +183,15 @@ def average_precision(
 ) -> float:
     """Computes the area under the precision-recall curve, in percent.
 
-    An answered question adds its score to the true positives; recall is over
-    all questions that have an answer.
+    An answered question adds its score to the true positives. Recall is over
+    all answerable questions.
 
     Args:
-        scores: id -> score.
-        odds: id -> odds of no answer; questions are answered in this order,
-            those with equal odds together.
-        has_answer: id -> whether the question has an answer; at least one has.
+        scores: dict, id -> score.
+        odds: dict, id -> odds of no answer. Questions are answered in this
+            order; equal odds are one point of the curve.
+        has_answer: dict, id -> whether the question has an answer; at least
+            one is true.
     """
     order = sorted(odds, key=odds.__getitem__)
     total = sum(has_answer.values())
@@ -198,7 +199,7 @@ def average_precision(
     for count, key in enumerate(order, 1):
         hits += scores[key] if has_answer[key] else 0.0
 
-        # Equal odds are answered together, as one point of the curve.
+        # Add a point after the last of equal odds.
         if count == len(order) or odds[key] != odds[order[count]]:
             area += hits / count * (hits / total - last)
             last = hits / total
@@ -213,17 +214,17 @@ def tune_threshold(
     """Finds the threshold with the highest F1.
 
     Unlike `best_threshold`, it does not separate equal odds. The threshold is
-    halfway between the odds on both sides, so that rounding changes no answer.
+    halfway between two odds, so that rounding cannot change an answer.
 
     Args:
         examples: questions read with `examples.TEXTS`.
-        answers: id -> the best non-empty answer, or "" if there is none.
-        odds: id -> odds of no answer.
+        answers: dict, id -> the best non-empty answer, or "" without one.
+        odds: dict, id -> odds of no answer.
     """
     _, answered = raw_scores(examples, answers)
     _, silent = raw_scores(examples, dict.fromkeys(answers, ""))
 
-    # What answering adds to the score, for each value of the odds.
+    # Odds -> gain in F1 by answering the questions with these odds.
     gains: dict[float, float] = collections.defaultdict(float)
     for example in examples:
         if answers[example.id]:
@@ -233,9 +234,9 @@ def tune_threshold(
     if not order:
         return 0.0
 
-    # From answering none to answering all.
+    # Raise the threshold step by step.
     score = best = 0.0
-    found = order[0] - 1.0  # answers nothing
+    found = order[0] - 1.0  # below all odds: answers none of them
     for value, above in zip(order, [*order[1:], order[-1] + 2.0]):
         score += gains[value]
         if score > best:

@@ -1,4 +1,4 @@
-"""The tuned threshold of SQuAD 2.0, which belongs to the weights of a run."""
+"""Saves and restores the null threshold that was tuned for weights."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ FILE = "null_threshold.json"
 
 
 class _Tuned(msgspec.Struct):
-    """A threshold, and the weights that it was tuned for.
+    """A threshold and the weights for which it was tuned.
 
     Attributes:
         null_score_diff_threshold: the threshold.
@@ -33,20 +33,20 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
     Args:
         settings: the settings of the script.
         folder: the folder of the run.
-        step: of the weights; 0: those of --init_checkpoint.
+        step: int. Step of the weights; 0 for the weights of --init_checkpoint.
 
     Returns:
-        the threshold; without one that fits, --null_score_diff_threshold.
+        the threshold; --null_score_diff_threshold if it was not tuned.
 
     Raises:
-        UserError: its file is damaged.
+        UserError: the file of the threshold is damaged.
     """
     default = settings.null_score_diff_threshold
     is_set = settings.tune_null_threshold or settings.is_threshold_given
     if is_set or not settings.version_2_with_negative:
         return default
 
-    # The weights of another run bring the threshold tuned for them.
+    # With --init_checkpoint, use the threshold tuned for that checkpoint.
     path, start = folder.file(FILE), _start_of(settings, step)
     weights = step, start
     is_other = start and not storage.exists(path)
@@ -71,11 +71,11 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
 def save(
     settings: Settings, folder: RunFolder, step: int, threshold: float
 ) -> str:
-    """Writes a tuned threshold, also to the `task.json` of its weights.
+    """Writes a tuned threshold, also to the `task.json` of the weights.
 
     Args:
-        settings, folder, step: as for `restore`.
-        threshold: the threshold.
+        settings, folder, step: the arguments of `restore`.
+        threshold: float. The threshold.
 
     Returns:
         the path of its file.
@@ -84,12 +84,12 @@ def save(
     tuned = _Tuned(threshold, step, _start_of(settings, step))
     if folder.is_chief and has_checkpoint(folder.path):
         task = checkpoint_files.recorded_task(folder.path)
-        task = task or describe(settings)  # of an earlier version: none
+        task = task or describe(settings)  # missing in earlier versions
         tuning = {"null_score_diff_threshold": threshold, "tuned_step": step}
         checkpoint_files.write_task(folder.path, task | tuning)
     return answers.write(folder.file(FILE), msgspec.structs.asdict(tuned))
 
 
 def _start_of(settings: Settings, step: int) -> str | None:
-    """--init_checkpoint, if the weights are those."""
+    """--init_checkpoint at step 0, else None."""
     return None if step else settings.finetuning.training.model.init_checkpoint

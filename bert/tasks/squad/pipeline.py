@@ -1,6 +1,6 @@
-"""Answers to questions: question, context -> windows -> logits -> answer.
+"""Question answering: question, context -> windows -> logits -> answer.
 
-TensorFlow is imported to tokenize with the characters of each token.
+Imports TensorFlow, as tokenization with character offsets needs it.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,13 @@ QUESTION, CONTEXT = "question", "context"
 
 
 class QuestionAnswering:
-    """Answers to questions in a context, which may have any length.
+    """Extractive question answering in a context of any length.
 
     Args:
         tokenizer: the model's tokenizer.
-        settings: sizes of windows and of answers, and the null threshold.
-        text_of: makes a function from candidates to their text, see
-            `answers.offsets_text`.
+        settings: sizes of windows and answers, and the null threshold.
+        text_of: function that makes a function from candidates to their text.
+            Default: `answers.offsets_text`.
 
     Attributes:
         inputs: names of the fields of an example.
@@ -80,7 +80,7 @@ class QuestionAnswering:
 
         Args:
             examples: the questions.
-            report: called with the number of questions that are done.
+            report: function, called with the number of questions done.
         """
         windows: list[list[dict]] = [[] for _ in examples]
         maker = WindowMaker(self._tokenizer, self._settings, report)
@@ -106,10 +106,10 @@ class QuestionAnswering:
             outputs: logits, float32 [S, 2], of the windows of each.
 
         Returns:
-            a dict for each example: `answer`, a part of the context, or "";
-            `probability`, in the list of the best answers; `start` and `end`,
-            its characters in the context; `null_odds`, the score of no answer
-            minus the score of the best one.
+            a dict for each example. `answer` is a part of the context, or "".
+            `probability` is relative to the n-best list. `start` and `end`
+            are characters of the context. `null_odds` is the score of no
+            answer minus the score of the best answer.
         """
         predictions = []
         for (*_, (context, records)), logits in zip(encoded, outputs):
@@ -125,7 +125,7 @@ class QuestionAnswering:
         Args:
             context: the context.
             records: its windows, see `WindowMaker.prediction_records`.
-            logits: float32 [S, 2] of each.
+            logits: float32 [S, 2], for each window.
         """
         settings = self._settings
         windows = [

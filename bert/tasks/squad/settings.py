@@ -38,12 +38,12 @@ class Settings:
     )
     max_query_length: int = flag(
         64,
-        "Maximum number of tokens of a question; the rest is cut off.",
+        "Maximum number of tokens of a question; longer ones are truncated.",
         at_least=1,
     )
     n_best_size: int = flag(
         20,
-        "Number of best answers of a question to keep.",
+        "Number of answers in the n-best list of a question.",
         at_least=1,
         topic=OUTPUT,
     )
@@ -52,27 +52,28 @@ class Settings:
     )
     null_score_diff_threshold: float = flag(
         0.0,
-        "The answer is empty if the odds of no answer are greater.",
+        "Threshold of the odds of no answer; if they are greater, the answer "
+        "is empty.",
         topic=OUTPUT,
     )
     version_2_with_negative: bool = flag(
-        False, "Some questions have no answer."
+        False, "Some questions are unanswerable, as in SQuAD 2.0."
     )
     tune_null_threshold: bool = flag(
         False,
-        "Find the threshold with the best F1 on --predict_file; use it, and "
-        "keep it for later runs and the export.",
+        "Tune the null threshold for the best F1 on --predict_file, and save "
+        "it with the weights for later runs and the export.",
         topic=OUTPUT,
     )
     verbose_logging: bool = flag(
         False,
-        "Log each answer that --answer_text=original cannot align.",
+        "Log answers that --answer_text=original cannot align.",
         topic=RARE,
     )
     answer_text: str = flag(
         OFFSETS,
-        "How tokens become text: by their characters in the context, or by "
-        "the original's alignment. The export uses offsets.",
+        "How to get the text of an answer: from the character offsets of its "
+        "tokens, or by the original's alignment. The export uses offsets.",
         choices=(OFFSETS, ORIGINAL),
         topic=RARE,
     )
@@ -85,7 +86,7 @@ class Settings:
 
     @property
     def needed(self) -> dict[str, str]:
-        """Flag of each file that is read -> the labels that it needs."""
+        """Flag of each file to read -> the needed labels."""
         needed = {}
         if self.finetuning.training.do_train:
             needed["train_file"] = SPANS
@@ -96,12 +97,11 @@ class Settings:
         return needed
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other, and missing files."""
+        """Yields errors for flags in contradiction and missing files."""
         if self.tune_null_threshold and not self.version_2_with_negative:
             yield UserError(
                 "--tune_null_threshold without --version_2_with_negative",
-                fix="pass both or neither; without the latter, every question "
-                "has an answer",
+                fix="pass both or neither",
             )
         if self.tune_null_threshold and self.is_threshold_given:
             yield UserError(
@@ -122,7 +122,7 @@ class Settings:
 
 
 def describe(settings: Settings) -> dict:
-    """The `task.json` of a model: the settings that its answers depend on."""
+    """The `task.json` of a model: the settings that predictions need."""
     values = flags.as_dict(settings)
     return {"kind": KIND, "labels": []} | {
         name: values[name] for name in _RECORDED
@@ -130,13 +130,13 @@ def describe(settings: Settings) -> dict:
 
 
 def recorded(task: dict | None) -> dict:
-    """Flag -> value of the settings in a `task.json`.
+    """Reads the settings in a `task.json`.
 
     Args:
-        task: the `task.json` of a model, or None.
+        task: dict or None. The `task.json` of a model.
 
     Returns:
-        the values; {} if the model was not fine-tuned on questions.
+        flag -> value; {} if the model was not trained by run_squad.py.
     """
     if not task or task["kind"] != KIND:
         return {}

@@ -1,4 +1,4 @@
-"""The task of run_squad.py: answers to questions on paragraphs."""
+"""The task of run_squad.py: extractive question answering."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ from bert.tasks.squad.settings import OFFSETS, Settings, describe
 from bert.training.run import Run
 from bert.training.task import Task
 
-_SHOWN = 10  # lost answers of a message
+_SHOWN = 10  # lost answers in a message
 
 
 @dataclasses.dataclass
@@ -31,9 +31,9 @@ class Predictions:
     """Answers to the questions of a file.
 
     Attributes:
-        best: id -> the best non-empty answer, or "" if there is none.
+        best: id -> the best non-empty answer, or "" without one.
         odds: id -> odds of no answer.
-        probabilities: id -> that of `best`; 0 if there is none.
+        probabilities: id -> probability of `best`, or 0 without one.
         nbest: id -> the original's n-best list, with --do_predict.
         threshold: odds above which a question has no answer.
     """
@@ -59,11 +59,11 @@ def make_task(
     folder: RunFolder,
     datasets: dict[str, squad.Dataset],
 ) -> Task:
-    """Encodes the questions, and says what is computed with them.
+    """Encodes the questions, and makes the task for training.
 
     Args:
         settings: the settings of the script.
-        model: config and tokenizer.
+        model: the initial model, with config and tokenizer.
         folder: the folder of the run.
         datasets: flag of a file -> its questions.
 
@@ -88,7 +88,7 @@ def make_task(
         model.tokenizer, settings, _text_of(settings, model)
     )
 
-    @functools.cache  # also for validations
+    @functools.cache  # validations use it, too
     def windows_of_questions() -> list[Encoded]:
         progress = Progress("windows", len(dataset.examples), "questions")
         return answering.encode_examples(dataset.examples, progress.update)
@@ -102,9 +102,9 @@ def make_task(
         )
         return predict(answering, settings, dataset, encoded, logits, threshold)
 
-    @functools.cache  # evaluation, prediction and export need the same
+    @functools.cache  # evaluation, prediction and export share it
     def predictions_of(run: Run) -> tuple[Predictions, list[str]]:
-        """Answers with the weights at the end; and the paths it writes."""
+        """The predictions of the final weights, and the written paths."""
         threshold = null_threshold.restore(settings, folder, run.weights_step)
         predictions, wrote = Predictions(threshold=threshold), []
         tunes = settings.tune_null_threshold
@@ -116,7 +116,7 @@ def make_task(
             size = shared.training.eval_batch_size
             predictions = answer(run, size, threshold)
 
-        # Later predictions of this folder use it.
+        # Save the threshold for later predictions.
         if tunes:
             wrote.append(
                 null_threshold.save(
@@ -145,7 +145,7 @@ def make_task(
         return describe(settings) | {"null_score_diff_threshold": threshold}
 
     def sample() -> list[Row]:
-        """Sequences of texts, best those of training."""
+        """Tokenized texts of training, else of evaluation."""
         questions = datasets.get("train_file") or dataset
         encoded = answering.encode_examples(questions.examples)
         return [row for x in encoded for row in x.rows]
@@ -174,7 +174,7 @@ def make_task(
 def score(
     settings: Settings, dataset: squad.Dataset, predictions: Predictions
 ) -> dict[str, float]:
-    """The official metrics, with the threshold of the predictions."""
+    """Computes the official metrics at the threshold of the predictions."""
     if not settings.version_2_with_negative:
         return scoring.scores_1(dataset.examples, predictions.best)
     threshold = predictions.threshold
@@ -192,10 +192,10 @@ def report(
     if settings.version_2_with_negative:
         texts = predictions.texts
         silent = sum(not x.answers for x in examples) / len(examples)
-        # In percent, as the metrics.
+        # In percent, like the metrics.
         references[f"best_exact/{eval_report.MAJORITY}"] = 100 * silent
 
-    # No answer has no text, so it is not among the worst.
+    # Worst errors, without questions that got an empty answer.
     errors = (
         {
             "id": x.id,
@@ -227,15 +227,15 @@ def predict(
     logits: Iterable[np.ndarray],
     threshold: float,
 ) -> Predictions:
-    """Finds the answers to questions, and tunes the threshold on request.
+    """Finds the answers; tunes the threshold with --tune_null_threshold.
 
     Args:
-        answering: finds the answers.
+        answering: converts logits to answers.
         settings: the settings of the script.
         dataset: the questions.
-        encoded: the windows of each, from `answering`.
-        logits: float32 [S, 2] of all windows, in order.
-        threshold: odds above which a question has no answer.
+        encoded: the windows of each question, encoded by `answering`.
+        logits: float32 [S, 2] for each window, in order.
+        threshold: float. Odds above which the answer is empty.
     """
     predictions, rest = Predictions(threshold=threshold), iter(logits)
     for example, x in zip(dataset.examples, encoded):
@@ -246,7 +246,7 @@ def predict(
         predictions.odds[key] = found.null_odds
         predictions.probabilities[key] = best.probability if best else 0.0
 
-        # The lists are large, and only a file of predictions needs them.
+        # The lists are large; only the prediction file needs them.
         if settings.finetuning.do_predict:
             predictions.nbest[key] = spans.describe(found.nbest)
 
@@ -271,7 +271,7 @@ def _write(
         path = folder.file(spans.NULL_ODDS)
         wrote.append(spans.write(path, predictions.odds))
 
-    # An empty answer in the file may also mean that no span was valid.
+    # Without a valid span the answer is empty, too.
     silent = sum(not text for text in predictions.best.values())
     if silent:
         say(f"warning: {silent:,} questions have no valid answer span")
@@ -279,7 +279,7 @@ def _write(
 
 
 def report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
-    """Logs the answers that training does not see as labelled."""
+    """Logs labelled answers that are skipped or changed in training."""
     several = sum(len(x.answers) > 1 for x in dataset.examples)
     if several:
         say(

@@ -1,11 +1,11 @@
-"""Questions and paragraphs to sequences of token ids: SQuAD's windows.
+"""Splits questions and paragraphs into windows of token ids.
 
     [CLS] when was it made ? [SEP] it was made in 18 ##95 .  [SEP]
                                    |--- a window ---|
                                         stride |--- the next one ---|
 
 A paragraph that is too long for one sequence is split into overlapping
-windows. The tokenizer returns the characters of each token.
+windows. The tokenizer returns the character offsets of each token.
 """
 
 import collections
@@ -27,7 +27,7 @@ FIRST_ID = 1000000000  # unique_ids of windows start here, as in the original
 _SHUFFLE_SEED = 12345  # for training questions, as in the original
 _AT_ONCE = 1024  # number of questions to tokenize together
 
-# Of the original's train.tf_record.
+# As in the original's train.tf_record.
 TRAINING_SCHEMA: Schema = {
     features.UNIQUE_IDS: Feature(),
     features.START_POSITIONS: Feature(),
@@ -43,22 +43,22 @@ class Span(NamedTuple):
     end: int
 
 
-# Answers that training sees wrongly or not at all.
+# Labelled answers that are skipped or changed in training.
 ABSENT = "not in the context at answer_start; question skipped"
 WIDER = "not at token boundaries; trained on a longer answer"
-UNCOVERED = "not whole in any window; trained on as unanswerable"
+UNCOVERED = "not complete in any window; trained as unanswerable"
 
 
 def max_context(windows: list[TokenWindow], count: int) -> np.ndarray:
     """Finds the window in which each token has its maximum context.
 
-    As in the original, the context is the smaller of the numbers of tokens to
-    the left and to the right in the window, plus 0.01 per token of the window,
-    in favour of long windows. The first of equal windows is taken.
+    As in the original, the context of a token in a window is the smaller of
+    the numbers of tokens to its left and right. To favour long windows, 0.01
+    is added per token of the window. Ties are won by the first window.
 
     Args:
         windows: the result of `sequences.cut`.
-        count: number of tokens of the paragraph.
+        count: int. Number of tokens of the paragraph.
 
     Returns:
         int32 [count], indices of windows.
@@ -81,9 +81,9 @@ def find_span(
     """Finds the tokens of an answer.
 
     As in the original, the tokens of the answer are searched for in the words
-    that contain it, so `1895` is found in `(1895-1943).`; if they are missing,
-    the span is all these words. If they occur several times, the span is the
-    one at `start`; the original takes the first.
+    that contain it, so `1895` is found in `(1895-1943).`. If they are not
+    found, the span is all these words. If they occur several times, the span
+    is at `start`, where the original takes the first.
 
     Args:
         tokens: tokens of the context.
@@ -95,7 +95,7 @@ def find_span(
     Returns:
         the span, or None if the words at `start` do not contain the answer.
     """
-    # A label may begin or end with blanks, a token never does.
+    # A label may begin or end with blanks, unlike tokens.
     start += len(text) - len(text.lstrip())
     text = text.strip()
     words = word_numbers(context)
@@ -103,14 +103,14 @@ def find_span(
     if start >= len(context) or words[start] < 0 or words[last] < 0:
         return None
 
-    # The whole words around the answer; their blanks may differ.
+    # The whole words around the answer, compared with normalized blanks.
     first = np.searchsorted(words, words[start], "left")
     behind = np.searchsorted(words, words[last], "right")
     found = context[first:behind]
     if " ".join(text.split()) not in " ".join(found.split()):
         return None
 
-    # The same words, counted in tokens: they may have none.
+    # The tokens of these words, if they have any.
     of_tokens = words[tokens.starts]
     first = int(np.searchsorted(of_tokens, words[start], "left"))
     behind = int(np.searchsorted(of_tokens, words[last], "right"))
@@ -128,12 +128,12 @@ class WindowMaker:
     """Converts questions to windows.
 
     Args:
-        tokenizer: its vocabulary is one that a graph can hold.
-        settings: sizes of windows, among others.
-        report: called with the number of questions that are done.
+        tokenizer: a tokenizer with `graph`, the TensorFlow implementation.
+        settings: the settings of the script, with the sizes of windows.
+        report: function, called with the number of questions done.
 
     Attributes:
-        lost: reason -> questions whose answers are lost for it so far.
+        lost: reason -> ids of questions whose answers were lost so far.
     """
 
     def __init__(
@@ -150,11 +150,11 @@ class WindowMaker:
     def training_records(self, examples: list[SquadExample]) -> Iterator[dict]:
         """Yields the windows of labelled questions, in the original's order.
 
-        A window without the whole answer is labelled 0, 0: `[CLS]`.
+        A window without the complete answer gets the label 0, 0 (`[CLS]`).
 
         Args:
-            examples: questions read with `examples.SPANS`; only the first
-                answer is used.
+            examples: questions read with `examples.SPANS`; only their first
+                answers are used.
 
         Yields:
             feature name -> values, as in `TRAINING_SCHEMA`.
@@ -177,10 +177,10 @@ class WindowMaker:
             examples: the questions.
 
         Yields:
-            feature name -> values: input_ids, segment_ids, unique_ids,
-            example_index, and for each token its characters and whether the
-            window is its best; nothing for a question whose context has no
-            tokens.
+            feature name -> values: input_ids, segment_ids, unique_ids and
+            example_index; for each token its character offsets and whether
+            this window has its maximum context. A context without tokens has
+            no windows.
         """
         number = itertools.count(FIRST_ID)
         index = itertools.count()
@@ -192,7 +192,7 @@ class WindowMaker:
                 for k, window in enumerate(windows):
                     here = slice(window.start, window.start + window.length)
 
-                    # Zeros for the question in front, and for `[SEP]` behind.
+                    # Zeros for the question and the final `[SEP]`.
                     around = (len(question) + 2, 1)
                     yield {
                         **self._record(
@@ -222,12 +222,12 @@ class WindowMaker:
                 self.lost[ABSENT].append(example.id)
                 return
 
-            # It is trained on all the same, but the user should know.
+            # The longer answer is used for training, and reported.
             found = detokenize(tokens, example.context, span)
             if found.split() != answer.text.split():
                 self.lost[WIDER].append(example.id)
 
-        # One window at least should hold the whole answer.
+        # At least one window should contain the complete answer.
         covered = example.impossible
         for window in self._windows(question, tokens):
             start, end = 0, 0
@@ -290,7 +290,7 @@ class WindowMaker:
 
 
 def _improve_answer_span(tokens: Tokens, words: Span, start: int, ids) -> Span:
-    """Finds the tokens of the answer among those of the words around it."""
+    """Finds the tokens of the answer within the words around it."""
     count, best = len(ids), None
     if not count:
         return words

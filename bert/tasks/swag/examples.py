@@ -1,12 +1,12 @@
-"""Multiple-choice examples: SWAG's CSV files, and JSON lines.
+"""Reads multiple-choice examples: SWAG's CSV files, and JSON lines.
 
 .csv    SWAG's columns sent1, sent2, ending0 .. ending3 and label: the first
         segment is sent1, the second is sent2 followed by an ending
 .jsonl  {"context": "...", "choices": ["...", "..."], "label": 0}, with two
         or more choices
 
-[CLS] She opens the door. [SEP] She walks in. [SEP]        choice 0
-[CLS] She opens the door. [SEP] She eats the door. [SEP]   choice 1
+[CLS] She opens the box. [SEP] She looks in. [SEP]       choice 0
+[CLS] She opens the box. [SEP] She eats the box. [SEP]   choice 1
 """
 
 import dataclasses
@@ -46,13 +46,13 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
     """Reads a file.
 
     Args:
-        path: a .csv, .jsonl or .json file, each also with .gz; or .parquet,
-            with the columns of one of these.
-        labelled: whether the examples must have labels.
+        path: str. A .csv, .jsonl or .json file, which may have .gz appended;
+            or a .parquet file with the same columns.
+        labelled: bool. Whether the examples must have labels.
 
     Raises:
-        UserError: if the file cannot be read, a line is not an example, or
-            there is none.
+        UserError: if the file cannot be read, a line is invalid, or the file
+            has no examples.
     """
     if not (tables.is_csv(path) or tables.has_types(path)):
         raise UserError(
@@ -62,7 +62,7 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
         )
     parse, examples = _of_lists, []
 
-    # The names of the columns tell the two forms apart.
+    # The format is inferred from the column names.
     def choose(names: list[str]) -> list[tables.Column]:
         nonlocal parse
         columns: list[tables.Column] = ["context", "choices"]
@@ -88,7 +88,7 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
         flag of a file -> its examples.
 
     Raises:
-        UserError: as for `read`.
+        UserError: a file is invalid, see `read`.
     """
     return {
         name: read(path, name != "predict_file")
@@ -97,7 +97,7 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
 
 
 def _columns_of_endings(path: str, names: list[str]) -> list[tables.Column]:
-    """Chooses the columns of SWAG's files, but for the label."""
+    """Selects the columns of SWAG's files, without the label."""
     endings: list[tables.Column] = []
     while f"{_ENDING}{len(endings)}" in names:
         endings.append(f"{_ENDING}{len(endings)}")
@@ -114,20 +114,20 @@ def _columns_of_endings(path: str, names: list[str]) -> list[tables.Column]:
 
 
 def _of_endings(values: list, labelled: bool) -> tuple:
-    """Context, choices and label of a row of SWAG's files."""
-    # Files with types have null and numbers, too.
+    """Returns context, choices and label of a row of SWAG's files."""
+    # Typed files may have null and numbers.
     values = ["" if x is None else str(x) for x in values]
     label = values.pop() if labelled else None
     if labelled and label.strip().isdecimal():
         label = int(label)
     context, start, *endings = values
-    # sent2 is the beginning of all endings, and may be empty.
+    # sent2 is the start of all endings, and may be empty.
     choices = [f"{start} {x}".strip() if x.strip() else "" for x in endings]
     return context, choices, label
 
 
 def _of_lists(values: list, labelled: bool) -> tuple:
-    """Context, choices and label of an object of JSON lines."""
+    """Returns context, choices and label of a JSON line."""
     label = values.pop() if labelled else None
     context, choices = values
     if not isinstance(context, str):
@@ -153,5 +153,5 @@ def _check(choices: list[str], label, labelled: bool) -> None:
     if labelled and not (type(label) is int and 0 <= label < count):
         raise UserError(
             f"label {label!r}",
-            expected=f"the number of the correct choice, 0 to {count - 1}",
+            expected=f"the index of the correct choice, 0 to {count - 1}",
         )

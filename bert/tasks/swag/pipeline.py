@@ -1,4 +1,4 @@
-"""The best of several continuations: examples -> sequences -> scores -> choice.
+"""Multiple choice: examples -> sequences -> scores -> best choice.
 
 No TensorFlow is imported.
 """
@@ -21,7 +21,11 @@ CONTEXT, CHOICE_TEXTS = "context", "choices"
 
 
 def training_schema(choices: int) -> Schema:
-    """Schema of `data.records.examples.Examples`."""
+    """Schema of `data.records.examples.Examples`.
+
+    Args:
+        choices: int. C, the choices of an example.
+    """
     return {
         features.LABEL_IDS: Feature(),
         features.CHOICE_WEIGHTS: Feature("float32", size=choices),
@@ -29,7 +33,7 @@ def training_schema(choices: int) -> Schema:
 
 
 class MultipleChoice:
-    """Choice of the best continuation of a text.
+    """Multiple choice: selects the best continuation of a text.
 
     Args:
         tokenizer: the model's tokenizer.
@@ -66,7 +70,7 @@ class MultipleChoice:
 
         Args:
             examples: dicts of `context`, a text, and `choices`, a list of
-                texts; blank ones get the probability 0.
+                texts; blank choices get the probability 0.
         """
         encoded = []
         for example in examples:
@@ -92,12 +96,12 @@ class MultipleChoice:
         """Features of an example for training.
 
         Args:
-            example: has at most C choices.
-            choices: C; choices that are missing have the weight 0.
+            example: an example with at most C choices.
+            choices: int. C. Missing choices are padded with the weight 0.
 
         Returns:
             input_ids and segment_ids, C lists each; label_ids, 0 if the label
-            is unknown; choice_weights.
+            is unknown; choice_weights, 1 for choices and 0 for padding.
         """
         (encoded,) = self.encode([example.texts()])
         count = len(encoded.rows)
@@ -120,14 +124,14 @@ class MultipleChoice:
             outputs: scores, float32 [1], of the choices of each.
 
         Returns:
-            a dict for each example: `best`, the index of the best choice;
-            and `probabilities`, a list of floats.
+            a dict for each example: `best`, the index of the best choice, and
+            `probabilities`, a list of floats.
         """
         predictions = []
         for (*_, is_blank), scores in zip(encoded, outputs):
             logits = np.concatenate(scores).astype(np.float64)
 
-            # Not -inf: softmax would be NaN where all choices are blank.
+            # With -inf, softmax would be NaN if all choices are blank.
             logits[is_blank] = np.finfo(np.float32).min
             probabilities = softmax(logits)
             best = int(probabilities.argmax())

@@ -19,15 +19,17 @@ class Settings:
         None, "CSV or JSON lines with labels, for --do_train.", path=True
     )
     eval_file: str | None = flag(
-        None, "The same, for --do_eval and --eval_steps.", path=True
+        None, "Labelled file for --do_eval and --eval_steps.", path=True
     )
     predict_file: str | None = flag(
-        None, "CSV or JSON lines, labels ignored, for --do_predict.", path=True
+        None,
+        "CSV or JSON lines for --do_predict; labels are ignored.",
+        path=True,
     )
     given: frozenset[str] = frozenset()
 
     def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other, and missing files."""
+        """Yields errors for flags in contradiction and missing files."""
         files = files_of(self)
         yield from self.finetuning.mistakes(bool(files))
         yield from unnamed(files)

@@ -1,4 +1,4 @@
-"""The task of run_swag.py: which of several texts continues another one."""
+"""The task of run_swag.py: multiple choice."""
 
 from collections.abc import Iterable, Iterator
 
@@ -26,11 +26,11 @@ def make_task(
     folder: RunFolder,
     examples: dict[str, list[ChoiceExample]],
 ) -> Task:
-    """Encodes the examples, and says what is computed with them.
+    """Encodes the examples, and makes the task for training.
 
     Args:
-        settings: settings of the script.
-        model: config and tokenizer.
+        settings: the settings of the script.
+        model: the initial model, with config and tokenizer.
         folder: the folder of the run.
         examples: flag of a file -> its examples.
 
@@ -40,7 +40,7 @@ def make_task(
     """
     shared = settings.finetuning
 
-    # One C for all files, that of the longest example.
+    # C is the maximum number of choices over all files.
     choices = max(
         (len(x.choices) for file in examples.values() for x in file), default=2
     )
@@ -65,7 +65,7 @@ def make_task(
     def answers(
         run: Run, flag: str, batch_size: int, what: str
     ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
-        """Yields each example of a file with its probabilities."""
+        """Yields each example of a file, with its probabilities."""
         outputs = run.outputs(
             rows_of(flag), batch_size, what, len(examples[flag]), choices
         )
@@ -88,7 +88,7 @@ def make_task(
         return [path]
 
     def sample() -> list[Row]:
-        """Sequences of texts, best those of training."""
+        """Tokenized texts of training, else of evaluation."""
         texts = examples.get("train_file") or examples["eval_file"]
         encoded = choice_task.encode([x.texts() for x in texts])
         return [row for x in encoded for row in x.rows]
@@ -116,18 +116,18 @@ def make_task(
 def score(
     answers: list[tuple[ChoiceExample, np.ndarray]],
 ) -> tuple[dict[str, float], dict]:
-    """Computes accuracy and loss, with their references.
+    """Computes accuracy and loss, with baselines.
 
     Args:
-        answers: each labelled example, with float64 [choices], its
-            probabilities.
+        answers: the labelled examples, each with its probabilities, float64
+            [choices].
 
     Returns:
         the metrics, and a report for `eval_report.write`.
     """
     hits, loss, wrong = 0, 0.0, []
 
-    # A probability may round to 0, whose logarithm is infinite.
+    # Avoids the logarithm of 0.
     tiny = np.finfo(np.float64).tiny
     for example, probabilities in answers:
         best = int(probabilities.argmax())
@@ -147,7 +147,7 @@ def score(
     count = len(answers)
     metrics = {"eval_accuracy": hits / count, "eval_loss": loss / count}
 
-    # Examples differ in their numbers of choices, so chance is a mean.
+    # Chance is a mean, as examples may have different numbers of choices.
     chances = [1 / len(example.choices) for example, _ in answers]
     positions = np.bincount([example.label for example, _ in answers])
     majority = float(positions.max() / count)
@@ -167,8 +167,8 @@ def write_predictions(path: str, answers: Iterable[np.ndarray]) -> None:
     """Writes the index of the best choice and the probabilities of all.
 
     Args:
-        path: file to write, one line per example, with tabs between fields.
-        answers: float64 [choices], the probabilities of each example.
+        path: str. File to write, one line per example, tab-separated.
+        answers: the probabilities of each example, float64 [choices].
     """
     lines = []
     for probabilities in answers:

@@ -158,9 +158,8 @@ def test_labels_that_are_never_predicted_are_named(
     lines = capsys.readouterr().err.splitlines()
     told = [x for x in lines if "never predicted" in x]
     expected = (
-        "warning: dev.csv: labels that are never predicted, with their numbers "
-        f"of examples: {never}; pass --class_weights=balanced, or train for "
-        "more epochs"
+        "warning: dev.csv: never predicted, with the number of examples: "
+        f"{never}; pass --class_weights=balanced, or train for more epochs"
     )
     assert told == [expected] * bool(never)
 

@@ -99,7 +99,7 @@ def test_each_row_is_held_out_once_and_trains_in_the_other_folds(
         (
             part_of(texts=["a", "b", "c", "d"] * 15 + ["a"]),
             REGRESSION,
-            "--num_folds=5 of 4 different texts or groups; expected one for",
+            "--num_folds=5 with 4 different texts or groups; expected at le",
         ),
         (part_of(labels=range(N)), CLASSES, "--num_folds=5: n_splits=5 cannot"),
     ],

@@ -317,7 +317,10 @@ RUNS = (
         [SHARE, "--learning_rate=1,-1"],
         "--learning_rate=-1.0; expected at least 0.0",
     ),
-    ([FOLDS, "--nodo_eval"], "--num_folds=3; expected --do_train --do_eval"),
+    (
+        [FOLDS, "--nodo_eval"],
+        "--num_folds=3; expected --do_train and --do_eval",
+    ),
     (["--num_folds=1"], "--num_folds=1; expected at least 2"),
     ([FOLDS, SHARE], "--eval_share and --num_folds; expected one of them"),
     ([FOLDS, "--eval_file=x"], "--num_folds and --eval_file; expected one of"),
@@ -375,7 +378,7 @@ RUNS = (
         ),
         (
             ["--task_name=xnli", "--do_predict", "--glue_dir=x"],
-            "--glue_dir with --task_name=xnli; expected a task of GLUE",
+            "--glue_dir with --task_name=xnli; expected a GLUE task",
         ),
     ],
 )

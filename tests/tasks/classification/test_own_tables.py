@@ -30,7 +30,7 @@ def test_null_labels_are_valid_only_for_prediction(tmp_path):
     data = read("--do_predict", "--labels=a,b", predict_file=path, **named)
     (part,) = data.of(TEST)
     assert (len(part.examples), part.is_labelled) == (2, False)
-    assert "1 of 2 rows have no label: not scored" in data.notes[0]
+    assert "1 of 2 rows have no label; not scored" in data.notes[0]
 
 
 @pytest.mark.parametrize("words", [[], ["--labels=a,b"], ["--regression"]])
@@ -184,7 +184,7 @@ def test_labels_that_look_alike_are_one_warning(tmp_path, names, shown):
     notes = read("--do_train", train_file=path, **named).notes
     alike = [x for x in notes if "look alike" in x]
     assert len(alike) == bool(shown)
-    assert not shown or f"classes: {shown}; write" in alike[0]
+    assert not shown or f"classes: {shown}; use one" in alike[0]
 
 
 def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
@@ -200,7 +200,7 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
         "labels: library 6, admin 5, Li  brary 2",
         f"warning: {path}: fewer than 5 examples of 'Li  brary'",
         f"warning: {path}: labels that look alike are different classes: "
-        "'library' and 'Li  brary'; write each label in one way",
+        "'library' and 'Li  brary'; use one spelling for each label",
         empty,
     )
     rows[7] = "text\tadmin"

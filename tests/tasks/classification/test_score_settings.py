@@ -17,10 +17,10 @@ SEVERAL, NUMBER = Labels(MULTI_LABEL, NAMES), Labels(REGRESSION)
         (NUMBER, {"best_metric": "mae"}, None),
         (THREE, {"best_metric": "f1"}, "=f1; expected one of accuracy, macro"),
         (NUMBER, {"best_metric": "accuracy"}, "expected one of pearson, spea"),
-        (NUMBER, {"class_weights": ("balanced",)}, "--class_weights with la"),
-        (NUMBER, {"label_smoothing": 0.1}, "--label_smoothing with labels th"),
-        (NUMBER, {"calibrate": True}, "--calibrate with labels that are num"),
-        (NUMBER, {"unknown_below": 0.1}, "--unknown_below with labels that"),
+        (NUMBER, {"class_weights": ("balanced",)}, "--class_weights with re"),
+        (NUMBER, {"label_smoothing": 0.1}, "--label_smoothing with regressio"),
+        (NUMBER, {"calibrate": True}, "--calibrate with regression; expected"),
+        (NUMBER, {"unknown_below": 0.1}, "--unknown_below with regression"),
         (THREE, {"tune_thresholds": True}, "with 3 labels; expected two, or"),
         (SEVERAL, {"unknown_below": 0.7}, "=0.7 with --multi_label; expect"),
         (TWO, {"positive_label": "c"}, "--positive_label=c; expected one of"),
@@ -39,7 +39,7 @@ def test_flags_fit_the_labels(labels, flags, found):
     ("flags", "chooses", "do_eval", "found"),
     [
         ({"best_metric": "f1", "calibrate": True}, True, True, []),
-        ({"best_metric": "f1"}, False, True, ["--best_metric=f1 without a"]),
+        ({"best_metric": "f1"}, False, True, ["--best_metric=f1 has no eff"]),
         ({"calibrate": True}, True, False, ["--calibrate without --do_eval"]),
         (
             {"tune_thresholds": True, "unknown_below": 0.7},

@@ -86,7 +86,7 @@ def test_tuned_thresholds_exclude_unknown_labels(tmp_path):
     named |= {"predict_file": tmp_path / "new.txt"}
     named |= {"output_dir": tmp_path, "init_checkpoint": tmp_path / "run"}
     words = ["", "--do_predict", *(f"--{k}={v}" for k, v in named.items())]
-    with pytest.raises(UserError, match="unknown_below=0.7; .* were tuned"):
+    with pytest.raises(UserError, match="unknown_below=0.7; .* without --tune"):
         inputs.read(flags.parse(words, Settings, ""))
     words.append("--unknown_below=0.0")
     inputs.read(flags.parse(words, Settings, ""))
@@ -110,4 +110,4 @@ def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
         words = [f"--{k}={v}" for k, v in (named | changed).items()]
         inputs.read(flags.parse(["", "--do_eval", *words], Settings, ""))
         err = capsys.readouterr().err
-        assert err.count("examples of its training are evaluated too") == count
+        assert err.count("the evaluation includes training examples") == count

@@ -171,7 +171,7 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     assert tuned.decision.cuts[number] == cut
     answers = label_kinds.answers(logits, CLASSES, tuned.decision)
     assert ((answers == number) == (margins >= cut)).all()
-    told = f"--positive_label={expected}: the rarer one\n"
+    told = f"--positive_label={expected}, the rarer label\n"
     assert (told in capsys.readouterr().err) == (positive is None)
 
 

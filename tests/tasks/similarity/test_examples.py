@@ -55,7 +55,7 @@ def test_a_file_for_evaluation_has_scores_if_it_has_their_column(read):
     [
         ("a,b,high", (), "2: score 'high'; expected a number"),
         ("a,b,inf", (), "2: score 'inf'; expected a number"),
-        ("a,b,Neutral", (), "2: score 'Neutral'; expected a number; for lab"),
+        ("a,b,Neutral", (), "2: score 'Neutral'; expected a number; for NLI"),
         ("a,b,5", ("--loss=cosine",), "2: score '5'; expected a number, -1 to"),
         ("a, ,0.5", (), "2: a text is empty; expected words"),
         ("a,b", (), "2: 2 columns; expected 3, as the header has"),
@@ -85,7 +85,7 @@ def test_wrong_flags(read, words, message):
 @pytest.mark.parametrize("size", ["0", "12", "a", ""])
 def test_wrong_sizes_of_vectors(size):
     settings = Settings(matryoshka_dims=("11", size))
-    with pytest.raises(UserError, match="expected 1 to 11, the size of a v"):
+    with pytest.raises(UserError, match="expected 1 to 11, the size of an e"):
         settings.sizes(11, 11)
     assert Settings(matryoshka_dims=("11", "7")).sizes(11, 5) == (11, 7)
     assert Settings().sizes(11, 5) == (5,)
@@ -102,4 +102,4 @@ def test_equal_texts_have_equal_numbers(read, tmp_path, capsys):
     assert [x[examples.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
     assert [x[features.LABEL_IDS] for x in encoded] == [[1.0], [0.0]]
     assert [len(x) for x in encoded[1][features.INPUT_IDS]] == [4, 4]
-    assert "1 texts were cut to 4 tokens" in capsys.readouterr().err
+    assert "1 texts were truncated to 4 tokens" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def test_each_engine_truncates_vectors_and_texts(tmp_path, ask):
         assert code == 0, err
         found = [answer["vector"] for answer in answers]
         np.testing.assert_allclose(found, expected, atol=1e-5)
-        assert "7 tokens, which were truncated: 2 of 3" in err
+        assert "truncated to the model's 7 tokens: 2 of 3" in err
 
     found = stranger.ask(export, text=texts)["serving_default"]["vector"]
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -207,7 +207,7 @@ BROKEN = {
     ),
     "answer to the impossible": (
         content(question(is_impossible=True)),
-        "train.json: qa q1: is_impossible is true, and there are 1 answers",
+        "train.json: qa q1: is_impossible is true, but it has 1 answers",
     ),
     "empty context": (
         content(question(), context=""),
@@ -228,7 +228,7 @@ def test_errors_name_file_and_question(write, broken):
 @pytest.mark.parametrize(
     ("version_2", "qa", "message"),
     [
-        (True, question(), "qa q1: no is_impossible.*drop --version_2"),
+        (True, question(), "qa q1: no is_impossible.*omit --version_2"),
         (
             False,
             question(is_impossible=True, answers=[]),

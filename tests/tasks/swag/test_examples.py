@@ -101,7 +101,7 @@ def test_json_lines_with_any_number_of_choices(write):
     assert [x.label for x in unlabelled] == [None, None]
 
 
-LABEL = "expected the number of the correct choice, 0 to "
+LABEL = "expected the index of the correct choice, 0 to "
 
 
 @pytest.mark.parametrize(
