@@ -70,6 +70,7 @@ REMOVED = {  # flag of an earlier version -> advice
     "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
     "trust_model": "omit it: no code of a model is run",
 }
+RENAMED = {"window_stride": "doc_stride"}  # former name -> name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,6 +201,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             print(f"{usage}{describe(declared, HELP[word])}", end="")
             raise SystemExit(0)
 
+    argv = [_rename(word) for word in argv]
+
     # A new FlagValues: absl's global flags are left unchanged.
     values = absl_flags.FlagValues()
     unreadable = _read_words(argv, declared, values)
@@ -311,6 +314,13 @@ def _read_value(
         parse_value(text)
     except absl_flags.Error as error:
         mistakes.append(UserError(str(error), fix="see --help"))
+
+
+def _rename(word: str) -> str:
+    """Replaces the former name of a flag in an argument."""
+    name, equals, value = word.partition("=")
+    new = RENAMED.get(name.removeprefix("--")) if name[:2] == "--" else None
+    return f"--{new}{equals}{value}" if new else word
 
 
 def _unknown(

@@ -288,6 +288,8 @@ def warn_of_changes(
         rates: tuple. Learning rate of the next step with the old settings
             (None if unknown) and with the new settings.
     """
+    if rule := optimization.OLD_RULES.get(before.get("optimizer")):
+        before = {**before, "optimizer": rule}
     changed = {
         name: f"--{name} was {before[name]}, is {now[name]}"
         for name in decisive

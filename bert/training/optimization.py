@@ -221,10 +221,11 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
 
 
 RULES: dict[str, Callable] = {
-    "adamw": adam_weight_decay,
+    "bert_adam": adam_weight_decay,
     "corrected_adamw": functools.partial(adam_weight_decay, corrected=True),
     "lamb": lamb,
 }
+OLD_RULES = {"adamw": "bert_adam"}  # name in saved files -> name
 
 
 def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
@@ -302,7 +303,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             Default: 0.01.
         beta_1, beta_2, epsilon: float. See `adam_weight_decay`. Defaults: 0.9,
             0.999 and 1e-6.
-        rule: str. Name of the update rule in `RULES`. Default: "adamw".
+        rule: str. Name of the update rule in `RULES`. Default: "bert_adam".
 
     Attributes:
         rate_factors: tuple of float. Factor of each variable's learning rate,
@@ -316,7 +317,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
-        rule: str = "adamw",
+        rule: str = "bert_adam",
         name: str = "adam_weight_decay",
         **kwargs,
     ):
@@ -462,3 +463,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """The optimizer's arguments."""
         names = ("decay", "beta_1", "beta_2", "epsilon", "rule")
         return super().get_config() | {x: getattr(self, x) for x in names}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Creates the optimizer from its arguments; see Keras."""
+        rule = config.get("rule", "bert_adam")
+        config = {**config, "rule": OLD_RULES.get(rule, rule)}
+        return super().from_config(config, custom_objects)

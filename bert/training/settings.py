@@ -17,6 +17,21 @@ from bert.common.flags import (
 )
 from bert.training import cluster, slurm
 
+_OPTIMIZERS = ("bert_adam", "corrected_adamw", "lamb")
+
+
+def _check_optimizer(name: str) -> None:
+    """Raises a UserError for the name of no optimizer, or a former name."""
+    if name not in _OPTIMIZERS:
+        raise UserError(
+            f"--optimizer={name}",
+            expected=f"one of {', '.join(_OPTIMIZERS)}",
+            fix="the former adamw is bert_adam; AdamW of other libraries is "
+            "corrected_adamw"
+            if name == "adamw"
+            else "see --help",
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -187,10 +202,10 @@ class Training:
         topic=RARE,
     )
     optimizer: str = flag(
-        "adamw",
-        "adamw: the original's Adam, without bias correction; corrected_adamw: "
-        "with bias correction; lamb: LAMB.",
-        choices=("adamw", "corrected_adamw", "lamb"),
+        "bert_adam",
+        "bert_adam: the original's Adam, without bias correction; "
+        "corrected_adamw: with bias correction; lamb: LAMB.",
+        parse=_check_optimizer,
         resume=True,
         topic=RARE,
     )

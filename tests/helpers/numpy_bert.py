@@ -93,7 +93,7 @@ def log_softmax(x):
 class NumpyAdam:
     """The update of a rule, one variable at a time, after the clip."""
 
-    def __init__(self, values, rule="adamw"):
+    def __init__(self, values, rule="bert_adam"):
         self.values = dict(values)
         self.rule = rule
         self.steps = 0
@@ -108,7 +108,7 @@ class NumpyAdam:
             self.m[name] = 0.9 * self.m[name] + 0.1 * g
             self.v[name] = 0.999 * self.v[name] + 0.001 * g * g
             m, v, x = self.m[name], self.v[name], self.values[name]
-            if self.rule != "adamw":
+            if self.rule != "bert_adam":
                 m = m / (1 - 0.9**self.steps)
                 v = v / (1 - 0.999**self.steps)
             update = m / (np.sqrt(v) + 1e-6)

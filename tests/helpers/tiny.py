@@ -57,7 +57,7 @@ def make_steps(
     use_xla=False,
     rate=0.0,
     kind="float32",
-    rule="adamw",
+    rule="bert_adam",
     schedule=0.01,
 ):
     strategy = strategy_of(replicas)

@@ -258,7 +258,7 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
         | {
             "labels": ",".join(LABELS),
             "long_texts": "windows",
-            "window_stride": 7,
+            "doc_stride": 7,
         },
         _write_texts(lambda i: LABELS[i % 3]),
     ),

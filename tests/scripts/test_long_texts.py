@@ -136,7 +136,7 @@ def test_windows_are_answered_alike_everywhere(
     logits = plain_logits(tmp_path, network, pool)
     likely = label_kinds.probabilities(logits, kind).max(-1).mean()
     export = tmp_path / "export"
-    windows = {"pool_windows": pool, "window_stride": STRIDE}
+    windows = {"pool_windows": pool, "doc_stride": STRIDE}
     err = answer(
         *words.format(likely).split(),
         long_texts="windows",

@@ -47,6 +47,13 @@ STEPS = {"num_train_steps": 3}
 STEPS_CHANGED = "--num_train_steps was 100000, is 3"
 
 
+def test_the_former_name_of_the_optimizer_is_no_change(capsys):
+    before = {**flags.as_dict(Settings()), **BEFORE, "optimizer": "adamw"}
+    now = {**before, "optimizer": "bert_adam"}
+    start.warn_of_changes(before, now, ["optimizer"], (0.5, 0.5))
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("changed", "message", "effects"),
     [
@@ -59,7 +66,7 @@ STEPS_CHANGED = "--num_train_steps was 100000, is 3"
         ),
         (
             {"optimizer": "lamb"},
-            "--optimizer was adamw, is lamb",
+            "--optimizer was bert_adam, is lamb",
             f"the moments are from another update rule, {BITS}",
         ),
         (

@@ -27,7 +27,12 @@ def gradient_at(step, name, shape, scale):
 
 @pytest.mark.parametrize(
     ("rule", "scale"),
-    [("adamw", 0.001), ("adamw", 1.0), ("corrected_adamw", 1.0), ("lamb", 1.0)],
+    [
+        ("bert_adam", 0.001),
+        ("bert_adam", 1.0),
+        ("corrected_adamw", 1.0),
+        ("lamb", 1.0),
+    ],
 )
 def test_six_steps_equal_numpy(rule, scale):
     """With small gradients nothing is clipped, with large ones all are."""
@@ -107,7 +112,7 @@ def test_lambs_ratio_is_one_where_a_length_is_zero():
     assert np.isfinite(variable.numpy()).all()
 
 
-@pytest.mark.parametrize("rule", ["adamw", "corrected_adamw", "lamb"])
+@pytest.mark.parametrize("rule", ["bert_adam", "corrected_adamw", "lamb"])
 def test_without_learning_no_bit_changes(rule):
     variable, optimizer = one_variable(rule, [3.0, -0.0])
     optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
@@ -199,6 +204,11 @@ def test_the_config_makes_the_optimizer_again():
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert {name: getattr(again, name) for name in given} == given
     assert again.get_config() == optimizer.get_config()
+
+
+def test_the_config_of_an_earlier_version_makes_the_optimizer():
+    config = {**AdamWeightDecay().get_config(), "rule": "adamw"}
+    assert AdamWeightDecay.from_config(config).rule == "bert_adam"
 
 
 def test_a_second_weight_decay_is_rejected():

@@ -235,7 +235,7 @@ def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
     truncate = reading.truncate or before.truncate
     if reading.long_texts == WINDOWS:
         size = settings.finetuning.max_seq_length - 2
-        stride = reading.window_stride or max(1, size * 3 // 4)
+        stride = reading.doc_stride or max(1, size * 3 // 4)
         return LongTexts(truncate, reading.pool_windows or MEAN, stride)
 
     chosen = dataclasses.replace(before, truncate=truncate)

@@ -192,7 +192,7 @@ class Reading:
         "Pooling of the logits of a text's windows; default: mean.",
         choices=(MEAN, MAX),
     )
-    window_stride: int | None = flag(
+    doc_stride: int | None = flag(
         None,
         "Tokens between the starts of two windows; default: three quarters "
         "of a window.",
@@ -206,7 +206,7 @@ class Reading:
             max_seq_length: int. --max_seq_length.
         """
         if self.long_texts != WINDOWS:
-            for name in ("pool_windows", "window_stride"):
+            for name in ("pool_windows", "doc_stride"):
                 if value := getattr(self, name):
                     yield UserError(
                         f"--{name}={value} without --long_texts=windows",
@@ -220,9 +220,9 @@ class Reading:
                 expected="one of them",
             )
         size = max_seq_length - 2
-        if self.window_stride and self.window_stride > size:
+        if self.doc_stride and self.doc_stride > size:
             yield UserError(
-                f"--window_stride={self.window_stride}",
+                f"--doc_stride={self.doc_stride}",
                 expected=f"at most a window, {size}",
             )
 

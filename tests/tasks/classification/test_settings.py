@@ -100,11 +100,14 @@ WINDOWS = "--long_texts=windows"
     [
         ((WINDOWS, "--truncate=tail"), f"{WINDOWS} and --truncate=tail; expe"),
         (("--pool_windows=max",), f"=max without {WINDOWS}; pass {WINDOWS} t"),
-        ((WINDOWS, "--window_stride=127"), "expected at most a window, 126"),
-        ((WINDOWS, "--window_stride=126", "--truncate=head"), None),
+        ((WINDOWS, "--doc_stride=127"), "expected at most a window, 126"),
+        ((WINDOWS, "--doc_stride=126", "--truncate=head"), None),
+        ((WINDOWS, "--window_stride=127"), "--doc_stride=127; expected at m"),
+        (("--optimizer=adamw",), "the former adamw is bert_adam; AdamW of"),
+        (("--optimizer=sgd",), "one of bert_adam, corrected_adamw, lamb"),
     ],
 )
-def test_flags_of_long_texts_agree(words, message):
+def test_flags_have_allowed_values(words, message):
     if message is None:
         parse(*words)
         return
