@@ -326,7 +326,7 @@ def test_an_export_tells_its_scores_and_an_example(made):
     "words",
     [
         "--tune_thresholds --calibrate",
-        "--calibrate",
+        pytest.param("--calibrate", marks=pytest.mark.long),
         pytest.param("--unknown_below={}", marks=pytest.mark.long),
     ],
 )
