@@ -74,7 +74,7 @@ MISTAKES = [
     ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
     (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
     ("predict", "missing --model; "),
-    ("predict --model=none", "none: no such checkpoint; "),
+    ("predict --model=none/", "none: no such checkpoint; "),
     ("predict --model=model", "model/vocab.txt: no such file; "),
     ("serve --model=none", "none/: no model; expected an existing folder"),
     ("export_hub --export_path=hub", "no --model_checkpoint_path"),

@@ -77,6 +77,7 @@ class ModelFolder:
             return cls("", "google", given)
         path = published.fetch(path)
         if not storage.any_starts_with(path):
+            path = path.rstrip("/")  # the shell completes names of folders
             raise UserError(
                 "no such checkpoint",
                 path=path,
