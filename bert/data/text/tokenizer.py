@@ -310,29 +310,35 @@ class Tokenizer:
                 `sequences.kept_at_start`. Default: HEAD.
         """
         truncated = sequences.LongTexts(truncate)
-        return [
-            row for (row,) in self.windows(texts, pairs, max_length, truncated)
-        ]
+        encoded = self.encode_texts(texts, pairs, max_length, truncated)
+        return [row for (row,), *_ in encoded]
 
-    def windows(
+    def encode_texts(
         self,
         texts: list[str],
         pairs: list[str],
         max_length: int,
-        long_texts: sequences.LongTexts,
-    ) -> list[list[sequences.Row]]:
-        """Returns the sequences of each text: one, or one per window.
+        long_texts: sequences.LongTexts = sequences.FIRST_TOKENS,
+    ) -> list[sequences.Encoded]:
+        """Returns the sequences of each text, with its number of tokens.
 
         Args:
             texts, pairs, max_length: See `rows`.
-            long_texts: sequences.LongTexts. Handling of long texts.
+            long_texts: sequences.LongTexts. Handling of long texts. Default:
+                truncation at the end.
 
         Raises:
             UserError: Windows are used, and second texts are given.
         """
         ids = self.ids_of([*texts, *pairs])
         cls, sep = self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
-        return _join(ids, max_length, cls, sep, long_texts)
+        joined = _join(ids, max_length, cls, sep, long_texts)
+        encoded = []
+        for rows, a, b in zip(joined, ids[: len(texts)], ids[len(texts) :]):
+            count = len(a) + len(b) + (3 if b else 2)
+            is_truncated = count > max_length and not long_texts.pool
+            encoded.append(sequences.Encoded(rows, count, is_truncated))
+        return encoded
 
     def ids_of(self, texts: list[str]) -> list[list[int]]:
         """Returns the token ids of each text, without special tokens."""

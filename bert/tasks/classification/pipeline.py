@@ -10,7 +10,6 @@ import numpy as np
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, REGRESSION, Labels
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
-from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
@@ -73,20 +72,12 @@ class TextClassification:
         Args:
             examples: dicts of `text` and, for pairs, `text_b`.
         """
-        texts = [x[TEXT] for x in examples]
-        ids = self._tokenizer.ids_of(
-            texts + [x.get(TEXT_B, "") for x in examples]
+        return self._tokenizer.encode_texts(
+            [x[TEXT] for x in examples],
+            [x.get(TEXT_B, "") for x in examples],
+            self.max_length,
+            self._long_texts,
         )
-        vocab = self._tokenizer.vocab
-        cls, sep = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
-
-        def encoded(a, b):
-            rows = self._long_texts.rows(a, b, self.max_length, cls, sep)
-            count = len(a) + len(b) + (3 if b else 2)
-            is_long = count > self.max_length and not self._long_texts.pool
-            return Encoded(rows, count, is_long)
-
-        return [*map(encoded, ids[: len(texts)], ids[len(texts) :])]
 
     def decode(
         self, encoded: list[Encoded], outputs: list[list[np.ndarray]]

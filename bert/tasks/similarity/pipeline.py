@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert.data.pooling import TextVectors
-from bert.data.sequences import Encoded, join_pair, truncate_pair
-from bert.data.text import vocabulary
+from bert.data.sequences import Encoded
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 
@@ -58,17 +57,10 @@ class TextEmbedding:
         Args:
             examples: dicts of `text`.
         """
-        vocab = self._tokenizer.vocab
-        cls, sep = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
-        encoded = []
-        for ids in self._tokenizer.ids_of(
-            [self._prompt + x[TEXT] for x in examples]
-        ):
-            kept, _ = truncate_pair(ids, [], self.max_length - 2)
-            row = join_pair(kept, [], cls, sep)
-            count = len(ids) + 2
-            encoded.append(Encoded([row], count, count > self.max_length))
-        return encoded
+        texts = [self._prompt + x[TEXT] for x in examples]
+        return self._tokenizer.encode_texts(
+            texts, [""] * len(texts), self.max_length
+        )
 
     def decode(
         self, encoded: list[Encoded], outputs: list[list[np.ndarray]]
