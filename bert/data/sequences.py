@@ -6,11 +6,13 @@ segments     0   0  0  0     0   1  1     1   0  0
 """
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.data import features
 
 HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
@@ -147,6 +149,15 @@ class LongTexts:
 
 
 FIRST_TOKENS = LongTexts()  # truncation as in the original
+
+
+def rows_of(records: Iterable[dict]) -> list[Row]:
+    """Returns the ids and segment ids of windows or other records.
+
+    Args:
+        records: iterable of dict. Feature name -> values of a sequence.
+    """
+    return [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in records]
 
 
 def join_pair(a: list[int], b: list[int], cls_id: int, sep_id: int) -> Row:

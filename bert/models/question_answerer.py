@@ -10,6 +10,7 @@ from keras import ops
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.data import features
+from bert.data.sequences import rows_of
 from bert.data.text.columns import objects, strings
 from bert.models import builders, loading
 from bert.models.base import TextModel, length_of
@@ -109,10 +110,12 @@ class QuestionAnswerer(TextModel):
         usual = recorded.get("max_seq_length", 384)
         length = length_of(network, max_length, usual, 8)
         super().__init__(network, tokenizer, length, seed, **kwargs)
+
         room = length - 4  # [CLS], two [SEP], a token of the context
         query = recorded.get("max_query_length", min(64, length // 2))
         if max_query_length is None:
             max_query_length = min(query, room)
+
         given = {
             "doc_stride": doc_stride,
             "max_query_length": max_query_length,
@@ -128,6 +131,7 @@ class QuestionAnswerer(TextModel):
                 f"max_query_length={max_query_length}",
                 expected=f"at most {room}",
             )
+
         self._settings = flags.replace(
             Settings(),
             **recorded | given | {"max_seq_length": length},
@@ -239,14 +243,11 @@ class QuestionAnswerer(TextModel):
         windows = [*maker.training_records(examples)]
         dataset = squad.Dataset("", examples, has_impossible=True)
         task.report_lost(dataset, maker.lost)
-        rows = [
-            (x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in windows
-        ]
         labels = [
             [*x[features.START_POSITIONS], *x[features.END_POSITIONS]]
             for x in windows
         ]
-        return rows, np.array(labels, np.int32)
+        return rows_of(windows), np.array(labels, np.int32)
 
     def _columns_of(self, predictions: list[dict]) -> dict:
         types = {

@@ -9,6 +9,7 @@ from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import features
 from bert.data.label_kinds import Labels
+from bert.data.sequences import rows_of
 from bert.data.text.columns import ragged, strings
 from bert.modeling import task_models
 from bert.models import builders, label_encoder, loading
@@ -192,7 +193,7 @@ class TokenClassifier(TextModel):
     def _labelled(self, sentences: list[Sentence]) -> tuple:
         windows = self._task().windows_of(sentences)
         return (
-            [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in windows],
+            rows_of(windows),
             [np.array(x[features.LABEL_IDS], np.int32) for x in windows],
             [np.array(x[features.LABEL_WEIGHTS], np.float32) for x in windows],
         )

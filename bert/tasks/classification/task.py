@@ -11,7 +11,7 @@ from bert.common.progress import say
 from bert.data import features, label_kinds, shared_rows
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
 from bert.data.records.examples import Examples
-from bert.data.sequences import Row
+from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -188,11 +188,10 @@ class Classification:
             | data.labels.decision.described()
         )
 
-    def sample(self) -> Iterator[Row]:
-        """Yields tokenized texts of training, else of evaluation."""
+    def sample(self) -> list[Row]:
+        """Returns tokenized texts of training, else of evaluation."""
         part = (self._data.of(TRAIN) or self._data.of(DEV))[0]
-        for x in itertools.chain.from_iterable(self._texts(part)):
-            yield x[features.INPUT_IDS], x[features.SEGMENT_IDS]
+        return rows_of(itertools.chain.from_iterable(self._texts(part)))
 
     def check_network(self, run: Run, engine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
@@ -201,10 +200,7 @@ class Classification:
             return {}
         part, long_texts = data.of(DEV)[0], data.long_texts
         texts = self._texts(part)
-        rows = [
-            (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
-            for x in itertools.chain.from_iterable(texts)
-        ]
+        rows = rows_of(itertools.chain.from_iterable(texts))
         outputs = np.stack(shared_rows.map_packed(engine, rows, True))
         logits = long_texts.pooled(outputs, [*map(len, texts)])
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert.data import features
 from bert.data.label_kinds import log_softmax
-from bert.data.sequences import Encoded
+from bert.data.sequences import Encoded, rows_of
 from bert.data.text import words
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -115,11 +115,9 @@ class TokenClassification:
                 text, and first character after it.
             text: str or None. The text.
         """
-        rows = self.windows_of([sentence])
-        sequences = [
-            (x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in rows
-        ]
-        return Encoded(sequences, details=(sentence, rows, spans, text))
+        records = self.windows_of([sentence])
+        details = sentence, records, spans, text
+        return Encoded(rows_of(records), details=details)
 
     def windows_of(self, sentences: Iterable[conll.Sentence]) -> list[dict]:
         """Makes the features of windows of sentences; see `Featurizer`."""

@@ -1,9 +1,8 @@
 """The task of run_ner.py: token classification."""
 
 from bert.common.progress import say
-from bert.data import features
 from bert.data.records.examples import Examples
-from bert.data.sequences import Row
+from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import class_report, finetuning, training_data
@@ -96,10 +95,7 @@ def make_task(
     def sample() -> list[Row]:
         """Tokenized texts of training, else of evaluation."""
         texts = sentences.get("train_file") or sentences["eval_file"]
-        return [
-            (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
-            for x in tagger.windows_of(texts)
-        ]
+        return rows_of(tagger.windows_of(texts))
 
     return Task(
         "ner",

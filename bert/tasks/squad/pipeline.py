@@ -10,7 +10,7 @@ import numpy as np
 
 from bert.common import flags
 from bert.data import features
-from bert.data.sequences import Encoded
+from bert.data.sequences import Encoded, rows_of
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import SPANS
@@ -86,15 +86,10 @@ class QuestionAnswering:
         maker = WindowMaker(self._tokenizer, self._settings, report)
         for record in maker.prediction_records(examples):
             windows[record[features.EXAMPLE_INDEX][0]].append(record)
-        encoded = []
-        for example, records in zip(examples, windows):
-            rows = [
-                (x[features.INPUT_IDS], x[features.SEGMENT_IDS])
-                for x in records
-            ]
-            details = example.context, records
-            encoded.append(Encoded(rows, details=details))
-        return encoded
+        return [
+            Encoded(rows_of(records), details=(example.context, records))
+            for example, records in zip(examples, windows)
+        ]
 
     def decode(
         self, encoded: list[Encoded], outputs: list[list[np.ndarray]]
