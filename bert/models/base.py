@@ -476,30 +476,6 @@ class TextModel(keras.Model):
             )
 
 
-def length_of(
-    network: keras.Model, given: int | None, usual: int, shortest: int = 3
-) -> int:
-    """Returns the maximum number of tokens of a sequence.
-
-    Args:
-        network: keras.Model. An encoder, or a model with an encoder.
-        given: int or None. The user's argument.
-        usual: int. Default, which the positions of the network may limit.
-        shortest: int. Smallest valid length. Default: 3.
-
-    Raises:
-        UserError: The length is too small, or larger than the number of
-            positions of the network.
-    """
-    longest = loading.config_of(network).max_position_embeddings
-    size = given or min(usual, longest)
-    if not shortest <= size <= longest:
-        raise UserError(
-            f"max_length={size}", expected=f"{shortest} to {longest}"
-        )
-    return size
-
-
 def _check_arguments(batch_size, others: dict) -> None:
     """Rejects invalid batch sizes, and other arguments of `keras.Model`."""
     length_batches.check_size(batch_size)

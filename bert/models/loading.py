@@ -221,6 +221,30 @@ def config_of(model: keras.Model) -> BertConfig:
     return encoder.get_layer("embeddings").config
 
 
+def length_of(
+    network: keras.Model, given: int | None, usual: int, shortest: int = 3
+) -> int:
+    """Returns the maximum number of tokens of a sequence.
+
+    Args:
+        network: keras.Model. An encoder, or a model with an encoder.
+        given: int or None. The user's argument.
+        usual: int. Default, which the positions of the network may limit.
+        shortest: int. Smallest valid length. Default: 3.
+
+    Raises:
+        UserError: The length is too small, or larger than the number of
+            positions of the network.
+    """
+    longest = config_of(network).max_position_embeddings
+    size = given or min(usual, longest)
+    if not shortest <= size <= longest:
+        raise UserError(
+            f"max_length={size}", expected=f"{shortest} to {longest}"
+        )
+    return size
+
+
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:
     """Returns a dict: original name -> variable of a model."""
     names = {layer.name for layer in model.layers}

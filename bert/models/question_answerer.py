@@ -13,7 +13,7 @@ from bert.data import features
 from bert.data.sequences import rows_of
 from bert.data.text.columns import objects, strings
 from bert.models import builders, loading
-from bert.models.base import TextModel, length_of
+from bert.models.base import TextModel
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import settings as squad_settings
 from bert.tasks.squad import task
@@ -108,7 +108,7 @@ class QuestionAnswerer(TextModel):
         # Arguments have precedence over the settings of the fine-tuning.
         recorded = squad_settings.recorded(getattr(network, "task", None))
         usual = recorded.get("max_seq_length", 384)
-        length = length_of(network, max_length, usual, 8)
+        length = loading.length_of(network, max_length, usual, 8)
         super().__init__(network, tokenizer, length, seed, **kwargs)
 
         room = length - 4  # [CLS], two [SEP], a token of the context

@@ -22,7 +22,7 @@ from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.models import builders, label_encoder, loading
-from bert.models.base import TextModel, length_of
+from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
 from bert.tasks.classification.pipeline import TextClassification
 
@@ -137,7 +137,7 @@ class TextClassifier(TextModel):
         usual = task.get("max_seq_length", 128)
         if not task and has_head:  # Hugging Face, with unnamed labels
             usual = tokenizer.max_length
-        length = length_of(network, max_length, usual)
+        length = loading.length_of(network, max_length, usual)
         super().__init__(network, tokenizer, length, seed, **kwargs)
         self.labels = chosen
         self._texts = TextBatches(tokenizer, length, chosen, seed)

@@ -13,7 +13,7 @@ from bert.data.sequences import rows_of
 from bert.data.text.columns import ragged, strings
 from bert.modeling import task_models
 from bert.models import builders, label_encoder, loading
-from bert.models.base import TextModel, length_of
+from bert.models.base import TextModel
 from bert.tasks.ner import entities, metrics
 from bert.tasks.ner.conll import Sentence
 from bert.tasks.ner.entities import ANY, ENTITIES
@@ -104,7 +104,7 @@ class TokenClassifier(TextModel):
             network = builders.token_classifier(network, chosen.size, seed)
 
         usual = recorded.get("max_seq_length", 128)
-        length = length_of(network, max_length, usual)
+        length = loading.length_of(network, max_length, usual)
         super().__init__(network, tokenizer, length, seed, **kwargs)
         self.labels, self._given = chosen, given
 
