@@ -1,12 +1,12 @@
 import dataclasses
 import gzip
-import types
 from collections import Counter
 
 import pytest
 
 from bert.common.errors import UserError
 from bert.data.label_kinds import REGRESSION, Labels
+from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import division
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.examples import File, TextExample
@@ -344,10 +344,9 @@ def test_a_header_that_is_data_is_rejected(tmp_path):
 
 
 def test_examples_are_truncated_as_in_the_original():
-    tokenizer = types.SimpleNamespace(
-        vocab={"[CLS]": 2, "[SEP]": 3},
-        ids_of=lambda texts: [[int(x) for x in text.split()] for text in texts],
-    )
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens = special + [str(i) for i in range(5, 25)]  # the id of 5 is 5
+    tokenizer = Tokenizer("vocab.txt", True, tokens=tokens)
     task = TextClassification(tokenizer, YES_NO, 7, has_pairs=True)
     encoded = task.encode(
         [
