@@ -1,5 +1,6 @@
 """Writes predictions as files, and reports on their errors."""
 
+import io
 import itertools
 import os
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,8 @@ from bert.tasks import class_report, eval_report
 from bert.tasks.classification import notes
 from bert.tasks.classification.examples import TextExample
 from bert.tasks.classification.inputs import Part
+
+HELD_OUT = "held_out_logits.npy"
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
@@ -120,6 +123,19 @@ def write_doubtful_labels(
     # The least probable labels come first: they may be mistakes.
     order = np.argsort(of_label, kind="stable")
     _write_table(path, header, (lines[i] for i in order))
+
+
+def write_logits(folder: str, logits: np.ndarray) -> None:
+    """Writes the logits of the held-out rows of a fold, float32 [N, C]."""
+    content = io.BytesIO()
+    np.save(content, logits)
+    write_whole(os.path.join(folder, HELD_OUT), content.getvalue())
+
+
+def read_logits(folder: str) -> np.ndarray:
+    """Reads the logits of the held-out rows of a fold, float32 [N, C]."""
+    with storage.open_file(os.path.join(folder, HELD_OUT), "rb") as file:
+        return np.load(io.BytesIO(file.read()))
 
 
 def write_submission(

@@ -5,7 +5,6 @@ work    -> trains each in its folder, writes a table, selects one for prediction
 """
 
 import dataclasses
-import functools
 import itertools
 import os
 import statistics
@@ -25,8 +24,7 @@ from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import finetuning, training_data
 from bert.tasks.classification import answers, folds
-from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
+from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import make_task
 from bert.tasks.run_folder import RunFolder
@@ -86,16 +84,17 @@ def work(
     length = {"max_seq_length": shared.max_seq_length}
     checkpoint_files.write_task(folder.path, described | length)
 
-    held_out: list[tuple[TextExample, np.ndarray]] = []
-    fold_of: list[str] = []  # name of the fold of each
     reports: list[dict] = []
-    task_of = _tasks(settings, model, folder, held_out, reports)
+    task_of = _tasks(settings, model, folder, reports)
 
     # Train and evaluate; prediction follows with the selected run.
     results, steps = [], []
     for one in runs:
         say(f"run: {one.name}")
-        task = dataclasses.replace(task_of(one), predict=lambda run: [])
+        parts = tuple(part for part in one.data.parts if part.split != TEST)
+        task = task_of(
+            one._replace(data=dataclasses.replace(one.data, parts=parts))
+        )
         run, scores = finetuning.work(
             flags.replace(one.settings, do_predict=False, export_dir=None),
             model,
@@ -104,7 +103,6 @@ def work(
         )
         results.append(scores)
         steps.append(run.weights_step)
-        fold_of += [one.name] * (len(held_out) - len(fold_of))
     best = best_of(results, task)
 
     # A grid has no mean: its result is the result of the best run.
@@ -115,7 +113,7 @@ def work(
     write_table(paths[0], [one.name for one in runs], results, means, chosen)
     report = reports[best] | {"run": runs[best].name}
     if is_divided:
-        wrote, report = _out_of_fold(folder, data, held_out, fold_of)
+        wrote, report = _out_of_fold(folder, data, runs)
         paths += wrote
         report |= {
             "task": settings.task,
@@ -139,7 +137,9 @@ def work(
     path = last.settings.finetuning.training.output_dir
     say(f"predictions and export use {path}")
     finetuning.work(
-        flags.replace(last.settings, do_train=is_divided, do_eval=False),
+        flags.replace(
+            last.settings, do_train=is_divided, do_eval=not is_divided
+        ),
         model,
         folder_of(last, folder),
         task_of(last),
@@ -151,29 +151,19 @@ def _tasks(
     settings: Settings,
     model: ModelFolder,
     folder: RunFolder,
-    held_out: list[tuple[TextExample, np.ndarray]],
     reports: list[dict],
 ) -> Callable[[OneRun], Task]:
     """Makes a function from a run to its task.
 
     Args:
         settings, model, folder: the arguments of `work`.
-        held_out: receives the held-out examples of folds with their logits.
         reports: receives the report of each evaluation.
     """
-
-    def keep(part: Part, logits: np.ndarray) -> None:
-        if part.rows:
-            held_out.extend(zip(part.examples, logits, strict=True))
-
-    @functools.lru_cache(maxsize=1)  # seeds and grids have the same examples
-    def task_with(data: Data) -> Task:
-        return make_task(settings, model, folder, data, keep)
 
     def task_of(one: OneRun) -> Task:
         size = one.data.labels.size
         seed = one.settings.finetuning.training.random_seed
-        task = task_with(one.data)
+        task = make_task(settings, model, folder, one.data)
 
         def evaluate(run: Run) -> tuple[dict[str, float], dict]:
             scores, report = task.evaluate(run)
@@ -193,26 +183,30 @@ def _tasks(
 
 
 def _out_of_fold(
-    folder: RunFolder,
-    data: Data,
-    held_out: list[tuple[TextExample, np.ndarray]],
-    fold_of: list[str],
+    folder: RunFolder, data: Data, runs: list[OneRun]
 ) -> tuple[list[str], dict]:
     """Writes the out-of-fold predictions for all rows.
 
     Args:
         folder: the folder of all runs.
         data: the input files.
-        held_out: the N examples with their logits, in any order.
-        fold_of: the name of the fold of each example.
+        runs: the runs of the folds.
 
     Returns:
         the paths of the files, and a report on all rows, see `answers.report`.
     """
-    order = sorted(range(len(held_out)), key=lambda i: held_out[i][0].line)
-    rows = [held_out[i][0] for i in order]
-    logits = np.stack([held_out[i][1] for i in order])
-    labels, names = data.labels, [fold_of[i] for i in order]
+    held_out = [
+        (example, example_logits, one.name)
+        for one in runs
+        for example, example_logits in zip(
+            one.data.of(DEV)[0].examples,
+            answers.read_logits(folder.file(one.name)),
+            strict=True,
+        )
+    ]
+    held_out.sort(key=lambda x: x[0].line)
+    rows, each, names = (list(x) for x in zip(*held_out))
+    logits, labels = np.stack(each), data.labels
     paths = [folder.file(OUT_OF_FOLD)]
     answers.write_predictions(
         paths[0], rows, logits, labels, data.has_pairs, names

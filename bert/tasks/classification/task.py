@@ -9,7 +9,7 @@ import numpy as np
 
 from bert.common.progress import say
 from bert.data import features, label_kinds, shared_rows
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Decision
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
@@ -45,7 +45,6 @@ def make_task(
     model: ModelFolder,
     folder: RunFolder,
     data: Data,
-    on_logits: Callable[[Part, np.ndarray], None] = lambda *_: None,
 ) -> Task:
     """Encodes the examples, and makes the task for training.
 
@@ -54,7 +53,6 @@ def make_task(
         model: the initial model, with config and tokenizer.
         folder: the folder of the run, or of several runs.
         data: the input files.
-        on_logits: function, called with each evaluated file and its logits.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
@@ -73,7 +71,7 @@ def make_task(
 
     best = settings.scoring.best_metric or data.metrics[0]
     is_number = labels.kind == REGRESSION
-    classification = Classification(settings, model, folder, data, on_logits)
+    classification = Classification(settings, model, folder, data)
 
     return Task(
         settings.task,
@@ -108,7 +106,10 @@ class Classification:
         model: the initial model, with config and tokenizer.
         folder: the folder of the run, or of several runs.
         data: the input files.
-        on_logits: function, called with each evaluated file and its logits.
+
+    Attributes:
+        labels: the labels, with their post-processing: recorded beside the
+            weights, until an evaluation fits it.
     """
 
     def __init__(
@@ -117,18 +118,15 @@ class Classification:
         model: ModelFolder,
         folder: RunFolder,
         data: Data,
-        on_logits: Callable[[Part, np.ndarray], None],
     ):
         self._settings, self._model = settings, model
         self._folder, self._data = folder, data
-        self._on_logits = on_logits
+        self.labels = data.labels
 
-        # Cached: validations and several runs use the same texts.
+        # Cached for repeated validations.
         self._texts = functools.cache(
             lambda part: [*encode(part, settings, data, model)]
         )
-        self._references = functools.cache(self._score_reference)
-        self._fitted: dict[str, Decision] = {}  # folder of a run -> fitted
 
     def validate(self, run: Run) -> dict[str, float]:
         """Scores the first evaluation file, during training."""
@@ -138,28 +136,37 @@ class Classification:
         return score(self._settings, self._data, part, logits, answers)
 
     def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
-        """Scores all evaluation files; reports on the first."""
+        """Scores all evaluation files, and fits the post-processing.
+
+        Returns:
+            the metrics, and a report on the first file.
+        """
         settings, data = self._settings, self._data
-        scoring, labels = settings.scoring, data.labels
-        result, tuned_report = {}, {}
+        part, *others = data.of(DEV)
+        result = {}
+        for other in others:
+            logits = self._evaluated(run, other)
+            found = self._predicted(logits)
+            result |= score(settings, data, other, logits, found)
 
-        # In reverse, so that the report below is about the main file.
-        for part in reversed(data.of(DEV)):
-            logits = self._evaluated(run, part)
-            self._on_logits(part, logits)
-            decision = self._decided(run).labels.decision
-            chosen = label_kinds.answers(logits, labels.kind, decision)
-            if scoring.tunes and not part.name:
-                tuned = tuning.tune(scoring, data, part, logits)
-                chosen, tuned_report = tuned.answers, tuned.report
-                self._fitted[run.folder] = tuned.decision
-            result |= score(settings, data, part, logits, chosen)
+        logits, fitted = self._evaluated(run, part), None
+        found = self._predicted(logits)
+        if settings.scoring.tunes:
+            fitted = tuning.fit(logits, part.labels, data, settings.scoring)
+            tuning.log(fitted, part, data, settings.scoring)
+            found = fitted.answers
+            self.labels = dataclasses.replace(
+                data.labels, decision=fitted.decision
+            )
+        result |= score(settings, data, part, logits, found)
 
-        self._record(run)
-        decided = self._decided(run)
-        report = answers.report(part, decided.labels, logits, chosen)
-        report |= tuned_report
-        report["references"] |= self._references()
+        # Folds are reported together.
+        if part.rows:
+            answers.write_logits(run.folder, logits)
+        report = answers.report(part, self.labels, logits, found)
+        if fitted:
+            report |= fitted.report
+        report["references"] |= self._score_reference()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
         if settings.own.eval_share:
@@ -167,25 +174,22 @@ class Classification:
         return result, report | {"task": settings.task, "records": part.path}
 
     def predict(self, run: Run) -> list[str]:
-        """Writes the predictions for all prediction files."""
-        self._record(run)  # also without an evaluation
+        """Records the post-processing, and writes all predictions."""
+        self._record(run)
         settings, data = self._settings, self._data
         batch_size, wrote = settings.finetuning.predict_batch_size, []
         for part in data.of(TEST):
             texts = encode(part, settings, data, self._model)
             logits = self._logits(run, batch_size, part, texts)
-            wrote += _write_predictions(
-                settings, self._folder, self._decided(run), part, logits
-            )
+            wrote += self._write_predictions(part, logits)
         return wrote
 
     def describe(self, run: Run) -> dict:
         """The `task.json` of an export of the run."""
-        data = self._decided(run)
         return (
-            data.describe()
-            | data.describe_training()
-            | data.labels.decision.described()
+            self._data.describe()
+            | self._data.describe_training()
+            | self.labels.decision.described()
         )
 
     def sample(self) -> list[Row]:
@@ -195,23 +199,20 @@ class Classification:
 
     def check_network(self, run: Run, engine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
-        data = self._decided(run)
+        data, labels = self._data, self.labels
         if not data.of(DEV):
             return {}
-        part, long_texts = data.of(DEV)[0], data.long_texts
-        texts = self._texts(part)
+        part, texts = data.of(DEV)[0], self._texts(data.of(DEV)[0])
         rows = rows_of(itertools.chain.from_iterable(texts))
         outputs = np.stack(shared_rows.map_packed(engine, rows, True))
-        logits = long_texts.pooled(outputs, [*map(len, texts)])
+        logits = data.long_texts.pooled(outputs, [*map(len, texts)])
 
         # The metrics of the run, and the number of changed predictions.
-        kind, decision = data.labels.kind, data.labels.decision
-        predicted = label_kinds.answers(logits, kind, decision)
+        predicted = self._predicted(logits)
         result = metrics.scores(data.metrics, part.labels, predicted)
-        if kind != REGRESSION:
-            before = self._evaluated(run, part)
-            changed = predicted != label_kinds.answers(before, kind, decision)
-            result["changed_labels"] = int(changed.sum())
+        if labels.kind != REGRESSION:
+            before = self._predicted(self._evaluated(run, part))
+            result["changed_labels"] = int((predicted != before).sum())
         return result
 
     def example(self) -> dict[str, str]:
@@ -220,6 +221,12 @@ class Classification:
             row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
             return {"text": row.text, "text_b": row.text_b}
         return {}
+
+    def _predicted(self, logits: np.ndarray) -> np.ndarray:
+        """Predictions with the post-processing, see `label_kinds.answers`."""
+        return label_kinds.answers(
+            logits, self.labels.kind, self.labels.decision
+        )
 
     def _evaluated(self, run: Run, part: Part) -> np.ndarray:
         """Logits of an evaluation file, float32 [N, C]."""
@@ -248,33 +255,58 @@ class Classification:
         return long_texts.pooled(logits, counts)
 
     def _record(self, run: Run) -> None:
-        """Records the post-processing of predictions beside the weights."""
-        settings, scoring = self._settings, self._settings.scoring
+        """Writes the post-processing to the `task.json` of the weights."""
+        settings, folder = self._settings, run.folder
         is_given = (
-            scoring.tunes
-            or scoring.unknown_below is not None
+            settings.scoring.tunes
+            or settings.scoring.unknown_below is not None
             or settings.reading.long_texts
         )
-        is_chief, folder = self._folder.is_chief, run.folder
+        is_chief = self._folder.is_chief
         if not (is_given and is_chief and run_folder.has_checkpoint(folder)):
             return
 
         task = checkpoint_files.recorded_task(folder)
         if task is None:  # of an earlier version
-            length = settings.finetuning.max_seq_length
-            task = run.task.labels | {"max_seq_length": length}
+            task = {"max_seq_length": settings.finetuning.max_seq_length}
         for name in ("decision", "windows"):
             task.pop(name, None)
-        data = self._decided(run)
-        task |= data.long_texts.described() | data.labels.decision.described()
-        checkpoint_files.write_task(folder, task)
+        checkpoint_files.write_task(folder, task | self.describe(run))
 
-    def _decided(self, run: Run) -> Data:
-        """The data, with the post-processing fitted to this run."""
-        data = self._data
-        decision = self._fitted.get(run.folder, data.labels.decision)
-        labels = dataclasses.replace(data.labels, decision=decision)
-        return dataclasses.replace(data, labels=labels)
+    def _write_predictions(self, part: Part, logits: np.ndarray) -> list[str]:
+        """Writes the predictions for a file; returns the paths."""
+        folder, labels = self._folder, self.labels
+        rows, has_pairs = part.examples, self._data.has_pairs
+        results, predictions, doubtful = (
+            folder.file(part.file(stem, ".tsv"))
+            for stem in ("test_results", "predictions", "doubtful_labels")
+        )
+        answers.write_test_results(results, logits, labels)
+        answers.write_predictions(predictions, rows, logits, labels, has_pairs)
+        wrote = [results, predictions]
+
+        # A labelled test file is scored, but never used for selection.
+        if part.is_labelled:
+            if labels.kind == CLASSES:
+                answers.write_doubtful_labels(
+                    doubtful, rows, logits, labels, has_pairs
+                )
+                wrote.append(doubtful)
+            names, found = self._data.metrics, self._predicted(logits)
+            scores = metrics.scores(names, part.labels, found)
+            shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
+            say(f"{part.path} | {shown}")
+
+        # Workers share this folder, so only the chief writes.
+        glue = self._settings.glue_dir
+        if folder.is_chief and glue and part.submission:
+            ids = [example.id for example in rows]
+            wrote.append(
+                answers.write_submission(
+                    glue, part.submission, ids, logits, labels
+                )
+            )
+        return wrote
 
     def _score_reference(self) -> dict[str, float]:
         """Scores of the TF-IDF baseline; {} without it."""
@@ -402,43 +434,3 @@ def score(
         means = [float(each[i : i + size].mean()) for i in starts]
         result["loss"] = sum(means) / len(means)
     return result
-
-
-def _write_predictions(
-    settings: Settings,
-    folder: RunFolder,
-    data: Data,
-    part: Part,
-    logits: np.ndarray,
-) -> list[str]:
-    """Writes the predictions for a file; returns the paths."""
-    labels, rows, has_pairs = data.labels, part.examples, data.has_pairs
-    results, predictions, doubtful = (
-        folder.file(part.file(stem, ".tsv"))
-        for stem in ("test_results", "predictions", "doubtful_labels")
-    )
-    answers.write_test_results(results, logits, labels)
-    answers.write_predictions(predictions, rows, logits, labels, has_pairs)
-    wrote = [results, predictions]
-
-    # A labelled test file is scored, but never used for selection.
-    if part.is_labelled:
-        if labels.kind == CLASSES:
-            answers.write_doubtful_labels(
-                doubtful, rows, logits, labels, has_pairs
-            )
-            wrote.append(doubtful)
-        predicted = label_kinds.answers(logits, labels.kind, labels.decision)
-        scores = metrics.scores(data.metrics, part.labels, predicted)
-        shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
-        say(f"{part.path} | {shown}")
-
-    # Workers share this folder, so only the chief writes.
-    if folder.is_chief and settings.glue_dir and part.submission:
-        ids = [example.id for example in rows]
-        wrote.append(
-            answers.write_submission(
-                settings.glue_dir, part.submission, ids, logits, labels
-            )
-        )
-    return wrote

@@ -15,7 +15,7 @@ from sklearn import metrics as sklearn_metrics
 
 from bert.common.progress import say
 from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, Decision, Labels
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, Decision, Labels
 from bert.tasks import class_report
 from bert.tasks.classification import metrics
 from bert.tasks.classification.inputs import Data, Part
@@ -28,38 +28,46 @@ _LARGEST = 20.0  # maximum temperature
 
 
 @dataclasses.dataclass(frozen=True)
-class Tuned:
+class Fitted:
     """Fitted thresholds and temperature, with their evaluation.
 
     Attributes:
         decision: post-processing, fitted to all examples.
-        answers: predictions, see `label_kinds.answers`. Each half of the
-            examples is predicted with the values fitted on the other half.
+        before: predictions without post-processing, see `label_kinds.answers`.
+        answers: cross-fitted predictions. Each half of the examples is
+            predicted with the values fitted on the other half.
         report: dict. Entries for `eval_report.write`.
     """
 
     decision: Decision
+    before: np.ndarray
     answers: np.ndarray
     report: dict
 
 
-def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
-    """Fits thresholds and a temperature as set, and prints their effect.
+def fit(
+    logits: np.ndarray, gold: np.ndarray, data: Data, scoring: Scoring
+) -> Fitted:
+    """Fits thresholds and a temperature, as the settings request.
 
     Args:
-        scoring: the settings.
-        data: labels with recorded post-processing, metrics, class weights.
-        part: the N labelled examples.
         logits: float32 [N, C].
+        gold: the labels of the N examples, see `Part.labels`.
+        data: labels with recorded post-processing, metrics, class weights.
+        scoring: the settings.
     """
-    labels, kind, gold = data.labels, data.labels.kind, part.labels
-    positive = _positive(scoring, labels, gold)
+    labels, kind = data.labels, data.labels.kind
+    names: tuple[str, ...] = ()
+    if scoring.tune_thresholds:
+        names, margins, is_one = _margins(logits, gold, labels, scoring)
 
-    def fit(rows: np.ndarray) -> Decision:
+    def fit_to(rows: np.ndarray) -> Decision:
         decision = labels.decision
-        if scoring.tune_thresholds:
-            cuts = _cuts(logits[rows], gold[rows], positive)
-            decision = dataclasses.replace(decision, cuts=cuts)
+        if names:
+            columns = zip(names, margins[rows].T, is_one[rows].T)
+            cuts = {name: cut_of(x, y) for name, x, y in columns}
+            in_order = tuple(cuts.get(name, 0.0) for name in labels.names)
+            decision = dataclasses.replace(decision, cuts=in_order)
         if scoring.calibrate:
             logs = tuple(np.log(data.class_weights).tolist())
             shifted = logits[rows] - (np.array(logs) if logs else 0.0)
@@ -74,38 +82,60 @@ def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
     order = np.lexsort(gold.reshape(len(gold), -1).T)
     is_first = np.zeros(len(gold), bool)
     is_first[order[::2]] = True
-    plain = label_kinds.answers(logits, kind)
-    plain_chances = label_kinds.probabilities(logits, kind)
-    answers, chances = plain.copy(), plain_chances.copy()
+    before = label_kinds.answers(logits, kind)
+    chances_before = label_kinds.probabilities(logits, kind)
+    answers, chances = before.copy(), chances_before.copy()
     for rows in (is_first, ~is_first) if len(gold) > 1 else ():
-        decision = fit(~rows)
+        decision = fit_to(~rows)
         answers[rows] = label_kinds.answers(logits[rows], kind, decision)
         chances[rows] = label_kinds.probabilities(logits[rows], kind, decision)
-    decision = fit(np.ones(len(gold), bool))
+    decision = fit_to(np.ones(len(gold), bool))
 
     report: dict = {}
-    if scoring.tune_thresholds:
-        report["cuts"] = _by_name(labels, decision, positive)
-        report["curves"] = _curves(labels, logits, gold, positive)
-        _say_thresholds(part, labels, report["cuts"], plain, answers)
+    if names:
+        cuts = dict(zip(labels.names, decision.cuts))
+        report["cuts"] = {name: cuts[name] for name in names}
+        report["curves"] = _curves(names, margins, is_one)
     if scoring.calibrate:
-        before = calibration(plain_chances, gold, plain, kind)
-        after = calibration(chances, gold, answers, kind)
-        say(
-            f"temperature {decision.temperature:.4g}, fitted on {part.path}: "
-            f"expected calibration error {before['error']:.4f} -> "
-            f"{after['error']:.4f}"
-        )
         report["calibration"] = {
             "temperature": decision.temperature,
-            "before": before,
-            "after": after,
+            "before": calibration(chances_before, gold, before, kind),
+            "after": calibration(chances, gold, answers, kind),
         }
+    report["before_tuning"] = metrics.scores(_names(data), gold, before)
+    return Fitted(decision, before, answers, report)
 
-    # Report several metrics, as one may rise at the cost of another.
-    names = (*dict.fromkeys((*data.metrics, MACRO_F1)),)
-    report["before_tuning"] = metrics.scores(names, gold, plain)
-    after = metrics.scores(names, gold, answers)
+
+def log(fitted: Fitted, part: Part, data: Data, scoring: Scoring) -> None:
+    """Prints fitted values, with the scores before and after.
+
+    Args:
+        fitted: the result of `fit`.
+        part: the file that they are fitted to.
+        data, scoring: the arguments of `fit`.
+    """
+    report, labels, gold = fitted.report, data.labels, part.labels
+    if cuts := report.get("cuts"):
+        if labels.kind == CLASSES and not scoring.positive_label:
+            say(f"--positive_label={next(iter(cuts))}, the rarer label")
+        before, after = (
+            class_report.per_class(gold, found, labels.names)
+            for found in (fitted.before, fitted.answers)
+        )
+        shown = ", ".join(
+            f"{name} {cut:.4g} (F1 {before[name]['f1']:.4f} -> "
+            f"{after[name]['f1']:.4f})"
+            for name, cut in cuts.items()
+        )
+        say(f"logit thresholds, fitted for F1 on {part.path}: {shown}")
+    if found := report.get("calibration"):
+        say(
+            f"temperature {found['temperature']:.4g}, fitted on {part.path}: "
+            f"expected calibration error {found['before']['error']:.4f} -> "
+            f"{found['after']['error']:.4f}"
+        )
+
+    after = metrics.scores(_names(data), gold, fitted.answers)
     changes = ", ".join(
         f"{name} {value:.4f} -> {after[name]:.4f}"
         for name, value in report["before_tuning"].items()
@@ -114,27 +144,11 @@ def tune(scoring: Scoring, data: Data, part: Part, logits: np.ndarray) -> Tuned:
         f"{part.path}, before -> after tuning: {changes} (cross-fitted on two "
         "halves; later predictions use values fitted on the whole file)"
     )
-    return Tuned(decision, answers, report)
 
 
-def _say_thresholds(
-    part: Part,
-    labels: Labels,
-    cuts: dict[str, float],
-    plain: np.ndarray,
-    answers: np.ndarray,
-) -> None:
-    """Prints thresholds with the F1 before and after tuning."""
-    before, after = (
-        class_report.per_class(part.labels, found, labels.names)
-        for found in (plain, answers)
-    )
-    shown = ", ".join(
-        f"{name} {cut:.4g} (F1 {before[name]['f1']:.4f} -> "
-        f"{after[name]['f1']:.4f})"
-        for name, cut in cuts.items()
-    )
-    say(f"logit thresholds, fitted for F1 on {part.path}: {shown}")
+def _names(data: Data) -> tuple[str, ...]:
+    """The metrics to compare, as one may rise at the cost of another."""
+    return (*dict.fromkeys((*data.metrics, MACRO_F1)),)
 
 
 def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
@@ -208,57 +222,38 @@ def calibration(
     return {"error": error, "bins": [list(entry) for entry in bins]}
 
 
-def _positive(scoring: Scoring, labels: Labels, gold: np.ndarray) -> int | None:
-    """The id of the positive class for a threshold; None if not binary."""
-    if labels.kind != CLASSES or not scoring.tune_thresholds:
-        return None
-    if scoring.positive_label:
-        return labels.names.index(scoring.positive_label)
-
-    counts = np.bincount(gold, minlength=2)
-    positive = int(counts[1] <= counts[0])
-    say(f"--positive_label={labels.names[positive]}, the rarer label")
-    return positive
-
-
 def _margins(
-    logits: np.ndarray, gold: np.ndarray, positive: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Logits to threshold, float32 [N, M], and labels 0 or 1, int [N, M]."""
-    if positive is None:
-        return logits, gold
+    logits: np.ndarray, gold: np.ndarray, labels: Labels, scoring: Scoring
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """The logits to threshold; for two classes, the positive one's margin.
+
+    Returns:
+        M names of labels, their logits, float32 [N, M], and whether an example
+        has the label, [N, M].
+    """
+    if labels.kind == MULTI_LABEL:
+        return labels.names, logits, gold
+    if scoring.positive_label:
+        positive = labels.names.index(scoring.positive_label)
+    else:
+        counts = np.bincount(gold, minlength=2)
+        positive = int(counts[1] <= counts[0])
     margins = logits[:, positive] - logits[:, 1 - positive]
-    return margins[:, np.newaxis], (gold == positive)[:, np.newaxis]
-
-
-def _cuts(
-    logits: np.ndarray, gold: np.ndarray, positive: int | None
-) -> tuple[float, ...]:
-    """Fits the thresholds to subtract from the logits, [C]."""
-    margins, is_one = _margins(logits, gold, positive)
-    cuts = [cut_of(*both) for both in zip(margins.T, is_one.T)]
-    if positive is None:
-        return tuple(cuts)
-    return (0.0, *cuts) if positive else (*cuts, 0.0)
-
-
-def _by_name(
-    labels: Labels, decision: Decision, positive: int | None
-) -> dict[str, float]:
-    """Name -> threshold of each label with a threshold."""
-    cuts = dict(zip(labels.names, decision.cuts))
-    if positive is None:
-        return cuts
-    name = labels.names[positive]
-    return {name: cuts[name]}
+    return (
+        (labels.names[positive],),
+        margins[:, np.newaxis],
+        (gold == positive)[:, np.newaxis],
+    )
 
 
 def _curves(
-    labels: Labels, logits: np.ndarray, gold: np.ndarray, positive: int | None
+    names: tuple[str, ...], margins: np.ndarray, is_one: np.ndarray
 ) -> dict[str, list[list[float]]]:
-    """Name -> threshold, precision and recall at points of the curve."""
-    margins, is_one = _margins(logits, gold, positive)
-    names = labels.names if positive is None else [labels.names[positive]]
+    """Name -> threshold, precision and recall at points of the curve.
+
+    Args:
+        names, margins, is_one: the result of `_margins`.
+    """
     curves = {}
     for name, values, ones in zip(names, margins.T, is_one.T):
         if not ones.any():

@@ -112,7 +112,8 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
         ]
         part = inputs.Part(TEST, "x.jsonl", rows)
         data = inputs.Data(labels, ("accuracy",), (part,), False)
-        wrote = task._write_predictions(Settings(), folder, data, part, logits)
+        made = task.Classification(Settings(), None, folder, data)
+        wrote = made._write_predictions(part, logits)
         assert len(wrote) == 2 + is_labelled
         assert rows_of(tmp_path / "predictions.tsv") == [
             ["id", "predicted", "probability", "label", "a", "b", "text"],

@@ -50,9 +50,12 @@ def part(gold):
     return Part(DEV, "dev.tsv", rows)
 
 
-def tune(labels, logits, gold, weights=(), **flags):
+def fit(labels, logits, gold, weights=(), **flags):
     data = Data(labels, METRICS_OF[labels.kind], (), False, (), weights)
-    return tuning.tune(Scoring(**flags), data, part(gold), logits)
+    scoring = Scoring(**flags)
+    fitted = tuning.fit(logits, gold, data, scoring)
+    tuning.log(fitted, part(gold), data, scoring)
+    return fitted
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -73,7 +76,7 @@ def test_a_label_of_no_text_keeps_its_cut():
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 def test_a_temperature_is_that_of_scikit_learn(scale):
     logits, gold = drawn(scale=scale)
-    found = tune(THREE, logits, gold, calibrate=True).decision
+    found = fit(THREE, logits, gold, calibrate=True).decision
     assert found.temperature == pytest.approx(scale, rel=0.1)
     theirs = CalibratedClassifierCV(
         FrozenEstimator(Logits()), method="temperature"
@@ -88,9 +91,9 @@ def test_a_temperature_is_that_of_scikit_learn(scale):
 def test_weights_of_training_are_taken_from_the_probabilities():
     logits, gold = drawn(scale=2.0)
     weights = (0.2, 1.0, 5.0)
-    plain = tune(THREE, logits, gold, calibrate=True)
+    plain = fit(THREE, logits, gold, calibrate=True)
     shifted = (logits + np.log(weights)).astype("f4")
-    weighted = tune(THREE, shifted, gold, weights, calibrate=True)
+    weighted = fit(THREE, shifted, gold, weights, calibrate=True)
     before, after = (
         weighted.report["calibration"][key]["error"]
         for key in ("before", "after")
@@ -123,7 +126,7 @@ def test_the_printed_error_is_of_the_predictions_that_are_given(cuts):
     gold = (rng.random(401) < 0.1).astype(int)
     logits = np.stack([np.zeros(401), rng.normal(2 * gold, 1)], -1).astype("f4")
     flags = {"calibrate": True, "tune_thresholds": cuts}
-    tuned = tune(TWO, logits, gold, (0.5, 5.0), **flags)
+    tuned = fit(TWO, logits, gold, (0.5, 5.0), **flags)
     right = (tuned.answers == gold).mean()
     bins = tuned.report["calibration"]["after"]["bins"]
     shares = [share * count for _, share, count in bins]
@@ -136,7 +139,7 @@ def test_scores_without_thresholds_are_printed(capsys):
     rng = np.random.default_rng(5)
     gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
     logits = rng.normal(gold - 1.5, 1.0).astype("f4")
-    tuned = tune(SEVERAL, logits, gold, tune_thresholds=True)
+    tuned = fit(SEVERAL, logits, gold, tune_thresholds=True)
     both = (logits >= 0).astype(int), tuned.answers
     macro = [f1_score(gold, x, average="macro", zero_division=0) for x in both]
     exact = [(gold == x).all(-1).mean() for x in both]
@@ -157,7 +160,7 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     gold = (rng.random(211) < 0.1).astype(int)
     logits = rng.normal(0, 1, (211, 2)).astype("f4")
     logits[:, 1] += gold
-    tuned = tune(
+    tuned = fit(
         TWO, logits, gold, tune_thresholds=True, positive_label=positive
     )
     assert (
@@ -179,7 +182,7 @@ def test_each_half_is_answered_by_the_cuts_of_the_other():
     rng = np.random.default_rng(5)
     gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
     logits = rng.normal(gold - 1.0, 1.0).astype("f4")
-    tuned = tune(SEVERAL, logits, gold, tune_thresholds=True, calibrate=True)
+    tuned = fit(SEVERAL, logits, gold, tune_thresholds=True, calibrate=True)
     order = np.lexsort(gold.T)
     for half, other in ((order[::2], order[1::2]), (order[1::2], order[::2])):
         cuts = [
