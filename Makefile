@@ -27,7 +27,8 @@ LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
     requirements/parquet.txt requirements/serve.txt requirements/hub.txt \
     requirements/openvino.txt
 
-.PHONY: quickstart test test-long check next lock peers backends tpu gpu clean
+.PHONY: quickstart test test-long check docs next lock peers backends tpu gpu \
+    clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -35,7 +36,7 @@ quickstart: $(VENV)/run
 test: $(VENV)/dev
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long"
 
-test-long: $(VENV)/dev peers $(FOUND:python%=quick-%)
+test-long: $(VENV)/dev peers .venv-docs/done $(FOUND:python%=quick-%)
 	@echo "quick tests: under $(or $(FOUND),none); not found:" \
 	    "$(or $(filter-out $(FOUND),$(PYTHONS)),none)"
 	$(BIN)/python -m pytest -m long
@@ -56,6 +57,10 @@ check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not long"
+
+# The site of docs/, in build/docs; a warning is an error.
+docs: .venv-docs/done
+	.venv-docs/bin/zensical build --clean --strict
 
 # Of every supported Python; UPGRADE=--upgrade takes the newest of the packages
 # that others bring.
@@ -84,7 +89,7 @@ peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
 backends: $(PEERS)/keras_backends/done
 
 clean:
-	rm -rf $(VENV) .venv-3.* .venv-next $(PEERS) $(OUT)
+	rm -rf $(VENV) .venv-3.* .venv-next .venv-docs $(PEERS) $(OUT)
 
 $(VENV)/run: requirements.txt requirements/report.txt
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
@@ -95,6 +100,11 @@ $(VENV)/run: requirements.txt requirements/report.txt
 $(VENV)/dev: $(DEV)
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
 	$(BIN)/python -m pip install --quiet -r requirements/dev.txt
+	touch $@
+
+.venv-docs/done: requirements/docs.txt
+	$(if $(wildcard .venv-docs/bin/python),,$(NEW_VENV) .venv-docs)
+	.venv-docs/bin/python -m pip install --quiet -r $<
 	touch $@
 
 .PRECIOUS: .venv-%/dev

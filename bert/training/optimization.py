@@ -301,9 +301,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         decay: float. Weight decay of all variables except biases and layer
             norms. With the name weight_decay, Keras would apply its own.
             Default: 0.01.
-        beta_1, beta_2, epsilon: float. See `adam_weight_decay`. Defaults: 0.9,
-            0.999 and 1e-6.
-        rule: str. Name of the update rule in `RULES`. Default: "bert_adam".
+        beta_1: float. Decay rate of the first moment. Default: 0.9.
+        beta_2: float. Decay rate of the second moment. Default: 0.999.
+        epsilon: float. Added to the root of the second moment. Default: 1e-6.
+        rule: str. Name of the update rule in `RULES`: "bert_adam",
+            "corrected_adamw" or "lamb". Default: "bert_adam".
+        name: str. Name of the optimizer. Default: "adam_weight_decay".
+        **kwargs: arguments of `keras.optimizers.Optimizer`.
 
     Attributes:
         rate_factors: tuple of float. Factor of each variable's learning rate,
