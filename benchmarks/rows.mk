@@ -1,4 +1,4 @@
-# The rows of "Speed and memory" in docs/results.md, as JSON lines.
+# The rows of docs/benchmarks.md#speed, as JSON lines.
 #
 #     make bench       [CORPUS=wiki.txt VOCAB=vocab.txt] [GLUE=glue SQUAD=squad]
 #     make bench-peers [the same]

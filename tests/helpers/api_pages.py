@@ -41,11 +41,11 @@ def pages() -> dict[str, str]:
     """Name of a file in docs/api -> its text."""
     lines, texts = [HEAD], {}
     for title, names in GROUPS.items():
-        lines += [f"## {title}", "", "| name | description |", "|---|---|"]
+        lines += [f"## {title}", ""]
         for name in names:
             found = getattr(bert, name)
             summary = inspect.getdoc(found).splitlines()[0]
-            lines.append(f"| [bert.{name}]({name}.md) | {summary} |")
+            lines.append(f"- [bert.{name}]({name}.md): {summary}")
             path = f"{found.__module__}.{found.__qualname__}"
             texts[f"{name}.md"] = PAGE.format(path=path, name=name)
         lines.append("")

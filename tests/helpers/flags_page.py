@@ -60,7 +60,7 @@ def page() -> str:
 
 
 def rows(group: type) -> dict[str, str]:
-    """Flag -> its line of a table, in the order of `--helpfull`."""
+    """Flag -> its line of the list, in the order of `--helpfull`."""
     topics = flags.HELP["--helpfull"]
     declared = sorted(
         flags.flags_of(group),
@@ -70,8 +70,7 @@ def rows(group: type) -> dict[str, str]:
 
 
 def row(one: flags.Flag) -> str:
-    """The line of a flag: name, default, meaning and range."""
-    default = "required" if one.required else shown(one.default)
+    """The line of a flag: name, meaning, range and default."""
     meaning = one.help
     if one.choices:
         listed = ", ".join(f"`{choice}`" for choice in one.choices)
@@ -79,8 +78,12 @@ def row(one: flags.Flag) -> str:
     if one.at_least is not None:
         meaning += f" At least {one.at_least}"
         meaning += "." if one.at_most is None else f", at most {one.at_most}."
-    meaning = meaning.replace("|", "\\|")
-    return f"| `--{one.name}` | {default} | {meaning} |"
+    if one.required:
+        meaning += " Required."
+    elif default := shown(one.default):
+        meaning += f" Default: {default}."
+    meaning = meaning.replace("*", "\\*")  # no emphasis
+    return f"- `--{one.name}`: {meaning}"
 
 
 def shown(value) -> str:
@@ -93,12 +96,11 @@ def shown(value) -> str:
 
 
 def section(title, group, known, contained) -> str:
-    """A heading and the table of the flags that are not known already."""
+    """A heading and the list of the flags that are not known already."""
     lines = [f"## {title}", ""]
     if contained:
         link = contained.lower()
         lines += [f"The flags of [{contained}](#{link}), and:", ""]
-    lines += ["| flag | default | meaning |", "|---|---|---|"]
     lines += [x for name, x in rows(group).items() if known.get(name) != x]
     return "\n".join(lines) + "\n"
 
