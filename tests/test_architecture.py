@@ -289,6 +289,20 @@ def test_the_network_is_made_of_keras_ops_alone():
         assert "tensorflow" not in top_level_modules(tree_of(path)), path
 
 
+def test_the_builders_need_no_tensorflow():
+    """They also run on JAX and PyTorch, where it is not installed."""
+    names, found = ["task_models"], set()
+    while names:
+        path = ROOT / "bert" / "modeling" / f"{names.pop()}.py"
+        if path.is_file() and path not in found:
+            found.add(path)
+            parts = (name.split(".") for name in imported(tree_of(path)))
+            names += [x[2] for x in parts if x[:2] == ["bert", "modeling"]]
+    found = {path.stem for path in found}
+    assert {"models", "heads", "encoder", "layers"} <= found
+    assert not {"checkpoints", "hub"} & found  # these import TensorFlow
+
+
 def test_only_formats_and_surgery_have_checkpoint_names():
     known = {
         "checkpoints",
@@ -299,6 +313,7 @@ def test_only_formats_and_surgery_have_checkpoint_names():
         "saved_models",
         "extend_embeddings",
         "model_card",
+        "task_heads",
     }
     for path in sources("bert/modeling", "bert/training", "bert/data"):
         if path.stem not in known:

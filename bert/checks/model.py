@@ -9,6 +9,7 @@ from bert.modeling import checkpoints, models
 from bert.modeling.checkpoints import first_of
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, sentence_files
+from bert.modeling.task_heads import head_of
 
 
 def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
@@ -132,10 +133,7 @@ def _compare(
 def _is_tuned(values: dict[str, np.ndarray], path: str) -> bool:
     """Returns whether a checkpoint has a fine-tuned model."""
     modules = checkpoint_files.beside(path, sentence_files.MODULES)
-    return storage.is_file(modules) or any(
-        f"{scope}output_weights" in values and name != "seq_relationship"
-        for name, scope in checkpoints.OUTPUT_HEADS.items()
-    )
+    return storage.is_file(modules) or head_of(values) is not None
 
 
 def _labels(values: dict[str, np.ndarray], path: str) -> list[Finding]:

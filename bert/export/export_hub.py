@@ -16,12 +16,13 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.export import hub
 from bert.export.hub_settings import WITH_MLM, Settings
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints
 from bert.modeling import hub as loader
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import conversion, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
+from bert.modeling.task_heads import MASKED_LM
 
 # Maximum difference between outputs of the SavedModel and the Keras model.
 TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}
@@ -111,9 +112,9 @@ def build_model(config: BertConfig, precision: str, weights: dict, path: str):
         path: str. Path of the checkpoint in messages.
     """
     with stored_in(precision):
-        model = models.build_pretraining_model(config)
-    checkpoints.assign(checkpoints.model_variables(model), weights, path)
-    return model
+        return checkpoints.load_network(
+            config, weights, path, MASKED_LM, checkpoints.ENCODER
+        )
 
 
 def outputs_of(model, inputs: dict) -> dict:

@@ -19,8 +19,7 @@ from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import LongTexts
 from bert.data.text import input_ops, text_ops
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import checkpoints, encoder, task_models
-from bert.modeling.formats import portable
+from bert.modeling import checkpoints, task_models
 from bert.modeling.formats.conversion import Bert
 from bert.modeling.precision import stored_in
 from bert.modeling.task_heads import head_of
@@ -71,15 +70,13 @@ class FineTunedModel(tf.train.Checkpoint):
     def __init__(self, bert: Bert, precision: str = "float32"):
         super().__init__()
         with stored_in(precision):
-            if head_of(bert.values):
-                model = portable.build(bert.config, bert.values, bert.path)
-                named = checkpoints.model_variables(model)
-            else:
-                model = encoder.build_encoder(bert.config)
-                named = checkpoints.encoder_variables(model)
-                checkpoints.assign(named, bert.values, bert.path)
+            head = head_of(bert.values)
+            model = checkpoints.load_network(
+                bert.config, bert.values, bert.path, head
+            )
 
         # The readers of checkpoints find the weights by name.
+        named = checkpoints.model_variables(model)
         self.weights = {name: x.value for name, x in named.items()}
         self.vocab_file = tf.saved_model.Asset(bert.tokenizer.path)
         record_casing(self, bert.tokenizer)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert.common import forks
 from bert.common.errors import UserError
 from bert.data import features
-from bert.modeling import checkpoints, encoder, heads
+from bert.modeling import checkpoints, encoder
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import HEADS
 from bert.training import distribution
@@ -106,13 +106,14 @@ class KerasEngine:
                     path=model.path,
                     fix="pass another checkpoint",
                 )
-        network = encoder.build_encoder(model.config)
-        named = checkpoints.encoder_variables(network)
-        checkpoints.assign(named, values, model.path)
-        output = None
-        if head is not None:
-            output = heads.task_head(model.config, head, values, model.path)
-        engine = cls(network, output, layer)
+        network = checkpoints.load_network(
+            model.config, values, model.path, head
+        )
+        engine = cls(
+            checkpoints.encoder_of(network),
+            None if head is None else network.get_layer(head),
+            layer,
+        )
         strategy = distribution.make_strategy("one_device")
         engine.description = distribution.describe(strategy)
         return engine

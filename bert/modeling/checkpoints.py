@@ -15,13 +15,11 @@ import tensorflow as tf
 
 from bert.common import storage, tensor_files
 from bert.common.errors import UserError
+from bert.modeling import task_models
 from bert.modeling.config import BertConfig
-from bert.modeling.task_heads import HEADS
+from bert.modeling.encoder import build_encoder
+from bert.modeling.task_heads import HEADS, MASKED_LM
 
-OUTPUT_HEADS = {  # layer of a model -> scope of its variables
-    "seq_relationship": "cls/seq_relationship/",
-    **{name: head.scope for name, head in HEADS.items()},
-}
 _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
 ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
@@ -74,30 +72,32 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
     """Variables of the encoder and of all heads: original name -> variable.
 
     Args:
-        model: keras.Model. From a builder in `models` or `task_models`.
+        model: keras.Model. From a builder in `models` or `task_models`, or an
+            encoder.
     """
-    named = encoder_variables(model.get_layer("bert"))
-
     # A user's own head may have the same name, but has no `output_bias`.
     layers = {x.name: x for x in model.layers if hasattr(x, "output_bias")}
-    if "predictions" in layers:
-        masked_lm = layers["predictions"]
-        transform = "cls/predictions/transform"
-        named |= _dense(f"{transform}/dense", masked_lm.transform)
-        named |= _norm(f"{transform}/LayerNorm", masked_lm.layer_norm)
-        named["cls/predictions/output_bias"] = masked_lm.output_bias
-
-    for name in OUTPUT_HEADS:
+    named = encoder_variables(encoder_of(model))
+    for name in HEADS:
         if name in layers:
-            named |= head_variables(layers[name])
-
+            named |= _head_variables(layers[name])
     return named
 
 
-def head_variables(layer: keras.Layer) -> dict[str, keras.Variable]:
-    """Variables of an `OutputHead`: original name -> variable."""
-    scope = OUTPUT_HEADS[layer.name]
-    named = {f"{scope}output_weights": layer.output_weights}
+def encoder_of(model: keras.Model) -> keras.Model:
+    """The encoder of a model, which may be the model itself."""
+    names = {layer.name for layer in model.layers}
+    return model.get_layer("bert") if "bert" in names else model
+
+
+def _head_variables(layer: keras.Layer) -> dict[str, keras.Variable]:
+    """Variables of a head: original name -> variable."""
+    scope, named = HEADS[layer.name].scope, {}
+    if layer.name == MASKED_LM:
+        named |= _dense(f"{scope}transform/dense", layer.transform)
+        named |= _norm(f"{scope}transform/LayerNorm", layer.layer_norm)
+    else:
+        named[f"{scope}output_weights"] = layer.output_weights
     if layer.output_bias is not None:
         named[f"{scope}output_bias"] = layer.output_bias
     return named
@@ -256,6 +256,46 @@ def assign(
             variable.assign(values[name])
 
     return missing
+
+
+def load_network(
+    config: BertConfig,
+    values: dict[str, np.ndarray],
+    path: str,
+    head: str | None = None,
+    required: tuple[str, ...] | None = None,
+    encoder: keras.Model | None = None,
+) -> keras.Model:
+    """Builds the network of a checkpoint, with its weights.
+
+    Args:
+        config: BertConfig. Sizes of the network.
+        values: dict. Original name -> array.
+        path: str. Source of the values, for messages.
+        head: str or None. Key of `task_heads.HEADS`. Default: None, only the
+            encoder.
+        required: tuple of str or None. Prefixes of names that must be in the
+            values, see `assign`. Default: None, encoder and head.
+        encoder: keras.Model or None. Encoder to use. Default: None, a new one.
+
+    Returns:
+        See `task_models.build`; without a head see `build_encoder`.
+
+    Raises:
+        UserError: a variable is missing or has another shape.
+    """
+    if head is None:
+        model, scopes = encoder or build_encoder(config), ()
+    else:
+        scope = HEADS[head].scope
+        size = len(values.get(f"{scope}output_weights", ()))
+        model = task_models.build(config, head, size, encoder=encoder)
+        scopes = (scope or "output_",)
+
+    named = model_variables(model)
+    required = (*ENCODER, *scopes) if required is None else required
+    assign(named, values, path, required)
+    return model
 
 
 def check_sizes(

@@ -193,7 +193,7 @@ def build_encoder(
         x = layers.TransformerBlock(config, seed, index)(x, attention_bias)
         encoder_outputs.append(x)
 
-    pooler = layers.Factory(config, seed, "pooler").dense(
+    pooler = layers.LayerFactory(config, seed, "pooler").dense(
         config.hidden_size, "pooler", activation="tanh"
     )
 

@@ -1,12 +1,11 @@
 """Output heads."""
 
 import keras
-import numpy as np
 from keras import ops
 
-from bert.modeling import checkpoints, fused_ops, layers
+from bert.modeling import fused_ops, layers
 from bert.modeling.config import BertConfig
-from bert.modeling.task_heads import HEADS
+from bert.modeling.task_heads import MASKED_LM
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -29,7 +28,7 @@ class MaskedLMHead(keras.layers.Layer):
         self,
         config: BertConfig | dict,
         seed: int,
-        name: str = "predictions",
+        name: str = MASKED_LM,
         dtype=None,
         **kwargs,
     ):
@@ -38,7 +37,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.seed = seed
 
         # The logits are always float32; the parts have their own policy.
-        make = layers.Factory(config, seed, "predictions", dtype)
+        make = layers.LayerFactory(config, seed, MASKED_LM, dtype)
         self.transform = make.dense(
             config.hidden_size,
             "transform",
@@ -104,7 +103,7 @@ class OutputHead(keras.layers.Layer):
         self.config = config = layers.sizes_of(config)
         self.seed, self.classes = seed, classes
 
-        make = layers.Factory(config, seed, name)
+        make = layers.LayerFactory(config, seed, name)
         self.output_weights = self.add_weight(
             shape=(classes, config.hidden_size),
             initializer=make.initializer("output_weights"),
@@ -132,25 +131,3 @@ class OutputHead(keras.layers.Layer):
         if self.output_bias is not None:
             logits = logits + self.output_bias
         return logits
-
-
-def task_head(
-    config: BertConfig, name: str, values: dict[str, np.ndarray], path: str
-) -> OutputHead:
-    """Builds the head of a fine-tuned model, with its weights.
-
-    Args:
-        config: BertConfig. Sizes of the network.
-        name: str. Key of `HEADS`.
-        values: dict. Original name -> array.
-        path: str. Source of the values, for messages.
-
-    Raises:
-        UserError: a variable is missing or has another shape.
-    """
-    scope, _, has_bias = HEADS[name]
-    classes = len(values[f"{scope}output_weights"])
-    layer = OutputHead(config, 0, classes, name, has_bias)
-    named = checkpoints.head_variables(layer)
-    checkpoints.assign(named, values, path, required=(scope or "output_",))
-    return layer

@@ -43,7 +43,7 @@ def activation(name: str):
     }[name]
 
 
-class Factory:
+class LayerFactory:
     """Makes the parts of one layer, each with its own initializer seed.
 
     Args:
@@ -151,7 +151,7 @@ class Embeddings(keras.layers.Layer):
         super().__init__(name=name, **kwargs)
         self.config = config = sizes_of(config)
         self.seed = seed
-        make = Factory(config, seed, "embeddings", self.dtype_policy)
+        make = LayerFactory(config, seed, "embeddings", self.dtype_policy)
         width = config.hidden_size
 
         def table(name: str, rows: int, **kwargs):
@@ -258,7 +258,7 @@ class SelfAttention(keras.layers.Layer):
     def __init__(self, config: BertConfig, seed: int, scope: str, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        make = Factory(config, seed, scope, self.dtype_policy)
+        make = LayerFactory(config, seed, scope, self.dtype_policy)
         self.query = make.dense(config.hidden_size, "query")
         self.key = make.dense(config.hidden_size, "key")
         self.value = make.dense(config.hidden_size, "value")
@@ -356,7 +356,7 @@ class TransformerBlock(keras.layers.Layer):
         super().__init__(name=name or scope, **kwargs)
         self.config = config = sizes_of(config)
         self.seed, self.index = seed, index
-        make = Factory(config, seed, scope, self.dtype_policy)
+        make = LayerFactory(config, seed, scope, self.dtype_policy)
         width, rate = config.hidden_size, config.hidden_dropout_prob
 
         self.attention = SelfAttention(

@@ -7,6 +7,7 @@ from bert.data import features
 from bert.modeling import heads
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
+from bert.modeling.task_heads import NEXT_SENTENCE
 
 
 def build_pretraining_model(
@@ -46,7 +47,7 @@ def build_pretraining_model(
     )
 
     masked_lm = heads.MaskedLMHead(config, seed)
-    next_sentence = heads.OutputHead(config, seed, 2, "seq_relationship")
+    next_sentence = heads.OutputHead(config, seed, 2, NEXT_SENTENCE)
 
     return keras.Model(
         {**encoder.input, features.MASKED_LM_POSITIONS: positions},

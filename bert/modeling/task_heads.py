@@ -1,4 +1,4 @@
-"""Task heads: variables, input and outputs of each.
+"""Table of output heads: layer, variables, input and outputs of each.
 
     encoder -> pooled_output or sequence_output -> head -> logits
 
@@ -8,41 +8,96 @@ This module does not import TensorFlow.
 from collections.abc import Collection
 from typing import NamedTuple
 
+MASKED_LM, NEXT_SENTENCE = "predictions", "seq_relationship"
 CLASSIFIER, SPANS, TOKENS, CHOICES = "classifier", "squad", "ner", "swag"
 
 
 class Head(NamedTuple):
-    """Linear layer on the encoder.
+    """Output head of an encoder.
 
     Attributes:
+        title: str. Name in messages.
         scope: str. Prefix of its variables in a checkpoint.
         is_pooled: bool. Whether it reads `pooled_output`, one vector per
             sequence, instead of `sequence_output`.
+        model: str. Name of the Keras model of `task_models.build`.
+        outputs: tuple of str. Names of the model's outputs; if there are
+            several, each is a column of the logits. Default: ("logits",).
+        has_dropout: bool. Whether its input has dropout. Default: True.
         has_bias: bool. Whether it adds a bias. Default: True.
+        has_choices: bool. Whether an example has several sequences, with a
+            logit for each. Default: False.
     """
 
+    title: str
     scope: str
     is_pooled: bool
+    model: str
+    outputs: tuple[str, ...] = ("logits",)
+    has_dropout: bool = True
     has_bias: bool = True
+    has_choices: bool = False
 
 
-HEADS = {
-    CLASSIFIER: Head("", is_pooled=True),
-    SPANS: Head("cls/squad/", is_pooled=False),
-    TOKENS: Head("cls/ner/", is_pooled=False),
-    CHOICES: Head("cls/swag/", is_pooled=True, has_bias=False),
+HEADS = {  # name of the layer -> head
+    MASKED_LM: Head(
+        "masked LM",
+        "cls/predictions/",
+        False,
+        "pretraining",
+        outputs=("masked_lm_logits",),
+        has_dropout=False,
+    ),
+    NEXT_SENTENCE: Head(
+        "next sentence",
+        "cls/seq_relationship/",
+        True,
+        "next_sentence",
+        outputs=("next_sentence_logits",),
+        has_dropout=False,
+    ),
+    CLASSIFIER: Head("classifier", "", True, "sentence"),
+    SPANS: Head(
+        "span",
+        "cls/squad/",
+        False,
+        "span",
+        outputs=("start_logits", "end_logits"),
+        has_dropout=False,
+    ),
+    TOKENS: Head("token classifier", "cls/ner/", False, "token"),
+    CHOICES: Head(
+        "multiple choice",
+        "cls/swag/",
+        True,
+        "choice",
+        has_bias=False,
+        has_choices=True,
+    ),
 }
+PRETRAINING = (MASKED_LM, NEXT_SENTENCE)
 
 
-def head_of(names: Collection[str]) -> str | None:
-    """Returns the key in `HEADS` of a checkpoint's head, or None.
+def heads_of(names: Collection[str]) -> list[str]:
+    """Returns the keys in `HEADS` of all heads of a checkpoint.
 
     Args:
         names: collection of str. Original names of the variables.
     """
-    found = (
+    # The weights of the masked LM are the word embeddings.
+    part = {MASKED_LM: "output_bias"}
+    return [
         name
         for name, head in HEADS.items()
-        if f"{head.scope}output_weights" in names
-    )
+        if head.scope + part.get(name, "output_weights") in names
+    ]
+
+
+def head_of(names: Collection[str]) -> str | None:
+    """Returns the key in `HEADS` of a fine-tuned head, or None.
+
+    Args:
+        names: collection of str. Original names of the variables.
+    """
+    found = (name for name in heads_of(names) if name not in PRETRAINING)
     return next(found, None)

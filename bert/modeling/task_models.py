@@ -8,7 +8,15 @@ from bert.data import features
 from bert.modeling import heads, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
-from bert.modeling.task_heads import CHOICES, CLASSIFIER, SPANS, TOKENS
+from bert.modeling.models import build_pretraining_model
+from bert.modeling.task_heads import (
+    CHOICES,
+    CLASSIFIER,
+    HEADS,
+    MASKED_LM,
+    SPANS,
+    TOKENS,
+)
 
 _NO_TOKEN = -1e9  # added to the hidden states of padding
 POOLED_DROPOUT = 0.1  # before the head; fixed in the original
@@ -94,6 +102,67 @@ def check_loss(loss) -> None:
             )
 
 
+def build(
+    config: BertConfig,
+    head: str,
+    num_outputs: int,
+    seed: int = 12345,
+    packed: bool = False,
+    encoder: keras.Model | None = None,
+) -> keras.Model:
+    """Builds the encoder with a head.
+
+    Args:
+        config: BertConfig. Sizes of the network.
+        head: str. Key of `task_heads.HEADS`. The masked LM comes with the
+            next-sentence head, see `models.build_pretraining_model`.
+        num_outputs: int. C, the number of logits of the head. The masked LM
+            ignores it.
+        seed: int. Seed of the initial weights. Default: 12345.
+        packed: bool. Whether a row holds several sequences. Default: False.
+        encoder: keras.Model or None. Encoder with this config. Default: None,
+            a new encoder.
+
+    Returns:
+        Functional model that takes the encoder's inputs, and returns a dict
+        with the outputs of the head: float32 [B, C] if it reads
+        `pooled_output` ([B, K, C] if `packed`), else float32 [B, S, C]. With
+        several names of outputs each has a column of them, [B, S]. A head
+        with choices takes int32 [B, C, S] and returns float32 [B, C].
+    """
+    if head == MASKED_LM:
+        return build_pretraining_model(config, seed, packed, encoder)
+
+    parts = HEADS[head]
+    encoder = encoder or build_encoder(config, seed, packed)
+    inputs = rows = encoder.input
+    if parts.has_choices:
+        inputs, rows = _folded_inputs(encoder)
+
+    if parts.is_pooled:
+        x = _pooled_output(encoder, rows)
+    else:
+        _freeze_pooler(encoder)
+        x = encoder(rows)["sequence_output"]
+    if parts.has_dropout:
+        make = layers.LayerFactory(config, seed, head)
+        x = make.dropout(POOLED_DROPOUT, "dropout")(x)
+    logits = heads.OutputHead(config, seed, num_outputs, head, parts.has_bias)(
+        x
+    )
+
+    if parts.has_choices:
+        # Scores stay float32, so that close ones are not rounded to ties.
+        unfold = UnfoldChoices(name="unfold", dtype="float32")
+        logits = unfold(logits, inputs[features.INPUT_IDS])
+    outputs = {parts.outputs[0]: logits}
+    if len(parts.outputs) > 1:
+        outputs = {name: logits[..., i] for i, name in enumerate(parts.outputs)}
+
+    kind = Classifier if head == CLASSIFIER else keras.Model
+    return kind(inputs, outputs, name=parts.model)
+
+
 def build_classifier(
     config: BertConfig,
     num_labels: int,
@@ -101,24 +170,17 @@ def build_classifier(
     packed: bool = False,
     encoder: keras.Model | None = None,
 ) -> keras.Model:
-    """Builds the encoder with a classifier on `[CLS]`.
+    """Builds the encoder with a classifier on `[CLS]`; see `build`.
 
     Args:
-        config: BertConfig. Sizes of the network.
+        config, seed, packed, encoder: see `build`.
         num_labels: int. C; 1 for regression.
-        seed: int. Seed of the initial weights. Default: 12345.
-        packed: bool. Whether a row holds several sequences. Default: False.
-        encoder: keras.Model or None. Encoder with this config. Default: None,
-            a new encoder.
 
     Returns:
-        Functional model that takes the encoder's inputs and returns a dict:
-        logits, float32 [B, C]; [B, K, C] if `packed`.
+        Functional model with the output logits, float32 [B, C]; [B, K, C] if
+        `packed`.
     """
-    encoder = encoder or build_encoder(config, seed, packed)
-    pooled = _pooled_output(encoder, encoder.input)
-    logits = _scores(pooled, config, seed, num_labels, "classifier")
-    return Classifier(encoder.input, {"logits": logits}, name="sentence")
+    return build(config, CLASSIFIER, num_labels, seed, packed, encoder)
 
 
 def build_span_model(
@@ -127,21 +189,13 @@ def build_span_model(
     """Builds the encoder with start and end logits for question answering.
 
     Args:
-        config: BertConfig. Sizes of the network.
-        seed: int. Seed of the initial weights. Default: 12345.
-        encoder: keras.Model or None. Encoder with this config. Default: None,
-            a new encoder.
+        config, seed, encoder: see `build`.
 
     Returns:
-        Functional model that takes the encoder's inputs and returns a dict:
-        start_logits and end_logits, float32 [B, S] each.
+        Functional model with the outputs start_logits and end_logits,
+        float32 [B, S] each.
     """
-    encoder = encoder or build_encoder(config, seed)
-    _freeze_pooler(encoder)
-    sequence = encoder(encoder.input)["sequence_output"]
-    logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
-    outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-    return keras.Model(encoder.input, outputs, name="span")
+    return build(config, SPANS, 2, seed, encoder=encoder)
 
 
 def build_token_classifier(
@@ -150,54 +204,31 @@ def build_token_classifier(
     seed: int = 12345,
     encoder: keras.Model | None = None,
 ) -> keras.Model:
-    """Builds the encoder with a classifier on every token.
+    """Builds the encoder with a classifier on every token; see `build`.
 
     Args:
-        config: BertConfig. Sizes of the network.
+        config, seed, encoder: see `build`.
         num_labels: int. C.
-        seed: int. Seed of the initial weights. Default: 12345.
-        encoder: keras.Model or None. Encoder with this config. Default: None,
-            a new encoder.
 
     Returns:
-        Functional model that takes the encoder's inputs and returns a dict:
-        logits, float32 [B, S, C].
+        Functional model with the output logits, float32 [B, S, C].
     """
-    encoder = encoder or build_encoder(config, seed)
-    _freeze_pooler(encoder)
-    sequence = encoder(encoder.input)["sequence_output"]
-    logits = _scores(sequence, config, seed, num_labels, "ner")
-    return keras.Model(encoder.input, {"logits": logits}, name="token")
+    return build(config, TOKENS, num_labels, seed, encoder=encoder)
 
 
 def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
-    """Builds the encoder with a score for each choice.
+    """Builds the encoder with a score for each choice; see `build`.
 
     The head has no bias, which would cancel out in the softmax over choices.
 
     Args:
-        config: BertConfig. Sizes of the network.
-        seed: int. Seed of the initial weights. Default: 12345.
+        config, seed: see `build`.
 
     Returns:
-        Functional model that takes the encoder's inputs as int32 [B, C, S]
-        and returns a dict: logits, float32 [B, C].
+        Functional model that takes the encoder's inputs as int32 [B, C, S],
+        with the output logits, float32 [B, C].
     """
-    encoder = build_encoder(config, seed)
-    inputs = {
-        name: keras.Input((None, None), dtype="int32", name=name)
-        for name in encoder.input
-    }
-
-    # The encoder reads each choice as a separate sequence.
-    fold = FoldChoices(name="fold")
-    folded = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
-    pooled = _pooled_output(encoder, folded)
-    scores = _scores(pooled, config, seed, 1, "swag", bias=False)  # [B * C, 1]
-    # Scores stay float32, so that close ones are not rounded to ties.
-    unfold = UnfoldChoices(name="unfold", dtype="float32")
-    logits = unfold(scores, inputs[features.INPUT_IDS])
-    return keras.Model(inputs, {"logits": logits}, name="choice")
+    return build(config, CHOICES, 1, seed)
 
 
 def build_similarity_model(
@@ -217,15 +248,11 @@ def build_similarity_model(
     """
     encoder = build_encoder(config, seed)
     _freeze_pooler(encoder)
-    inputs = {
-        name: keras.Input((None, None), dtype="int32", name=name)
-        for name in encoder.input
-    }
-    fold = FoldChoices(name="fold")
-    folded = {name: fold(x) for name, x in inputs.items()}  # [B * T, S]
+    inputs, rows = _folded_inputs(encoder)
     pool = PoolTexts(pooling, name="pool", dtype="float32")
-    sequence = encoder(folded)["sequence_output"]
-    vectors = pool(sequence, inputs[features.INPUT_MASK])
+    vectors = pool(
+        encoder(rows)["sequence_output"], inputs[features.INPUT_MASK]
+    )
     return keras.Model(inputs, {"vectors": vectors}, name="similarity")
 
 
@@ -277,6 +304,23 @@ class UnfoldChoices(keras.layers.Layer):
         return ops.reshape(scores, ops.shape(x)[:2])
 
 
+def _folded_inputs(encoder: keras.Model) -> tuple[dict, dict]:
+    """Inputs of several sequences per example, and the encoder's inputs.
+
+    Args:
+        encoder: keras.Model. Encoder from `build_encoder`.
+
+    Returns:
+        Name -> int32 [B, C, S], and name -> int32 [B * C, S].
+    """
+    inputs = {
+        name: keras.Input((None, None), dtype="int32", name=name)
+        for name in encoder.input
+    }
+    fold = FoldChoices(name="fold")
+    return inputs, {name: fold(x) for name, x in inputs.items()}
+
+
 def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
     """Pooled output; the last layer is only computed at `[CLS]`.
 
@@ -294,16 +338,6 @@ def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
     return encoder(inputs, positions=first)["pooled_output"]
 
 
-def _scores(
-    x, config: BertConfig, seed: int, classes: int, name: str, bias: bool = True
-) -> keras.KerasTensor:
-    """Dropout and an output head: float [..., H] -> float32 [..., C]."""
-    dropout = layers.Factory(config, seed, name).dropout(
-        POOLED_DROPOUT, "dropout"
-    )
-    return heads.OutputHead(config, seed, classes, name, bias)(dropout(x))
-
-
 def _freeze_pooler(encoder: keras.Model) -> None:
     """Freezes the unused pooler, as the original does.
 
@@ -313,11 +347,3 @@ def _freeze_pooler(encoder: keras.Model) -> None:
     pooler = encoder.get_layer("pooler")
     pooler.is_unread = pooler.trainable or getattr(pooler, "is_unread", False)
     pooler.trainable = False
-
-
-BUILDERS = {  # head -> config, number of outputs -> model
-    CLASSIFIER: build_classifier,
-    SPANS: lambda config, _: build_span_model(config),
-    TOKENS: build_token_classifier,
-    CHOICES: lambda config, _: build_choice_model(config),
-}

@@ -4,11 +4,18 @@ A head has the weights of the checkpoint, if the checkpoint has such a head.
 """
 
 import keras
-from keras import ops
 
 from bert.common.progress import say
-from bert.data import features
-from bert.modeling import checkpoints, heads, models, task_models
+from bert.modeling import checkpoints, task_models
+from bert.modeling.task_heads import (
+    CLASSIFIER,
+    HEADS,
+    MASKED_LM,
+    NEXT_SENTENCE,
+    PRETRAINING,
+    SPANS,
+    TOKENS,
+)
 from bert.models.loading import Encoder, config_of
 
 
@@ -32,17 +39,7 @@ def classifier(
         a functional `keras.Model`. It takes the encoder's inputs and returns
         a dict with logits, float32 [B, C].
     """
-    return _with_heads(new_classifier(encoder, num_labels, seed), encoder)
-
-
-def new_classifier(
-    encoder: Encoder, num_labels: int, seed: int
-) -> task_models.Classifier:
-    """Adds a head with random weights; see `classifier` for the arguments."""
-    _thaw_pooler(encoder)
-    return task_models.build_classifier(
-        config_of(encoder), num_labels, seed, encoder=encoder
-    )
+    return trained_head(encoder, CLASSIFIER, num_labels, seed)
 
 
 def token_classifier(
@@ -65,12 +62,7 @@ def token_classifier(
         a functional `keras.Model`. It takes the encoder's inputs and returns
         a dict with logits, float32 [B, S, C].
     """
-    return _with_heads(
-        task_models.build_token_classifier(
-            config_of(encoder), num_labels, seed, encoder=encoder
-        ),
-        encoder,
-    )
+    return trained_head(encoder, TOKENS, num_labels, seed)
 
 
 def span_model(encoder: Encoder, seed: int = 12345) -> keras.Model:
@@ -90,10 +82,7 @@ def span_model(encoder: Encoder, seed: int = 12345) -> keras.Model:
         a functional `keras.Model`. It takes the encoder's inputs and returns
         a dict with start_logits and end_logits, float32 [B, S] each.
     """
-    return _with_heads(
-        task_models.build_span_model(config_of(encoder), seed, encoder=encoder),
-        encoder,
-    )
+    return trained_head(encoder, SPANS, 2, seed)
 
 
 def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
@@ -113,16 +102,7 @@ def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
         a dict with next_sentence_logits, float32 [B, 2]. Class 0: the second
         text follows the first; class 1: it is a random text.
     """
-    _thaw_pooler(encoder)
-    config = config_of(encoder)
-    first = ops.zeros_like(encoder.input[features.INPUT_IDS][:, :1])  # [CLS]
-    pooled = encoder(encoder.input, positions=first)["pooled_output"]
-
-    head = heads.OutputHead(config, seed, 2, "seq_relationship")
-    outputs = {"next_sentence_logits": head(pooled)}
-
-    model = keras.Model(encoder.input, outputs, name="next_sentence")
-    return _with_heads(model, encoder, may_be_new=False)
+    return trained_head(encoder, NEXT_SENTENCE, 2, seed)
 
 
 def masked_lm(
@@ -151,16 +131,44 @@ def masked_lm(
     """
     if next_sentence:
         _thaw_pooler(encoder)
-    model = models.build_pretraining_model(
-        config_of(encoder), seed, encoder=encoder
-    )
+    model = new_head(encoder, MASKED_LM, 0, seed)
 
     # A functional model has only the layers that its outputs need.
     if not next_sentence:
-        outputs = {"masked_lm_logits": model.output["masked_lm_logits"]}
+        outputs = {
+            name: model.output[name] for name in HEADS[MASKED_LM].outputs
+        }
         model = keras.Model(model.input, outputs, name=model.name)
+    return _assigned(model, encoder)
 
-    return _with_heads(model, encoder, may_be_new=False)
+
+def trained_head(
+    encoder: Encoder, head: str, num_outputs: int, seed: int
+) -> keras.Model:
+    """Adds a head with the weights of the encoder's checkpoint.
+
+    Random weights are logged: of a head of pre-training always, of another
+    head only if the checkpoint has it with another shape.
+
+    Args:
+        encoder: Encoder. The encoder, which is shared.
+        head: str. Key of `task_heads.HEADS`.
+        num_outputs: int. Number of logits.
+        seed: int. Seed of the initial weights of the head.
+    """
+    model = new_head(encoder, head, num_outputs, seed)
+    return _assigned(model, encoder, may_be_new=head not in PRETRAINING)
+
+
+def new_head(
+    encoder: Encoder, head: str, num_outputs: int, seed: int
+) -> keras.Model:
+    """Adds a head with random weights; see `trained_head` for the arguments."""
+    if HEADS[head].is_pooled:
+        _thaw_pooler(encoder)
+    return task_models.build(
+        config_of(encoder), head, num_outputs, seed, encoder=encoder
+    )
 
 
 def _thaw_pooler(encoder: Encoder) -> None:
@@ -170,14 +178,10 @@ def _thaw_pooler(encoder: Encoder) -> None:
         pooler.trainable, pooler.is_unread = encoder.trainable, False
 
 
-def _with_heads(
-    model: keras.Model, encoder: Encoder, may_be_new: bool = True
+def _assigned(
+    model: keras.Model, encoder: Encoder, may_be_new: bool = False
 ) -> keras.Model:
-    """Assigns the weights of the checkpoint's heads, and logs random weights.
-
-    If `may_be_new`, random weights are logged only if the checkpoint has
-    weights of this name with another shape.
-    """
+    """Assigns the weights of the checkpoint's heads; see `trained_head`."""
     checkpoint = getattr(encoder, "checkpoint", None)
     if checkpoint is None:
         return model

@@ -1,7 +1,7 @@
 """Labels of a text classifier: resolves names, converts labels to ids."""
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -15,18 +15,23 @@ from bert.data.label_kinds import (
     Labels,
 )
 from bert.data.text.columns import elements, finite, lists
+from bert.models import loading
 from bert.tasks import run_folder
 
 _NUMBER = (numbers.Number, np.bool_)
 _LIKE_BITS = ({"0"}, {"0", "1"}, {"False"}, {"False", "True"})  # names
 
 
-def of_encoder(encoder) -> Labels | None:
-    """Returns the labels that an encoder was fine-tuned with, or None."""
-    task = getattr(getattr(encoder, "checkpoint", None), "task", None)
-    if not task or task["kind"] not in KINDS:
-        return None
-    return Labels.of_task(task)
+def of_encoder(encoder, kinds: Collection = KINDS) -> Labels | None:
+    """Returns the labels that an encoder was fine-tuned with, or None.
+
+    Args:
+        encoder: Encoder. The encoder.
+        kinds: collection of str or None. Kinds of labels of the task.
+            Default: kinds of a text's labels.
+    """
+    task = loading.task_of(encoder)
+    return Labels.of_task(task) if task and task["kind"] in kinds else None
 
 
 def chosen(

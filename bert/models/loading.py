@@ -216,9 +216,18 @@ def load_pair(
 
 def config_of(model: keras.Model) -> BertConfig:
     """Returns the config of an encoder, or of a model with an encoder."""
-    names = {layer.name for layer in model.layers}
-    encoder = model.get_layer("bert") if "bert" in names else model
-    return encoder.get_layer("embeddings").config
+    return checkpoints.encoder_of(model).get_layer("embeddings").config
+
+
+def task_of(model: keras.Model) -> dict:
+    """Returns the `task.json` of a loaded encoder's checkpoint, or {}.
+
+    Args:
+        model: keras.Model. An encoder, or a model with an encoder, which has
+            no checkpoint.
+    """
+    checkpoint = getattr(model, "checkpoint", None)
+    return (checkpoint and checkpoint.task) or {}
 
 
 def length_of(
@@ -247,13 +256,10 @@ def length_of(
 
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:
     """Returns a dict: original name -> variable of a model."""
-    names = {layer.name for layer in model.layers}
-    if "bert" in names:
-        named = checkpoints.model_variables(model)
-    elif "embeddings" in names:
-        named = checkpoints.encoder_variables(model)
-    else:
+    layers = checkpoints.encoder_of(model).layers
+    if "embeddings" not in {layer.name for layer in layers}:
         raise UserError("no encoder in the model", expected='a layer "bert"')
+    named = checkpoints.model_variables(model)
 
     # The named kernel includes the update of LoRA.
     saved = {id(variable) for variable in named.values()}

@@ -21,6 +21,7 @@ from bert.data.text.columns import finite
 from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
+from bert.modeling.task_heads import CLASSIFIER
 from bert.models import builders, label_encoder, loading
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
@@ -115,13 +116,13 @@ class TextClassifier(TextModel):
         # The head of the fine-tuned model is kept if the labels are the same.
         trained = label_encoder.of_encoder(network)
         chosen = label_encoder.chosen(labels, trained, multi_label, regression)
+        task = loading.task_of(network)
         checkpoint = getattr(network, "checkpoint", None)
-        task = getattr(checkpoint, "task", None) or {}
-        has_head = "output_weights" in getattr(checkpoint, "values", {})
+        has_head = checkpoint and "output_weights" in checkpoint.values
         if trained and trained != chosen:
             path = network.checkpoint.path
             label_encoder.say_new_head(path, trained, chosen)
-            network = builders.new_classifier(network, chosen.size, seed)
+            network = builders.new_head(network, CLASSIFIER, chosen.size, seed)
         elif not isinstance(network, task_models.Classifier):
             network = builders.classifier(network, chosen.size, seed)
 

@@ -1,5 +1,6 @@
 """Token classification as a Keras model: words in, labels out."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import keras
@@ -11,7 +12,7 @@ from bert.data import features
 from bert.data.label_kinds import Labels
 from bert.data.sequences import rows_of
 from bert.data.text.columns import ragged, strings
-from bert.modeling import task_models
+from bert.modeling.task_heads import TOKENS
 from bert.models import builders, label_encoder, loading
 from bert.models.base import TextModel
 from bert.tasks.ner import entities, metrics
@@ -87,19 +88,18 @@ class TokenClassifier(TextModel):
         **kwargs,
     ):
         network, tokenizer = loading.load_pair(model)
-        trained = _labels_of(network)
+        trained = label_encoder.of_encoder(network, (ENTITIES, ANY, None))
+        if trained and not trained.kind:  # Hugging Face does not record it
+            kind = entities.kind_of(trained.names)
+            trained = dataclasses.replace(trained, kind=kind)
         chosen, given = _chosen(labels, trained)
 
         # The head of the fine-tuned model is kept if the labels are the same.
-        recorded: dict = {}
-        if trained:
-            checkpoint = network.checkpoint
-            recorded = checkpoint.task
+        recorded = loading.task_of(network) if trained else {}
         if trained and trained != chosen:
-            label_encoder.say_new_head(checkpoint.path, trained, chosen)
-            network = task_models.build_token_classifier(
-                checkpoint.config, chosen.size, seed, network
-            )
+            path = network.checkpoint.path
+            label_encoder.say_new_head(path, trained, chosen)
+            network = builders.new_head(network, TOKENS, chosen.size, seed)
         elif isinstance(network, loading.Encoder):
             network = builders.token_classifier(network, chosen.size, seed)
 
@@ -220,17 +220,6 @@ class TokenClassifier(TextModel):
         labels = task.by_sentence(sentences, (label for label, *_ in answers))
         gold = [sentence.labels for sentence in sentences]
         return metrics.score(gold, labels, answers, task.is_entities)
-
-
-def _labels_of(encoder) -> Labels | None:
-    """Returns the labels that an encoder was fine-tuned with, or None."""
-    found = getattr(getattr(encoder, "checkpoint", None), "task", None)
-    if not found or found["kind"] not in (ENTITIES, ANY, None):
-        return None
-
-    # Hugging Face does not record the kind: it follows from the labels.
-    names = tuple(found["labels"])
-    return Labels(found["kind"] or entities.kind_of(names), names)
 
 
 def _chosen(given, trained: Labels | None) -> tuple[Labels, tuple[str, ...]]:

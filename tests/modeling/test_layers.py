@@ -50,7 +50,7 @@ def test_each_dropout_has_a_mask_of_its_own(drops):
 
 def test_dropout_falls_on_the_sum_of_product_and_bias():
     """So a row whose product is zero is no constant, and has a norm."""
-    make = layers.Factory(small.config(), 3, "scope")
+    make = layers.LayerFactory(small.config(), 3, "scope")
     add_norm = make.add_norm(0.5, "drop", "norm")
     parts = tf.zeros([B, S, H]), tf.ones([H]), tf.zeros([B, S, H])
     with dropout.dropout_seed(tf.constant([1, 2])):

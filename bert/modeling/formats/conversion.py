@@ -13,7 +13,7 @@ from bert.common.progress import say
 from bert.data import features
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import checkpoints, heads, models
+from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
     checkpoint_files,
@@ -22,23 +22,19 @@ from bert.modeling.formats import (
     sentence_files,
 )
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.task_heads import HEADS, head_of
+from bert.modeling.task_heads import (
+    HEADS,
+    MASKED_LM,
+    PRETRAINING,
+    head_of,
+    heads_of,
+)
 
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
     r"|output_weights|output_bias)|output_(weights|bias)"
 )  # optimizers of other projects add names below these
-_HEADS = {  # printed name -> a variable of the head
-    "pooler": "bert/pooler/dense/kernel",
-    "masked LM": "cls/predictions/output_bias",
-    "next sentence": "cls/seq_relationship/output_bias",
-    "classifier": "output_bias",
-    "span": "cls/squad/output_bias",
-    "token classifier": "cls/ner/output_bias",
-    "multiple choice": "cls/swag/output_weights",
-}
-
 _LOST = {  # task.json entries without a field in transformers' config
     "decision": "thresholds, temperature and --unknown_below: predictions will "
     "only depend on the logits",
@@ -126,8 +122,8 @@ def outputs_of(bert: Bert) -> dict:
         UserError: a variable of the encoder is missing or has another shape.
     """
     config, values = bert.config, bert.values
-    model = models.build_pretraining_model(config)
-    checkpoints.assign(checkpoints.model_variables(model), values, bert.path)
+    given, encoders = (config, values, bert.path), checkpoints.ENCODER
+    model = checkpoints.load_network(*given, MASKED_LM, encoders)
     batch = seeded_inputs(config)
 
     encoder = model.get_layer("bert")
@@ -135,11 +131,12 @@ def outputs_of(bert: Bert) -> dict:
     outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
 
     # The pre-training model has no task heads: each is called separately.
-    for name, head in HEADS.items():
-        if f"{head.scope}output_weights" in values:
-            layer = heads.task_head(config, name, values, bert.path)
-            reads = "pooled_output" if head.is_pooled else "sequence_output"
-            outputs[name] = layer(vectors[reads])
+    for name in heads_of(values):
+        if name not in PRETRAINING:
+            head = checkpoints.load_network(*given, name, encoder=encoder)
+            is_pooled = HEADS[name].is_pooled
+            x = vectors["pooled_output" if is_pooled else "sequence_output"]
+            outputs[name] = head.get_layer(name)(x)
 
     return {name: np.array(value) for name, value in outputs.items()}
 
@@ -275,7 +272,9 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
 def parts_of(values: dict, target: str) -> list[str]:
     """Names of the written parts; `portable` formats have no masked LM."""
-    parts = [name for name, variable in _HEADS.items() if variable in values]
-    if target in portable.FILES:
-        parts = [x for x in parts if x not in ("masked LM", "next sentence")]
-    return ["encoder", *parts]
+    parts = ["encoder"] + ["pooler"] * ("bert/pooler/dense/kernel" in values)
+    return parts + [
+        HEADS[name].title
+        for name in heads_of(values)
+        if target not in portable.FILES or name not in PRETRAINING
+    ]

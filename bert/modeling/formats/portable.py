@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.data import features, shared_rows
-from bert.modeling import checkpoints, encoder, openvino_network, task_models
+from bert.modeling import checkpoints, openvino_network
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import openvino
 from bert.modeling.task_heads import HEADS, SPANS, head_of
@@ -38,22 +38,17 @@ def build(config: BertConfig, values: dict, path: str):
         UserError: a variable is missing or has another shape.
     """
     head = head_of(values)
-    if head is None:
-        model = encoder.build_encoder(config)
-        named = checkpoints.encoder_variables(model)
-        checkpoints.assign(named, values, path)
+    model = checkpoints.load_network(config, values, path, head)
+    if head is not None:
+        return model
 
-        # The outputs of an untrained pooler are meaningless.
-        names = ["sequence_output"]
-        if any(name.startswith("bert/pooler/") for name in values):
-            names.append("pooled_output")
-        outputs = {name: model.output[name] for name in names}
-        return keras.Model(model.input, outputs)
-
-    classes = len(values[f"{HEADS[head].scope}output_weights"])
-    model = task_models.BUILDERS[head](config, classes)
-    checkpoints.assign(checkpoints.model_variables(model), values, path)
-    return model
+    # The outputs of an untrained pooler are meaningless.
+    names = ["sequence_output"]
+    if any(name.startswith("bert/pooler/") for name in values):
+        names.append("pooled_output")
+    return keras.Model(
+        model.input, {name: model.output[name] for name in names}
+    )
 
 
 def write(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert.data import features
-from bert.modeling import attention, checkpoints, encoder
+from bert.modeling import attention, checkpoints
 from bert.modeling.formats.model_folder import ModelFolder
 
 
@@ -27,9 +27,8 @@ class Inspector:
         config, self._tokenizer = model.config, model.tokenizer
         self._max_tokens = min(max_tokens, config.max_position_embeddings)
         model.check_sizes()
-        self.encoder = encoder.build_encoder(config)
-        named = checkpoints.encoder_variables(self.encoder)
-        checkpoints.assign(named, model.weights()[0], model.path)
+        values, _ = model.weights()
+        self.encoder = checkpoints.load_network(config, values, model.path)
 
     def attention(
         self, first: str, second: str, layer: int, head: int

@@ -12,6 +12,7 @@ from bert.data.label_kinds import softmax
 from bert.data.text import tokenization, vocabulary, vocabulary_checks
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import MASKED_LM
 from bert.tasks.fill_mask.settings import Settings
 
 
@@ -133,17 +134,11 @@ def fill(
 
 def load_model(model: ModelFolder):
     """Builds the network with the weights of a checkpoint."""
-    from bert.modeling import checkpoints, models
+    from bert.modeling import checkpoints
 
     model.check_sizes()
-    network = models.build_pretraining_model(model.config)
-    checkpoints.assign(
-        checkpoints.model_variables(network),
-        model.weights()[0],
-        model.path,
-        required=(*checkpoints.ENCODER, "cls/predictions/"),
-    )
-    return network
+    values, _ = model.weights()
+    return checkpoints.load_network(model.config, values, model.path, MASKED_LM)
 
 
 def check_length(tokens: list[str], config: BertConfig) -> None:

@@ -22,7 +22,7 @@ def model_of(head, **changes):
     config = small.config(**changes)
     network = encoder.build_encoder(config)
     if head:
-        network = task_models.BUILDERS[head](config, CLASSES[head])
+        network = task_models.build(config, head, CLASSES[head])
     return config, model_files.random_values(network, 0.3)
 
 
@@ -48,7 +48,7 @@ def keras_outputs(config, values, head, sequences):
 @pytest.mark.parametrize(
     ("head", "changes"),
     [
-        *((head, {}) for head in (*HEADS, None)),
+        *((head, {}) for head in (*CLASSES, None)),
         *(
             (CLASSIFIER, {"hidden_act": name})
             for name in ("gelu_erf", "relu", "tanh", "linear")
