@@ -1,8 +1,9 @@
-"""Profile of a pre-training step, by TensorFlow's profiler.
+r"""Profile of a pre-training step, by TensorFlow's profiler.
 
-    python -m benchmarks.step_profile [bert/configs/bert_small.json [B S P]]
+    python -m benchmarks.step_profile \
+        [bert/configs/bert_small.json [B S P [bfloat16]]]
 
-Shares are shares of the running time of operations, summed over threads.
+Times are milliseconds of a step, summed over threads, with the number of calls.
 Operations inside compiled programs, which are the fused operations and the
 update of the optimizer, have the names that XLA gives them.
 """
@@ -10,21 +11,27 @@ update of the optimizer, have the names that XLA gives them.
 import collections
 import glob
 import re
+import sys
 import tempfile
 
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from benchmarks import pretraining_step
+from bert.modeling import precision
 from bert.modeling.config import BertConfig
+
+_STEPS = 2  # in a profile
+_SMALLEST = 0.004  # share of the time of an operation that is listed
 
 # Operations that only contain others, or wait for them.
 _AROUND = re.compile("Execut|TFE_|Block|Kernel|FunctionRun|Await|_train|train")
 
 
-def shares(folder: str) -> dict[str, float]:
-    """Kind of operation -> share of the time, from a profile's folder."""
-    times: collections.Counter = collections.Counter()
+def times(folder: str) -> dict[str, list]:
+    """Reads a profile: kind of operation -> seconds and number of calls."""
+    seconds: collections.Counter = collections.Counter()
+    calls: collections.Counter = collections.Counter()
     for path in glob.glob(f"{folder}/**/*.xplane.pb", recursive=True):
         with open(path, "rb") as file:
             space = xplane_pb2.XSpace.FromString(file.read())
@@ -32,40 +39,42 @@ def shares(folder: str) -> dict[str, float]:
             names = plane.event_metadata
             for line in plane.lines:
                 for event in line.events:
-                    kind = _kind(names[event.metadata_id].name)
-                    times[kind] += event.duration_ps if kind else 0
-    total = sum(times.values())
-    return {kind: time / total for kind, time in times.most_common() if time}
+                    if kind := _kind(names[event.metadata_id].name):
+                        seconds[kind] += event.duration_ps / 1e12
+                        calls[kind] += 1
+    return {kind: [x, calls[kind]] for kind, x in seconds.most_common()}
 
 
 def _kind(name: str) -> str | None:
     if "/" in name and ":" in name:
-        kind = name.rsplit(":", 1)[1]
-        return "matrix products" if "MatMul" in kind else kind
-    if _AROUND.search(name):
-        return None
-    return "compiled programs"
+        return name.rsplit(":", 1)[1]
+    return None if _AROUND.search(name) else name.partition(".")[0]
 
 
 def measure(
     config: BertConfig, batch_size: int, length: int, masks: int
 ) -> dict:
-    """Profiles two steps, after two to compile and warm up."""
-    training, data = pretraining_step.make_steps(
-        config, batch_size, length, masks
-    )
-    two = tf.constant(2)
-    training.train(data, two)
+    """Profiles steps, after as many to compile and warm up."""
+    kind = sys.argv[5] if len(sys.argv) > 5 else "float32"
+    with precision.computing_in(kind):
+        training, data = pretraining_step.make_steps(
+            config, batch_size, length, masks
+        )
+    count = tf.constant(_STEPS)
+    training.train(data, count)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
-            training.train(data, two).numpy()
-        found = shares(folder)
+            training.train(data, count).numpy()
+        found = times(folder)
+    total = sum(seconds for seconds, _ in found.values()) / _STEPS
     return {
         "what": f"profile of a step, B={batch_size} S={length} P={masks}",
-        "shares": {
-            kind: round(share, 4)
-            for kind, share in found.items()
-            if share > 0.002
+        "precision": kind,
+        "milliseconds": round(1e3 * total, 1),
+        "milliseconds_and_calls": {
+            name: [round(1e3 * seconds / _STEPS, 1), calls // _STEPS]
+            for name, (seconds, calls) in found.items()
+            if seconds / _STEPS > _SMALLEST * total
         },
         "tensorflow": tf.__version__,
     }

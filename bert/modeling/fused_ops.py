@@ -143,20 +143,31 @@ def keeping_inputs(function: Callable, *tensors):
     return _recomputing(plain)(*map(tf.convert_to_tensor, tensors))
 
 
-def take_rows(table, ids):
-    """Embedding lookup: float [V, H], int32 [...] -> float [..., H].
+def take_rows(table, ids, dtype=None):
+    """Embedding lookup: float [V, H], int32 [...] -> dtype [..., H].
 
     An id below 0 is an error on CPUs, where `ops.take` counts from the end.
     The gradient adds up the rows of each id. On GPUs, XLA's scatter adds them
     in any order. A deterministic scatter adds one row after the other, which
     takes about 0.1 ms per row. So a compiled, deterministic step sorts the
     rows by id, and adds them up without a scatter.
+
+    Args:
+        table: float [V, H]. Embeddings.
+        ids: int32 [...]. Rows of the table.
+        dtype: str or None. Type of the result. Default: None, the table's. An
+            uncompiled step converts only the rows that it reads.
     """
     options = _options()
     if not dropout.ON_TENSORFLOW:
-        return ops.take(table, ids, axis=0)
-    if not (options.compiled and options.deterministic):
-        return tf.gather(ops.convert_to_tensor(table), ids)
+        return ops.cast(ops.take(table, ids, axis=0), dtype or table.dtype)
+    table = ops.convert_to_tensor(table)
+    if not options.compiled:
+        return ops.cast(tf.gather(table, ids), dtype or table.dtype)
+
+    table = ops.cast(table, dtype or table.dtype)
+    if not options.deterministic:
+        return tf.gather(table, ids)
 
     @tf.custom_gradient
     def take(table):
@@ -165,7 +176,7 @@ def take_rows(table, ids):
 
         return tf.gather(table, ids), gradient
 
-    return take(ops.convert_to_tensor(table))
+    return take(table)
 
 
 def add_to_each(x, y):
@@ -182,33 +193,49 @@ def scores(x, table):
     """x T^T in float32: float [N, H], float32 [V, H] -> float32 [N, V].
 
     In a half-precision step the gradients are computed in the precision of x,
-    as in all other products. They take two thirds of the time. In a compiled
-    step, the forward product also has half-precision inputs and float32 sums.
+    as in all other products. They take two thirds of the time. If the step is
+    compiled or fused, the forward product also has half-precision inputs and
+    float32 sums, which only XLA's products have.
     """
-
-    def product(x, table):
-        return ops.matmul(ops.cast(x, "float32"), ops.transpose(table))
-
     kind = keras.backend.standardize_dtype(x.dtype)
     if kind == "float32" or dropout.current_seed() is None:
-        return product(x, table)
-    compiled = _options().compiled
-    sums = {"output_type": tf.float32} if compiled else {}
+        return _full_product(x, table)
+    options = _options()
+    sums = {"output_type": tf.float32} if options.compiled else {}
 
     @tf.custom_gradient
     def run(x, table):
+        half = tf.cast(table, x.dtype)
+
         def gradient(upstream):
             upstream = tf.cast(upstream, x.dtype)
-            of_x = tf.matmul(upstream, tf.cast(table, x.dtype))
+            of_x = tf.matmul(upstream, half)
             of_table = tf.matmul(upstream, x, transpose_a=True, **sums)
             return of_x, tf.cast(of_table, table.dtype)
 
-        if compiled:
-            half = tf.cast(table, x.dtype)
-            return tf.matmul(x, half, transpose_b=True, **sums), gradient
-        return product(x, table), gradient
+        if options.compiled:
+            return _half_product(x, half), gradient
+        if options.fused:
+            return _compiled(_half_product)(x, half), gradient
+        return _full_product(x, table), gradient
 
     return run(x, ops.convert_to_tensor(table))
+
+
+def _full_product(x, table):
+    """x T^T with float32 inputs."""
+    return ops.matmul(ops.cast(x, "float32"), ops.transpose(table))
+
+
+def _half_product(x, table):
+    """x T^T with half-precision inputs and float32 sums."""
+    return tf.matmul(x, table, transpose_b=True, output_type=tf.float32)
+
+
+@functools.cache
+def _compiled(function: Callable) -> Callable:
+    """Compiles a function as one program."""
+    return tf.function(function, jit_compile=True, autograph=False)
 
 
 def run_layer(function: Callable, x):
@@ -352,7 +379,7 @@ def _fused(function: Callable, **settings) -> Callable:
     def run(*tensors):
         return function(*tensors, **settings)
 
-    forward = tf.function(run, jit_compile=True, autograph=False)
+    forward = _compiled(run)
 
     def spread(x, like):
         # On CPUs, XLA's own sum over positions takes up to twice as long as

@@ -197,8 +197,9 @@ class Embeddings(keras.layers.Layer):
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
 
-        words = ops.cast(self.word_embeddings, self.compute_dtype)
-        x = fused_ops.take_rows(words, input_ids)  # [B, S, H]
+        x = fused_ops.take_rows(
+            self.word_embeddings, input_ids, self.compute_dtype
+        )  # [B, S, H]
         x = x + ops.matmul(segments, self.token_type_embeddings)
 
         # Packed rows have individual positions; others share 0 to S - 1.
