@@ -22,7 +22,7 @@ from bert.tasks.ner import entities
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    model = ModelFolder.open(settings.input, settings.files)
+    model = ModelFolder.open(settings.input, settings)
 
     # Read the run's records before any file is written.
     recorded = checkpoint_files.recorded_settings(model.path)
@@ -47,23 +47,23 @@ def main(argv: list[str]) -> None:
 
     one = distribution.make_strategy("one_device")
     say(distribution.describe(one, "float32"))
-    difference = conversion.convert(bert, settings.target, settings.output)
+    difference = conversion.convert(bert, settings.to, settings.output)
     say(f"largest difference of the outputs of both models: {difference:.1e}")
 
-    if settings.target == "huggingface":
+    if settings.to == "huggingface":
         has_vectors = bool(bert.vectors)
         model_card.write(
             settings.output,
             os.path.basename(storage.absolute(settings.output)),
             "sentence-transformers" if has_vectors else "transformers",
             model_card.task_of(bert.values, has_vectors),
-            settings.card,
+            settings,
             recorded.get("init_checkpoint") or settings.input,
             scores,
         )
 
     count = sum(value.size for value in bert.values.values())
-    heads = ", ".join(conversion.parts_of(bert.values, settings.target))
+    heads = ", ".join(conversion.parts_of(bert.values, settings.to))
     print(
         f"wrote {len(bert.values)} variables ({count:,} numbers; {heads}) to "
         f"{settings.output}"

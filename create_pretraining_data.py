@@ -43,8 +43,8 @@ def main(argv: list[str]) -> None:
         )
 
     counts = creation.create(job, run_job)
-    print(creation.report(counts, settings.instances))
-    for line in partitions.warnings(counts, settings.instances):
+    print(creation.report(counts, settings))
+    for line in partitions.warnings(counts, settings):
         say(f"warning: {line}")
     print(
         f"wrote {counts['records']:,} records to "

@@ -16,7 +16,7 @@ import sys
 from bert.common import extras, flags, storage
 from bert.common import main as common_main
 from bert.common.errors import UserError
-from bert.common.flags import flag
+from bert.common.flags import BaseSettings, flag
 from bert.common.progress import say
 from bert.inference.predictor import Predictor
 from bert.modeling import openvino_network
@@ -24,7 +24,7 @@ from bert.modeling.formats import checkpoint_files
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """Settings of demo.py."""
 
     model: str | None = flag(

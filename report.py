@@ -13,12 +13,12 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
-from bert.common.flags import flag
+from bert.common.flags import BaseSettings, flag
 from bert.reports import drawing
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """Settings of report.py."""
 
     run: str | None = flag(None, "Folder of the run.", required=True, path=True)

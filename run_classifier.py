@@ -26,11 +26,11 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
-    training, data = settings.finetuning.training, inputs.read(settings)
-    run_folder.check_labels(training.output_dir, data.describe())
-    model = starting_model.find(settings.finetuning)
+    data = inputs.read(settings)
+    run_folder.check_labels(settings.output_dir, data.describe())
+    model = starting_model.find(settings)
     starting_model.warn(model, data.texts())
-    with RunFolder.open(training, model.config, model.tokenizer) as folder:
+    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.classification import runs

@@ -24,16 +24,14 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
-    model = starting_model.find(settings.finetuning)
+    model = starting_model.find(settings)
     sentences = labels.read_files(settings)
     kind, names = labels.find(settings, sentences)
     starting_model.warn(
         model,
         (" ".join(x.words) for file in sentences.values() for x in file),
     )
-    with RunFolder.open(
-        settings.finetuning.training, model.config, model.tokenizer
-    ) as folder:
+    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.ner.task import make_task

@@ -21,8 +21,8 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.with_local_model(settings)
-    training, inputs = settings.training, Inputs.open(settings)
-    with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:
+    inputs = Inputs.open(settings)
+    with RunFolder.open(settings, inputs.config, inputs.tokenizer) as folder:
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.data.records.content_check import locating_damage
         from bert.tasks.pretraining import task as pretraining
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
 
         # Errors name the file of a record that cannot be read.
         with locating_damage(inputs.sets):
-            if training.do_train:
+            if settings.do_train:
                 run.fit(phases)
                 wrote += [run.checkpoint] if run.step > first else []
             if settings.do_eval:

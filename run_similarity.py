@@ -7,6 +7,7 @@ Files are tables with the columns text, text_b and score. With --loss=ranking
 they have an anchor and a positive text per row, without scores.
 """
 
+import dataclasses
 import itertools
 import sys
 
@@ -23,15 +24,14 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
-    model = starting_model.find(settings.finetuning)
+    model = starting_model.find(settings)
     pooling = settings.vectors(model).pooling
-    settings = flags.replace(settings, pooling=pooling)
+    settings = dataclasses.replace(settings, pooling=pooling)
     tables = examples.read_files(settings)
     rows = itertools.chain.from_iterable(x.texts for x in tables.values())
     starting_model.warn(model, map(" ".join, rows))
 
-    training = settings.finetuning.training
-    with RunFolder.open(training, model.config, model.tokenizer) as folder:
+    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.similarity.task import make_task

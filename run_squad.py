@@ -24,7 +24,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
-    model = starting_model.find(settings.finetuning, in_graph=True)
+    model = starting_model.find(settings, in_graph=True)
     datasets = examples.read_files(settings)
     starting_model.warn(
         model,
@@ -34,9 +34,7 @@ def main(argv: list[str]) -> None:
             for x in dataset.examples
         ),
     )
-    with RunFolder.open(
-        settings.finetuning.training, model.config, model.tokenizer
-    ) as folder:
+    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
         # Lock the folder before encoding the questions.
         from bert.tasks import finetuning
         from bert.tasks.squad.task import make_task

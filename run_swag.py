@@ -25,7 +25,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
-    model = starting_model.find(settings.finetuning)
+    model = starting_model.find(settings)
     examples = swag.read_files(settings)
     starting_model.warn(
         model,
@@ -35,9 +35,7 @@ def main(argv: list[str]) -> None:
             for x in file
         ),
     )
-    with RunFolder.open(
-        settings.finetuning.training, model.config, model.tokenizer
-    ) as folder:
+    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.tasks import finetuning
         from bert.tasks.swag.task import make_task

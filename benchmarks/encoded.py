@@ -1,10 +1,10 @@
 """Examples as our scripts encode them, for benchmarks and their peers."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bert.common import flags
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import starting_model
 from bert.tasks.classification import inputs
@@ -70,11 +70,11 @@ def _open(
     settings_class: type, model: str, **changed: Any
 ) -> tuple[Any, ModelFolder]:
     """Settings of a script that trains and evaluates, and its model."""
-    settings = flags.replace(
+    settings = dataclasses.replace(
         settings_class(),
         do_train=True,
         do_eval=True,
         **model_flags(model),
         **changed,
     )
-    return settings, starting_model.find(settings.finetuning)
+    return settings, starting_model.find(settings)

@@ -6,6 +6,7 @@ Entry points: the files of the script, the Keras class, predict.py and HTTP with
 a run and an export, with both engines, and the text signature of an export.
 """
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -16,7 +17,7 @@ import tensorflow as tf
 
 import bert
 import predict
-from bert.common import flags, tensor_files
+from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.data.text import tokenization, words
 from bert.data.text.tokenizer import Tokenizer
@@ -455,7 +456,7 @@ def printed(run_script, made, tmp_path):
 
 def served(folder, engine, examples, signature, form):
     """What HTTP answers to examples, by row or by column."""
-    settings = flags.replace(
+    settings = dataclasses.replace(
         Settings(), model=str(folder), engine=engine, max_batch_size=999
     )
     model, metrics = versions.Model(str(folder), settings), server.Metrics()

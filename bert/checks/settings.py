@@ -1,16 +1,27 @@
 """Settings of doctor.py; this module does not import TensorFlow."""
 
 import dataclasses
-from collections.abc import Iterator
 
-from bert.common import flags, storage
+from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.flags import flag
+from bert.common.flags import BaseSettings, flag
+from bert.common.rules import at_least_one
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """Files to check; at least one is required."""
+
+    RULES = [
+        at_least_one(
+            "no file to check",
+            "input_file",
+            "vocab_file",
+            "bert_config_file",
+            "init_checkpoint",
+            "output_dir",
+        ),
+    ]
 
     input_file: str | None = flag(
         None,
@@ -29,14 +40,6 @@ class Settings:
     output_dir: str | None = flag(
         None, "Folder of a run of run_pretraining.py.", path=True
     )
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields an error if no file is given."""
-        paths = flags.as_dict(self, "path")
-        if not any(paths.values()):
-            yield UserError(
-                "no file to check", fix=f"pass one of --{', --'.join(paths)}"
-            )
 
     def check_folder(self) -> None:
         """Checks that the folder exists; a missing file is a finding.

@@ -62,12 +62,10 @@ class UserError(ValueError):
         super().__init__(message)
 
 
-def raised_by(
-    check: Callable, *arguments: Any, **named: Any
-) -> Iterator[UserError]:
-    """Yields the `UserError` that a check raises, if it raises one."""
+def raised_by(check: Callable, *arguments: Any) -> Iterator[UserError]:
+    """Yields the errors that a check yields, or the one that it raises."""
     try:
-        check(*arguments, **named)
+        yield from check(*arguments) or ()
     except UserError as error:
         yield error
 

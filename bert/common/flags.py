@@ -1,38 +1,38 @@
 """Settings as frozen dataclasses, and the command-line flags made from them.
 
     @dataclasses.dataclass(frozen=True)
-    class Settings:
-        training: Training = group(Training, eval_steps={"default": 1000})
-        doc_stride: int = flag(128, "Tokens between two windows.", at_least=1)
+    class Settings(Training):
+        RULES = [at_most("doc_stride", lambda s: s.max_seq_length, "a text")]
 
-        def mistakes(self) -> Iterator[UserError]:
-            if self.doc_stride > self.training.max_seq_length:
-                yield UserError(f"--doc_stride={self.doc_stride}", ...)
+        eval_steps: int = changed(Training, "eval_steps", default=1000)
+        doc_stride: int = flag(128, "Tokens between two windows.", at_least=1)
 
     settings = parse(sys.argv, Settings, __doc__)
 
 The name, type, default, help and range of a flag are defined in its field
-only. Fields of a nested dataclass are flags of the same command line. `parse`
-reports all mistakes of a command line at once. `mistakes` yields an error for
-flags that contradict each other. `--help` groups flags by the topic of the
-field, or by `topic` of its dataclass.
+only. Inherited fields are flags of the same command line. `parse` reports all
+mistakes of a command line at once, also the `RULES` (`bert/common/rules.py`)
+that it breaks. `--help` groups flags by the topic of the field, or by the
+`topic` of the class that declares it.
 """
 
 import dataclasses
 import functools
+import inspect
 import os
 import re
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 from absl import flags as absl_flags
 
 from bert.common.errors import UserError, raised_by
+from bert.common.rules import Rule, rules_of
 
-_FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
+_FLAG = "flag"  # key of a field's metadata
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
 RARE, TPU = "Rare", "TPU and clusters"
 REQUIRED = "Required"
@@ -78,15 +78,15 @@ class Flag:
     """Definition of a flag, stored in its dataclass field.
 
     Attributes:
-        name: str or None. Name without dashes. None: the name of the field.
+        name: str. Name of the field, without dashes.
         kind: type. bool, int, float, str or tuple.
         default: Value if the flag is not given.
         help: str. One sentence.
         at_least, at_most: float or None. Bounds of a number.
         choices: tuple of str. Allowed values of a string; () allows any.
-        parse: callable or None. Checks a string and raises a UserError if the
-            string is invalid. The value of the flag stays the string, which
-            runs record.
+        parse: callable or None. Checks a value and raises a UserError if it
+            is invalid. The value of the flag stays as it was given, as runs
+            record it.
         required: bool. Whether the flag must be given.
         resume: bool. Whether a resumed run needs the same value to repeat the
             same steps.
@@ -95,10 +95,9 @@ class Flag:
         per_worker: bool. Whether the value may differ between workers.
         several: bool. Whether a number may be a comma-separated list.
         topic: str. Topic of the flag in `--help`.
-        where: tuple of str. Names of the nested fields that lead to the flag.
     """
 
-    name: str | None = None
+    name: str = ""
     kind: type = str
     default: Any = None
     help: str = ""
@@ -112,7 +111,25 @@ class Flag:
     per_worker: bool = False
     several: bool = False
     topic: str = ""
-    where: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class BaseSettings:
+    """Base class of settings with rules.
+
+    Attributes:
+        given: frozenset of str. Names of the flags on the command line.
+        grid: tuple. (name, values) of each flag with several values; the flag
+            itself has the first value.
+    """
+
+    RULES: ClassVar[list[Rule]] = []
+    topic: ClassVar[str] = DATA
+
+    given: frozenset[str] = dataclasses.field(default=frozenset(), kw_only=True)
+    grid: tuple[tuple[str, tuple], ...] = dataclasses.field(
+        default=(), kw_only=True
+    )
 
 
 def flag(default: Any, help: str, **options: Any) -> Any:
@@ -121,8 +138,8 @@ def flag(default: Any, help: str, **options: Any) -> Any:
     Args:
         default: Value if the flag is not given.
         help: str. One sentence.
-        **options: Other attributes of `Flag`. `name` defaults to the name of
-            the field; `kind` and `where` are derived from the field.
+        **options: Other attributes of `Flag`. `name` and `kind` are derived
+            from the field.
 
     Returns:
         A dataclass field.
@@ -131,47 +148,37 @@ def flag(default: Any, help: str, **options: Any) -> Any:
     return dataclasses.field(default=default, metadata={_FLAG: declared})
 
 
-def group(settings_class: type, **changes: dict[str, Any]) -> Any:
-    """Declares a field of nested settings.
+def changed(settings_class: type, name: str, **changes: Any) -> Any:
+    """Declares an inherited flag again, with other attributes.
 
     Args:
-        settings_class: type. A dataclass of flags.
-        **changes: dict. Name of a flag -> attributes of `Flag` to change in
-            this group, such as `{"default": 1000}` or `{"required": False}`.
+        settings_class: type. Class that has the flag.
+        name: str. Name of the flag.
+        **changes: Attributes of `Flag` to change.
 
     Returns:
         A dataclass field.
     """
-    defaults = {
-        name: change["default"]
-        for name, change in changes.items()
-        if "default" in change
-    }
-    return dataclasses.field(
-        default_factory=lambda: replace(settings_class(), **defaults),
-        metadata={_GROUP: changes},
-    )
+    (inherited,) = (x for x in flags_of(settings_class) if x.name == name)
+    return flag(**{**vars(inherited), **changes})
 
 
 def flags_of(settings_class: type) -> Iterator[Flag]:
-    """Yields the flags of a settings class, including nested flags."""
+    """Yields the flags of a settings class, its own before inherited ones."""
     hints = typing.get_type_hints(settings_class)
-    for field in dataclasses.fields(settings_class):
-        if _GROUP in field.metadata:
-            changes = field.metadata[_GROUP]
-            for inner in flags_of(hints[field.name]):
-                change = changes.get(inner.name, {})
-                where = (field.name, *inner.where)
-                yield dataclasses.replace(inner, where=where, **change)
-        elif _FLAG in field.metadata:
-            declared = field.metadata[_FLAG]
-            yield dataclasses.replace(
-                declared,
-                name=declared.name or field.name,
-                topic=declared.topic or getattr(settings_class, "topic", DATA),
-                kind=_kind(hints[field.name]),
-                where=(field.name,),
-            )
+    fields = {field.name: field for field in dataclasses.fields(settings_class)}
+    for base in settings_class.__mro__:
+        topic = vars(base).get("topic", DATA)
+        for name in inspect.get_annotations(base):
+            field = fields.pop(name, None)
+            if field and _FLAG in field.metadata:
+                declared = field.metadata[_FLAG]
+                yield dataclasses.replace(
+                    declared,
+                    name=name,
+                    topic=declared.topic or topic,
+                    kind=_kind(hints[name]),
+                )
 
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
@@ -179,10 +186,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
 
     Args:
         argv: list of str. The command line, program name first.
-        settings_class: type. A dataclass of flags. An optional field `given`
-            receives the names of the flags on the command line. An optional
-            field `grid` receives the flags with several values, as (name,
-            values) pairs; the flag itself gets the first value.
+        settings_class: type. A subclass of `BaseSettings`.
         usage: str. The script's docstring, which `--help` prints.
 
     Returns:
@@ -198,7 +202,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     # --help works even if other flags are wrong.
     for word in argv[1:]:
         if word in HELP:
-            print(f"{usage}{describe(declared, HELP[word])}", end="")
+            rules = rules_of(settings_class)
+            print(f"{usage}{describe(declared, HELP[word], rules)}", end="")
             raise SystemExit(0)
 
     argv = [_rename(word) for word in argv]
@@ -217,44 +222,43 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             UserError(f"missing {', '.join(missing)}", fix="see --help")
         )
 
-    # Some settings depend on which flags were given.
-    settings = settings_class()
-    if hasattr(settings, "given"):
-        given = {one.name for one in declared if values[one.name].present}
-        settings = dataclasses.replace(settings, given=frozenset(given))
-
     # Each value is checked alone, then flags are checked against each other.
     read, grid = {}, []
     for one in declared:
         value = values[one.name].value
-        each = value if one.several else [value]
+        each = [_value(one, x) for x in (value if one.several else [value])]
         for item in each:
             mistakes += raised_by(_check_value, one, item)
-        read[one.name] = _value(one, each[0])
+        read[one.name] = each[0]
         if len(each) > 1:
             grid.append((one.name, tuple(each)))
-    settings = replace(settings, **read)
-    if grid:
-        settings = dataclasses.replace(settings, grid=tuple(grid))
+    given = frozenset(x.name for x in declared if values[x.name].present)
+    settings = settings_class(**read, given=given, grid=tuple(grid))
 
     # Flags that could not be read have defaults, which may contradict others.
-    if not unreadable and hasattr(settings, "mistakes"):
-        mistakes += settings.mistakes()
+    if not unreadable:
+        mistakes += _violations(settings)
     _raise(mistakes)
     return settings
 
 
 def check(settings: Any) -> None:
-    """Checks the flags against each other, as `parse` does.
+    """Checks the rules between the flags, as `parse` does.
 
     Args:
-        settings: An instance of a dataclass of flags with `mistakes`.
+        settings: An instance of a subclass of `BaseSettings`.
 
     Raises:
         UserError: Flags contradict each other. The first mistake is raised,
             with all others attached.
     """
-    _raise([*settings.mistakes()])
+    _raise([*_violations(settings)])
+
+
+def _violations(settings: Any) -> Iterator[UserError]:
+    """Yields an error for each violation of the rules of settings."""
+    for one in rules_of(type(settings)):
+        yield from raised_by(one.check, settings)
 
 
 def _raise(mistakes: list[UserError]) -> None:
@@ -343,14 +347,24 @@ def _unknown(
     return UserError(message, fix=fix)
 
 
-def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
-    """Describes flags for `--help`, by topic.
+def describe(
+    declared: list[Flag], topics: tuple[str, ...], rules: list[Rule]
+) -> str:
+    """Describes flags for `--help`, by topic, and the rules between them.
 
     Args:
         declared: list of Flag. The flags.
         topics: tuple of str. The topics to show, in this order.
+        rules: list of Rule. The rules.
     """
     lines, shown = [], 0
+    wrap = functools.partial(
+        textwrap.wrap,
+        width=80,
+        initial_indent="  ",
+        subsequent_indent="      ",
+        break_on_hyphens=False,
+    )
     for topic in topics:
         group_of_topic = [
             one
@@ -361,68 +375,35 @@ def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
             lines += ["", f"{topic}:"]
         for one in group_of_topic:
             name = f"[no]{one.name}" if one.kind is bool else one.name
-            lines += textwrap.wrap(
-                f"--{name}: {one.help}{_choices_and_default(one)}",
-                width=80,
-                initial_indent="  ",
-                subsequent_indent="      ",
-                break_on_hyphens=False,
-            )
+            lines += wrap(f"--{name}: {one.help}{_choices_and_default(one)}")
         shown += len(group_of_topic)
 
+    if rules:
+        lines += ["", "Rules:"]
+    for rule in rules:
+        lines += wrap(rule.text)
     if shown < len(declared):
         lines += ["", f"--helpfull shows {len(declared) - shown} more flags."]
     return "\n".join([*lines, ""])
 
 
-def replace(settings: Any, **changes: Any) -> Any:
-    """Returns a copy of settings with some values changed.
-
-    Args:
-        settings: An instance of a dataclass of flags.
-        **changes: Name of a flag, nested or not -> new value.
-
-    Returns:
-        An instance of the same class.
-    """
-    where = {one.name: one.where for one in flags_of(type(settings))}
-
-    # This is a bug, not a mistake of the user.
-    unknown = set(changes) - set(where)
-    assert not unknown, f"no flags of {type(settings).__name__}: {unknown}"
-    for name, value in changes.items():
-        settings = _with(settings, where[name], value)
-    return settings
-
-
-def _with(settings: Any, where: Sequence[str], value: Any) -> Any:
-    """Returns a copy of settings with one nested field changed."""
-    first, *inner = where
-    if inner:
-        value = _with(getattr(settings, first), inner, value)
-    return dataclasses.replace(settings, **{first: value})
-
-
-def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
+def as_dict(
+    settings: Any, mark: str | None = None, of: type | None = None
+) -> dict[str, Any]:
     """Returns the values of flags by name.
 
     Args:
         settings: An instance of a dataclass of flags.
         mark: str or None. "resume", "path" or "per_worker" selects the flags
             with this attribute. None selects all flags.
+        of: type or None. Base class whose flags are selected. Default: all
+            flags.
     """
     return {
-        one.name: value_of(settings, one)
-        for one in flags_of(type(settings))
+        one.name: getattr(settings, one.name)
+        for one in flags_of(of or type(settings))
         if mark is None or getattr(one, mark)
     }
-
-
-def value_of(settings: Any, one: Flag) -> Any:
-    """Returns the value of a flag in settings."""
-    for name in one.where:
-        settings = getattr(settings, name)
-    return settings
 
 
 def _kind(hint: Any) -> type:

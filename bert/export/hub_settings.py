@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common import outputs
 from bert.common.errors import UserError
-from bert.common.flags import flag, group
+from bert.common.flags import BaseSettings, flag
 from bert.data.text import vocabulary_checks
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
@@ -13,7 +13,7 @@ PRECISIONS = ("float32", "float16", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings, ModelFiles):
     """Settings of export_hub.py."""
 
     export_type: str = flag(
@@ -27,7 +27,6 @@ class Settings:
         "are only for serving.",
         choices=PRECISIONS,
     )
-    files: ModelFiles = group(ModelFiles)
     model_checkpoint_path: str | None = flag(
         None, "Prefix, folder or name of a checkpoint.", path=True
     )
@@ -36,6 +35,9 @@ class Settings:
         "Folder to write, new or empty.",
         required=True,
         path=True,
+        parse=lambda path: outputs.check_new_folder(
+            path, "pass another --export_path"
+        ),
     )
     tokenize_with_offsets: bool = flag(
         False, "Add tokenize_with_offsets to the preprocessor."
@@ -71,10 +73,6 @@ def check(settings: Settings) -> ModelFolder:
     Raises:
         UserError: Flags contradict each other, or a file is missing.
     """
-    # The output first, because this check is fast.
-    fix = "pass another --export_path"
-    outputs.check_new_folder(settings.export_path, fix)
-
     checkpoint = settings.model_checkpoint_path
     if settings.is_preprocessor:
         if settings.precision != "float32" or settings.static_seq_length:
@@ -84,14 +82,14 @@ def check(settings: Settings) -> ModelFolder:
             )
 
         # A checkpoint is enough, if the vocabulary is beside it.
-        if not (settings.files.vocab_file or checkpoint):
+        if not (settings.vocab_file or checkpoint):
             raise UserError("no --vocab_file", fix="pass the vocabulary")
     elif not checkpoint:
         raise UserError(
             "no --model_checkpoint_path", fix="pass the checkpoint's prefix"
         )
 
-    model = ModelFolder.open(checkpoint, settings.files)
+    model = ModelFolder.open(checkpoint, settings)
     if settings.is_preprocessor:
         vocabulary_checks.check_exportable(model.tokenizer)
         model.check_casing(model.tokenizer)

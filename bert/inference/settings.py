@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.flags import RARE, flag
+from bert.common.flags import RARE, BaseSettings, flag
 from bert.data import tables
 
 ENGINES = KERAS, OPENVINO = "keras", "openvino"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """Settings of predict.py."""
 
     model: str | None = flag(

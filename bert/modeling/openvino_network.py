@@ -8,12 +8,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 
 from bert.common import extras, forks, storage
-from bert.common.errors import UserError, raised_by
+from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import features
 
@@ -58,24 +57,6 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
         raise UserError(f"{flag}=int8 without texts", expected="training texts")
     packages = ["openvino", *(["nncf"] if precision == "int8" else [])]
     extras.check("openvino", *packages, what=flag)
-
-
-def mistakes(
-    precision: str | None, export_dir: str | None, has_texts: bool
-) -> Iterator[UserError]:
-    """Yields errors in the use of --export_openvino in a script.
-
-    Args:
-        precision: str or None. Value of the flag.
-        export_dir: str or None. Folder of the export.
-        has_texts: bool. Whether there are texts to calibrate int8 with.
-    """
-    flag = "--export_openvino"
-    if precision and not export_dir:
-        yield UserError(
-            f"{flag} without --export_dir", fix="pass --export_dir too"
-        )
-    yield from raised_by(check, precision, flag, has_texts)
 
 
 def package():

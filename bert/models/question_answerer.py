@@ -1,5 +1,6 @@
 """Question answering as a Keras model: answers are spans of a context."""
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 
@@ -7,7 +8,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert.common import flags
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.sequences import rows_of
@@ -132,7 +132,7 @@ class QuestionAnswerer(TextModel):
                 expected=f"at most {room}",
             )
 
-        self._settings = flags.replace(
+        self._settings = dataclasses.replace(
             Settings(),
             **recorded | given | {"max_seq_length": length},
         )
@@ -159,7 +159,7 @@ class QuestionAnswerer(TextModel):
 
     @null_threshold.setter
     def null_threshold(self, threshold: float | None):
-        self._settings = flags.replace(
+        self._settings = dataclasses.replace(
             self._settings,
             version_2_with_negative=threshold is not None,
             null_score_diff_threshold=float(threshold or 0.0),

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from bert.common import extras, storage
 from bert.common.errors import StorageError, UserError
-from bert.common.flags import flag
+from bert.common.flags import BaseSettings, flag
 from bert.common.progress import say
+from bert.common.rules import rule
 from bert.inference.settings import ENGINES
 from bert.modeling import openvino_network
 
@@ -27,9 +28,24 @@ def described(path: str, error: Exception) -> str:
     return text if path in text else f"{path}: {text}"
 
 
+def _check_names(settings: "Settings") -> None:
+    """Raises a UserError if two models have the same name."""
+    names = [name for name, _ in settings.models]
+    if len({*names}) < len(names):
+        raise UserError(
+            f"--model={settings.model}",
+            expected="a different name for each model",
+            fix="write NAME=FOLDER",
+        )
+
+
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """Settings of serve.py."""
+
+    RULES = [
+        rule("The models have different names.", _check_names, "model=a,b/a"),
+    ]
 
     model: str | None = flag(
         None,
@@ -86,16 +102,6 @@ class Settings:
                 name, folder = os.path.basename(storage.absolute(word)), word
             pairs.append((name, folder))
         return pairs
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields an error if two models have the same name."""
-        names = [name for name, _ in self.models]
-        if len({*names}) < len(names):
-            yield UserError(
-                f"--model={self.model}",
-                expected="a different name for each model",
-                fix="write NAME=FOLDER",
-            )
 
     def versions(self, folder: str) -> list[tuple[str, int]]:
         """Lists the versions of a model, the newest first.

@@ -58,28 +58,28 @@ def work(
     Raises:
         UserError: the weights are missing, or do not fit.
     """
-    shared, wrote = settings.finetuning, []
+    wrote = []
     metrics = evaluated.metrics if evaluated else None
     run = open_run(settings, model, folder, task)
 
-    if shared.training.do_train:
-        run.fit([phase(shared, task)])
+    if settings.do_train:
+        run.fit([phase(settings, task)])
         wrote.append(run.checkpoint)
 
     # From here on, the best weights are used.
     run.restore_best()
 
-    if shared.do_eval:
+    if settings.do_eval:
         metrics, report = task.evaluate(run)
         wrote += folder.write_results(run.weights_step, metrics, report)
     wrote += task.predict(run)
-    if shared.export_dir and folder.is_chief:
+    if settings.export_dir and folder.is_chief:
 
         def save(path):
-            export(shared, model, run, path, metrics)
-            write_card(shared, folder, run, path, evaluated)
+            export(settings, model, run, path, metrics)
+            write_card(settings, folder, run, path, evaluated)
 
-        wrote.append(export_folder.write(shared.export_dir, save))
+        wrote.append(export_folder.write(settings.export_dir, save))
     print_written(wrote)
     return run, metrics or {}
 
@@ -92,10 +92,9 @@ def open_run(
     Args:
         settings, model, folder, task: see `work`.
     """
-    shared = settings.finetuning
-    lengths = [shared.max_seq_length]
-    if shared.length_buckets:
-        lengths = length_batches.bucket_lengths(shared.max_seq_length)
+    lengths = [settings.max_seq_length]
+    if settings.length_buckets:
+        lengths = length_batches.bucket_lengths(settings.max_seq_length)
 
     if model and model.path and not has_checkpoint(folder.shared):
         model.check_sizes()
@@ -104,60 +103,59 @@ def open_run(
     def build() -> keras.Model:
         network = task.build()
         named = checkpoints.model_variables(network)
-        layer_decay.freeze(named, shared.freeze_layers)
+        layer_decay.freeze(named, settings.freeze_layers)
         return network
 
     # Without --eval_steps, do not evaluate during training.
     run = start.open_run(
         settings,
-        shared.training,
         folder,
         dataclasses.replace(
             task,
             build=build,
-            validate=task.validate if shared.training.eval_steps else None,
+            validate=task.validate if settings.eval_steps else None,
         ),
         tuple(lengths),
     )
     run.steps.optimizer.rate_factors = layer_decay.rate_factors(
         run.named,
         run.steps.model.trainable_variables,
-        shared.layer_decay,
+        settings.layer_decay,
         folder.config.num_hidden_layers,
     )
 
     # Report an invalid batch size before any weights are read.
-    if shared.training.do_train:
-        batch_size = shared.training.train_batch_size
+    if settings.do_train:
+        batch_size = settings.train_batch_size
         start.check_batch_size(run, "train_batch_size", batch_size)
 
     if start.load(run, settings, folder, model):
         say("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels beside the checkpoints.
-    if task.labels and shared.training.do_train:
-        length = {"max_seq_length": shared.max_seq_length}
+    if task.labels and settings.do_train:
+        length = {"max_seq_length": settings.max_seq_length}
         checkpoint_files.write_task(folder.path, task.labels | length)
-    if task.vectors and shared.training.do_train:
-        size, most = folder.config.hidden_size, shared.max_seq_length
+    if task.vectors and settings.do_train:
+        size, most = folder.config.hidden_size, settings.max_seq_length
         sentence_files.write(folder.path, task.vectors, size, most)
     return run
 
 
-def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
+def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
     """Learning-rate schedule; steps are counted as in the original.
 
     Args:
-        shared: FineTuning. Settings of fine-tuning.
+        settings: FineTuning. Settings of fine-tuning.
         num_examples: int. Number of training examples; 0 without training.
 
     Raises:
         UserError: there are too few examples for one step.
     """
-    training, epochs = shared.training, shared.num_train_epochs
-    batch_size = training.train_batch_size
+    epochs = settings.num_train_epochs
+    batch_size = settings.train_batch_size
     steps = int(num_examples / batch_size * epochs)
-    if training.do_train and not steps:
+    if settings.do_train and not steps:
         raise UserError(
             f"{num_examples} examples, --train_batch_size={batch_size}, "
             f"--num_train_epochs={epochs}",
@@ -165,19 +163,19 @@ def schedule(shared: FineTuning, num_examples: int) -> WarmupLinearDecay:
         )
 
     # A run that only evaluates takes no step, but needs a schedule too.
-    warmup = int(steps * shared.warmup_proportion)
-    return WarmupLinearDecay(training.learning_rate, max(1, steps), warmup)
+    warmup = int(steps * settings.warmup_proportion)
+    return WarmupLinearDecay(settings.learning_rate, max(1, steps), warmup)
 
 
-def phase(shared: FineTuning, task: Task) -> Phase:
+def phase(settings: FineTuning, task: Task) -> Phase:
     """Phase that trains a task from its first step to its last.
 
     Args:
-        shared: FineTuning. Settings of fine-tuning.
+        settings: FineTuning. Settings of fine-tuning.
         task: Task. Task with `examples`.
     """
-    training, examples = shared.training, task.examples
-    batch_size, seed = training.train_batch_size, training.random_seed
+    examples = task.examples
+    batch_size, seed = settings.train_batch_size, settings.random_seed
 
     def batches(run: Run):
         # XLA compiles the step for each length, so use fewer lengths.
@@ -197,7 +195,7 @@ def phase(shared: FineTuning, task: Task) -> Phase:
 
 
 def export(
-    shared: FineTuning,
+    settings: FineTuning,
     model: ModelFolder,
     run: Run,
     path: str,
@@ -206,34 +204,34 @@ def export(
     """Writes an export of the weights, with their scores.
 
     Args:
-        shared: FineTuning. Settings of fine-tuning.
+        settings: FineTuning. Settings of fine-tuning.
         model: ModelFolder. Config and tokenizer.
         run: Run. The run.
         path: str. Empty folder to write to.
         metrics: dict or None. Metrics of the weights, if they were evaluated.
     """
-    task, length = run.task, {"max_seq_length": shared.max_seq_length}
+    task, length = run.task, {"max_seq_length": settings.max_seq_length}
     described = task.describe(run) if task.describe else task.labels
     bert = conversion.Bert(
         path,
         model.config,
         run.weights(),
         [],
-        model.tokenizer.with_max_length(shared.max_seq_length),
+        model.tokenizer.with_max_length(settings.max_seq_length),
         described and described | length,
         task.vectors,
     )
     export_folder.write_model(
         path,
         bert,
-        shared.export_precision,
-        shared.export_openvino,
-        task.sample() if shared.export_openvino == "int8" else (),
+        settings.export_precision,
+        settings.export_openvino,
+        task.sample() if settings.export_openvino == "int8" else (),
     )
 
     # Another precision may predict differently, so it is evaluated too.
     scores, network = metrics or {}, openvino_network.find(path)
-    if network and shared.do_eval and task.check_network:
+    if network and settings.do_eval and task.check_network:
         found = task.check_network(run, Network(network))
         shown = " | ".join(f"{name} {x:.4g}" for name, x in found.items())
         say(f"OpenVINO | {shown}")
@@ -245,7 +243,7 @@ def export(
 
 
 def write_card(
-    shared: FineTuning,
+    settings: FineTuning,
     folder: RunFolder,
     run: Run,
     path: str,
@@ -254,20 +252,20 @@ def write_card(
     """Writes the README.md of an export, with the scores of its weights.
 
     Args:
-        shared: FineTuning. Settings of fine-tuning.
+        settings: FineTuning. Settings of fine-tuning.
         folder: RunFolder. Folder of the run.
         run: Run. The run.
         path: str. Folder of the export.
         evaluated: Scores or None. Used if the run has no scores.
     """
-    base = shared.training.model.init_checkpoint
+    base = settings.init_checkpoint
     recorded = checkpoint_files.recorded_settings(folder.shared)
     model_card.write(
         path,
-        os.path.basename(storage.absolute(shared.export_dir)),
+        os.path.basename(storage.absolute(settings.export_dir)),
         "tensorflow",
         model_card.task_of(run.named, bool(run.task.vectors)),
-        shared.card,
+        settings,
         base or recorded.get("init_checkpoint"),
         model_card.read_scores(folder.path, run.weights_step) or evaluated,
     )

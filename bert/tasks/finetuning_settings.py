@@ -2,40 +2,88 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 from bert.common import outputs
-from bert.common.errors import UserError, raised_by
+from bert.common.errors import UserError
 from bert.common.flags import (
     DATA,
     OUTPUT,
     RARE,
     REQUIRED,
     TRAINING,
+    changed,
     flag,
-    group,
 )
-from bert.data.text.settings import Text
+from bert.common.rules import needs, rule
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_card import CardFlags
+from bert.modeling.formats.model_folder import ModelFiles
 from bert.training.settings import Training
 
 
+def _check_work(settings: "FineTuning") -> None:
+    """Raises a UserError if the run has nothing to do."""
+    if not (settings.needed_files or settings.export_dir):
+        raise UserError(
+            "nothing to do",
+            fix="pass --do_train, --do_eval, --do_predict or --export_dir",
+        )
+
+
+def _check_files(settings: "FineTuning") -> Iterator[UserError]:
+    """Yields an error for each missing flag of a file that the run reads."""
+    for name, path in settings.files.items():
+        if not path:
+            yield UserError(f"no --{name}", fix="name the file")
+
+
+def _check_openvino(settings: "FineTuning") -> None:
+    """Raises a UserError if the OpenVINO network cannot be made."""
+    openvino_network.check(
+        settings.export_openvino,
+        "--export_openvino",
+        settings.do_train or settings.evaluates,
+    )
+
+
+def _check_micro_batches(settings: "FineTuning") -> None:
+    """Raises a UserError if a batch does not divide into micro-batches."""
+    one = (settings.train_batch_size,)
+    for size in dict(settings.grid).get("train_batch_size", one):
+        settings.check_micro_batches(size)
+
+
 @dataclasses.dataclass(frozen=True)
-class FineTuning:
+class FineTuning(Training, ModelFiles, CardFlags):
     """Shared settings of the fine-tuning scripts."""
 
+    RULES = [
+        rule("A run trains, evaluates, predicts or exports.", _check_work),
+        rule("Each file that is read has a flag.", _check_files, "do_train"),
+        needs("export_openvino", "export_dir"),
+        rule(
+            "--export_openvino=int8 needs texts.",
+            _check_openvino,
+            "export_openvino=int8",
+            "export_dir",
+        ),
+        rule(
+            "--gradient_accumulation_steps divides the batch size.",
+            _check_micro_batches,
+            "gradient_accumulation_steps=7",
+            "train_batch_size=8",
+            "do_train",
+        ),
+        needs("early_stopping_patience", "eval_steps"),
+    ]
     topic = TRAINING
 
-    training: Training = group(Training)
-    text: Text = group(
-        Text,
-        vocab_file={
-            "required": False,
-            "topic": REQUIRED,
-            "help": "Vocabulary, one token per line. Default: vocab.txt beside "
-            "--init_checkpoint.",
-        },
+    vocab_file: str | None = changed(
+        ModelFiles,
+        "vocab_file",
+        topic=REQUIRED,
+        help="Vocabulary, one token per line. Default: vocab.txt beside "
+        "--init_checkpoint.",
     )
     do_eval: bool = flag(False, "Evaluate on labelled examples.")
     do_predict: bool = flag(False, "Write predictions.", topic=OUTPUT)
@@ -77,7 +125,7 @@ class FineTuning:
     layer_decay: float = flag(
         1.0,
         "Factor of a layer's learning rate relative to the layer above it.",
-        at_least=0.0,
+        at_least=1e-6,
         at_most=1.0,
         resume=True,
         topic=RARE,
@@ -86,6 +134,9 @@ class FineTuning:
         None,
         "Folder for the exported SavedModel.",
         path=True,
+        parse=lambda path: outputs.check_new_folder(
+            path, "pass another --export_dir"
+        ),
         per_worker=True,
         topic=OUTPUT,
     )
@@ -104,86 +155,23 @@ class FineTuning:
         choices=(*openvino_network.PRECISIONS, openvino_network.NONE),
         topic=OUTPUT,
     )
-    card: CardFlags = group(CardFlags)
 
     @property
     def evaluates(self) -> bool:
         """Whether the run evaluates, during or after training."""
-        during_training = (
-            self.training.do_train and self.training.eval_steps > 0
-        )
-        return self.do_eval or during_training
+        return self.do_eval or (self.do_train and self.eval_steps > 0)
 
     @property
     def needed_files(self) -> list[str]:
         """Names of the flags whose files the run reads."""
         needed = {
-            "train_file": self.training.do_train,
+            "train_file": self.do_train,
             "eval_file": self.evaluates,
             "predict_file": self.do_predict,
         }
         return [name for name, is_needed in needed.items() if is_needed]
 
-    def mistakes(self, reads_files: bool) -> Iterator[UserError]:
-        """Yields the flags that contradict each other.
-
-        Args:
-            reads_files: bool. Whether the script has a file to read.
-        """
-        if not reads_files and not self.export_dir:
-            yield UserError(
-                "nothing to do",
-                fix="pass --do_train, --do_eval, --do_predict or --export_dir",
-            )
-        yield from openvino_network.mistakes(
-            self.export_openvino,
-            self.export_dir,
-            self.training.do_train or self.evaluates,
-        )
-        training = self.training
-        yield from training.mistakes()
-        yield from raised_by(
-            training.check_micro_batches, training.train_batch_size
-        )
-
-        if not self.layer_decay:
-            yield UserError("--layer_decay=0.0", expected="a number above 0")
-
-        # Patience counts evaluations, so it needs them.
-        patience = training.early_stopping_patience
-        if patience and not training.eval_steps:
-            yield UserError(
-                f"--early_stopping_patience={patience}",
-                expected="--eval_steps, the number of steps between "
-                "evaluations",
-            )
-
-        # Checked now, not after hours of training.
-        if self.export_dir:
-            yield from raised_by(
-                outputs.check_new_folder,
-                self.export_dir,
-                "pass another --export_dir",
-            )
-
-
-def files_of(settings: Any) -> dict[str, str | None]:
-    """Files that a run reads: flag -> path.
-
-    Args:
-        settings: settings of a script, with `finetuning`, `train_file`,
-            `eval_file` and `predict_file`.
-    """
-    names = settings.finetuning.needed_files
-    return {name: getattr(settings, name) for name in names}
-
-
-def unnamed(files: dict[str, str | None]) -> Iterator[UserError]:
-    """Yields an error for each missing flag of a file that the run reads.
-
-    Args:
-        files: dict. Flag -> path.
-    """
-    for name, path in files.items():
-        if not path:
-            yield UserError(f"no --{name}", fix="name the file")
+    @property
+    def files(self) -> dict[str, str | None]:
+        """Files that the run reads: flag -> path."""
+        return {name: getattr(self, name) for name in self.needed_files}

@@ -1,5 +1,6 @@
 """Start and end of training scripts: signals, workers, memory."""
 
+import dataclasses
 import os
 import re
 import signal
@@ -33,7 +34,7 @@ def with_local_model(settings: Any) -> Any:
     """
     values = flags.as_dict(settings)
     name = values["init_checkpoint"] or values.get("bert_hub_module_handle")
-    return flags.replace(settings, init_checkpoint=published.fetch(name))
+    return dataclasses.replace(settings, init_checkpoint=published.fetch(name))
 
 
 def complete(settings: Any) -> Any:
@@ -55,9 +56,9 @@ def complete(settings: Any) -> Any:
     settings = with_local_model(settings)
 
     # Truncate texts as in training.
-    length = run_folder.recorded_length(settings.finetuning.training)
+    length = run_folder.recorded_length(settings)
     if length and "max_seq_length" not in settings.given:
-        settings = flags.replace(settings, max_seq_length=length)
+        settings = dataclasses.replace(settings, max_seq_length=length)
         flags.check(settings)
     return settings
 

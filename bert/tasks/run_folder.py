@@ -59,8 +59,7 @@ class RunFolder:
                 it contains a run with another network, vocabulary or casing.
         """
         path = shared = training.output_dir
-        devices = training.devices
-        workers = cluster.from_flags(devices.distribution, devices.use_tpu)
+        workers = cluster.from_flags(training.distribution, training.use_tpu)
         with contextlib.ExitStack() as held:
             if training.plan:  # do not write to --output_dir
                 path = shared = held.enter_context(
@@ -263,7 +262,7 @@ def _weights_of(training: Training) -> str | None:
     """
     if has_checkpoint(training.output_dir):
         return training.output_dir
-    return None if training.do_train else training.model.init_checkpoint
+    return None if training.do_train else training.init_checkpoint
 
 
 def check_labels(folder: str, labels: dict) -> None:

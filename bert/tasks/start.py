@@ -5,7 +5,6 @@
 Scripts import this module after their flags are checked.
 """
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +18,7 @@ from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, distribution, optimization
 from bert.training.run import Run
 from bert.training.saver import Saver
-from bert.training.settings import Training
+from bert.training.settings import Devices
 from bert.training.steps import Steps
 from bert.training.task import Task
 
@@ -43,7 +42,6 @@ _SCHEDULE = {
 
 def open_run(
     settings: Any,
-    training: Training,
     folder: RunFolder,
     task: Task,
     lengths: tuple[int, ...] = (),
@@ -51,8 +49,7 @@ def open_run(
     """Builds the network of a task on the devices of this process.
 
     Args:
-        settings: all settings of the script.
-        training: Training. Training settings of the script.
+        settings: settings of the script, a subclass of `Training`.
         folder: RunFolder. Folder of the run.
         task: Task. Network and losses.
         lengths: tuple of int. Sequence lengths of the batches of examples,
@@ -62,14 +59,12 @@ def open_run(
         UserError: the device does not exist.
     """
     # Devices first: determinism, precision and XLA depend on them.
-    strategy = distribution.make_strategy(
-        **dataclasses.asdict(training.devices)
-    )
+    strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
     deterministic = distribution.set_determinism(
-        strategy, training.deterministic
+        strategy, settings.deterministic
     )
-    computed_in = distribution.choose_precision(strategy, training.precision)
-    use_xla = distribution.use_xla(strategy, training.use_xla)
+    computed_in = distribution.choose_precision(strategy, settings.precision)
+    use_xla = distribution.use_xla(strategy, settings.use_xla)
     say(distribution.describe(strategy, computed_in, use_xla))
 
     # All variables, including the optimizer's, are on the strategy's devices.
@@ -80,7 +75,7 @@ def open_run(
         if isinstance(task.learning_rate, optimization.WarmupClockDecay):
             task.learning_rate.build()
         optimizer = optimization.AdamWeightDecay(
-            task.learning_rate, rule=training.optimizer
+            task.learning_rate, rule=settings.optimizer
         )
         optimizer.build(model.trainable_variables)
 
@@ -89,13 +84,13 @@ def open_run(
         task,
         optimizer,
         strategy,
-        training.random_seed,
+        settings.random_seed,
         fused_ops.step_scope(
-            folder.config, training.remat, use_xla, deterministic
+            folder.config, settings.remat, use_xla, deterministic
         ),
         losses.batch_tokens,
         use_xla,
-        training.gradient_accumulation_steps,
+        settings.gradient_accumulation_steps,
     )
 
     # Recorded in each checkpoint, and compared when a run is resumed.
@@ -116,10 +111,10 @@ def open_run(
 
     return Run(
         task,
-        training,
+        settings,
         steps,
         named,
-        Saver(folder.shared, training.keep_checkpoint_max, folder.is_chief),
+        Saver(folder.shared, settings.keep_checkpoint_max, folder.is_chief),
         Saver(folder.below(checkpoint_files.BEST).shared, 1, folder.is_chief),
         folder.path,
         description,
@@ -212,7 +207,7 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
             config.
     """
     training, trains = run.settings, run.settings.do_train
-    model = model or ModelFolder.open(training.model.init_checkpoint)
+    model = model or ModelFolder.open(training.init_checkpoint)
     if model.path in ("", training.output_dir):
         if trains:
             return True

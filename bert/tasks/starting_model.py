@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.text import vocabulary_checks
-from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import run_folder
 from bert.tasks.finetuning_settings import FineTuning
 
 
-def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
+def find(settings: FineTuning, in_graph: bool = False) -> ModelFolder:
     """Finds the model of a run, and checks that the settings fit it.
 
     Args:
-        shared: FineTuning. Settings of fine-tuning.
+        settings: FineTuning. Settings of fine-tuning.
         in_graph: bool. Whether the task tokenizes in a graph, as exports do.
             Default: False.
 
@@ -25,35 +25,27 @@ def find(shared: FineTuning, in_graph: bool = False) -> ModelFolder:
         UserError: the model is missing, its files contradict each other, or
             the settings do not fit them.
     """
-    training = shared.training
-    path = training.model.init_checkpoint
-    begun = run_folder.has_checkpoint(training.output_dir)
+    path = settings.init_checkpoint
+    begun = run_folder.has_checkpoint(settings.output_dir)
     # When resuming, the initial checkpoint may not exist any more.
     if begun and not (path and storage.any_starts_with(path)):
-        path = training.output_dir
-    model = ModelFolder.open(
-        path,
-        ModelFiles(
-            training.model.bert_config_file,
-            shared.text.vocab_file,
-            shared.text.casing,
-        ),
-    )
+        path = settings.output_dir
+    model = ModelFolder.open(path, settings)
 
     # Each file is valid on its own; here they are checked together.
     config, where = model.config, model.config_file
     tokenizer = model.tokenizer
     config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
-    if shared.export_dir or in_graph:
+    if settings.export_dir or in_graph:
         vocabulary_checks.check_exportable(tokenizer)
-    if model.path != training.output_dir:
+    if model.path != settings.output_dir:
         model.check_casing(tokenizer)
 
     # Flags must also fit the network.
-    config.check_length(shared.max_seq_length, "max_seq_length", where)
-    if shared.freeze_layers > config.num_hidden_layers:
+    config.check_length(settings.max_seq_length, "max_seq_length", where)
+    if settings.freeze_layers > config.num_hidden_layers:
         raise UserError(
-            f"--freeze_layers={shared.freeze_layers}",
+            f"--freeze_layers={settings.freeze_layers}",
             expected=f"at most num_hidden_layers, {config.num_hidden_layers} "
             f"({where})",
         )

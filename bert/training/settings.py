@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from bert.common.errors import UserError, raised_by
+from bert.common.errors import UserError
 from bert.common.flags import (
     MODEL,
     OUTPUT,
@@ -12,9 +12,10 @@ from bert.common.flags import (
     REQUIRED,
     TPU,
     TRAINING,
+    BaseSettings,
     flag,
-    group,
 )
+from bert.common.rules import needs, rule
 from bert.training import cluster, slurm
 
 _OPTIMIZERS = ("bert_adam", "corrected_adamw", "lamb")
@@ -33,31 +34,28 @@ def _check_optimizer(name: str) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """The network and its weights."""
-
-    topic = MODEL
-
-    bert_config_file: str | None = flag(
-        None,
-        "JSON file with the sizes of the network; default: the one beside "
-        "--init_checkpoint.",
-        path=True,
-        topic=REQUIRED,
-    )
-    init_checkpoint: str | None = flag(
-        None,
-        "Checkpoint to start from: its prefix, such as bert_model.ckpt, its "
-        "folder, or a name, such as hf://google-bert/bert-base-uncased.",
-        path=True,
-    )
+def _check_cluster(settings: "Devices") -> None:
+    """Raises a UserError if there are workers, but nothing is trained."""
+    workers = cluster.from_flags(settings.distribution, settings.use_tpu)
+    if workers and not getattr(settings, "do_train", False):
+        raise UserError(
+            f"a cluster of {len(workers.tasks)} processes",
+            expected="one: only training is distributed",
+            fix="pass --do_train, or --distribution=one_device",
+        )
 
 
 @dataclasses.dataclass(frozen=True)
-class Devices:
+class Devices(BaseSettings):
     """Devices, with the flags of the original."""
 
+    RULES = [
+        rule(
+            "Several workers need --do_train.",
+            _check_cluster,
+            "distribution=multi_worker",
+        ),
+    ]
     topic = TPU
 
     use_tpu: bool = flag(False, "Run on a Cloud TPU.")
@@ -87,23 +85,6 @@ class Devices:
         at_least=1.0,
         per_worker=True,
     )
-
-    def check(self, do_train: bool) -> None:
-        """Checks the flags against each other and against the environment.
-
-        Args:
-            do_train: bool. Whether the script trains.
-
-        Raises:
-            UserError: there are several workers, but --do_train is not given.
-        """
-        workers = cluster.from_flags(self.distribution, self.use_tpu)
-        if workers and not do_train:
-            raise UserError(
-                f"a cluster of {len(workers.tasks)} processes",
-                expected="one: only training is distributed",
-                fix="pass --do_train, or --distribution=one_device",
-            )
 
     @property
     def is_tpu(self) -> bool:
@@ -150,14 +131,48 @@ def read_steps(text: str) -> tuple[int, int]:
     return first, last
 
 
+def _check_tpu(settings: "Training") -> Iterator[UserError]:
+    """Yields an error for each flag that a TPU does not support."""
+    if settings.is_tpu and settings.precision in ("float16", "tf32"):
+        yield UserError(
+            f"--precision={settings.precision} on a TPU",
+            expected="bfloat16 or float32",
+        )
+    if settings.is_tpu and settings.deterministic:
+        yield UserError("--deterministic on a TPU", expected="CPUs or GPUs")
+
+
 @dataclasses.dataclass(frozen=True)
-class Training:
+class Training(Devices):
     """Network, optimizer and schedule of a training run."""
 
+    RULES = [
+        rule(
+            "TPUs compute in bfloat16 or float32, without --deterministic.",
+            _check_tpu,
+            "use_tpu",
+            "deterministic",
+        ),
+        needs("plan", "do_train"),
+        needs("resume_optimizer", "do_train"),
+        needs("resume_optimizer", "init_checkpoint"),
+    ]
     topic = TRAINING
 
-    model: Model = group(Model)
-    devices: Devices = group(Devices)
+    bert_config_file: str | None = flag(
+        None,
+        "JSON file with the sizes of the network; default: the one beside "
+        "--init_checkpoint.",
+        path=True,
+        topic=REQUIRED,
+    )
+    init_checkpoint: str | None = flag(
+        None,
+        "Checkpoint to start from: its prefix, such as bert_model.ckpt, its "
+        "folder, or a name, such as hf://google-bert/bert-base-uncased.",
+        path=True,
+        topic=MODEL,
+    )
     random_seed: int = flag(12345, "Random seed.", resume=True, topic=RARE)
     output_dir: str | None = flag(
         None,
@@ -294,27 +309,4 @@ class Training:
             raise UserError(
                 f"--gradient_accumulation_steps={parts}",
                 expected=f"a divisor of {batch_size}, the batch size",
-            )
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other or the devices."""
-        yield from raised_by(self.devices.check, self.do_train)
-
-        # TPUs support neither.
-        if self.precision in ("float16", "tf32") and self.devices.is_tpu:
-            yield UserError(
-                f"--precision={self.precision} on a TPU",
-                expected="bfloat16 or float32",
-            )
-        if self.deterministic and self.devices.is_tpu:
-            yield UserError("--deterministic on a TPU", expected="CPUs or GPUs")
-
-        # Without training, these flags would have no effect.
-        if self.plan and not self.do_train:
-            yield UserError("--plan", expected="--do_train")
-        start = self.model.init_checkpoint
-        if self.resume_optimizer and not (self.do_train and start):
-            yield UserError(
-                "--resume_optimizer",
-                expected="--do_train and --init_checkpoint",
             )

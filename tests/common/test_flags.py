@@ -9,7 +9,7 @@ import run_classifier
 import run_squad
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.common.flags import flag, group
+from bert.common.flags import BaseSettings, changed, flag
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -22,29 +22,27 @@ class Text:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    text: Text = group(Text, max_seq_length={"default": 384})
-    source: str | None = flag(None, "Format.", name="from")
+class Settings(BaseSettings, Text):
+    max_seq_length: int = changed(Text, "max_seq_length", default=384)
+    source: str | None = flag(None, "Format.")
     labels: tuple[str, ...] | None = flag(None, "Labels.")
     header: bool | None = flag(None, "Names the columns.")
     rate: float = flag(0.5, "Rate.", at_least=0.0, at_most=1.0, resume=True)
     kind: str = flag("any", "Kind.", choices=("any", "entities"))
-    given: frozenset[str] = frozenset()
 
 
 def parse(*words):
     return flags.parse(["script", "--vocab_file=v", *words], Settings, "Usage.")
 
 
-def test_defaults_are_those_of_the_fields_and_of_the_group():
-    assert parse() == Settings(
-        text=Text("v", 384, True), given=frozenset(["vocab_file"])
-    )
+def test_defaults_are_those_of_the_fields():
+    assert parse() == Settings("v", given=frozenset(["vocab_file"]))
+    assert Settings().max_seq_length == 384
 
 
 def test_values_have_the_types_of_the_fields():
     settings = parse(
-        "--from=google",
+        "--source=google",
         "--labels=a,b",
         "--noheader",
         "--rate=1",
@@ -55,22 +53,21 @@ def test_values_have_the_types_of_the_fields():
     assert settings.labels == ("a", "b")
     assert settings.header is False
     assert settings.rate == 1.0 and isinstance(settings.rate, float)
-    assert settings.text.max_seq_length == 7
+    assert settings.max_seq_length == 7
     assert settings.given == {
-        "vocab_file", "from", "labels", "header", "rate", "max_seq_length",
+        "vocab_file", "source", "labels", "header", "rate", "max_seq_length",
         "kind",
     }  # fmt: skip
 
 
 def test_a_number_may_be_several_where_a_script_says_so():
     @dataclasses.dataclass(frozen=True)
-    class Grid:
-        text: Text = group(Text, max_seq_length={"several": True})
-        grid: tuple = ()
+    class Grid(BaseSettings, Text):
+        max_seq_length: int = changed(Text, "max_seq_length", several=True)
 
     def read(*words):
         settings = flags.parse(["script", "--vocab_file=v", *words], Grid, "")
-        return settings.text.max_seq_length, settings.grid
+        return settings.max_seq_length, settings.grid
 
     assert read() == (128, ())
     assert read("--max_seq_length=7") == (7, ())
@@ -149,17 +146,16 @@ def test_a_required_flag_must_be_passed():
 
 
 @dataclasses.dataclass(frozen=True)
-class Cores:
+class Cores(BaseSettings):
     topic = flags.TPU
     cores: int | None = flag(None, "Cores of the TPU.")
     rate: float = flag(0.5, "Rate.", topic=flags.TRAINING)
 
 
 @dataclasses.dataclass(frozen=True)
-class Grouped:
+class Grouped(Cores, Text):
     topic = flags.OUTPUT
-    cores: Cores = group(Cores)
-    text: Text = group(Text, max_seq_length={"default": 384})
+    max_seq_length: int = changed(Text, "max_seq_length", default=384)
     kind: str = flag("any", "Kind.", choices=("any", "entities"))
     header: bool = flag(False, "Names.", topic=flags.RARE)
     labels: tuple[str, ...] = flag(("a", "b"), "Labels.")
@@ -238,9 +234,9 @@ def test_a_flag_that_is_not_enforced_may_be_listed_as_required(capsys):
 )
 def test_home_is_expanded_in_paths_alone(monkeypatch, given, expected):
     monkeypatch.setenv("HOME", "/home/anna")
-    words = ["script", f"--vocab_file={given}", f"--from={given}"]
+    words = ["script", f"--vocab_file={given}", f"--source={given}"]
     settings = flags.parse(words, Settings, "")
-    assert settings.text.vocab_file == expected.format(home="/home/anna")
+    assert settings.vocab_file == expected.format(home="/home/anna")
     assert settings.source == given
 
 
@@ -254,19 +250,12 @@ def test_flags_that_are_named_as_files_are_paths(name):
         assert x.path or not x.name.endswith(endings), x.name
 
 
-def test_replace_finds_nested_fields_and_rejects_others():
-    settings = flags.replace(parse(), max_seq_length=11, rate=0.25)
-    assert settings.text == Text("v", 11, True)
-    assert settings.rate == 0.25
-    assert flags.replace(settings, **{"from": "hub"}).source == "hub"
-    with pytest.raises(AssertionError):
-        flags.replace(settings, given=frozenset())
-
-
 def test_values_by_mark():
     settings = parse("--rate=0.75")
     assert flags.as_dict(settings, "resume") == {"rate": 0.75}
     assert len(flags.as_dict(settings)) == 8
+    text = {"vocab_file": "v", "max_seq_length": 384, "do_lower_case": True}
+    assert flags.as_dict(settings, of=Text) == text
 
 
 def test_what_workers_may_have_of_their_own_is_marked():
@@ -276,14 +265,6 @@ def test_what_workers_may_have_of_their_own_is_marked():
         {"export_dir", "glue_dir", *shared},
         {"export_dir", *shared},
     ]
-
-
-def test_a_group_changes_other_arguments_too():
-    @dataclasses.dataclass(frozen=True)
-    class Loose:
-        text: Text = group(Text, vocab_file={"required": False})
-
-    assert flags.parse(["script"], Loose, "").text.vocab_file is None
 
 
 def test_absl_flags_of_the_process_stay_as_they_are():

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import http.client
 import json
 import socket
@@ -9,7 +10,6 @@ import threading
 import types
 from collections.abc import Callable
 
-from bert.common import flags
 from bert.inference.predictor import Predictor
 from bert.serving import rest, server, versions
 from bert.serving.batch_queue import BatchQueue
@@ -17,7 +17,7 @@ from bert.serving.settings import Settings
 
 
 def settings_of(**changes) -> Settings:
-    return flags.replace(Settings(), model="some/mails", **changes)
+    return dataclasses.replace(Settings(), model="some/mails", **changes)
 
 
 def app_of(queue: Callable, **settings):

@@ -1,8 +1,9 @@
 """The report of a run at its end."""
 
+import dataclasses
+
 import pytest
 
-from bert.common import flags
 from bert.reports.drawing import draw_trained  # before the tests replace it
 from bert.tasks.pretraining.settings import Settings
 from tests.helpers import report_files
@@ -10,7 +11,7 @@ from tests.helpers import report_files
 
 def settings_of(folder, **changes):
     required = {"bert_config_file": "a", "output_dir": str(folder)}
-    return flags.replace(Settings(), **required | changes)
+    return dataclasses.replace(Settings(), **required | changes)
 
 
 @pytest.mark.parametrize(

@@ -361,10 +361,6 @@ def test_one_named_group_is_the_corpus(create, folder):
             "expected name=path for each",
         ),
         (
-            {"word_boundaries": "true"},
-            "--word_boundaries has no effect; pass --do_whole_word_mask too",
-        ),
-        (
             {"input_file": "a={0}/corpus.txt,b={0}/one.txt"},
             "{0}/one.txt: 1 document",
         ),

@@ -166,8 +166,6 @@ def test_a_vocabulary_of_the_other_case_is_reported(extended):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"num_new_tokens": None}, "--num_new_tokens require each other"),
-        ({"base_vocab": None}, "--num_new_tokens require each other"),
         ({"vocab_size": 30522}, "--vocab_size contradicts --base_vocab"),
         ({"num_unused": 99}, "--num_unused contradicts --base_vocab"),
         ({"limit_alphabet": 99}, "--limit_alphabet contradicts --base_vocab"),

@@ -229,7 +229,7 @@ def test_a_recipe_of_flags_is_read():
     words = [f"--flagfile={EXAMPLES}/mosaicbert_baseline.flags"]
     words += ["--input_file=records", "--output_dir=run"]
     settings = flags.parse(["", *words], Settings, "")
-    training = settings.training
+    training = settings
     assert settings.num_train_steps * training.train_batch_size == 286_720_000
     assert training.learning_rate == 5e-4 and not settings.use_next_sentence
 

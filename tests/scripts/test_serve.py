@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -14,7 +15,6 @@ import sys
 import pytest
 
 import serve
-from bert.common import flags
 from bert.serving import server
 from bert.serving.settings import Settings
 from tests.helpers import http_server
@@ -63,7 +63,7 @@ def test_models_have_the_names_of_their_folders_or_others(run_script):
             [("mails", "gs://b/mails"), ("x", "gs://b/y=2")],
         ),
     ):
-        assert flags.replace(Settings(), model=value).models == expected
+        assert dataclasses.replace(Settings(), model=value).models == expected
     code, _, err = run_script(serve, model="a/mails,b/mails")
     assert (code, err.count("\n")) == (2, 1)
     assert "a different name for each model; write NAME=FOLDER" in err

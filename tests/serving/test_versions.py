@@ -1,6 +1,7 @@
 """Models by name, and versions that appear while requests come."""
 
 import concurrent.futures
+import dataclasses
 import functools
 import os
 import re
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 
 from benchmarks.soak import resident_mb
-from bert.common import flags
 from bert.common.errors import UserError
 from bert.modeling import openvino_network
 from bert.serving import server, versions
@@ -69,7 +69,7 @@ def write(tmp_path, monkeypatch):
 
 def opened(*folders, **changes):
     """Models and their application."""
-    settings = flags.replace(
+    settings = dataclasses.replace(
         Settings(), model=",".join(map(str, folders)), **changes
     )
     metrics = server.Metrics()

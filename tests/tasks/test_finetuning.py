@@ -1,5 +1,6 @@
 """Fine-tuning of any task: its schedule, and its resumption."""
 
+import dataclasses
 import json
 import shutil
 import types
@@ -7,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from bert.common import flags, tensor_files
+from bert.common import tensor_files
 from bert.data import batching, features
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
@@ -34,7 +35,7 @@ def build():
 
 def make_run(folder, examples=None, **named):
     """A run of the classifier, as a script makes it, and its settings."""
-    settings = flags.replace(
+    settings = dataclasses.replace(
         Settings(),
         output_dir=str(folder),
         train_batch_size=4,
@@ -46,7 +47,7 @@ def make_run(folder, examples=None, **named):
         log_steps=1,
         **named,
     )
-    shared = settings.finetuning
+    shared = settings
     task = Task(
         "tiny",
         build,

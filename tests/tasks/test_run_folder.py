@@ -173,8 +173,8 @@ def here(monkeypatch, tmp_path):
 
 def opened(**named):
     named = {"output_dir": "run", "do_train": True, **named}
-    settings = flags.replace(Settings(), **named)
-    return RunFolder.open(settings.training, small.config(), None)
+    settings = dataclasses.replace(Settings(), **named)
+    return RunFolder.open(settings, small.config(), None)
 
 
 def test_a_run_that_trains_claims_its_folder(here):

@@ -4,20 +4,40 @@ import contextlib
 import dataclasses
 import os
 import zlib
-from collections.abc import Iterator
 
 from bert.common import outputs, storage
-from bert.common.errors import UserError, name_of, raised_by
-from bert.common.flags import flag
+from bert.common.errors import UserError, name_of
+from bert.common.flags import BaseSettings, flag
 from bert.common.progress import say
+from bert.common.rules import rule
 from bert.data.corpus import corpus_writer, documents, raw_text
 
 _TABLES = (".csv", ".tsv")
 
 
+def _check_language(name: str) -> None:
+    """Raises a UserError for a language without splitting rules."""
+    if name not in raw_text.LANGUAGES:
+        raise UserError(
+            f"--language={name!r} is unknown",
+            expected=f"one of {', '.join(raw_text.LANGUAGES)}",
+            fix="pass the most similar language, or en",
+        )
+
+
+def _check_outputs(settings: "Settings") -> None:
+    """Raises a UserError if an output cannot be written."""
+    for output in settings.outputs if settings.output_file else ():
+        outputs.check_file(output, "output_file")
+
+
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """Settings of prepare_corpus.py."""
+
+    RULES = [
+        rule("The outputs can be written.", _check_outputs, "output_file=/"),
+    ]
 
     input_file: str | None = flag(
         None,
@@ -51,6 +71,7 @@ class Settings:
         "en",
         "Language of the sentence splitting rules: "
         f"{' '.join(raw_text.LANGUAGES)}.",
+        parse=_check_language,
     )
     max_bad_lines: int = flag(
         0,
@@ -77,18 +98,6 @@ class Settings:
         # By a hash, so that the choice depends only on the number and the seed.
         drawn = zlib.crc32(f"{self.random_seed} {document}".encode())
         return int(drawn < self.held_out * (1 << 32))
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors of an unknown language and of impossible outputs."""
-        if self.output_file is not None:
-            for output in self.outputs:
-                yield from raised_by(outputs.check_file, output, "output_file")
-        if self.language not in raw_text.LANGUAGES:
-            yield UserError(
-                f"--language={self.language!r} is unknown",
-                expected=f"one of {', '.join(raw_text.LANGUAGES)}",
-                fix="pass the most similar language, or en",
-            )
 
 
 def list_inputs(settings: Settings) -> list[str]:

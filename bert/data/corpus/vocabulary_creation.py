@@ -4,10 +4,11 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
-from bert.common import flags, outputs
-from bert.common.errors import UserError, raised_by
-from bert.common.flags import flag, group
+from bert.common import outputs
+from bert.common.errors import UserError
+from bert.common.flags import BaseSettings, flag
 from bert.common.progress import say
+from bert.common.rules import needs, rule
 from bert.data.corpus import (
     documents,
     vocabulary_fit,
@@ -19,15 +20,52 @@ from bert.data.text import (
     vocabulary_checks,
     vocabulary_slots,
 )
-from bert.data.text.casing import NEW_TEXT, Casing
+from bert.data.text.casing import NewCasing
 
 _SAMPLE = 20  # number of learned words that are printed
 
 
-@dataclasses.dataclass(frozen=True)
-class Learning:
-    """Settings of a new vocabulary."""
+_NEW = ("vocab_size", "num_unused", "limit_alphabet")  # for new vocabularies
 
+
+def _check_extended(settings: "Settings") -> Iterator[UserError]:
+    """Yields an error for each flag that only new vocabularies have."""
+    for name in _NEW:
+        if settings.base_vocab and name in settings.given:
+            yield UserError(
+                f"--{name} contradicts --base_vocab, whose tokens are kept",
+                fix="pass only one of the two",
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(BaseSettings, NewCasing):
+    """Settings of create_vocab.py."""
+
+    RULES = [
+        needs("base_vocab", "num_new_tokens"),
+        needs("num_new_tokens", "base_vocab"),
+        rule(
+            "--base_vocab keeps its size and characters.",
+            _check_extended,
+            "base_vocab",
+            "vocab_size",
+        ),
+    ]
+
+    input_file: str | None = flag(
+        None,
+        "Corpus: files and globs, separated by commas.",
+        required=True,
+        path=True,
+    )
+    output_file: str | None = flag(
+        None,
+        "The vocabulary to write.",
+        required=True,
+        path=True,
+        parse=lambda path: outputs.check_file(path, "output_file"),
+    )
     vocab_size: int = flag(
         30522,
         "Number of tokens, including special and unused ones.",
@@ -41,23 +79,6 @@ class Learning:
         "Maximum number of characters; the most frequent are kept.",
         at_least=1,
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of create_vocab.py."""
-
-    input_file: str | None = flag(
-        None,
-        "Corpus: files and globs, separated by commas.",
-        required=True,
-        path=True,
-    )
-    output_file: str | None = flag(
-        None, "The vocabulary to write.", required=True, path=True
-    )
-    casing: Casing = group(Casing, **NEW_TEXT)
-    learning: Learning = group(Learning)
     min_frequency: int = flag(
         2,
         "Minimum frequency of a token pair to merge, or of a word to add to "
@@ -77,29 +98,6 @@ class Settings:
         "Number of processes that count words; default: one per core.",
         at_least=1,
     )
-    given: frozenset[str] = frozenset()
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors of contradicting flags and of an impossible output."""
-        if self.output_file is not None:
-            yield from raised_by(
-                outputs.check_file, self.output_file, "output_file"
-            )
-
-        # The number of slots to fill has no default.
-        if bool(self.base_vocab) != bool(self.num_new_tokens):
-            yield UserError(
-                "--base_vocab and --num_new_tokens require each other",
-                fix="pass both, or neither to learn a new vocabulary",
-            )
-
-        # These flags are for new vocabularies only.
-        for name in flags.as_dict(self.learning):
-            if self.base_vocab and name in self.given:
-                yield UserError(
-                    f"--{name} contradicts --base_vocab, whose tokens are kept",
-                    fix="pass only one of the two",
-                )
 
 
 def read_base(settings: Settings) -> list[str] | None:
@@ -131,7 +129,7 @@ def read_base(settings: Settings) -> list[str] | None:
         )
 
     # `is_cased` is None for scripts without case, for which no warning is due.
-    lower = settings.casing.do_lower_case
+    lower = settings.do_lower_case
     if vocabulary_checks.is_cased(vocab) is lower:
         say(
             f"warning: {settings.base_vocab} does not look like a vocabulary "
@@ -150,9 +148,8 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
         files: list of str. Paths of the corpus.
     """
     # Warn before counting, which takes long.
-    casing = settings.casing
     vocabulary_checks.warn_of_accents(
-        casing.strips_accents,
+        settings.strips_accents,
         settings.input_file,
         documents.sample_lines(files),
     )
@@ -160,7 +157,7 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     say(f"counting the words of {documents.number_of(files)}")
     counts = word_counts.count_corpus(
         files,
-        casing,
+        settings,
         settings.num_processes or os.cpu_count() or 1,
     )
 
@@ -210,11 +207,13 @@ def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
     say(f"merging tokens of {len(counts.words):,} different words")
     tokens = vocabulary_learner.learn_vocabulary(
         counts.words,
+        settings.vocab_size,
         min_frequency=settings.min_frequency,
-        **flags.as_dict(settings.learning),
+        num_unused=settings.num_unused,
+        limit_alphabet=settings.limit_alphabet,
     )
 
-    wanted = settings.learning.vocab_size
+    wanted = settings.vocab_size
     if len(tokens) < wanted:
         say(
             f"warning: {len(tokens):,} tokens, not {wanted:,}: "

@@ -5,24 +5,29 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from bert.common import atomic, storage
+from bert.common import atomic, flags, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError, printable
-from bert.common.flags import flag, group
+from bert.common.flags import BaseSettings, flag
+from bert.common.rules import needs
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining import packing, partitions
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import manifest, writer
 from bert.data.text import vocabulary_checks
-from bert.data.text.casing import NEW_TEXT
-from bert.data.text.settings import Text
+from bert.data.text.casing import NewCasing
+from bert.data.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings, NewCasing, InstanceSettings):
     """Settings of create_pretraining_data.py."""
+
+    RULES = [
+        needs("word_boundaries", "do_whole_word_mask"),
+    ]
 
     input_file: str | None = flag(
         None,
@@ -37,8 +42,9 @@ class Settings:
         required=True,
         path=True,
     )
-    text: Text = group(Text, **NEW_TEXT)
-    instances: InstanceSettings = group(InstanceSettings)
+    vocab_file: str | None = flag(
+        None, "Vocabulary, one token per line.", required=True, path=True
+    )
     num_processes: int | None = flag(
         None,
         "Number of processes that make records; default: one per core.",
@@ -59,15 +65,6 @@ class Settings:
     def output_files(self) -> list[str]:
         """Paths of the shards."""
         return self.output_file.split(",")
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors of flags that contradict each other."""
-        instances = self.instances
-        if instances.word_boundaries and not instances.do_whole_word_mask:
-            yield UserError(
-                "--word_boundaries has no effect",
-                fix="pass --do_whole_word_mask too",
-            )
 
     def check_beam_options(self, beam_options: list[str]) -> None:
         """Rejects options of Beam without Beam.
@@ -189,10 +186,10 @@ def open_job(settings: Settings) -> partitions.Job:
     files = [path for paths in inputs.values() for path in paths]
     corpus_lib.check_names(files)
     outputs_lib.check_no_input(
-        settings.output_files, [*files, settings.text.vocab_file]
+        settings.output_files, [*files, settings.vocab_file]
     )
 
-    tokenizer = settings.text.tokenizer()
+    tokenizer = Tokenizer.of(settings.vocab_file, settings)
     vocabulary_checks.warn(tokenizer)
     # Every language is sampled, as some languages may need their accents.
     lines = [
@@ -205,7 +202,7 @@ def open_job(settings: Settings) -> partitions.Job:
     # Version of the unfinished files, and everything that they depend on.
     identity = [
         3,
-        dataclasses.asdict(dataclasses.replace(settings, num_processes=None)),
+        {**flags.as_dict(settings), "num_processes": None},
         tokenizer.sha256,
         [[storage.absolute(path), *storage.version(path)] for path in files],
     ]
@@ -213,7 +210,7 @@ def open_job(settings: Settings) -> partitions.Job:
         inputs,
         settings.output_files,
         tokenizer,
-        settings.instances,
+        InstanceSettings(**flags.as_dict(settings, of=InstanceSettings)),
         settings.max_document_mb,
         writer.scratch_folder(
             settings.output_files, json.dumps(identity), bool(settings.runner)

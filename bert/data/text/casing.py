@@ -1,18 +1,8 @@
 """The casing of a tokenizer: lower-casing and stripping of accents."""
 
 import dataclasses
-from typing import Any
 
-from bert.common.flags import flag
-
-# Changes of the flags of `Casing` for scripts without a checkpoint.
-NEW_TEXT: dict[str, dict[str, Any]] = {
-    "do_lower_case": {
-        "default": True,
-        "help": "Lower-case the text. True for uncased models.",
-    },
-    "strip_accents": {"help": "Strip accents. Default: as --do_lower_case."},
-}
+from bert.common.flags import changed, flag
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,3 +44,20 @@ class Casing:
             recorded.do_lower_case if lower is None else lower,
             recorded.strip_accents if strip is None else strip,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class NewCasing(Casing):
+    """Casing of scripts without a checkpoint."""
+
+    do_lower_case: bool | None = changed(
+        Casing,
+        "do_lower_case",
+        default=True,
+        help="Lower-case the text. True for uncased models.",
+    )
+    strip_accents: bool | None = changed(
+        Casing,
+        "strip_accents",
+        help="Strip accents. Default: as --do_lower_case.",
+    )

@@ -1,11 +1,9 @@
 """Settings of convert_checkpoint.py; does not import TensorFlow."""
 
 import dataclasses
-from collections.abc import Iterator
 
 from bert.common import extras, outputs
-from bert.common.errors import UserError, raised_by
-from bert.common.flags import flag, group
+from bert.common.flags import changed, flag
 from bert.modeling.formats.model_card import CardFlags
 from bert.modeling.formats.model_folder import ModelFiles
 
@@ -18,15 +16,20 @@ NETWORKS = {
 }
 
 
+def _check_packages(target: str) -> None:
+    """Raises a UserError if a format needs a package that is missing."""
+    extras.check(target, *NETWORKS.get(target, ()), what=f"--to={target}")
+
+
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(ModelFiles, CardFlags):
     """Settings of convert_checkpoint.py."""
 
-    target: str | None = flag(
+    to: str | None = flag(
         None,
         "Format of the output.",
-        name="to",
         choices=(*TARGETS, *NETWORKS),
+        parse=_check_packages,
         required=True,
     )
     input: str | None = flag(
@@ -36,25 +39,20 @@ class Settings:
         path=True,
     )
     output: str | None = flag(
-        None, "Folder to write to.", required=True, path=True
+        None,
+        "Folder to write to.",
+        required=True,
+        path=True,
+        parse=lambda path: outputs.check_new_folder(
+            path, "pass another --output"
+        ),
     )
-    files: ModelFiles = group(
-        ModelFiles,
-        bert_config_file={"help": "Default: beside the input."},
-        vocab_file={"help": "Default: beside the input."},
+    bert_config_file: str | None = changed(
+        ModelFiles, "bert_config_file", help="Default: beside the input."
+    )
+    vocab_file: str | None = changed(
+        ModelFiles, "vocab_file", help="Default: beside the input."
     )
     extend_vocab: str | None = flag(
         None, "File of words to add, one per line.", path=True
     )
-    card: CardFlags = group(CardFlags)
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields an error for a missing package, or an output with files."""
-        needed = NETWORKS.get(self.target, ())
-        yield from raised_by(
-            extras.check, self.target, *needed, what=f"--to={self.target}"
-        )
-        if self.output is not None:
-            yield from raised_by(
-                outputs.check_new_folder, self.output, "pass another --output"
-            )

@@ -18,7 +18,7 @@ import msgspec
 
 from bert.common import atomic, storage
 from bert.common.errors import printable
-from bert.common.flags import OUTPUT, flag
+from bert.common.flags import OUTPUT, BaseSettings, flag
 from bert.common.formats import json_files
 
 README, REPORT = "README.md", "eval_report.json"
@@ -40,7 +40,7 @@ _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 @dataclasses.dataclass(frozen=True)
-class CardFlags:
+class CardFlags(BaseSettings):
     """Model-card fields that only the user can provide."""
 
     topic = OUTPUT

@@ -17,7 +17,7 @@ import os
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.flags import flag, group
+from bert.common.flags import flag
 from bert.common.formats import published
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
@@ -29,7 +29,7 @@ from bert.modeling.formats.readers import READERS
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelFiles:
+class ModelFiles(Casing):
     """Config, vocabulary and casing that override the checkpoint's files."""
 
     bert_config_file: str | None = flag(
@@ -38,7 +38,6 @@ class ModelFiles:
     vocab_file: str | None = flag(
         None, "Default: vocab.txt beside the checkpoint.", path=True
     )
-    casing: Casing = group(Casing)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +135,7 @@ class ModelFolder:
         if self.given.vocab_file:
             paths.insert(0, self.given.vocab_file)
 
-        casing = self.given.casing.or_else(self.casing)
+        casing = self.given.or_else(self.casing)
         listed = [Tokenizer.of(path, casing) for path in dict.fromkeys(paths)]
 
         # A pipeline contains a vocabulary, without a text file.

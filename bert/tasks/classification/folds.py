@@ -34,10 +34,10 @@ def of_data(settings: Settings, data: Data) -> Iterator[Data]:
     Raises:
         UserError: there are too few examples.
     """
-    own, seed = settings.own, settings.finetuning.training.random_seed
-    (whole,), given = data.of(TRAIN), settings.scoring.class_weights
+    seed = settings.random_seed
+    (whole,), given = data.of(TRAIN), settings.class_weights
     by_label = data.labels.kind == CLASSES
-    drawn = held_out(whole, own.num_folds, seed, by_label)
+    drawn = held_out(whole, settings.num_folds, seed, by_label)
     for number, is_held_out in enumerate(drawn, 1):
         sides = [
             [*itertools.compress(whole.examples, is_chosen)]
@@ -45,8 +45,12 @@ def of_data(settings: Settings, data: Data) -> Iterator[Data]:
         ]
 
         # Part of the digest: a resumed run must have the same rows.
-        rows = f"fold {number} of {own.num_folds}, {seed}"
-        rows += f", sorted {own.group_column}" if own.group_column else ", None"
+        rows = f"fold {number} of {settings.num_folds}, {seed}"
+        rows += (
+            f", sorted {settings.group_column}"
+            if settings.group_column
+            else ", None"
+        )
         parts = [
             dataclasses.replace(whole, split=split, examples=side, rows=rows)
             for split, side in zip((TRAIN, DEV), sides)

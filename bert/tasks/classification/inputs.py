@@ -149,7 +149,6 @@ def read(settings: Settings) -> Data:
     Raises:
         UserError: flags contradict each other, or a file is invalid.
     """
-    own = settings.own
     task = TASKS.get(settings.task) or _own_task(settings)
     if settings.glue_dir and not any(x.submission for x in task.test):
         raise UserError(
@@ -168,12 +167,12 @@ def read(settings: Settings) -> Data:
             examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
-    recorded = run_folder.recorded_labels(settings.finetuning.training)
+    recorded = run_folder.recorded_labels(settings)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
         labels = dataclasses.replace(labels, names=names)
 
-    settings.scoring.check(labels)
+    settings.check_labels(labels)
 
     # The logits of a trained model are in the order of its labels.
     if recorded:
@@ -186,11 +185,11 @@ def read(settings: Settings) -> Data:
     class_weights = of_weights.get("class_weights", ())
     for split, whole in files:
         table = whole
-        if own.eval_share and split != TEST:
+        if settings.eval_share and split != TEST:
             for_training, for_evaluation = division.divide(
                 table,
-                own.eval_share,
-                settings.finetuning.training.random_seed,
+                settings.eval_share,
+                settings.random_seed,
                 by_label=labels.kind == CLASSES,
             )
             table = for_training if split == TRAIN else for_evaluation
@@ -203,7 +202,7 @@ def read(settings: Settings) -> Data:
         # Notes describe whole files; duplicates are removed below.
         if split == TRAIN and labels.kind != REGRESSION:
             lines += notes.of_labels(file.path, rows, labels)
-            if given := settings.scoring.class_weights:
+            if given := settings.class_weights:
                 class_weights = weights.of_labels(given, labels, part.labels)
                 lines.append(notes.of_weights(labels, class_weights))
         lines += notes.of_texts(file.path, whole.examples)
@@ -213,7 +212,7 @@ def read(settings: Settings) -> Data:
             lines.append(notes.of_missing_labels(file.path, rows))
         parts.append(part)
 
-    has_pairs = own.text_b_column is not None or any(
+    has_pairs = settings.text_b_column is not None or any(
         file.text_b is not None for file in task.train + task.dev + task.test
     )
     long_texts = _long_texts(settings, of_weights)
@@ -231,20 +230,20 @@ def read(settings: Settings) -> Data:
 
 def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
     """Long-text handling, from the flags or as recorded in the model."""
-    reading, before = settings.reading, LongTexts.of_task(recorded)
-    truncate = reading.truncate or before.truncate
-    if reading.long_texts == WINDOWS:
-        size = settings.finetuning.max_seq_length - 2
-        stride = reading.doc_stride or max(1, size * 3 // 4)
-        return LongTexts(truncate, reading.pool_windows or MEAN, stride)
+    before = LongTexts.of_task(recorded)
+    truncate = settings.truncate or before.truncate
+    if settings.long_texts == WINDOWS:
+        size = settings.max_seq_length - 2
+        stride = settings.doc_stride or max(1, size * 3 // 4)
+        return LongTexts(truncate, settings.pool_windows or MEAN, stride)
 
     chosen = dataclasses.replace(before, truncate=truncate)
-    return chosen.without_windows() if reading.long_texts else chosen
+    return chosen.without_windows() if settings.long_texts else chosen
 
 
 def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
     """The labels, with recorded post-processing and --unknown_below."""
-    decision, given = Decision.of_task(recorded), settings.scoring.unknown_below
+    decision, given = Decision.of_task(recorded), settings.unknown_below
 
     # Tuned thresholds apply to logits, whatever the probability.
     if given and decision.cuts:
@@ -260,18 +259,18 @@ def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
 
 def _metrics(settings: Settings, task: ClassificationTask) -> tuple[str, ...]:
     """The metrics of the run, with --best_metric, which may be a loss."""
-    best = settings.scoring.best_metric
+    best = settings.best_metric
     more = () if best in (None, LOSS, *task.metrics) else (best,)
     return task.metrics + more
 
 
 def _own_task(settings: Settings) -> ClassificationTask:
     """The task of a user's tables, with the files of this run."""
-    own, splits = settings.own, _splits(settings)
-    flags = own.text_and_label(bool({*splits} - {TEST}))
-    flags += (own.text_b_column, own.id_column, own.group_column)
+    splits = _splits(settings)
+    flags = settings.text_and_label(bool({*splits} - {TEST}))
+    flags += (settings.text_b_column, settings.id_column, settings.group_column)
     text, label, text_b, key, group = map(tables.column_of, flags)
-    delimiter = tables.delimiter_of(own.delimiter)
+    delimiter = tables.delimiter_of(settings.delimiter)
 
     # The label is optional for prediction, the id in the other files.
     files: dict[str, tuple[File]] = {}
@@ -283,7 +282,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
             text_b,
             label,
             key,
-            own.has_header,
+            settings.has_header,
             optional,
             delimiter=delimiter,
             group=None if split == TEST else group,
@@ -291,13 +290,15 @@ def _own_task(settings: Settings) -> ClassificationTask:
         files[split] = (_lines(file) if split == TEST else file,)
 
     kind = CLASSES
-    if own.multi_label:
+    if settings.multi_label:
         kind = MULTI_LABEL
-    elif own.regression:
+    elif settings.regression:
         kind = REGRESSION
     return ClassificationTask(
         **files,
-        labels=Labels(kind, own.label_names, separator=own.label_separator),
+        labels=Labels(
+            kind, settings.label_names, separator=settings.label_separator
+        ),
         metrics=METRICS_OF[kind],
     )
 
@@ -324,14 +325,14 @@ def _lines(file: File) -> File:
 def _own_path(settings: Settings, split: str) -> str:
     """The path of the user's file for a split."""
     # The training file is divided later, so both splits read it.
-    if split == DEV and settings.own.divides:
+    if split == DEV and settings.divides:
         split = TRAIN
     return getattr(settings, _SPLIT_FLAGS[split])
 
 
 def _splits(settings: Settings) -> list[str]:
     """The splits that the run reads."""
-    needed = settings.finetuning.needed_files
+    needed = settings.needed_files
     return [split for split, flag in _SPLIT_FLAGS.items() if flag in needed]
 
 
@@ -395,7 +396,7 @@ def _names(
     if recorded is None:
         raise UserError(
             "the labels are unknown",
-            path=settings.finetuning.training.output_dir,
+            path=settings.output_dir,
             expected="a trained model",
             fix="pass --labels, in the order of training",
         )

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.common import flags
 from bert.common.atomic import write_whole
 from bert.common.progress import say
 from bert.data import label_kinds
@@ -68,7 +67,7 @@ def work(
     Raises:
         UserError: there are too few examples, or a folder has another run.
     """
-    shared, is_divided = settings.finetuning, settings.own.num_folds > 0
+    is_divided = settings.num_folds > 0
     runs, last = list_of(settings, data), None
     if is_divided:
         parts = tuple(part for part in data.parts if part.split != DEV)
@@ -81,7 +80,7 @@ def work(
         folder_of(one, folder)
     folder.write_inputs()
     described = data.describe() | data.describe_training()
-    length = {"max_seq_length": shared.max_seq_length}
+    length = {"max_seq_length": settings.max_seq_length}
     checkpoint_files.write_task(folder.path, described | length)
 
     reports: list[dict] = []
@@ -96,7 +95,9 @@ def work(
             one._replace(data=dataclasses.replace(one.data, parts=parts))
         )
         run, scores = finetuning.work(
-            flags.replace(one.settings, do_predict=False, export_dir=None),
+            dataclasses.replace(
+                one.settings, do_predict=False, export_dir=None
+            ),
             model,
             folder_of(one, folder),
             task,
@@ -125,7 +126,7 @@ def work(
 
     # The scores of the folds are an estimate for the run on all rows.
     last, scores = (last, summary) if last else (runs[best], results[best])
-    if not (shared.do_predict or shared.export_dir):
+    if not (settings.do_predict or settings.export_dir):
         return
     evaluated = Scores(
         settings.task,
@@ -134,10 +135,10 @@ def work(
         run.weights_step,
         f"means of {len(runs)} folds" if is_divided else "",
     )
-    path = last.settings.finetuning.training.output_dir
+    path = last.settings.output_dir
     say(f"predictions and export use {path}")
     finetuning.work(
-        flags.replace(
+        dataclasses.replace(
             last.settings, do_train=is_divided, do_eval=not is_divided
         ),
         model,
@@ -162,7 +163,7 @@ def _tasks(
 
     def task_of(one: OneRun) -> Task:
         size = one.data.labels.size
-        seed = one.settings.finetuning.training.random_seed
+        seed = one.settings.random_seed
         task = make_task(settings, model, folder, one.data)
 
         def evaluate(run: Run) -> tuple[dict[str, float], dict]:
@@ -231,12 +232,12 @@ def list_of(settings: Settings, data: Data) -> list[OneRun]:
     Raises:
         UserError: there are too few examples for the folds.
     """
-    if settings.own.num_folds:
+    if settings.num_folds:
         each = enumerate(folds.of_data(settings, data), 1)
         return [_one(settings, f"fold_{i}", part) for i, part in each]
 
     # All combinations of the values of the grid.
-    first = settings.finetuning.training.random_seed
+    first = settings.random_seed
     seeds = range(first, first + settings.num_seeds)
     varied = settings.grid or (("random_seed", seeds),)
     runs = []
@@ -244,20 +245,20 @@ def list_of(settings: Settings, data: Data) -> list[OneRun]:
         changes = dict(zip((name for name, _ in varied), values))
         parts = [f"{flag}_{value}" for flag, value in changes.items()]
         name = "_".join(parts).removeprefix("random_")
-        runs.append(_one(flags.replace(settings, **changes), name, data))
+        runs.append(_one(dataclasses.replace(settings, **changes), name, data))
     return runs
 
 
 def _one(settings: Settings, name: str, data: Data) -> OneRun:
     """A run in a subfolder of --output_dir."""
-    path = os.path.join(settings.finetuning.training.output_dir, name)
-    return OneRun(name, flags.replace(settings, output_dir=path), data)
+    path = os.path.join(settings.output_dir, name)
+    return OneRun(name, dataclasses.replace(settings, output_dir=path), data)
 
 
 def schedule_of(one: OneRun) -> WarmupLinearDecay:
     """The learning rate schedule of a run; see `finetuning.schedule`."""
     count = sum(len(part.examples) for part in one.data.of(TRAIN))
-    return finetuning.schedule(one.settings.finetuning, count)
+    return finetuning.schedule(one.settings, count)
 
 
 def folder_of(one: OneRun, folder: RunFolder) -> RunFolder:

@@ -1,10 +1,10 @@
 """Flags of run_classifier.py for class weights, selection, thresholds."""
 
 import dataclasses
-from collections.abc import Iterator
 
 from bert.common.errors import UserError
-from bert.common.flags import RARE, flag
+from bert.common.flags import RARE, BaseSettings, flag
+from bert.common.rules import excludes, needs
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification.tasks import (
     ACCURACY,
@@ -35,9 +35,15 @@ _OF_LABELS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Scoring:
+class Scoring(BaseSettings):
     """Loss, checkpoint selection, and post-processing of the logits."""
 
+    RULES = [
+        needs("tune_thresholds", "do_eval"),
+        needs("calibrate", "do_eval"),
+        needs("positive_label", "tune_thresholds"),
+        excludes("tune_thresholds", "unknown_below"),
+    ]
     topic = RARE
 
     class_weights: tuple[str, ...] | None = flag(
@@ -85,7 +91,7 @@ class Scoring:
         """Whether thresholds or a temperature are fitted."""
         return self.tune_thresholds or self.calibrate
 
-    def check(self, labels: Labels) -> None:
+    def check_labels(self, labels: Labels) -> None:
         """Checks the flags against the labels.
 
         Args:
@@ -129,34 +135,4 @@ class Scoring:
             raise UserError(
                 f"--best_metric={self.best_metric}",
                 expected=f"one of {', '.join(names)}",
-            )
-
-    def mistakes(self, chooses: bool, do_eval: bool) -> Iterator[UserError]:
-        """Yields errors for flags without effect or in contradiction.
-
-        Args:
-            chooses: bool. Whether a checkpoint or a run is selected.
-            do_eval: bool. Whether labelled examples are evaluated.
-        """
-        for name in ("tune_thresholds", "calibrate"):
-            if getattr(self, name) and not do_eval:
-                yield UserError(
-                    f"--{name} without --do_eval", fix="pass --do_eval too"
-                )
-        if self.positive_label and not self.tune_thresholds:
-            yield UserError(
-                "--positive_label without --tune_thresholds",
-                fix="pass --tune_thresholds too",
-            )
-
-        # Tuned thresholds apply to logits, whatever the probability.
-        if self.tune_thresholds and self.unknown_below:
-            yield UserError(
-                "--tune_thresholds and --unknown_below", expected="one of them"
-            )
-        if self.best_metric and not chooses:
-            yield UserError(
-                f"--best_metric={self.best_metric} has no effect",
-                expected="several evaluations to select from",
-                fix="pass --eval_steps or --num_seeds too",
             )

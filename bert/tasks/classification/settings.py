@@ -4,31 +4,59 @@ import dataclasses
 from collections.abc import Iterator
 
 from bert.common import flags
-from bert.common.errors import UserError, raised_by
+from bert.common.errors import UserError
 from bert.common.flags import (
     MODEL,
     OUTPUT,
     RARE,
     REQUIRED,
     TRAINING,
+    BaseSettings,
+    changed,
     flag,
-    group,
 )
+from bert.common.rules import at_most, excludes, needs, rule
 from bert.data import tables
-from bert.data.sequences import HEAD, MAX, MEAN, TRUNCATIONS
+from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
 from bert.tasks.classification.score_settings import Scoring
 from bert.tasks.classification.tasks import TASKS
-from bert.tasks.finetuning_settings import FineTuning, unnamed
+from bert.tasks.finetuning_settings import FineTuning
 
 OWN = "tsv"  # --task_name for a user's tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # aliases
 TEXT, LABEL = "text", "label"  # default columns
 TRUNCATE, WINDOWS = "truncate", "windows"
+_HELD_OUT = ": a held-out fold must not select or tune its own model"
+
+
+def _check_folds(number: int) -> None:
+    """Raises a UserError for a single fold."""
+    if number == 1:
+        raise UserError("--num_folds=1", expected="at least 2")
+
+
+def _check_separator(text: str) -> None:
+    """Raises a UserError for an empty separator."""
+    if not text:
+        raise UserError("--label_separator is empty", expected="such as ','")
+
+
+def _check_labels(labels: tuple[str, ...]) -> None:
+    """Raises a UserError for a label that is listed twice."""
+    if len({name.strip() for name in labels}) != len(labels):
+        raise UserError("duplicate label in --labels", expected="each one once")
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnTables:
+class OwnTables(BaseSettings):
     """Columns and labels of a user's tables."""
+
+    RULES = [
+        excludes("multi_label", "regression"),
+        excludes("eval_share", "num_folds", "eval_file"),
+        needs("group_column", "num_folds", "eval_share"),
+        excludes("regression", "labels"),
+    ]
 
     text_column: str | None = flag(
         None,
@@ -48,6 +76,7 @@ class OwnTables:
         "tsv: number of cross-validation folds of the training file. 0 "
         "disables.",
         at_least=0,
+        parse=_check_folds,
         topic=TRAINING,
     )
     group_column: str | None = flag(
@@ -72,10 +101,12 @@ class OwnTables:
         None,
         "tsv: all labels, in the order of the logits; default: sorted from "
         "the training file, or recorded in the model.",
+        parse=_check_labels,
     )
     label_separator: str = flag(
         ",",
         "tsv: separator of the labels of a row (--multi_label).",
+        parse=_check_separator,
         topic=RARE,
     )
     header: bool | None = flag(
@@ -121,56 +152,18 @@ class OwnTables:
         """The names in --labels, without surrounding spaces."""
         return tuple(name.strip() for name in self.labels or ())
 
-    def mistakes(self, reads_labels: bool) -> Iterator[UserError]:
-        """Yields errors for missing columns and flags in contradiction.
-
-        Args:
-            reads_labels: bool. Whether a file of the run needs labels.
-        """
-        text, label = self.text_and_label(reads_labels)
-        if text is None:
-            yield UserError(
-                "no --text_column", fix="name the column of the texts"
-            )
-        if reads_labels and label is None:
-            yield UserError(
-                "no --label_column", fix="name the column of the labels"
-            )
-
-        if self.multi_label and self.regression:
-            yield UserError(
-                "--multi_label and --regression", expected="one of them"
-            )
-
-        # Splits of the training file.
-        if self.num_folds == 1:
-            yield UserError("--num_folds=1", expected="at least 2")
-        if self.eval_share and self.num_folds:
-            yield UserError(
-                "--eval_share and --num_folds", expected="one of them"
-            )
-        if self.group_column and not self.divides:
-            yield UserError(
-                "--group_column without --num_folds or --eval_share",
-                fix="pass one of them",
-            )
-
-        if not self.label_separator:
-            yield UserError(
-                "--label_separator is empty", expected="such as ','"
-            )
-        if self.regression and self.labels:
-            yield UserError("--regression and --labels", expected="one of them")
-        if len(set(self.label_names)) != len(self.label_names):
-            yield UserError(
-                "duplicate label in --labels", expected="each one once"
-            )
-
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class LongTextFlags(BaseSettings):
     """Long-text handling: truncation or windows."""
 
+    RULES = [
+        needs("pool_windows", "long_texts=windows"),
+        needs("doc_stride", "long_texts=windows"),
+        at_most("doc_stride", lambda s: s.max_seq_length - 2, "a window"),
+        excludes("long_texts=windows", f"truncate={TAIL}"),
+        excludes("long_texts=windows", f"truncate={HEAD_TAIL}"),
+    ]
     topic = RARE
 
     truncate: str | None = flag(
@@ -199,50 +192,116 @@ class Reading:
         at_least=1,
     )
 
-    def mistakes(self, max_seq_length: int) -> Iterator[UserError]:
-        """Yields errors for flags without effect or in contradiction.
 
-        Args:
-            max_seq_length: int. --max_seq_length.
-        """
-        if self.long_texts != WINDOWS:
-            for name in ("pool_windows", "doc_stride"):
-                if value := getattr(self, name):
-                    yield UserError(
-                        f"--{name}={value} without --long_texts=windows",
-                        fix="pass --long_texts=windows too",
-                    )
-            return
+def _check_task(settings: "Settings") -> Iterator[UserError]:
+    """Yields errors for an unknown task, and for flags of another task."""
+    if settings.task == OWN:
+        yield from _check_columns(settings)
+    elif settings.task not in TASKS:
+        name = settings.task_name
+        yield UserError(
+            f"--task_name={name}" if name else "no --task_name",
+            expected="csv or tsv for your own tables, or one of "
+            f"{', '.join(TASKS)}",
+        )
+    else:
+        for own in flags.flags_of(OwnTables):
+            if getattr(settings, own.name) != own.default:
+                yield UserError(
+                    f"--{own.name} with --task_name={settings.task_name}",
+                    expected=f"--task_name={OWN}",
+                )
 
-        if self.truncate not in (None, HEAD):
+
+def _check_columns(settings: "Settings") -> Iterator[UserError]:
+    """Yields an error for each missing column of a user's tables."""
+    reads_labels = bool({*settings.needed_files} - {"predict_file"})
+    text, label = settings.text_and_label(reads_labels)
+    if text is None:
+        yield UserError("no --text_column", fix="name the column of the texts")
+    if reads_labels and label is None:
+        yield UserError(
+            "no --label_column", fix="name the column of the labels"
+        )
+
+
+def _check_runs(settings: "Settings") -> Iterator[UserError]:
+    """Yields errors for flags that do not apply to several runs."""
+    varied = {name: ",".join(map(str, x)) for name, x in settings.grid}
+    if settings.num_seeds > 1:
+        varied["num_seeds"] = str(settings.num_seeds)
+    if settings.num_folds:
+        varied["num_folds"] = str(settings.num_folds)
+    if not varied:
+        return
+
+    # Only one of seeds, folds and a grid may vary.
+    names = [name for name in varied if name.startswith("num_")]
+    if len(names) + bool(settings.grid) > 1:
+        shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
+        yield UserError(shown, expected="one of them")
+    first, value = next(iter(varied.items()))
+    if not (settings.do_train and settings.do_eval):
+        yield UserError(
+            f"--{first}={value}", expected="--do_train and --do_eval too"
+        )
+    if settings.train_for:
+        yield UserError(f"--{first} and --train_for", expected="one of them")
+    for name, values in settings.grid:
+        if len(set(values)) < len(values):
             yield UserError(
-                f"--long_texts=windows and --truncate={self.truncate}",
-                expected="one of them",
+                f"--{name}={varied[name]}", expected="each value once"
             )
-        size = max_seq_length - 2
-        if self.doc_stride and self.doc_stride > size:
-            yield UserError(
-                f"--doc_stride={self.doc_stride}",
-                expected=f"at most a window, {size}",
-            )
+
+
+def _check_selection(settings: "Settings") -> None:
+    """Raises a UserError for a metric that selects nothing."""
+    several = settings.num_seeds > 1 or bool(settings.grid)
+    if settings.best_metric and not (settings.eval_steps or several):
+        raise UserError(
+            f"--best_metric={settings.best_metric} has no effect",
+            expected="several evaluations to select from",
+            fix="pass --eval_steps or --num_seeds too",
+        )
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
     """Settings of run_classifier.py."""
 
-    finetuning: FineTuning = group(
+    RULES = [
+        rule("--task_name has a name and its own flags.", _check_task),
+        rule(
+            "Several runs need --do_train and --do_eval.",
+            _check_runs,
+            "num_seeds=3",
+        ),
+        rule(
+            "--best_metric needs several evaluations.",
+            _check_selection,
+            "best_metric=loss",
+        ),
+        *(
+            excludes("num_folds", name, reason=_HELD_OUT)
+            for name in ("eval_steps", "tune_thresholds", "calibrate")
+        ),
+        excludes("init_checkpoint", "bert_hub_module_handle"),
+        needs("glue_dir", "do_predict"),
+    ]
+
+    train_batch_size: int = changed(
         FineTuning,
-        learning_rate={
-            "several": True,
-            "help": "Peak learning rate. A comma-separated list, such as "
-            "5e-5,3e-5,2e-5, trains one run per value.",
-        },
-        train_batch_size={
-            "several": True,
-            "help": "Batch size, over all devices. A comma-separated list, "
-            "such as 16,32, trains one run per value.",
-        },
+        "train_batch_size",
+        several=True,
+        help="Batch size, over all devices. A comma-separated list, such as "
+        "16,32, trains one run per value.",
+    )
+    learning_rate: float = changed(
+        FineTuning,
+        "learning_rate",
+        several=True,
+        help="Peak learning rate. A comma-separated list, such as "
+        "5e-5,3e-5,2e-5, trains one run per value.",
     )
     task_name: str | None = flag(
         None,
@@ -272,9 +331,6 @@ class Settings:
         "File for --do_predict; default: the task's file in --data_dir.",
         path=True,
     )
-    own: OwnTables = group(OwnTables)
-    scoring: Scoring = group(Scoring)
-    reading: Reading = group(Reading)
     language: str = flag("zh", "xnli: language of the text.", topic=RARE)
     train_language: str | None = flag(
         None,
@@ -307,8 +363,6 @@ class Settings:
         at_least=1,
         topic=TRAINING,
     )
-    given: frozenset[str] = frozenset()
-    grid: tuple[tuple[str, tuple], ...] = ()
 
     @property
     def task(self) -> str:
@@ -319,107 +373,16 @@ class Settings:
     @property
     def is_several(self) -> bool:
         """Whether the command trains several runs."""
-        return self.num_seeds > 1 or self.own.num_folds > 0 or bool(self.grid)
+        return self.num_seeds > 1 or self.num_folds > 0 or bool(self.grid)
 
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors for missing flags and flags in contradiction."""
-        shared, reads = self.finetuning, self.finetuning.needed_files
-        yield from shared.mistakes(bool(reads))
-        if self.task == OWN:
-            yield from self.own.mistakes(bool({*reads} - {"predict_file"}))
+    @property
+    def files(self) -> dict[str, str | None]:
+        """Files that the run reads, if no --data_dir has them: flag -> path."""
+        if self.task != OWN:
+            return {}
 
-            # Evaluation reads the held-out rows of the training file.
-            if self.own.divides:
-                reads = ["train_file" if x == "eval_file" else x for x in reads]
-            yield from unnamed({name: getattr(self, name) for name in reads})
-        else:
-            yield from self._mistakes_of_task()
-
-        # One of the two would be silently ignored.
-        for name in ("eval_share", "num_folds"):
-            if getattr(self.own, name) and self.eval_file:
-                yield UserError(
-                    f"--{name} and --eval_file", expected="one of them"
-                )
-
-        # Both are the initial checkpoint.
-        start = shared.training.model.init_checkpoint
-        if start and self.bert_hub_module_handle:
-            yield UserError(
-                "--init_checkpoint and --bert_hub_module_handle",
-                expected="one of them",
-            )
-        yield from self._mistakes_of_runs()
-        yield from self.scoring.mistakes(
-            shared.training.eval_steps > 0
-            or self.num_seeds > 1
-            or bool(self.grid),
-            shared.do_eval,
-        )
-        yield from self.reading.mistakes(shared.max_seq_length)
-        if self.glue_dir and not shared.do_predict:
-            yield UserError(
-                "--glue_dir without --do_predict", fix="pass --do_predict too"
-            )
-
-    def _mistakes_of_runs(self) -> Iterator[UserError]:
-        """Yields errors for flags that do not apply to several runs."""
-        training = self.finetuning.training
-        varied = {name: ",".join(map(str, x)) for name, x in self.grid}
-        if self.num_seeds > 1:
-            varied["num_seeds"] = str(self.num_seeds)
-        if self.own.num_folds:
-            varied["num_folds"] = str(self.own.num_folds)
-        if not varied:
-            return
-
-        # Only one of seeds, folds and a grid may vary.
-        names = [name for name in varied if name.startswith("num_")]
-        if len(names) + bool(self.grid) > 1:
-            shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
-            yield UserError(shown, expected="one of them")
-        first, value = next(iter(varied.items()))
-        if not (training.do_train and self.finetuning.do_eval):
-            yield UserError(
-                f"--{first}={value}", expected="--do_train and --do_eval too"
-            )
-        if training.train_for:
-            yield UserError(
-                f"--{first} and --train_for", expected="one of them"
-            )
-
-        for name, values in self.grid:
-            if len(set(values)) < len(values):
-                yield UserError(
-                    f"--{name}={varied[name]}", expected="each value once"
-                )
-        for size in dict(self.grid).get("train_batch_size", ())[1:]:
-            yield from raised_by(training.check_micro_batches, size)
-
-        # The held-out fold must not select or tune the model it evaluates.
-        if self.own.num_folds:
-            for name in ("eval_steps", "tune_thresholds", "calibrate"):
-                if flags.as_dict(self)[name]:
-                    yield UserError(
-                        f"--num_folds and --{name}",
-                        expected="one of them: a held-out fold must not "
-                        "select or tune its own model",
-                    )
-
-    def _mistakes_of_task(self) -> Iterator[UserError]:
-        """Yields errors for an unknown task and for flags of tables."""
-        if self.task not in TASKS:
-            yield UserError(
-                f"--task_name={self.task_name}"
-                if self.task_name
-                else "no --task_name",
-                expected="csv or tsv for your own tables, or one of "
-                f"{', '.join(TASKS)}",
-            )
-            return
-        for own in flags.flags_of(OwnTables):
-            if flags.value_of(self.own, own) != own.default:
-                yield UserError(
-                    f"--{own.name} with --task_name={self.task_name}",
-                    expected=f"--task_name={OWN}",
-                )
+        # Evaluation reads the held-out rows of the training file.
+        names = self.needed_files
+        if self.divides:
+            names = ["train_file" if x == "eval_file" else x for x in names]
+        return {name: getattr(self, name) for name in names}

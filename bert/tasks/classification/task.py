@@ -58,30 +58,30 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-    shared, labels = settings.finetuning, data.labels
+    labels = data.labels
 
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     for part in data.of(TRAIN):
         records = part.digest
-        training_data.check(folder.shared, records, settings.own.divides)
+        training_data.check(folder.shared, records, settings.divides)
         texts = encode(part, settings, data, model)
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
 
-    best = settings.scoring.best_metric or data.metrics[0]
+    best = settings.best_metric or data.metrics[0]
     is_number = labels.kind == REGRESSION
     classification = Classification(settings, model, folder, data)
 
     return Task(
         settings.task,
         lambda: task_models.build_classifier(
-            model.config, labels.size, shared.training.random_seed
+            model.config, labels.size, settings.random_seed
         ),
         (task_losses.LABELS,),
         task_losses.label_weights,
         _batch_sums(settings, data),
-        finetuning.schedule(shared, len(encoded or ())),
+        finetuning.schedule(settings, len(encoded or ())),
         measures=("loss",) if is_number else ("loss", "accuracy"),
         records=training_data.describe(encoded, records),
         metric=f"eval_{best}",
@@ -151,9 +151,9 @@ class Classification:
 
         logits, fitted = self._evaluated(run, part), None
         found = self._predicted(logits)
-        if settings.scoring.tunes:
-            fitted = tuning.fit(logits, part.labels, data, settings.scoring)
-            tuning.log(fitted, part, data, settings.scoring)
+        if settings.tunes:
+            fitted = tuning.fit(logits, part.labels, data, settings)
+            tuning.log(fitted, part, data, settings)
             found = fitted.answers
             self.labels = dataclasses.replace(
                 data.labels, decision=fitted.decision
@@ -169,7 +169,7 @@ class Classification:
         report["references"] |= self._score_reference()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
-        if settings.own.eval_share:
+        if settings.eval_share:
             report["rows"] = f"{len(part.examples):,} of its rows"
         return result, report | {"task": settings.task, "records": part.path}
 
@@ -177,7 +177,7 @@ class Classification:
         """Records the post-processing, and writes all predictions."""
         self._record(run)
         settings, data = self._settings, self._data
-        batch_size, wrote = settings.finetuning.predict_batch_size, []
+        batch_size, wrote = settings.predict_batch_size, []
         for part in data.of(TEST):
             texts = encode(part, settings, data, self._model)
             logits = self._logits(run, batch_size, part, texts)
@@ -230,7 +230,7 @@ class Classification:
 
     def _evaluated(self, run: Run, part: Part) -> np.ndarray:
         """Logits of an evaluation file, float32 [N, C]."""
-        batch_size = self._settings.finetuning.training.eval_batch_size
+        batch_size = self._settings.eval_batch_size
         return self._logits(run, batch_size, part, self._texts(part))
 
     def _logits(
@@ -258,9 +258,9 @@ class Classification:
         """Writes the post-processing to the `task.json` of the weights."""
         settings, folder = self._settings, run.folder
         is_given = (
-            settings.scoring.tunes
-            or settings.scoring.unknown_below is not None
-            or settings.reading.long_texts
+            settings.tunes
+            or settings.unknown_below is not None
+            or settings.long_texts
         )
         is_chief = self._folder.is_chief
         if not (is_given and is_chief and run_folder.has_checkpoint(folder)):
@@ -268,7 +268,7 @@ class Classification:
 
         task = checkpoint_files.recorded_task(folder)
         if task is None:  # of an earlier version
-            task = {"max_seq_length": settings.finetuning.max_seq_length}
+            task = {"max_seq_length": settings.max_seq_length}
         for name in ("decision", "windows"):
             task.pop(name, None)
         checkpoint_files.write_task(folder, task | self.describe(run))
@@ -328,7 +328,7 @@ class Classification:
 
 def _batch_sums(settings: Settings, data: Data) -> Callable:
     """The loss function, with class weights and label smoothing."""
-    kind, smoothing = data.labels.kind, settings.scoring.label_smoothing
+    kind, smoothing = data.labels.kind, settings.label_smoothing
     if kind == REGRESSION:
         return task_losses.number_sums
     return functools.partial(
@@ -349,7 +349,7 @@ def encode(
         data: labels and long-text handling.
         model: the model, with its tokenizer.
     """
-    limit, long_texts = settings.finetuning.max_seq_length, data.long_texts
+    limit, long_texts = settings.max_seq_length, data.long_texts
     if part.split == TRAIN:
         long_texts = long_texts.without_windows()
     task = TextClassification(
@@ -429,7 +429,7 @@ def score(
     prefix = f"eval_{part.name}{'_' if part.name else ''}"
     result = {f"{prefix}{name}": value for name, value in result.items()}
     if not part.name:  # as in Estimator: the mean over the batches
-        size = settings.finetuning.training.eval_batch_size
+        size = settings.eval_batch_size
         starts = range(0, len(each), size)
         means = [float(each[i : i + size].mean()) for i in starts]
         result["loss"] = sum(means) / len(means)

@@ -49,13 +49,13 @@ def warn_of_share(settings: Settings, path: str) -> None:
         settings: the settings of a run without training.
         path: str. The evaluated weights.
     """
-    share, shared = settings.own.eval_share, settings.finetuning
-    if not (share and shared.do_eval):
+    share = settings.eval_share
+    if not (share and settings.do_eval):
         return
 
     # Another fraction or seed splits the file differently.
     recorded = checkpoint_files.recorded_settings(path)
-    given = {"eval_share": share, "random_seed": shared.training.random_seed}
+    given = {"eval_share": share, "random_seed": settings.random_seed}
     for name, value in given.items():
         trained = recorded.get(name, value)
         if trained != value:

@@ -1,13 +1,13 @@
 """Computes the outputs of encoder layers with TensorFlow."""
 
-import dataclasses
-
 import tensorflow as tf
 
+from bert.common import flags
 from bert.common.progress import say
 from bert.modeling import checkpoints, encoder
 from bert.tasks.features.settings import Extraction
 from bert.training import distribution, prediction
+from bert.training.settings import Devices
 
 
 def make_predictor(extraction: Extraction):
@@ -17,9 +17,7 @@ def make_predictor(extraction: Extraction):
         extraction: checked settings, see `settings.check`.
     """
     settings = extraction.settings
-    strategy = distribution.make_strategy(
-        **dataclasses.asdict(settings.devices)
-    )
+    strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
     say(distribution.describe(strategy, "float32"))
     path = extraction.model.resolve()
     extraction.model.check_sizes()

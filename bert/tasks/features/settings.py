@@ -2,21 +2,25 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from bert.common import outputs, storage
-from bert.common.errors import UserError, raised_by
-from bert.common.flags import OUTPUT, RARE, flag, group
+from bert.common.errors import UserError
+from bert.common.flags import OUTPUT, RARE, REQUIRED, changed, flag
 from bert.common.progress import say
 from bert.data.pooling import TextVectors
-from bert.data.text.settings import Text
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.training.settings import Devices, Model
+from bert.training.settings import Devices
+
+
+def _check_layers(layers: tuple[str, ...]) -> None:
+    """Raises a UserError if there is no layer."""
+    if not layers:
+        raise UserError("--layers is empty", expected="such as -1,-2")
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(Devices, ModelFiles):
     """Settings of extract_features.py."""
 
     input_file: str | None = flag(
@@ -28,27 +32,19 @@ class Settings:
     output_file: str | None = flag(
         None, "Output file.", required=True, path=True
     )
-    model: Model = group(
-        Model,
-        init_checkpoint={
-            "required": True,
-            "help": "Prefix, folder or name of the checkpoint.",
-        },
-        bert_config_file={
-            "help": "Default: bert_config.json beside the checkpoint.",
-        },
+    init_checkpoint: str | None = flag(
+        None,
+        "Prefix, folder or name of the checkpoint.",
+        required=True,
+        path=True,
     )
-    text: Text = group(
-        Text,
-        vocab_file={
-            "required": False,
-            "help": "Default: vocab.txt beside the checkpoint.",
-        },
+    bert_config_file: str | None = changed(
+        ModelFiles, "bert_config_file", topic=REQUIRED
     )
-    devices: Devices = group(Devices)
     layers: tuple[str, ...] = flag(
         ("-1", "-2", "-3", "-4"),
         "Indices of the layers to write; 0 is the first, -1 the last.",
+        parse=_check_layers,
         topic=OUTPUT,
     )
     max_seq_length: int | None = flag(
@@ -97,12 +93,6 @@ class Settings:
         False, "Accepted for compatibility; has no effect.", topic=RARE
     )
 
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors for invalid flags."""
-        yield from raised_by(self.devices.check, False)
-        if not self.layers:
-            yield UserError("--layers is empty", expected="such as -1,-2")
-
 
 @dataclasses.dataclass(frozen=True)
 class Extraction:
@@ -133,14 +123,7 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
-    model = ModelFolder.open(
-        settings.model.init_checkpoint,
-        ModelFiles(
-            settings.model.bert_config_file,
-            settings.text.vocab_file,
-            settings.text.casing,
-        ),
-    )
+    model = ModelFolder.open(settings.init_checkpoint, settings)
 
     # Wrong paths are reported before the weights are read.
     outputs.check_file(settings.output_file, "output_file")

@@ -165,7 +165,7 @@ def print_words(settings: Settings) -> None:
     Raises:
         UserError: if a sentence or a file is invalid.
     """
-    model = ModelFolder.open(settings.init_checkpoint, settings.files)
+    model = ModelFolder.open(settings.init_checkpoint, settings)
     model.check_vocabulary()
     model.check()
     sentences = read_sentences(settings.input_file)

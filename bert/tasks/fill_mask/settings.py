@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from bert.common.flags import flag, group
+from bert.common.flags import BaseSettings, flag
 from bert.modeling.formats.model_folder import ModelFiles
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings, ModelFiles):
     """Settings of fill_mask.py."""
 
     init_checkpoint: str | None = flag(
@@ -16,7 +16,6 @@ class Settings:
         required=True,
         path=True,
     )
-    files: ModelFiles = group(ModelFiles)
     input_file: str | None = flag(
         None,
         "File with one sentence per line, each with [MASK]. Default: standard "

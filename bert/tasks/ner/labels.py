@@ -5,7 +5,6 @@ import dataclasses
 from bert.common.errors import UserError
 from bert.modeling.formats import checkpoint_files
 from bert.tasks import run_folder
-from bert.tasks.finetuning_settings import files_of
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
@@ -21,7 +20,7 @@ def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:
         UserError: a file is missing or has an invalid line.
     """
     sentences = {}
-    for name, path in files_of(settings).items():
+    for name, path in settings.files.items():
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
@@ -45,8 +44,7 @@ def find(
         UserError: if the labels are unknown, or differ from the labels that
             the run was trained with.
     """
-    training = settings.finetuning.training
-    path, task = run_folder.recorded_labels(training) or ("", None)
+    path, task = run_folder.recorded_labels(settings) or ("", None)
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
             f"its {checkpoint_files.TASK} was not written by run_ner.py",
@@ -83,7 +81,7 @@ def find(
         if task is None:
             raise UserError(
                 "unknown labels",
-                path=training.output_dir,
+                path=settings.output_dir,
                 expected=f"{checkpoint_files.TASK} of a trained model",
                 fix="pass --do_train, or the --output_dir of a training run",
             )
@@ -97,5 +95,5 @@ def find(
             label[2:] for label in distinct if label != entities.OUTSIDE
         )
     described = {"kind": kind, "labels": labels}
-    run_folder.check_labels(training.output_dir, described)
+    run_folder.check_labels(settings.output_dir, described)
     return kind, labels

@@ -1,19 +1,23 @@
 """Settings of run_ner.py."""
 
 import dataclasses
-from collections.abc import Iterator
 
-from bert.common.errors import UserError
-from bert.common.flags import RARE, flag, group
-from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
+from bert.common.flags import RARE, flag
+from bert.common.rules import at_most
+from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.ner.entities import ANY, ENTITIES
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(FineTuning):
     """Settings of run_ner.py."""
 
-    finetuning: FineTuning = group(FineTuning)
+    RULES = [
+        at_most(
+            "doc_stride", lambda s: (s.max_seq_length - 2) // 2, "half a window"
+        ),
+    ]
+
     train_file: str | None = flag(
         None,
         "File with a word and its label per line, for --do_train.",
@@ -42,17 +46,3 @@ class Settings:
     document_context: bool = flag(
         False, "Let windows span several sentences of a document."
     )
-    given: frozenset[str] = frozenset()
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors for flags in contradiction and missing files."""
-        files = files_of(self)
-        yield from self.finetuning.mistakes(bool(files))
-        yield from unnamed(files)
-
-        half = (self.finetuning.max_seq_length - 2) // 2
-        if self.doc_stride > half:
-            yield UserError(
-                f"--doc_stride={self.doc_stride}",
-                expected=f"at most half a window, {half}",
-            )

@@ -37,12 +37,12 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-    shared, is_entities = settings.finetuning, kind == ENTITIES
+    is_entities = kind == ENTITIES
     tagger = TokenClassification(
         model.tokenizer,
         labels,
         is_entities,
-        shared.max_seq_length,
+        settings.max_seq_length,
         settings.doc_stride,
         settings.document_context,
     )
@@ -71,7 +71,7 @@ def make_task(
         file = sentences["eval_file"]
         gold = [sentence.labels for sentence in file]
         _warn_unknown(gold, labels)
-        size = shared.training.eval_batch_size
+        size = settings.eval_batch_size
         guesses, answers = answer(run, "eval_file", size, "evaluated")
         result = scoring.score(gold, guesses, answers, is_entities)
         metrics = {f"eval_{name}": value for name, value in result.items()}
@@ -79,9 +79,9 @@ def make_task(
         return metrics, described | {"records": settings.eval_file}
 
     def predict(run: Run) -> list[str]:
-        if not shared.do_predict:
+        if not settings.do_predict:
             return []
-        size = shared.predict_batch_size
+        size = settings.predict_batch_size
         guesses, _ = answer(run, "predict_file", size, "predicted")
         path = folder.file("predictions.conll")
         conll.write_predictions(
@@ -100,12 +100,12 @@ def make_task(
     return Task(
         "ner",
         lambda: task_models.build_token_classifier(
-            model.config, len(labels), shared.training.random_seed
+            model.config, len(labels), settings.random_seed
         ),
         (task_losses.TOKEN,),
         task_losses.token_weights,
         task_losses.token_sums,
-        finetuning.schedule(shared, len(encoded or ())),
+        finetuning.schedule(settings, len(encoded or ())),
         records=training_data.describe(encoded, records),
         metric="eval_f1" if is_entities else "eval_accuracy",
         examples=encoded,

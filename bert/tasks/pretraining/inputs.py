@@ -77,15 +77,16 @@ class Inputs:
         Raises:
             UserError: the files contradict each other or the flags.
         """
-        training = settings.training
-        resumes = run_folder.has_checkpoint(training.output_dir)
+        resumes = run_folder.has_checkpoint(settings.output_dir)
 
         # When resuming, --init_checkpoint is ignored.
-        start = training.model.init_checkpoint
+        start = settings.init_checkpoint
         if resumes:
-            start = training.output_dir
-        config_file = training.model.bert_config_file
-        model = ModelFolder.open(start, ModelFiles(config_file))
+            start = settings.output_dir
+        config_file = settings.bert_config_file
+        model = ModelFolder.open(
+            start, ModelFiles(bert_config_file=config_file)
+        )
         config, config_file = model.config, model.config_file
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
@@ -100,7 +101,7 @@ class Inputs:
             records = Records.open(files, flag, lengths)
             masks = None
             if settings.dynamic_masking:
-                masks = read_masks(records, training.random_seed)
+                masks = read_masks(records, settings.random_seed)
             phases.append(PhaseInputs(records, masks, *steps))
         held_out = None
         if settings.eval_input_file:
@@ -129,7 +130,7 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
     Raises:
         UserError: --phases cannot be parsed.
     """
-    batch_size = settings.training.train_batch_size
+    batch_size = settings.train_batch_size
     parts = [] if settings.phases else [(settings.input_file, 1, batch_size)]
     for part in settings.phases.split(",") if settings.phases else ():
         match = re.fullmatch(r"(.+?):([1-9]\d*)(?::([1-9]\d*))?", part)
@@ -142,7 +143,7 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
         files, share, own_size = match.groups()
         parts.append((files, int(share), int(own_size or batch_size)))
     for _, _, size in parts:
-        settings.training.check_micro_batches(size)
+        settings.check_micro_batches(size)
 
     # Rounded after summing, so that no step is lost.
     steps, total = settings.num_train_steps, sum(share for _, share, _ in parts)

@@ -1,18 +1,35 @@
 """Settings of run_pretraining.py."""
 
 import dataclasses
-from collections.abc import Iterator
 
-from bert.common.errors import UserError
-from bert.common.flags import MODEL, RARE, TRAINING, flag, group
+from bert.common.flags import MODEL, RARE, TRAINING, changed, flag
+from bert.common.rules import (
+    at_least_one,
+    at_most,
+    excludes,
+    needs,
+)
 from bert.training.settings import Training
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(Training):
     """Settings of run_pretraining.py."""
 
-    training: Training = group(Training, eval_steps={"default": 1000})
+    RULES = [
+        at_least_one("nothing to do", "do_train", "do_eval"),
+        at_least_one("no records", "input_file", "phases"),
+        excludes("input_file", "phases"),
+        needs("schedule=wsd", "num_decay_steps"),
+        needs("num_decay_steps", "schedule=wsd"),
+        at_most(
+            "num_decay_steps", lambda s: s.num_train_steps, "--num_train_steps"
+        ),
+        needs("schedule=clock", "train_for"),
+        needs("early_stopping_patience", "eval_input_file"),
+    ]
+
+    eval_steps: int = changed(Training, "eval_steps", default=1000)
     input_file: str | None = flag(
         None, "TFRecords: files and globs, separated by commas.", path=True
     )
@@ -97,36 +114,3 @@ class Settings:
         at_least=1,
         topic=TRAINING,
     )
-    given: frozenset[str] = frozenset()
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields the flags that contradict each other."""
-        if not self.training.do_train and not self.do_eval:
-            yield UserError("nothing to do", fix="pass --do_train or --do_eval")
-        yield from self.training.mistakes()
-
-        if bool(self.phases) == bool(self.input_file):
-            yield UserError(
-                "both --input_file and --phases"
-                if self.phases
-                else "neither --input_file nor --phases",
-                expected="one of them",
-            )
-
-        decay, steps = self.num_decay_steps, self.num_train_steps
-        if (self.schedule == "wsd") != (0 < decay <= steps):
-            yield UserError(
-                f"--schedule={self.schedule}, --num_decay_steps={decay}",
-                expected=f"wsd and 1 to {steps} steps, or neither",
-            )
-        if self.schedule == "clock" and not self.training.train_for:
-            yield UserError("--schedule=clock", expected="--train_for")
-
-        # Early stopping needs validation losses.
-        patience = self.training.early_stopping_patience
-        if patience and not (self.eval_input_file and self.training.eval_steps):
-            yield UserError(
-                f"--early_stopping_patience={patience}",
-                expected="--eval_input_file and --eval_steps, for evaluations "
-                "during training",
-            )

@@ -91,7 +91,7 @@ def open_run(
         UserError: a batch does not divide evenly over the devices, a record
             is damaged, or the weights do not fit.
     """
-    training, last = settings.training, inputs.phases[-1].records
+    last = inputs.phases[-1].records
     settings = dataclasses.replace(  # the records' lengths, not the defaults
         settings,
         max_seq_length=last.max_seq_length,
@@ -100,20 +100,20 @@ def open_run(
     task = make_task(settings, inputs)
 
     # Without its own checkpoint the run starts from other weights.
-    model = ModelFolder.open(training.model.init_checkpoint)
+    model = ModelFolder.open(settings.init_checkpoint)
     if model.path and not run_folder.has_checkpoint(folder.shared):
         model.check_sizes(inputs.config)
-    run = start.open_run(settings, training, folder, task)
+    run = start.open_run(settings, folder, task)
 
-    for part in inputs.phases if training.do_train else ():
+    for part in inputs.phases if settings.do_train else ():
         start.check_batch_size(run, "train_batch_size", part.batch_size)
     if settings.do_eval or inputs.held_out:
-        size = training.eval_batch_size
+        size = settings.eval_batch_size
         start.check_batch_size(run, "eval_batch_size", size)
     # Without a manifest TensorFlow reads the records: make the strategy first.
     counts = count_records(
         inputs,
-        training.do_train,
+        settings.do_train,
         inputs.config.vocab_size,
         run.steps.strategy,
     )
@@ -131,14 +131,14 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
         settings: Settings. Settings of the script.
         inputs: Inputs. Config and records.
     """
-    training, objectives = settings.training, losses.OBJECTIVES
+    objectives = losses.OBJECTIVES
     if not settings.use_next_sentence:
         objectives = (losses.MASKED_LM,)
 
     def build() -> keras.Model:
         model = models.build_pretraining_model(
             inputs.config,
-            training.random_seed,
+            settings.random_seed,
             packed=inputs.phases[0].records.is_packed,
         )
 
@@ -177,13 +177,13 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
 
 def schedule(settings: Settings) -> Schedule:
     """Learning-rate schedule of the flags."""
-    training, kind = settings.training, settings.schedule
-    peak, steps = training.learning_rate, settings.num_train_steps
+    kind = settings.schedule
+    peak, steps = settings.learning_rate, settings.num_train_steps
     warmup = settings.num_warmup_steps
     if kind == "linear":
         return WarmupLinearDecay(peak, steps, warmup)
     if kind == "clock":
-        return WarmupClockDecay(peak, steps, warmup, training.seconds)
+        return WarmupClockDecay(peak, steps, warmup, settings.seconds)
     return WarmupStableDecay(peak, steps, warmup, settings.num_decay_steps)
 
 
@@ -198,7 +198,7 @@ def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
     return reader.evaluation_batches(
         records.files,
         records.schema,
-        settings.training.eval_batch_size,
+        settings.eval_batch_size,
         settings.max_eval_steps,
     )
 
@@ -214,7 +214,7 @@ def phase(
         part: PhaseInputs. Records and steps of the phase.
         num_records: int. Number of its records.
     """
-    files, seed = part.records.files, settings.training.random_seed
+    files, seed = part.records.files, settings.random_seed
 
     def batches(run: Run) -> Any:
         if len(inputs.phases) > 1:

@@ -12,7 +12,6 @@ from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.data import features, tables
 from bert.data.records.encoding import Feature, Schema
-from bert.tasks.finetuning_settings import files_of
 from bert.tasks.similarity.pipeline import TEXT, TextEmbedding
 from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
@@ -47,7 +46,7 @@ def read_files(settings: Settings) -> dict[str, Table]:
     """
     return {
         name: _read(settings, name, path)
-        for name, path in files_of(settings).items()
+        for name, path in settings.files.items()
     }
 
 

@@ -1,23 +1,41 @@
 """Settings of run_similarity.py."""
 
 import dataclasses
-from collections.abc import Iterator
 
 from bert.common.errors import UserError
-from bert.common.flags import DATA, RARE, TRAINING, flag, group
+from bert.common.flags import DATA, RARE, TRAINING, flag
+from bert.common.rules import rule
 from bert.data import tables
 from bert.data.pooling import TextVectors
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.finetuning_settings import FineTuning, files_of, unnamed
+from bert.tasks.finetuning_settings import FineTuning
 
 COSENT, COSINE, RANKING = "cosent", "cosine", "ranking"  # losses
 
 
+def _check_columns(settings: "Settings") -> None:
+    """Raises a UserError if the loss needs another number of columns."""
+    count, loss = len(settings.text_columns), settings.loss
+    if count < 2 or (count > 2 and loss != RANKING):
+        raise UserError(
+            f"{count} --text_columns with --loss={loss}",
+            expected="two" + ", or more" * (loss == RANKING),
+        )
+
+
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(FineTuning):
     """Settings of run_similarity.py."""
 
-    finetuning: FineTuning = group(FineTuning)
+    RULES = [
+        rule(
+            "--text_columns are two, or more with --loss=ranking.",
+            _check_columns,
+            "text_columns=a,b,c",
+            "loss=cosine",
+        ),
+    ]
+
     train_file: str | None = flag(
         None,
         "Table for --do_train; scores are needed except with --loss=ranking.",
@@ -78,7 +96,6 @@ class Settings:
         choices=("cls", "mean", "max"),
         resume=True,
     )
-    given: frozenset[str] = frozenset()
 
     def vectors(self, model: ModelFolder) -> TextVectors:
         """The pooling configuration: --pooling, else as recorded in the model.
@@ -115,15 +132,3 @@ class Settings:
                     expected=f"1 to {hidden_size}, the size of an embedding",
                 )
         return tuple(map(int, texts))
-
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors for flags in contradiction and missing files."""
-        files = files_of(self)
-        yield from self.finetuning.mistakes(bool(files))
-        yield from unnamed(files)
-        count = len(self.text_columns)
-        if count < 2 or (count > 2 and self.loss != RANKING):
-            yield UserError(
-                f"{count} --text_columns with --loss={self.loss}",
-                expected="two" + ", or more" * (self.loss == RANKING),
-            )

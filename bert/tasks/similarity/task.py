@@ -39,7 +39,7 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-    shared, how = settings.finetuning, settings.vectors(model)
+    how = settings.vectors(model)
     similarity = Similarity(settings, model, folder, tables)
 
     # Errors in the data are reported before the network is built.
@@ -60,12 +60,12 @@ def make_task(
     return Task(
         "similarity",
         lambda: task_models.build_similarity_model(
-            model.config, how.pooling, shared.training.random_seed
+            model.config, how.pooling, settings.random_seed
         ),
         (task_losses.LABELS,),
         task_losses.label_weights,
         losses.sums_of(settings.loss, settings.scale, sizes),
-        finetuning.schedule(shared, len(encoded or ())),
+        finetuning.schedule(settings, len(encoded or ())),
         measures=("loss",),
         records=training_data.describe(encoded, records),
         metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
@@ -106,7 +106,7 @@ class Similarity:
 
     def encode(self, name: str) -> Iterator[dict]:
         """Yields the features of the rows of a file, given its flag."""
-        length = self._settings.finetuning.max_seq_length
+        length = self._settings.max_seq_length
         embedding = TextEmbedding(self._model.tokenizer, self._how, length)
         return examples.encode(self._tables[name], embedding)
 
@@ -125,7 +125,7 @@ class Similarity:
         references = {eval_report.OVERLAP: _overlap(table, self._held_out())}
 
         # Baseline: the weights before training.
-        trains = self._settings.finetuning.training.do_train
+        trains = self._settings.do_train
         if trains and model.path not in ("", folder.shared):
             checkpoints.assign(run.named, model.weights()[0], model.path)
             references[eval_report.BEFORE] = self.validate(run)
@@ -143,7 +143,7 @@ class Similarity:
 
     def predict(self, run: Run) -> list[str]:
         """Writes the cosines of each row of the prediction file."""
-        if not self._settings.finetuning.do_predict:
+        if not self._settings.do_predict:
             return []
         path, name = self._folder.file("predictions.tsv"), "predict_file"
         computed = self._vectors(run, self.encode(name), name)
@@ -169,10 +169,10 @@ class Similarity:
 
     def _vectors(self, run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
         """Embeddings of the texts, float32 [N, T, D], L2-normalized."""
-        shared, what = self._settings.finetuning, "evaluated"
-        size = shared.training.eval_batch_size
+        settings, what = self._settings, "evaluated"
+        size = settings.eval_batch_size
         if name == "predict_file":
-            size, what = shared.predict_batch_size, "predicted"
+            size, what = settings.predict_batch_size, "predicted"
         total, count = (
             len(self._tables[name].texts),
             len(self._settings.text_columns),

@@ -92,4 +92,4 @@ def save(
 
 def _start_of(settings: Settings, step: int) -> str | None:
     """--init_checkpoint at step 0, else None."""
-    return None if step else settings.finetuning.training.model.init_checkpoint
+    return None if step else settings.init_checkpoint

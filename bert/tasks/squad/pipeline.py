@@ -3,12 +3,12 @@
 Imports TensorFlow, as tokenization with character offsets needs it.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bert.common import flags
 from bert.data import features
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text.tokenizer import Tokenizer
@@ -49,14 +49,14 @@ class QuestionAnswering:
     ):
         self._tokenizer, self._settings = tokenizer, settings
         self._text_of = text_of
-        self.max_length = settings.finetuning.max_seq_length
+        self.max_length = settings.max_seq_length
 
     @classmethod
     def from_model(cls, model: ModelFolder) -> "QuestionAnswering":
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         longest = min(384, model.max_length)
         values = {"max_seq_length": longest} | recorded(model.task)
-        return cls(model.tokenizer, flags.replace(Settings(), **values))
+        return cls(model.tokenizer, dataclasses.replace(Settings(), **values))
 
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Splits questions and contexts into windows.

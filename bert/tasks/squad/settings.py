@@ -1,12 +1,12 @@
 """Settings of run_squad.py."""
 
 import dataclasses
-from collections.abc import Iterator
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.common.flags import OUTPUT, RARE, flag, group
-from bert.tasks.finetuning_settings import FineTuning, unnamed
+from bert.common.flags import OUTPUT, RARE, changed, flag
+from bert.common.rules import at_most, needs, rule
+from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
@@ -22,11 +22,35 @@ _RECORDED = (
 )
 
 
+def _check_threshold(settings: "Settings") -> None:
+    """Raises a UserError if a threshold is both tuned and given."""
+    if settings.tune_null_threshold and settings.is_threshold_given:
+        raise UserError(
+            "--tune_null_threshold with --null_score_diff_threshold",
+            expected="one of them",
+        )
+
+
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(FineTuning):
     """Settings of run_squad.py."""
 
-    finetuning: FineTuning = group(FineTuning, max_seq_length={"default": 384})
+    RULES = [
+        needs("tune_null_threshold", "version_2_with_negative"),
+        rule(
+            "--tune_null_threshold excludes --null_score_diff_threshold.",
+            _check_threshold,
+            "tune_null_threshold",
+            "null_score_diff_threshold=0",
+        ),
+        at_most(
+            "max_query_length",
+            lambda s: s.max_seq_length - 4,
+            "--max_seq_length - 4",
+        ),
+    ]
+
+    max_seq_length: int = changed(FineTuning, "max_seq_length", default=384)
     train_file: str | None = flag(
         None, "SQuAD JSON, also .gz, for --do_train.", path=True
     )
@@ -77,7 +101,6 @@ class Settings:
         choices=(OFFSETS, ORIGINAL),
         topic=RARE,
     )
-    given: frozenset[str] = frozenset()
 
     @property
     def is_threshold_given(self) -> bool:
@@ -88,37 +111,18 @@ class Settings:
     def needed(self) -> dict[str, str]:
         """Flag of each file to read -> the needed labels."""
         needed = {}
-        if self.finetuning.training.do_train:
+        if self.do_train:
             needed["train_file"] = SPANS
-        if self.finetuning.evaluates or self.tune_null_threshold:
+        if self.evaluates or self.tune_null_threshold:
             needed["predict_file"] = TEXTS
-        elif self.finetuning.do_predict:
+        elif self.do_predict:
             needed["predict_file"] = NOTHING
         return needed
 
-    def mistakes(self) -> Iterator[UserError]:
-        """Yields errors for flags in contradiction and missing files."""
-        if self.tune_null_threshold and not self.version_2_with_negative:
-            yield UserError(
-                "--tune_null_threshold without --version_2_with_negative",
-                fix="pass both or neither",
-            )
-        if self.tune_null_threshold and self.is_threshold_given:
-            yield UserError(
-                "--tune_null_threshold with --null_score_diff_threshold",
-                expected="one of them",
-            )
-
-        files = {name: getattr(self, name) for name in self.needed}
-        yield from self.finetuning.mistakes(bool(files))
-        yield from unnamed(files)
-
-        if self.finetuning.max_seq_length <= self.max_query_length + 3:
-            yield UserError(
-                f"--max_seq_length={self.finetuning.max_seq_length}",
-                expected="more than --max_query_length + 3 = "
-                f"{self.max_query_length + 3}",
-            )
+    @property
+    def needed_files(self) -> list[str]:
+        """Names of the flags whose files the run reads."""
+        return [*self.needed]
 
 
 def describe(settings: Settings) -> dict:

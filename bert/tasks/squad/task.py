@@ -71,7 +71,6 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-    shared = settings.finetuning
     dataset = datasets.get("predict_file")
 
     encoded, records = None, ""
@@ -108,12 +107,12 @@ def make_task(
         threshold = null_threshold.restore(settings, folder, run.weights_step)
         predictions, wrote = Predictions(threshold=threshold), []
         tunes = settings.tune_null_threshold
-        if shared.do_predict:
-            size = shared.predict_batch_size
+        if settings.do_predict:
+            size = settings.predict_batch_size
             predictions = answer(run, size, threshold)
             wrote = _write(predictions, settings, folder)
-        elif shared.do_eval or tunes:
-            size = shared.training.eval_batch_size
+        elif settings.do_eval or tunes:
+            size = settings.eval_batch_size
             predictions = answer(run, size, threshold)
 
         # Save the threshold for later predictions.
@@ -126,7 +125,7 @@ def make_task(
         return predictions, wrote
 
     def validate(run: Run) -> dict[str, float]:
-        size = shared.training.eval_batch_size
+        size = settings.eval_batch_size
         threshold = settings.null_score_diff_threshold
         return score(settings, dataset, answer(run, size, threshold))
 
@@ -153,12 +152,12 @@ def make_task(
     return Task(
         "squad",
         lambda: task_models.build_span_model(
-            model.config, shared.training.random_seed
+            model.config, settings.random_seed
         ),
         (task_losses.SPAN,),
         task_losses.span_weights,
         task_losses.span_sums,
-        finetuning.schedule(shared, len(encoded or ())),
+        finetuning.schedule(settings, len(encoded or ())),
         records=training_data.describe(encoded, records),
         metric="f1",
         examples=encoded,
@@ -247,7 +246,7 @@ def predict(
         predictions.probabilities[key] = best.probability if best else 0.0
 
         # The lists are large; only the prediction file needs them.
-        if settings.finetuning.do_predict:
+        if settings.do_predict:
             predictions.nbest[key] = spans.describe(found.nbest)
 
     if settings.tune_null_threshold:

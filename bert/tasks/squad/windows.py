@@ -249,7 +249,7 @@ class WindowMaker:
     def _windows(
         self, question: np.ndarray, tokens: Tokens
     ) -> list[TokenWindow]:
-        size = self._settings.finetuning.max_seq_length - len(question) - 3
+        size = self._settings.max_seq_length - len(question) - 3
         return sequences.cut(len(tokens.ids), size, self._settings.doc_stride)
 
     def _record(self, question, ids, number: int) -> dict:

@@ -14,7 +14,6 @@ import dataclasses
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
-from bert.tasks.finetuning_settings import files_of
 from bert.tasks.swag.settings import Settings
 
 _LABEL = "label"
@@ -92,7 +91,7 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
     """
     return {
         name: read(path, name != "predict_file")
-        for name, path in files_of(settings).items()
+        for name, path in settings.files.items()
     }
 
 

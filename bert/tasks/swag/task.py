@@ -38,13 +38,12 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-    shared = settings.finetuning
 
     # C is the maximum number of choices over all files.
     choices = max(
         (len(x.choices) for file in examples.values() for x in file), default=2
     )
-    choice_task = MultipleChoice(model.tokenizer, shared.max_seq_length)
+    choice_task = MultipleChoice(model.tokenizer, settings.max_seq_length)
 
     def rows_of(flag: str) -> Iterator[dict]:
         return (choice_task.features(x, choices) for x in examples[flag])
@@ -59,7 +58,7 @@ def make_task(
             say(
                 f"{choice_task.num_truncated:,} choices of "
                 f"{settings.train_file} were truncated to "
-                f"{shared.max_seq_length} tokens; see --max_seq_length"
+                f"{settings.max_seq_length} tokens; see --max_seq_length"
             )
 
     def answers(
@@ -74,15 +73,15 @@ def make_task(
             yield example, softmax(logits.astype(np.float64))
 
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
-        size = shared.training.eval_batch_size
+        size = settings.eval_batch_size
         metrics, report = score([*answers(run, "eval_file", size, "evaluated")])
         return metrics, report | {"records": settings.eval_file}
 
     def predict(run: Run) -> list[str]:
-        if not shared.do_predict:
+        if not settings.do_predict:
             return []
         path = folder.file("predictions.tsv")
-        size = shared.predict_batch_size
+        size = settings.predict_batch_size
         answered = answers(run, "predict_file", size, "predicted")
         write_predictions(path, (x for _, x in answered))
         return [path]
@@ -96,12 +95,12 @@ def make_task(
     return Task(
         "swag",
         lambda: task_models.build_choice_model(
-            model.config, shared.training.random_seed
+            model.config, settings.random_seed
         ),
         (task_losses.CHOICE,),
         task_losses.choice_weights,
         task_losses.choice_sums,
-        finetuning.schedule(shared, len(encoded or ())),
+        finetuning.schedule(settings, len(encoded or ())),
         records=training_data.describe(encoded, records),
         metric="eval_accuracy",
         examples=encoded,

@@ -1,10 +1,11 @@
 """Folds of a table, beside those of scikit-learn."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn import model_selection
 
-from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, REGRESSION, Labels
 from bert.tasks.classification import division, folds
@@ -62,7 +63,7 @@ def test_folds_are_those_of_scikit_learn(by_label, column, seed):
 def test_each_row_is_held_out_once_and_trains_in_the_other_folds(
     labels, weights
 ):
-    settings = flags.replace(
+    settings = dataclasses.replace(
         Settings(),
         num_folds=K,
         class_weights=weights,

@@ -368,7 +368,7 @@ RUNS = (
         ),
         (
             ["--task_name=tsv", "--text_column=0", "--label_column=1"]
-            + ["--regression", "--multi_label"],
+            + ["--regression", "--multi_label", "--train_file=x"],
             "--multi_label and --regression; expected one of them",
         ),
         (

@@ -56,7 +56,7 @@ def work(tmp_path, monkeypatch):
         words += [f"--output_dir={tmp_path}/run"]
         settings = flags.parse(["run_classifier", *words], Settings, "")
         data = inputs.read(settings)
-        model = starting_model.find(settings.finetuning)
+        model = starting_model.find(settings)
         folder = RunFolder(
             f"{tmp_path}/run", f"{tmp_path}/run", model.config, model.tokenizer
         )

@@ -28,29 +28,8 @@ SEVERAL, NUMBER = Labels(MULTI_LABEL, NAMES), Labels(REGRESSION)
 )
 def test_flags_fit_the_labels(labels, flags, found):
     if found is None:
-        Scoring(**flags).check(labels)
+        Scoring(**flags).check_labels(labels)
         return
     with pytest.raises(UserError) as caught:
-        Scoring(**flags).check(labels)
+        Scoring(**flags).check_labels(labels)
     assert found in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("flags", "chooses", "do_eval", "found"),
-    [
-        ({"best_metric": "f1", "calibrate": True}, True, True, []),
-        ({"best_metric": "f1"}, False, True, ["--best_metric=f1 has no eff"]),
-        ({"calibrate": True}, True, False, ["--calibrate without --do_eval"]),
-        (
-            {"tune_thresholds": True, "unknown_below": 0.7},
-            False,
-            False,
-            ["--tune_thresholds without --do_eval", "and --unknown_below; e"],
-        ),
-        ({"positive_label": "a"}, False, False, ["without --tune_thresholds"]),
-    ],
-)
-def test_flags_without_effect_are_told(flags, chooses, do_eval, found):
-    mistakes = [*map(str, Scoring(**flags).mistakes(chooses, do_eval))]
-    assert len(mistakes) == len(found)
-    assert all(a in b for a, b in zip(found, mistakes))

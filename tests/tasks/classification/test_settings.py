@@ -1,5 +1,7 @@
 """Settings of run_classifier.py: own tables, several runs, casing."""
 
+import dataclasses
+
 import pytest
 
 from bert.common import flags
@@ -59,10 +61,12 @@ def test_each_run_has_its_folder_and_the_other_settings(words, expected):
     found = runs.list_of(settings, None)
     assert settings.is_several and not parse("--learning_rate=1").is_several
     assert {one.name: one.settings for one in found} == {
-        name: flags.replace(settings, output_dir=f"runs/{name}", **changes)
+        name: dataclasses.replace(
+            settings, output_dir=f"runs/{name}", **changes
+        )
         for name, changes in expected.items()
     }
-    assert found[2].settings.finetuning.max_seq_length == 29
+    assert found[2].settings.max_seq_length == 29
 
 
 @pytest.mark.parametrize(
@@ -86,9 +90,9 @@ def test_the_casing_is_that_of_the_model(
     settings = parse("--init_checkpoint", str(tmp_path), *words)
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):
-            starting_model.find(settings.finetuning)
+            starting_model.find(settings)
         return
-    tokenizer = starting_model.find(settings.finetuning).tokenizer
+    tokenizer = starting_model.find(settings).tokenizer
     assert (tokenizer.do_lower_case, tokenizer.strip_accents) == expected
 
 
@@ -98,8 +102,6 @@ WINDOWS = "--long_texts=windows"
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((WINDOWS, "--truncate=tail"), f"{WINDOWS} and --truncate=tail; expe"),
-        (("--pool_windows=max",), f"=max without {WINDOWS}; pass {WINDOWS} t"),
         ((WINDOWS, "--doc_stride=127"), "expected at most a window, 126"),
         ((WINDOWS, "--doc_stride=126", "--truncate=head"), None),
         ((WINDOWS, "--window_stride=127"), "--doc_stride=127; expected at m"),

@@ -1,5 +1,6 @@
 """Labels of the weights that predict, and their order."""
 
+import dataclasses
 import json
 
 import pytest
@@ -72,10 +73,12 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     argv = ["", *words.split()]
     settings = flags.parse(argv, Settings, "")
     settings = tasks_main.complete(settings)
-    assert settings.finetuning.max_seq_length == length
-    new = flags.replace(settings, output_dir=str(tmp_path / "new"))
-    start = flags.replace(new, init_checkpoint=f"{tmp_path}/run", do_train=True)
-    assert run_folder.recorded_length(start.finetuning.training) is None
+    assert settings.max_seq_length == length
+    new = dataclasses.replace(settings, output_dir=str(tmp_path / "new"))
+    start = dataclasses.replace(
+        new, init_checkpoint=f"{tmp_path}/run", do_train=True
+    )
+    assert run_folder.recorded_length(start) is None
 
 
 def test_tuned_thresholds_exclude_unknown_labels(tmp_path):

@@ -1,5 +1,6 @@
 """run_pretraining on packed records and with dynamic masking."""
 
+import dataclasses
 import json
 import shutil
 
@@ -7,7 +8,6 @@ import pytest
 
 import create_pretraining_data
 import run_pretraining
-from bert.common import flags
 from bert.data.pretraining.settings import InstanceSettings
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
@@ -115,7 +115,7 @@ def test_dynamic_masks_change_and_a_resumed_run_draws_the_same(
 
 def test_records_of_two_folders_may_share_a_vocabulary(made, records):
     train, held_out = records("plain"), records("spans", max_ngram=2)
-    settings = flags.replace(
+    settings = dataclasses.replace(
         Settings(),
         bert_config_file=made / "config.json",
         input_file=str(train),
@@ -126,7 +126,7 @@ def test_records_of_two_folders_may_share_a_vocabulary(made, records):
 
 
 def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
-    settings = flags.replace(
+    settings = dataclasses.replace(
         Settings(),
         bert_config_file=made / "config.json",
         input_file=str(records("spans", max_ngram=2)),

@@ -13,9 +13,7 @@ def test_each_further_text_is_compared_with_the_first(tmp_path, count):
     vectors = np.random.default_rng(7).normal(size=(5, count, 3))
     path = str(tmp_path / "predictions.tsv")
     task = types.SimpleNamespace(
-        _settings=types.SimpleNamespace(
-            finetuning=types.SimpleNamespace(do_predict=True)
-        ),
+        _settings=types.SimpleNamespace(do_predict=True),
         _folder=types.SimpleNamespace(file=lambda name: path),
         encode=lambda name: [],
         _vectors=lambda run, rows, name: vectors,

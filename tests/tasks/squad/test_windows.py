@@ -1,5 +1,6 @@
 """Windows of questions and spans of answers."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -7,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.common import flags
 from bert.data import sequences
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
@@ -37,7 +37,7 @@ def letters():
 
 def sizes(max_seq_length, doc_stride, max_query_length):
     """Settings of these windows."""
-    return flags.replace(
+    return dataclasses.replace(
         Settings(),
         max_seq_length=max_seq_length,
         doc_stride=doc_stride,
