@@ -33,39 +33,40 @@ def main(argv: list[str]) -> None:
     from bert.modeling.formats import conversion, extend_embeddings
     from bert.training import distribution
 
-    bert = conversion.read(model)
-    if bert.task and bert.task["kind"] is None:
-        bert.task["kind"] = entities.kind_of(bert.task["labels"])
+    model = conversion.read(model)
+    if model.task and model.task["kind"] is None:
+        kind = entities.kind_of(model.task["labels"])
+        model = model.replace(task=model.task | {"kind": kind})
 
     if settings.extend_vocab:
-        extend_embeddings.add_words(bert, settings.extend_vocab)
+        model = extend_embeddings.add_words(model, settings.extend_vocab)
 
-    if bert.skipped:
-        say(f"skipped variables: {', '.join(bert.skipped)}")
-    if not any(name.startswith("bert/pooler/") for name in bert.values):
+    if model.skipped:
+        say(f"skipped variables: {', '.join(model.skipped)}")
+    if not any(name.startswith("bert/pooler/") for name in model.values):
         say("warning: the input has no pooler; fine-tuning adds a new one")
 
     one = distribution.make_strategy("one_device")
     say(distribution.describe(one, "float32"))
-    difference = conversion.convert(bert, settings.to, settings.output)
+    difference = conversion.convert(model, settings.to, settings.output)
     say(f"largest difference of the outputs of both models: {difference:.1e}")
 
     if settings.to == "huggingface":
-        has_vectors = bool(bert.vectors)
+        has_vectors = bool(model.vectors)
         model_card.write(
             settings.output,
             os.path.basename(storage.absolute(settings.output)),
             "sentence-transformers" if has_vectors else "transformers",
-            model_card.task_of(bert.values, has_vectors),
+            model_card.task_of(model.values, has_vectors),
             settings,
             recorded.get("init_checkpoint") or settings.input,
             scores,
         )
 
-    count = sum(value.size for value in bert.values.values())
-    heads = ", ".join(conversion.parts_of(bert.values, settings.to))
+    count = sum(value.size for value in model.values.values())
+    heads = ", ".join(conversion.parts_of(model.values, settings.to))
     print(
-        f"wrote {len(bert.values)} variables ({count:,} numbers; {heads}) to "
+        f"wrote {len(model.values)} variables ({count:,} numbers; {heads}) to "
         f"{settings.output}"
     )
 

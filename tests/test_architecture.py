@@ -286,7 +286,8 @@ def test_our_classes_subclass_only_text_model_and_settings():
 
 def test_the_network_is_made_of_keras_ops_alone():
     """Only dropout, fused operations and file formats use TensorFlow."""
-    formats = {"checkpoints", "hub", "model_garden", "portable", "saved_models"}
+    formats = {"checkpoints", "conversion", "hub"}
+    formats |= {"model_garden", "saved_models"}
     for path in sources("bert/modeling"):
         if path.stem in formats | {"dropout", "fused_ops"}:
             continue

@@ -18,7 +18,6 @@ from bert.export import hub
 from bert.export.hub_settings import WITH_MLM, Settings
 from bert.modeling import checkpoints
 from bert.modeling import hub as loader
-from bert.modeling.config import BertConfig
 from bert.modeling.formats import conversion, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
@@ -44,10 +43,9 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
     """
     config, tokenizer = folder.config, folder.tokenizer
     vocabulary_checks.warn(tokenizer, config.vocab_size, folder.config_file)
-    folder.check_sizes()
-    prefix, (weights, _) = folder.resolve(), folder.weights()
+    prefix = folder.resolve()
     with_mlm = settings.export_type == WITH_MLM
-    if with_mlm and "cls/predictions/output_bias" not in weights:
+    if with_mlm and "cls/predictions/output_bias" not in folder.values:
         raise UserError(
             "has no masked-LM head",
             path=prefix,
@@ -55,13 +53,13 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         )
 
     # Models trained without next-sentence prediction may lack a pooler.
-    if "bert/pooler/dense/kernel" not in weights:
+    if "bert/pooler/dense/kernel" not in folder.values:
         say(
             f"warning: {prefix} has no pooler; the weights of pooled_output "
             "are random and need fine-tuning"
         )
 
-    model = build_model(config, settings.precision, weights, prefix)
+    model = build_model(folder, settings.precision)
     with tempfile.TemporaryDirectory() as scratch:
         asset = copy.copy(tokenizer)
         asset.path = os.path.join(scratch, "vocab.txt")  # name of the asset
@@ -86,7 +84,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
 
     # Differences because of the lower precision, not of the export.
     if settings.precision != "float32":
-        exact = build_model(config, "float32", weights, prefix)
+        exact = build_model(folder, "float32")
         loss = conversion.largest_difference(
             outputs_of(exact, inputs), outputs_of(model, inputs)
         )
@@ -102,19 +100,15 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
     )
 
 
-def build_model(config: BertConfig, precision: str, weights: dict, path: str):
+def build_model(folder: ModelFolder, precision: str) -> keras.Model:
     """Builds the Keras model with the weights of a checkpoint.
 
     Args:
-        config: BertConfig. Sizes of the network.
+        folder: ModelFolder. The checkpoint.
         precision: str. One of `PRECISIONS`.
-        weights: dict. Original name -> array.
-        path: str. Path of the checkpoint in messages.
     """
     with stored_in(precision):
-        return checkpoints.load_network(
-            config, weights, path, MASKED_LM, checkpoints.ENCODER
-        )
+        return folder.network(MASKED_LM, required=checkpoints.ENCODER)
 
 
 def outputs_of(model, inputs: dict) -> dict:

@@ -20,7 +20,7 @@ from bert.data.sequences import Row
 from bert.export import saved_model
 from bert.modeling import openvino_network
 from bert.modeling.formats import conversion, openvino
-from bert.modeling.formats.conversion import Bert
+from bert.modeling.formats.model_folder import ModelFolder
 
 METRICS = "assets.extra/metrics.json"  # name -> value
 EXAMPLE = "assets.extra/example.json"  # input -> text
@@ -55,7 +55,7 @@ def write(folder: str, save: Callable[[str], None]) -> str:
 
 def write_model(
     folder: str,
-    bert: Bert,
+    model: ModelFolder,
     precision: str = "float32",
     openvino_precision: str | None = None,
     rows: Iterable[Row] = (),
@@ -64,7 +64,7 @@ def write_model(
 
     Args:
         folder: str. Path of an empty folder.
-        bert: Bert. Weights, tokenizer and task.
+        model: ModelFolder. Weights, tokenizer and task.
         precision: str. Precision in which the SavedModel stores the weights.
             Default: "float32".
         openvino_precision: str or None. Precision of the OpenVINO network:
@@ -73,9 +73,9 @@ def write_model(
         rows: iterable of Row. Sequences of training texts, which calibrate
             int8.
     """
-    root = saved_model.FineTunedModel(bert, precision)
+    root = saved_model.FineTunedModel(model, precision)
     saved_model.save(root, folder, *root.names[1:])
-    conversion.write_files(bert, folder)
+    conversion.write_files(model, folder)
 
     if openvino_precision is None and importlib.util.find_spec("openvino"):
         openvino_precision = "float32"
@@ -87,9 +87,9 @@ def write_model(
 
     # OpenVINO writes only local files, but the export may be remote.
     with tempfile.TemporaryDirectory() as scratch, tensorflow_log.held_back():
-        conversion.write_files(bert, scratch)
+        conversion.write_files(model, scratch)
         openvino.write(
-            scratch, bert.config, bert.values, openvino_precision, batches
+            scratch, model.config, model.values, openvino_precision, batches
         )
         for path in storage.files_below(scratch):
             name = os.path.relpath(path, scratch)

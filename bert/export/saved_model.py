@@ -19,8 +19,8 @@ from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import LongTexts
 from bert.data.text import input_ops, text_ops
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import checkpoints, task_models
-from bert.modeling.formats.conversion import Bert
+from bert.modeling import checkpoints, heads
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
 from bert.modeling.task_heads import head_of
 
@@ -51,7 +51,7 @@ class FineTunedModel(tf.train.Checkpoint):
     A regression has only the output value, float32 [B].
 
     Args:
-        bert: Bert. Weights, tokenizer and task.
+        model: ModelFolder. Weights, tokenizer and task.
         precision: str. Precision in which the weights are stored. Default:
             "float32".
 
@@ -67,37 +67,34 @@ class FineTunedModel(tf.train.Checkpoint):
         do_lower_case, strip_accents: variables, casing of the vocabulary.
     """
 
-    def __init__(self, bert: Bert, precision: str = "float32"):
+    def __init__(self, model: ModelFolder, precision: str = "float32"):
         super().__init__()
         with stored_in(precision):
-            head = head_of(bert.values)
-            model = checkpoints.load_network(
-                bert.config, bert.values, bert.path, head
-            )
+            network = model.network(head_of(model.values))
 
         # The readers of checkpoints find the weights by name.
-        named = checkpoints.model_variables(model)
+        named = checkpoints.model_variables(network)
         self.weights = {name: x.value for name, x in named.items()}
-        self.vocab_file = tf.saved_model.Asset(bert.tokenizer.path)
-        record_casing(self, bert.tokenizer)
+        self.vocab_file = tf.saved_model.Asset(model.tokenizer.path)
+        record_casing(self, model.tokenizer)
 
-        self._model = Untracked(model)
-        self._tokenizer = bert.tokenizer.graph
-        self._max_length = bert.tokenizer.max_length
-        task = bert.task or {}
+        self._model = Untracked(network)
+        self._tokenizer = model.tokenizer.graph
+        self._max_length = model.tokenizer.max_length
+        task = model.task or {}
         self._long_texts = LongTexts.of_task(task)
         self.names = ["serve"]
         if task.get("kind") in label_kinds.KINDS:
             self._labels = Labels.of_task(task)
             texts = (TEXT, TEXT_B) if task.get("pairs") else (TEXT,)
             self._add_classifier(texts)
-        elif bert.vectors:
-            self._how = bert.vectors
+        elif model.vectors:
+            self._how = model.vectors
             self.serve = _text_signature(self._embed, (TEXT,))
         else:
             specs = {
                 name: tf.TensorSpec(x.shape, tf.int32)
-                for name, x in model.input.items()
+                for name, x in network.input.items()
             }
             self.serve = signature(lambda **x: self._outputs(x), specs)
 
@@ -151,7 +148,7 @@ class FineTunedModel(tf.train.Checkpoint):
         inputs = self._pack([how.prompt(None) + text])
         x = self._outputs(inputs)["sequence_output"]
         mask = inputs[features.INPUT_MASK][:, tf.newaxis]
-        pool = task_models.PoolTexts(how.pooling, dtype="float32")
+        pool = heads.PoolTexts(how.pooling, dtype="float32")
         vector = pool(x, mask)[:, 0, : how.truncate_dim]
         if how.normalize:
             vector = tf.math.l2_normalize(vector, -1)

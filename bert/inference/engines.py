@@ -12,9 +12,8 @@ import tensorflow as tf
 from bert.common import forks
 from bert.common.errors import UserError
 from bert.data import features
-from bert.modeling import checkpoints, encoder
+from bert.modeling import checkpoints, encoder, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.task_heads import HEADS
 from bert.training import distribution
 
 _INPUTS = (*features.ENCODER_INPUTS, *features.PACKED_INPUTS)
@@ -27,8 +26,7 @@ class KerasEngine:
         network: Encoder. The encoder. The engine uses its current weights.
         head: keras.layers.Layer or None. Its head, named as in `HEADS`. None:
             the output is a layer of the encoder. Default: None.
-        layer: int. Layer of the encoder to return without a head, from -1
-            for the last. Default: -1.
+        layer: int. See `task_models.packed_outputs`. Default: -1.
 
     Attributes:
         description: str. Device and number of threads; "" unless the engine
@@ -43,18 +41,11 @@ class KerasEngine:
         head: keras.layers.Layer | None = None,
         layer: int = -1,
     ):
-        def outputs(inputs):
-            if head is None:
-                return network.call(inputs)["encoder_outputs"][layer]
-            if not HEADS[head.name].is_pooled:
-                return head(network.call(inputs)["sequence_output"])
-            first = inputs[features.NEXT_SENTENCE_POSITIONS]
-            return head(network.call(inputs, positions=first)["pooled_output"])
+        def run(**inputs):
+            outputs = task_models.packed_outputs(network, head, inputs, layer)
+            return tf.cast(outputs, tf.float32)
 
-        traced = tf.function(
-            lambda **inputs: tf.cast(outputs(inputs), tf.float32),
-            autograph=False,
-        )
+        traced = tf.function(run, autograph=False)
         spec = tf.TensorSpec([None, None], tf.int32)
         self._run = traced.get_concrete_function(**dict.fromkeys(_INPUTS, spec))
 
@@ -82,7 +73,6 @@ class KerasEngine:
     def load(
         cls,
         model: ModelFolder,
-        values: dict[str, np.ndarray],
         head: str | None = None,
         layer: int = -1,
     ) -> "KerasEngine":
@@ -90,7 +80,6 @@ class KerasEngine:
 
         Args:
             model: ModelFolder. The folder.
-            values: dict. Original name -> array of the weights.
             head: str or None. Key of `HEADS`, or None for no head. Default:
                 None.
             layer: int. See the class.
@@ -99,16 +88,14 @@ class KerasEngine:
             UserError: The weights are damaged, not finite or do not fit the
                 config.
         """
-        for name, value in values.items():
+        for name, value in model.values.items():
             if value.dtype.kind in "fV" and not np.isfinite(value).all():
                 raise UserError(
                     f"{name}: NaN or infinite weights",
                     path=model.path,
                     fix="pass another checkpoint",
                 )
-        network = checkpoints.load_network(
-            model.config, values, model.path, head
-        )
+        network = model.network(head)
         engine = cls(
             checkpoints.encoder_of(network),
             None if head is None else network.get_layer(head),

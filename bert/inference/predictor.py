@@ -142,9 +142,8 @@ class Predictor:
             model = open_model(path)
             from bert.inference.engines import KerasEngine  # loads TensorFlow
 
-            values, _ = model.weights()
-            task = task_of(model, head_of(values))
-            run = KerasEngine.load(model, values, task.head)
+            task = task_of(model, head_of(model.values))
+            run = KerasEngine.load(model, task.head)
         say(run.description)
         predictor = cls(task, run)
         predictor.check(model)

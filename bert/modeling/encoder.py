@@ -23,7 +23,7 @@ class Encoder(keras.Model):
         encoder(inputs)["sequence_output"].shape  # [B, S, H]
 
     Attributes:
-        checkpoint: conversion.Bert or None. Checkpoint that `bert.load_encoder`
+        checkpoint: ModelFolder or None. Checkpoint that `bert.load_encoder`
             has loaded, with the weights of its heads.
     """
 

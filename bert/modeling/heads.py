@@ -1,4 +1,4 @@
-"""Output heads."""
+"""Layers on the encoder: output heads, pooling, and folding of choices."""
 
 import keras
 from keras import ops
@@ -6,6 +6,8 @@ from keras import ops
 from bert.modeling import fused_ops, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.task_heads import MASKED_LM
+
+_NO_TOKEN = -1e9  # added to the hidden states of padding
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -131,3 +133,51 @@ class OutputHead(keras.layers.Layer):
         if self.output_bias is not None:
             logits = logits + self.output_bias
         return logits
+
+
+@keras.saving.register_keras_serializable("bert")
+class PoolTexts(keras.layers.Layer):
+    """Pools token embeddings, and unfolds the texts from the batch.
+
+    Args:
+        pooling: str. "cls", "mean" or "max".
+    """
+
+    def __init__(self, pooling: str, **kwargs):
+        super().__init__(**kwargs)
+        self.pooling = pooling
+
+    def call(self, x, mask):
+        """[B * T, S, H] and int32 [B, T, S] -> [B, T, H]."""
+        shape = (*ops.shape(mask)[:2], x.shape[-1])
+        if self.pooling == "cls":
+            return ops.reshape(x[:, 0], shape)
+
+        weight = ops.reshape(ops.cast(mask, x.dtype), (-1, ops.shape(x)[1], 1))
+        if self.pooling == "max":
+            pooled = ops.max(x + (1.0 - weight) * _NO_TOKEN, 1)
+        else:
+            pooled = ops.sum(x * weight, 1) / ops.sum(weight, 1)
+        return ops.reshape(pooled, shape)
+
+    def get_config(self):
+        """The layer's arguments."""
+        return {**super().get_config(), "pooling": self.pooling}
+
+
+@keras.saving.register_keras_serializable("bert")
+class FoldChoices(keras.layers.Layer):
+    """Folds the choices into the batch dimension."""
+
+    def call(self, x):
+        """[B, C, S] -> [B * C, S]."""
+        return ops.reshape(x, (-1, ops.shape(x)[-1]))
+
+
+@keras.saving.register_keras_serializable("bert")
+class UnfoldChoices(keras.layers.Layer):
+    """Unfolds the choices from the batch dimension."""
+
+    def call(self, scores, x):
+        """[B * C, 1] and the unfolded input, [B, C, S] -> [B, C]."""
+        return ops.reshape(scores, ops.shape(x)[:2])

@@ -7,7 +7,7 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.modeling import heads, layers
 from bert.modeling.config import BertConfig
-from bert.modeling.encoder import build_encoder
+from bert.modeling.encoder import Encoder, build_encoder
 from bert.modeling.models import build_pretraining_model
 from bert.modeling.task_heads import (
     CHOICES,
@@ -18,7 +18,6 @@ from bert.modeling.task_heads import (
     TOKENS,
 )
 
-_NO_TOKEN = -1e9  # added to the hidden states of padding
 POOLED_DROPOUT = 0.1  # before the head; fixed in the original
 
 
@@ -153,7 +152,7 @@ def build(
 
     if parts.has_choices:
         # Scores stay float32, so that close ones are not rounded to ties.
-        unfold = UnfoldChoices(name="unfold", dtype="float32")
+        unfold = heads.UnfoldChoices(name="unfold", dtype="float32")
         logits = unfold(logits, inputs[features.INPUT_IDS])
     outputs = {parts.outputs[0]: logits}
     if len(parts.outputs) > 1:
@@ -161,6 +160,33 @@ def build(
 
     kind = Classifier if head == CLASSIFIER else keras.Model
     return kind(inputs, outputs, name=parts.model)
+
+
+def packed_outputs(
+    encoder: Encoder,
+    head: keras.layers.Layer | None,
+    inputs: dict,
+    layer: int = -1,
+):
+    """Computes the outputs of packed rows, as engines do.
+
+    Args:
+        encoder: Encoder. Encoder from `build_encoder`, packed or not.
+        head: keras.layers.Layer or None. Its head, named as in `HEADS`. None:
+            the output is a layer of the encoder.
+        inputs: dict. Inputs of a packed encoder.
+        layer: int. Layer of the encoder to return without a head, from -1 for
+            the last. Default: -1.
+
+    Returns:
+        float [R, K, C] for a head on `[CLS]`, else float [R, W, ...].
+    """
+    if head is None:
+        return encoder.call(inputs)["encoder_outputs"][layer]
+    if not HEADS[head.name].is_pooled:
+        return head(encoder.call(inputs)["sequence_output"])
+    first = inputs[features.NEXT_SENTENCE_POSITIONS]
+    return head(encoder.call(inputs, positions=first)["pooled_output"])
 
 
 def build_classifier(
@@ -249,59 +275,11 @@ def build_similarity_model(
     encoder = build_encoder(config, seed)
     _freeze_pooler(encoder)
     inputs, rows = _folded_inputs(encoder)
-    pool = PoolTexts(pooling, name="pool", dtype="float32")
+    pool = heads.PoolTexts(pooling, name="pool", dtype="float32")
     vectors = pool(
         encoder(rows)["sequence_output"], inputs[features.INPUT_MASK]
     )
     return keras.Model(inputs, {"vectors": vectors}, name="similarity")
-
-
-@keras.saving.register_keras_serializable("bert")
-class PoolTexts(keras.layers.Layer):
-    """Pools token embeddings, and unfolds the texts from the batch.
-
-    Args:
-        pooling: str. "cls", "mean" or "max".
-    """
-
-    def __init__(self, pooling: str, **kwargs):
-        super().__init__(**kwargs)
-        self.pooling = pooling
-
-    def call(self, x, mask):
-        """[B * T, S, H] and int32 [B, T, S] -> [B, T, H]."""
-        shape = (*ops.shape(mask)[:2], x.shape[-1])
-        if self.pooling == "cls":
-            return ops.reshape(x[:, 0], shape)
-
-        weight = ops.reshape(ops.cast(mask, x.dtype), (-1, ops.shape(x)[1], 1))
-        if self.pooling == "max":
-            pooled = ops.max(x + (1.0 - weight) * _NO_TOKEN, 1)
-        else:
-            pooled = ops.sum(x * weight, 1) / ops.sum(weight, 1)
-        return ops.reshape(pooled, shape)
-
-    def get_config(self):
-        """The layer's arguments."""
-        return {**super().get_config(), "pooling": self.pooling}
-
-
-@keras.saving.register_keras_serializable("bert")
-class FoldChoices(keras.layers.Layer):
-    """Folds the choices into the batch dimension."""
-
-    def call(self, x):
-        """[B, C, S] -> [B * C, S]."""
-        return ops.reshape(x, (-1, ops.shape(x)[-1]))
-
-
-@keras.saving.register_keras_serializable("bert")
-class UnfoldChoices(keras.layers.Layer):
-    """Unfolds the choices from the batch dimension."""
-
-    def call(self, scores, x):
-        """[B * C, 1] and the unfolded input, [B, C, S] -> [B, C]."""
-        return ops.reshape(scores, ops.shape(x)[:2])
 
 
 def _folded_inputs(encoder: keras.Model) -> tuple[dict, dict]:
@@ -317,7 +295,7 @@ def _folded_inputs(encoder: keras.Model) -> tuple[dict, dict]:
         name: keras.Input((None, None), dtype="int32", name=name)
         for name in encoder.input
     }
-    fold = FoldChoices(name="fold")
+    fold = heads.FoldChoices(name="fold")
     return inputs, {name: fold(x) for name, x in inputs.items()}
 
 

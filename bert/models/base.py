@@ -1,7 +1,6 @@
 """Base class of the Keras models that take text."""
 
 import contextlib
-import dataclasses
 import math
 import os
 import tempfile
@@ -19,7 +18,7 @@ from bert.export import folder as export_folder
 from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor
 from bert.modeling import openvino_network, task_models
-from bert.modeling.formats.conversion import Bert
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.models import loading, preprocessing
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
@@ -272,7 +271,7 @@ class TextModel(keras.Model):
             rows = [row for x in encoded for row in x.rows]
         openvino_network.check(openvino, "openvino", len(rows))
         with self._source(filepath) as source:
-            source = dataclasses.replace(source, task=source.task | entries)
+            source = source.replace(task=source.task | entries)
             export_folder.write(
                 filepath,
                 lambda folder: export_folder.write_model(
@@ -457,7 +456,7 @@ class TextModel(keras.Model):
         )
 
     @contextlib.contextmanager
-    def _source(self, folder: str) -> Iterator[Bert]:
+    def _source(self, folder: str) -> Iterator[ModelFolder]:
         """Yields weights, config and tokenizer for an export to a new folder.
 
         Raises:

@@ -6,6 +6,7 @@ A head has the weights of the checkpoint, if the checkpoint has such a head.
 import keras
 
 from bert.common.progress import say
+from bert.data.label_kinds import Labels
 from bert.modeling import checkpoints, task_models
 from bert.modeling.task_heads import (
     CLASSIFIER,
@@ -16,6 +17,7 @@ from bert.modeling.task_heads import (
     SPANS,
     TOKENS,
 )
+from bert.models import label_encoder
 from bert.models.loading import Encoder, config_of
 
 
@@ -158,6 +160,37 @@ def trained_head(
     """
     model = new_head(encoder, head, num_outputs, seed)
     return _assigned(model, encoder, may_be_new=head not in PRETRAINING)
+
+
+def with_labels(
+    network: keras.Model,
+    head: str,
+    labels: Labels,
+    trained: Labels | None,
+    seed: int,
+) -> keras.Model:
+    """Adds the head of a classifier, unless the network has it.
+
+    The weights of a fine-tuned head are kept if its labels are the same.
+
+    Args:
+        network: keras.Model. An encoder, or a model of `classifier` or
+            `token_classifier`.
+        head: str. Key of `task_heads.HEADS`.
+        labels: Labels. The labels of the classifier.
+        trained: Labels or None. The labels of the fine-tuned head.
+        seed: int. Seed of the initial weights of the head.
+    """
+    if trained and trained != labels:
+        say(
+            "a new head with random weights: the head of "
+            f"{network.checkpoint.path} is for {label_encoder.shown(trained)}, "
+            f"not for {label_encoder.shown(labels)}"
+        )
+        return new_head(network, head, labels.size, seed)
+    if head in {layer.name for layer in network.layers}:
+        return network
+    return trained_head(network, head, labels.size, seed)
 
 
 def new_head(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.common.progress import say
 from bert.data.label_kinds import (
     CLASSES,
     KINDS,
@@ -109,14 +108,6 @@ def check_order(labels: Labels, trained: Labels | None) -> None:
             expected=f"the order of training, {shown(trained)}",
             fix="omit labels to use the labels of the model",
         )
-
-
-def say_new_head(path: str, trained: Labels, labels: Labels) -> None:
-    """Logs that the head of a model is replaced."""
-    say(
-        f"a new head with random weights: the head of {path} is for "
-        f"{shown(trained)}, not for {shown(labels)}"
-    )
 
 
 def shown(labels: Labels) -> str:

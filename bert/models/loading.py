@@ -106,7 +106,7 @@ def load_encoder(
         for name, value in bert.values.items()
         if not name.startswith(checkpoints.ENCODER)
     }
-    encoder.checkpoint = dataclasses.replace(bert, values=heads)
+    encoder.checkpoint = bert.replace(values=heads)
     return encoder, bert.tokenizer
 
 
@@ -158,7 +158,7 @@ def save(
 
 def weights_of(
     model: keras.Model, tokenizer: Tokenizer | None, path: str
-) -> conversion.Bert:
+) -> ModelFolder:
     """Returns config and weights of a model, by their original names.
 
     Args:
@@ -174,15 +174,9 @@ def weights_of(
 
     # Only a loaded encoder has it, not a model with a head.
     loaded = getattr(model, "checkpoint", None)
-    return conversion.Bert(
-        path,
-        config_of(model),
-        values,
-        [],
-        tokenizer,
-        task,
-        loaded.vectors if loaded else None,
-    )
+    vectors = loaded.vectors if loaded else None
+    config = config_of(model)
+    return ModelFolder.of(path, config, values, tokenizer, task, vectors)
 
 
 def load_pair(

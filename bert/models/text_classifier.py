@@ -113,18 +113,14 @@ class TextClassifier(TextModel):
     ):
         network, tokenizer = loading.load_pair(model)
 
-        # The head of the fine-tuned model is kept if the labels are the same.
         trained = label_encoder.of_encoder(network)
         chosen = label_encoder.chosen(labels, trained, multi_label, regression)
         task = loading.task_of(network)
         checkpoint = getattr(network, "checkpoint", None)
         has_head = checkpoint and "output_weights" in checkpoint.values
-        if trained and trained != chosen:
-            path = network.checkpoint.path
-            label_encoder.say_new_head(path, trained, chosen)
-            network = builders.new_head(network, CLASSIFIER, chosen.size, seed)
-        elif not isinstance(network, task_models.Classifier):
-            network = builders.classifier(network, chosen.size, seed)
+        network = builders.with_labels(
+            network, CLASSIFIER, chosen, trained, seed
+        )
 
         if truncate not in (None, *TRUNCATIONS):
             raise UserError(

@@ -94,14 +94,8 @@ class TokenClassifier(TextModel):
             trained = dataclasses.replace(trained, kind=kind)
         chosen, given = _chosen(labels, trained)
 
-        # The head of the fine-tuned model is kept if the labels are the same.
         recorded = loading.task_of(network) if trained else {}
-        if trained and trained != chosen:
-            path = network.checkpoint.path
-            label_encoder.say_new_head(path, trained, chosen)
-            network = builders.new_head(network, TOKENS, chosen.size, seed)
-        elif isinstance(network, loading.Encoder):
-            network = builders.token_classifier(network, chosen.size, seed)
+        network = builders.with_labels(network, TOKENS, chosen, trained, seed)
 
         usual = recorded.get("max_seq_length", 128)
         length = loading.length_of(network, max_length, usual)

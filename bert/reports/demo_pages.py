@@ -21,9 +21,9 @@ from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.inference.predictor import Predictor, json_values
-from bert.modeling import checkpoints
 from bert.modeling.encoder import Encoder
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import MASKED_LM, heads_of
 from bert.models.embeddings import embed
 from bert.tasks.features import inspection
 from bert.tasks.fill_mask import run as masks
@@ -149,8 +149,7 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
     """
     model = ModelFolder.open(path)
     model.check()
-    path = model.resolve()
-    say(f"loading {path} ...")
+    say(f"loading {model.resolve()} ...")
     inspector = inspection.Inspector(model)
     pages = {
         "Neighbours": _neighbours_page(inspector.encoder, model.tokenizer),
@@ -158,14 +157,15 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
     }
 
     # Fine-tuned checkpoints have no masked-LM head.
-    if "cls/predictions/output_bias" not in checkpoints.read(path):
+    if MASKED_LM not in heads_of(model.values):
         say("no masked-LM head: no page that fills masks")
         return pages
     return {"Fill masks": _masks_page(model, top_k), **pages}
 
 
 def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
-    network, tokenizer = masks.load_model(model), model.tokenizer.exact
+    network, tokenizer = model.network(MASKED_LM), model.tokenizer.exact
+    config = model.config
 
     def fill(sentence):
         sentence = " ".join(sentence.split())
@@ -174,7 +174,7 @@ def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
             raise UserError("no mask", expected="[MASK] for a word")
 
         tokens = masks.tokenize(sentence, tokenizer)
-        masks.check_length(tokens, model.config)
+        masks.check_length(tokens, config)
         words = masks.fill(network, tokenizer, tokens, top_k)
 
         # The number of a mask connects the sentence with the table.

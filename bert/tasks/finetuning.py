@@ -16,12 +16,7 @@ from bert.common.progress import say
 from bert.data import batching, length_batches
 from bert.export import folder as export_folder
 from bert.modeling import checkpoints, layer_decay, openvino_network
-from bert.modeling.formats import (
-    checkpoint_files,
-    conversion,
-    model_card,
-    sentence_files,
-)
+from bert.modeling.formats import checkpoint_files, model_card, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
 from bert.tasks import start
@@ -212,18 +207,17 @@ def export(
     """
     task, length = run.task, {"max_seq_length": settings.max_seq_length}
     described = task.describe(run) if task.describe else task.labels
-    bert = conversion.Bert(
+    tuned = ModelFolder.of(
         path,
         model.config,
         run.weights(),
-        [],
         model.tokenizer.with_max_length(settings.max_seq_length),
         described and described | length,
         task.vectors,
     )
     export_folder.write_model(
         path,
-        bert,
+        tuned,
         settings.export_precision,
         settings.export_openvino,
         task.sample() if settings.export_openvino == "int8" else (),

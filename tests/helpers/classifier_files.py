@@ -9,6 +9,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.modeling import task_models
 from bert.modeling.formats import conversion, openvino
+from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, once, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -98,7 +99,7 @@ def classifier_of(
     names: tuple[str, ...] = ("no", "yes", "maybe"),
     pairs: bool = False,
     decision: Decision = PLAIN,
-) -> conversion.Bert:
+) -> ModelFolder:
     """A classifier with random weights.
 
     Args:
@@ -114,7 +115,7 @@ def classifier_of(
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
     task = {"kind": kind, "labels": list(names), "max_seq_length": 13}
     task |= {"pairs": pairs} | decision.described()
-    return conversion.Bert("", config, weights, [], tokenizer, task)
+    return ModelFolder.of("", config, weights, tokenizer, task)
 
 
 def write_export(folder: pathlib.Path, openvino: str = "none", **model) -> str:
@@ -132,7 +133,7 @@ def write_export(folder: pathlib.Path, openvino: str = "none", **model) -> str:
     return str(exported)
 
 
-def write_networks(folder: pathlib.Path, bert: conversion.Bert) -> str:
+def write_networks(folder: pathlib.Path, bert: ModelFolder) -> str:
     """Writes a checkpoint and a network of OpenVINO, in a part of the time.
 
     Args:

@@ -9,6 +9,7 @@ from bert.common import tensor_files
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_models
 from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.models import build_pretraining_model
 from tests.helpers import model_files, small, text
 
@@ -51,5 +52,5 @@ def huggingface(
     """A folder of Hugging Face with these weights."""
     folder.mkdir(parents=True)
     tokenizer = Tokenizer("vocab.txt", tokens=text.VOCABULARY)
-    model = conversion.Bert("", config(**changed), values, [], tokenizer)
+    model = ModelFolder.of("", config(**changed), values, tokenizer)
     conversion.write(model, "huggingface", str(folder))

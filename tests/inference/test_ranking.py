@@ -12,7 +12,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
 from bert.modeling import encoder
-from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import http_server, model_files
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.predictors import predictor_of
@@ -29,7 +29,7 @@ def write_embedding_model(folder):
     weights = model_files.random_values(encoder.build_encoder(config), 0.5)
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
     vectors = TextVectors("mean", True)
-    bert = conversion.Bert("", config, weights, [], tokenizer, vectors=vectors)
+    bert = ModelFolder.of("", config, weights, tokenizer, vectors=vectors)
     return write_networks(folder, bert)
 
 

@@ -12,7 +12,8 @@ from bert.common import tensor_files
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling import models, task_models
-from bert.modeling.formats import conversion, portable
+from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small
 
 
@@ -50,7 +51,8 @@ def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
     values = model_files.values_of(model)
     if not pooler:
         values = {n: x for n, x in values.items() if "pooler" not in n}
-    outputs = portable.build(config, values, "here").output.keys()
+    model = ModelFolder.of("here", config, values)
+    outputs = conversion.network_of(model).output.keys()
     expected = ["encoder"] + ["pooler"] * pooler
     assert conversion.parts_of(values, "onnx") == expected
     assert ("pooled_output" in outputs) == pooler

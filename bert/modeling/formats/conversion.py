@@ -1,27 +1,33 @@
-"""Conversion of BERT weights between formats, including all heads."""
+"""Conversion of BERT weights between formats, including all heads.
 
-import dataclasses
+The formats of `NETWORKS` have only the network, with its head. They need the
+packages of `requirements/onnx.txt` and `requirements/openvino.txt`.
+"""
+
 import os
 import re
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from bert.common import atomic, tensor_files
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import features
+from bert.data import features, shared_rows
 from bert.data.text import tokenizer_files, vocabulary
-from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import checkpoints
+from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
     checkpoint_files,
     huggingface,
-    portable,
+    openvino,
     sentence_files,
 )
+from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.openvino_network import Network
 from bert.modeling.task_heads import (
     HEADS,
     MASKED_LM,
@@ -35,6 +41,7 @@ _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
     r"|output_weights|output_bias)|output_(weights|bias)"
 )  # optimizers of other projects add names below these
+_FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
 _LOST = {  # task.json entries without a field in transformers' config
     "decision": "thresholds, temperature and --unknown_below: predictions will "
     "only depend on the logits",
@@ -43,32 +50,8 @@ _LOST = {  # task.json entries without a field in transformers' config
 }
 
 
-@dataclasses.dataclass
-class Bert:
-    """A model, independent of any format.
-
-    Attributes:
-        path: str. Path of the input, for messages.
-        config: BertConfig. Sizes of the network.
-        values: dict. Original name -> float32 array.
-        skipped: list of str. Names of variables that are not part of a BERT.
-        tokenizer: Tokenizer or None. Vocabulary and casing.
-        task: dict or None. Kind and names of the labels, as in `task.json`.
-        vectors: TextVectors or None. Pooling that computes an embedding of a
-            text, if it is recorded.
-    """
-
-    path: str
-    config: BertConfig
-    values: dict
-    skipped: list[str]
-    tokenizer: Tokenizer | None = None
-    task: dict | None = None
-    vectors: sentence_files.TextVectors | None = None
-
-
-def read(model: ModelFolder) -> Bert:
-    """Reads a model; flags for the casing override the recorded one.
+def read(model: ModelFolder) -> ModelFolder:
+    """Reads a model to memory; flags for the casing override the recorded one.
 
     Args:
         model: ModelFolder. Model to read.
@@ -90,30 +73,23 @@ def read(model: ModelFolder) -> Bert:
         }
         skipped = sorted(names - values.keys())
 
-    bert = Bert(
-        model.resolve(),
-        model.config,
-        values,
-        skipped,
-        task=model.task,
-        vectors=model.vectors,
-    )
-    if not tokenizers:
+    tokenizer = None
+    if tokenizers:
+        tokenizer = model.tokenizer.with_max_length(model.max_length)
+        model.config.check_vocabulary(
+            tokenizer.tokens, tokenizer.path, model.config_file
+        )
+    else:
         say("warning: no vocabulary beside the input, so none is written")
-        return bert
-    bert.tokenizer = model.tokenizer.with_max_length(model.max_length)
-
-    bert.config.check_vocabulary(
-        model.tokenizer.tokens, model.tokenizer.path, model.config_file
-    )
-    return bert
+    path, parts = model.resolve(), (tokenizer, model.task, model.vectors)
+    return ModelFolder.of(path, model.config, values, *parts, skipped)
 
 
-def outputs_of(bert: Bert) -> dict:
+def outputs_of(model: ModelFolder) -> dict:
     """Computes the outputs of the encoder and of each head on seeded inputs.
 
     Args:
-        bert: Bert. The model.
+        model: ModelFolder. The model.
 
     Returns:
         Dict: name -> float32 array.
@@ -121,19 +97,17 @@ def outputs_of(bert: Bert) -> dict:
     Raises:
         UserError: a variable of the encoder is missing or has another shape.
     """
-    config, values = bert.config, bert.values
-    given, encoders = (config, values, bert.path), checkpoints.ENCODER
-    model = checkpoints.load_network(*given, MASKED_LM, encoders)
-    batch = seeded_inputs(config)
+    network = model.network(MASKED_LM, required=checkpoints.ENCODER)
+    batch = seeded_inputs(model.config)
 
-    encoder = model.get_layer("bert")
+    encoder = network.get_layer("bert")
     vectors = encoder({name: batch[name] for name in encoder.input})
-    outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
+    outputs = {"sequence_output": vectors["sequence_output"], **network(batch)}
 
     # The pre-training model has no task heads: each is called separately.
-    for name in heads_of(values):
+    for name in heads_of(model.values):
         if name not in PRETRAINING:
-            head = checkpoints.load_network(*given, name, encoder=encoder)
+            head = model.network(name, encoder=encoder)
             is_pooled = HEADS[name].is_pooled
             x = vectors["pooled_output" if is_pooled else "sequence_output"]
             outputs[name] = head.get_layer(name)(x)
@@ -169,53 +143,64 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     return {name: value.astype(np.int32) for name, value in inputs.items()}
 
 
-def write(bert: Bert, target: str, folder: str) -> None:
-    """Writes the files of a model to an empty folder."""
+def write(model: ModelFolder, target: str, folder: str) -> None:
+    """Writes the files of a model to an empty folder.
+
+    Args:
+        model: ModelFolder. The model.
+        target: str. Format, see `conversion_settings`. Files of a network are
+            written by `convert`.
+        folder: str. Folder to write to.
+    """
     if target == "huggingface":
-        huggingface.write(folder, bert.config, bert.values, bert.task)
+        huggingface.write(folder, model.config, model.values, model.task)
         for entry, lost in _LOST.items():
-            if entry in (bert.task or {}):
+            if entry in (model.task or {}):
                 say(f"warning: config.json has no field for {lost}")
-    elif target == "google":  # `convert` writes the formats of `portable`
-        tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
+    elif target == "google":
+        tensor_files.write(
+            os.path.join(folder, "bert_model.ckpt"), model.values
+        )
 
-    write_files(bert, folder, target == "huggingface")
+    write_files(model, folder, target == "huggingface")
 
 
-def write_files(bert: Bert, folder: str, is_theirs: bool = False) -> None:
+def write_files(
+    model: ModelFolder, folder: str, is_theirs: bool = False
+) -> None:
     """Writes all files of a model except its weights.
 
     Args:
-        bert: Bert. The model.
+        model: ModelFolder. The model.
         folder: str. Folder to write to.
         is_theirs: bool. Whether to write the files of transformers, whose
             config.json contains the sizes and labels. Default: False.
     """
     if not is_theirs:
         write_whole(
-            os.path.join(folder, "bert_config.json"), bert.config.to_json()
+            os.path.join(folder, "bert_config.json"), model.config.to_json()
         )
-        if bert.task is not None and head_of(bert.values):
-            checkpoint_files.write_task(folder, bert.task)
+        if model.task is not None and head_of(model.values):
+            checkpoint_files.write_task(folder, model.task)
 
-    if bert.vectors and bert.tokenizer:
+    if model.vectors and model.tokenizer:
         sentence_files.write(
             folder,
-            bert.vectors,
-            bert.config.hidden_size,
-            bert.tokenizer.max_length,
+            model.vectors,
+            model.config.hidden_size,
+            model.tokenizer.max_length,
         )
 
-    if bert.tokenizer is not None:
-        tokens = bert.tokenizer.tokens
+    if model.tokenizer is not None:
+        tokens = model.tokenizer.tokens
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
-        casing = bert.tokenizer.casing
+        casing = model.tokenizer.casing
 
         # Transformers needs a length; otherwise only a shorter one is written.
-        positions = bert.config.max_position_embeddings
+        positions = model.config.max_position_embeddings
         longest = min(
-            bert.tokenizer.max_length,
-            (bert.task or {}).get("max_seq_length", positions),
+            model.tokenizer.max_length,
+            (model.task or {}).get("max_seq_length", positions),
             positions,
         )
         is_recorded = is_theirs or longest < positions
@@ -228,15 +213,17 @@ def write_files(bert: Bert, folder: str, is_theirs: bool = False) -> None:
 
 def largest_difference(before: dict, after: dict) -> float:
     """Largest absolute difference of any output; NaN if an output is NaN."""
-    differences = [abs(before[name] - after[name]).max() for name in before]
+    differences = [
+        abs(np.asarray(before[name]) - after[name]).max() for name in before
+    ]
     return float(np.max(differences))  # Python's max may lose a NaN
 
 
-def convert(bert: Bert, target: str, output: str) -> float:
+def convert(model: ModelFolder, target: str, output: str) -> float:
     """Writes a model, and compares its outputs before renaming the files.
 
     Args:
-        bert: Bert. The model.
+        model: ModelFolder. The model.
         target: str. Format, see `conversion_settings`.
         output: str. Folder to write to.
 
@@ -246,35 +233,137 @@ def convert(bert: Bert, target: str, output: str) -> float:
     Raises:
         UserError: the difference exceeds `TOLERANCE`, or the disk is full.
     """
-    if bert.vectors:
-        bert.vectors.check()
-    before = {} if target in portable.FILES else outputs_of(bert)
+    if model.vectors:
+        model.vectors.check()
+    before = {} if target in NETWORKS else outputs_of(model)
     with atomic.whole_folder(output) as scratch:
-        write(bert, target, scratch)
-        if target in portable.FILES:
-            model = portable.build(bert.config, bert.values, bert.path)
-            inputs = seeded_inputs(bert.config)
-            before, after = portable.write(bert, model, target, scratch, inputs)
+        write(model, target, scratch)
+        if target in NETWORKS:
+            before, after = _write_network(model, target, scratch)
         else:
             after = outputs_of(read(ModelFolder.open(scratch)))
-
         difference = largest_difference(before, after)
 
         # Written so that NaN also fails.
         if not difference <= TOLERANCE:
             raise UserError(
                 f"outputs differ by {difference:.1e} after conversion",
-                path=bert.path,
+                path=model.path,
                 expected=f"at most {TOLERANCE:.0e}",
             )
     return difference
 
 
 def parts_of(values: dict, target: str) -> list[str]:
-    """Names of the written parts; `portable` formats have no masked LM."""
+    """Names of the written parts; networks have no heads of pre-training."""
     parts = ["encoder"] + ["pooler"] * ("bert/pooler/dense/kernel" in values)
     return parts + [
         HEADS[name].title
         for name in heads_of(values)
-        if target not in portable.FILES or name not in PRETRAINING
+        if target not in NETWORKS or name not in PRETRAINING
     ]
+
+
+def network_of(model: ModelFolder) -> keras.Model:
+    """Network of a model, with its head; the outputs are a flat dict."""
+    head = head_of(model.values)
+    network = model.network(head)
+    if head is not None:
+        return network
+
+    # The outputs of an untrained pooler are meaningless.
+    names = ["sequence_output"]
+    if any(name.startswith("bert/pooler/") for name in model.values):
+        names.append("pooled_output")
+    outputs = {name: network.output[name] for name in names}
+    return keras.Model(network.input, outputs)
+
+
+def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
+    """Writes the file of a network: by Keras' own `export`, or for OpenVINO.
+
+    Returns:
+        Outputs of Keras and outputs of the file: dicts of name -> array.
+    """
+    seeded = seeded_inputs(model.config)
+    inputs = {name: seeded[name] for name in features.ENCODER_INPUTS}
+    if target == "openvino":
+        openvino.write(folder, model.config, model.values)
+        return _outputs_of_rows(model, Network(folder), inputs)
+
+    network = network_of(model)
+    if len(network.input[features.INPUT_IDS].shape) == 3:  # multiple choice
+        inputs = {name: x[:, None] for name, x in inputs.items()}
+    path = os.path.join(folder, _FILES[target])
+    if target == "onnx":
+        _teach_erfc()
+    network.export(path, format=target, verbose=False)
+    return [network(inputs), _RUNNERS[target](path, inputs)]
+
+
+def _outputs_of_rows(
+    model: ModelFolder, engine: Network, inputs: dict
+) -> list[dict]:
+    """Outputs of packed rows, of Keras and of an OpenVINO network."""
+    head = head_of(model.values)
+    network = model.network(head)
+    encoder = checkpoints.encoder_of(network)
+    layer = network.get_layer(head) if head else None
+
+    def run(packed: dict) -> np.ndarray:
+        return np.array(task_models.packed_outputs(encoder, layer, packed))
+
+    real = inputs[features.INPUT_MASK].astype(bool)
+    rows = [
+        (ids[mask].tolist(), segments[mask].tolist())
+        for ids, segments, mask in zip(
+            inputs[features.INPUT_IDS], inputs[features.SEGMENT_IDS], real
+        )
+    ]
+    is_pooled = head is not None and HEADS[head].is_pooled
+    return [
+        {"output": np.concatenate(shared_rows.map_packed(x, rows, is_pooled))}
+        for x in (run, engine)
+    ]
+
+
+def _teach_erfc() -> None:
+    """Adds Erfc to tf2onnx, which lacks it; the erf form of GELU needs it."""
+    from tf2onnx import handler, utils
+
+    @handler.tf_op("Erfc")
+    class Erfc:
+        """1 - erf(x)."""
+
+        @classmethod
+        def version_9(cls, ctx, node, **kwargs):
+            """Replaces the node, from operator set 9 on."""
+            shapes, dtypes = node.output_shapes, node.output_dtypes
+            erf = ctx.make_node("Erf", node.input)
+            one = ctx.make_const(utils.make_name("one"), np.float32(1))
+            ctx.remove_node(node.name)
+            ctx.make_node(
+                "Sub",
+                [one.output[0], erf.output[0]],
+                outputs=node.output,
+                name=node.name,
+                shapes=shapes,
+                dtypes=dtypes,
+            )
+
+
+def _run_onnx(path: str, inputs: dict) -> dict:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def _run_litert(path: str, inputs: dict) -> dict:
+    return tf.lite.Interpreter(path).get_signature_runner()(**inputs)
+
+
+_RUNNERS = {"onnx": _run_onnx, "litert": _run_litert}

@@ -8,7 +8,7 @@ from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.text import vocabulary_slots
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
 
 _WORDS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
@@ -48,19 +48,22 @@ def extend_vocabulary(
     return changed
 
 
-def add_words(bert: conversion.Bert, path: str) -> None:
+def add_words(model: ModelFolder, path: str) -> ModelFolder:
     """Adds the words of a file to the vocabulary and the embeddings.
 
     Args:
-        bert: conversion.Bert. Model, which is changed in place.
+        model: ModelFolder. The model.
         path: str. File with one word per line.
+
+    Returns:
+        The model with these words, in memory.
 
     Raises:
         UserError: the model has no vocabulary, or the tokenizer splits a word.
     """
-    tokenizer = bert.tokenizer
+    tokenizer = model.tokenizer
     if tokenizer is None:
-        raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
+        raise UserError("no vocabulary", path=model.path, fix="--vocab_file")
 
     ids, exact = tokenizer.vocab, tokenizer.exact
     split = exact.basic_tokenizer.tokenize
@@ -84,14 +87,17 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     reused = sum(row < len(ids) for row in rows)
 
     # Weights, config and tokenizer must change together.
-    bert.values = extend_vocabulary(bert.values, rows, parts)
-    size = len(bert.values[_WORDS])
-    bert.config = dataclasses.replace(bert.config, vocab_size=size)
-    bert.tokenizer = Tokenizer.of(
-        tokenizer.path,
-        tokenizer.casing,
-        max_length=tokenizer.max_length,
-        tokens=tokens,
+    values = extend_vocabulary(model.values, rows, parts)
+    size = len(values[_WORDS])
+    changed = model.replace(
+        values=values,
+        config=dataclasses.replace(model.config, vocab_size=size),
+        tokenizer=Tokenizer.of(
+            tokenizer.path,
+            tokenizer.casing,
+            max_length=tokenizer.max_length,
+            tokens=tokens,
+        ),
     )
 
     say(
@@ -99,3 +105,4 @@ def add_words(bert: conversion.Bert, path: str) -> None:
         f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
         "already in the vocabulary"
     )
+    return changed

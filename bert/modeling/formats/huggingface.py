@@ -25,6 +25,17 @@ from bert.common.formats import json_files
 from bert.common.formats.json_files import Name
 from bert.data.text import tokenizer_files
 from bert.modeling.config import BertConfig
+from bert.modeling.task_heads import (
+    CHOICES,
+    CLASSIFIER,
+    HEADS,
+    MASKED_LM,
+    NEXT_SENTENCE,
+    PRETRAINING,
+    SPANS,
+    TOKENS,
+    heads_of,
+)
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
@@ -84,11 +95,17 @@ _HEADS = {
     "cls/squad/output_bias": "qa_outputs.bias",
 }
 _THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
+_CLASSES = {  # head -> class of a model with it
+    MASKED_LM: "BertForMaskedLM",
+    NEXT_SENTENCE: "BertForNextSentencePrediction",
+    CLASSIFIER: "BertForSequenceClassification",
+    SPANS: "BertForQuestionAnswering",
+    TOKENS: "BertForTokenClassification",
+    CHOICES: "BertForMultipleChoice",
+}
 # These three heads have the same name, so a folder can only have one of them.
 _CLASSIFIERS = {
-    "": "BertForSequenceClassification",
-    "cls/ner/": "BertForTokenClassification",
-    "cls/swag/": "BertForMultipleChoice",
+    HEADS[name].scope: _CLASSES[name] for name in (CLASSIFIER, TOKENS, CHOICES)
 }
 _CLASSIFIER = {
     "classifier.weight": "output_weights",
@@ -485,17 +502,7 @@ def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
 
 def architectures(values: dict[str, np.ndarray]) -> list[str]:
     """Classes of transformers that have exactly these weights."""
-    masked_lm = "cls/predictions/output_bias" in values
-    next_sentence = "cls/seq_relationship/output_bias" in values
-    classes = [_CLASSIFIERS[scope] for scope in _classifier_scopes(values)]
-
-    if "cls/squad/output_bias" in values:
-        classes.append("BertForQuestionAnswering")
-    if masked_lm and next_sentence:
-        classes.insert(0, "BertForPreTraining")
-    elif masked_lm:
-        classes.insert(0, "BertForMaskedLM")
-    elif next_sentence:
-        classes.insert(0, "BertForNextSentencePrediction")
-
+    classes = [_CLASSES[name] for name in heads_of(values)]
+    if classes[:2] == [_CLASSES[name] for name in PRETRAINING]:
+        classes[:2] = ["BertForPreTraining"]
     return classes or ["BertModel"]

@@ -20,15 +20,23 @@ from bert.common import atomic, storage
 from bert.common.errors import printable
 from bert.common.flags import OUTPUT, BaseSettings, flag
 from bert.common.formats import json_files
+from bert.modeling.task_heads import (
+    CHOICES,
+    CLASSIFIER,
+    MASKED_LM,
+    SPANS,
+    TOKENS,
+    heads_of,
+)
 
 README, REPORT = "README.md", "eval_report.json"
 _BASE = re.compile(r"hf://([^@]+)")
-_TASKS = {  # a variable of the head -> name of the task at Hugging Face
-    "output_weights": "text-classification",
-    "cls/ner/output_weights": "token-classification",
-    "cls/squad/output_weights": "question-answering",
-    "cls/swag/output_weights": "multiple-choice",
-    "cls/predictions/output_bias": "fill-mask",
+_TASKS = {  # head -> name of the task at Hugging Face
+    CLASSIFIER: "text-classification",
+    TOKENS: "token-classification",
+    SPANS: "question-answering",
+    CHOICES: "multiple-choice",
+    MASKED_LM: "fill-mask",
 }
 _METRICS = {
     "matthews": "matthews_correlation",
@@ -106,7 +114,8 @@ def task_of(variables: Collection[str], has_vectors: bool) -> str:
     """
     if has_vectors:
         return "sentence-similarity"
-    tasks = (task for name, task in _TASKS.items() if name in variables)
+    heads = heads_of(variables)
+    tasks = (task for head, task in _TASKS.items() if head in heads)
     return next(tasks, "feature-extraction")
 
 

@@ -1,4 +1,4 @@
-"""Folder of a model: a checkpoint, and the files beside it.
+"""A model of any format: a checkpoint, and the files beside it.
 
     google        bert_model.ckpt, or the checkpoints of a run;
                   bert_config.json, vocab.txt, tokenizer_config.json
@@ -7,6 +7,7 @@
     export        saved_model.pb, variables/, and the files of google
     hub           saved_model.pb, variables/, assets/vocab.txt
     openvino      as google, with openvino_model.xml and .bin for the weights
+    memory        no files: a network, or a model that was read
 
 The best checkpoint of a run is in a subfolder of its own.
 """
@@ -14,18 +15,21 @@ The best checkpoint of a run is in a subfolder of its own.
 import dataclasses
 import functools
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.formats import published
+from bert.data.pooling import TextVectors
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, readers, sentence_files
 from bert.modeling.formats.checkpoint_files import VOCABULARY, beside
-from bert.modeling.formats.readers import READERS
+from bert.modeling.formats.readers import MEMORY, READERS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +53,15 @@ class ModelFolder:
             flags are given.
         format: str. Key of `READERS`.
         given: ModelFiles. Flags that override the files beside the checkpoint.
+            Default: no flags.
+        skipped: tuple of str. Names of variables that are not part of a BERT,
+            if the model was read by `conversion.read`. Default: ().
     """
 
     path: str
     format: str
-    given: ModelFiles
+    given: ModelFiles = ModelFiles()
+    skipped: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -85,6 +93,52 @@ class ModelFolder:
             )
         path = sentence_files.network_of(path)
         return cls(path, readers.format_of(path), given)
+
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        config: BertConfig,
+        values: dict[str, Any],
+        tokenizer: Tokenizer | None = None,
+        task: dict | None = None,
+        vectors: TextVectors | None = None,
+        skipped: Iterable[str] = (),
+    ) -> "ModelFolder":
+        """Makes a model in memory, such as one to export.
+
+        Args:
+            path: str. Source of the model, for messages.
+            config: BertConfig. Sizes of the network.
+            values: dict. Original name -> float32 array.
+            tokenizer: Tokenizer or None. Vocabulary, casing and maximum
+                length. Default: None.
+            task: dict or None. Content of its `task.json`. Default: None.
+            vectors: TextVectors or None. Pooling that computes an embedding
+                of a text. Default: None.
+            skipped: iterable of str. See the class. Default: no names.
+        """
+        model = cls(path, MEMORY, skipped=tuple(skipped))
+
+        # The values of the cached properties, so that no file is read.
+        vars(model).update(
+            config=config,
+            values=values,
+            tokenizer=tokenizer,
+            task=task,
+            vectors=vectors,
+        )
+        return model
+
+    def replace(self, **parts) -> "ModelFolder":
+        """Copies the model to memory, with other parts.
+
+        Args:
+            **parts: arguments of `of`.
+        """
+        names = "config", "values", "tokenizer", "task", "vectors", "skipped"
+        kept = {name: getattr(self, name) for name in names}
+        return self.of(self.path, **kept | parts)
 
     def _find(self, name: str, flag: str) -> str:
         if not self.path:
@@ -168,7 +222,7 @@ class ModelFolder:
         return min(recorded or positions, positions)
 
     @functools.cached_property
-    def vectors(self) -> sentence_files.TextVectors | None:
+    def vectors(self) -> TextVectors | None:
         """Pooling that computes embeddings of texts; None if unknown."""
         if not self.path:
             return None
@@ -287,8 +341,31 @@ class ModelFolder:
             config = config or self.config
             checkpoints.check_sizes(config, shapes, self.resolve())
 
+    @functools.cached_property
+    def values(self) -> dict[str, Any]:
+        """Weights, which stay in memory: original name -> array."""
+        return self.weights()[0]
+
+    def network(self, head: str | None = None, **options):
+        """Builds the network with the weights.
+
+        Args:
+            head: str or None. Key of `task_heads.HEADS`. Default: None, only
+                the encoder.
+            **options: see `checkpoints.load_network`.
+
+        Raises:
+            UserError: a size of the config differs, or a weight is missing.
+        """
+        from bert.modeling import checkpoints  # imports TensorFlow
+
+        self.check_sizes()
+        return checkpoints.load_network(
+            self.config, self.values, self.resolve(), head, **options
+        )
+
     def weights(self, with_optimizer: bool = False) -> readers.Weights:
-        """Reads the weights.
+        """Reads the weights, which the caller keeps.
 
         Args:
             with_optimizer: bool. Whether to read optimizer slots and the step,

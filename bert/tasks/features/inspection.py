@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert.data import features
-from bert.modeling import attention, checkpoints
+from bert.modeling import attention
 from bert.modeling.formats.model_folder import ModelFolder
 
 
@@ -26,9 +26,7 @@ class Inspector:
     ):
         config, self._tokenizer = model.config, model.tokenizer
         self._max_tokens = min(max_tokens, config.max_position_embeddings)
-        model.check_sizes()
-        values, _ = model.weights()
-        self.encoder = checkpoints.load_network(config, values, model.path)
+        self.encoder = model.network()
 
     def attention(
         self, first: str, second: str, layer: int, head: int

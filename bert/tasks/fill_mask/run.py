@@ -132,15 +132,6 @@ def fill(
     ]
 
 
-def load_model(model: ModelFolder):
-    """Builds the network with the weights of a checkpoint."""
-    from bert.modeling import checkpoints
-
-    model.check_sizes()
-    values, _ = model.weights()
-    return checkpoints.load_network(model.config, values, model.path, MASKED_LM)
-
-
 def check_length(tokens: list[str], config: BertConfig) -> None:
     """Rejects a sentence that is too long for the network.
 
@@ -181,7 +172,7 @@ def print_words(settings: Settings) -> None:
     )
 
     # Loading takes seconds, so it comes after all checks.
-    network = load_model(model)
+    network = model.network(MASKED_LM)
     digits = ".3g" if chosen else ".3f"  # for small probabilities
     for sentence, tokens in zip(sentences, tokenized):
         print(sentence)

@@ -67,9 +67,9 @@ def test_what_a_format_has_no_field_for_is_told(
 ):
     bert = conversion.read(ModelFolder.open(str(folder)))
     bert.values["output_weights"] = np.zeros((2, small.H), np.float32)
-    bert.task = {"kind": "classes", "labels": ["a", "b"]}
-    bert.task["decision"] = {"temperature": 2.0}
-    bert.task |= LongTexts("tail", "mean", 3).described()
+    task = {"kind": "classes", "labels": ["a", "b"]}
+    task |= LongTexts("tail", "mean", 3).described()
+    bert = bert.replace(task=task | {"decision": {"temperature": 2.0}})
     (tmp_path / "new").mkdir()
     conversion.write(bert, target, str(tmp_path / "new"))
     told = "warning: config.json has no field for "

@@ -1,7 +1,6 @@
 """A network of OpenVINO: the outputs of Keras, without TensorFlow."""
 
 import os
-import types
 
 import numpy as np
 import openvino
@@ -11,6 +10,7 @@ from bert.data import shared_rows
 from bert.inference.engines import KerasEngine
 from bert.modeling import encoder, openvino_network, task_models
 from bert.modeling.formats import openvino as writer
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER, HEADS, TOKENS
 from tests.helpers import model_files, small
 
@@ -40,8 +40,7 @@ def outputs_of(engine, head, sequences):
 
 
 def keras_outputs(config, values, head, sequences):
-    model = types.SimpleNamespace(config=config, path="model")
-    engine = KerasEngine.load(model, values, head)
+    engine = KerasEngine.load(ModelFolder.of("model", config, values), head)
     return outputs_of(engine, head, sequences)
 
 

@@ -18,7 +18,7 @@ def test_each_engine_truncates_vectors_and_texts(tmp_path, ask):
     how = TextVectors("max", True, {"query": "a "}, "query", 5)
     sentence_files.write(str(tmp_path), how, small.H, small.POSITIONS)
     model = conversion.read(ModelFolder.open(str(tmp_path)))
-    model.tokenizer = model.tokenizer.with_max_length(7)
+    model = model.replace(tokenizer=model.tokenizer.with_max_length(7))
     export = tmp_path / "export"
     export.mkdir()
     export_folder.write_model(str(export), model)
