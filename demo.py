@@ -13,7 +13,7 @@ import dataclasses
 import os
 import sys
 
-from bert.common import extras, flags, storage
+from bert.common import errors, flags, storage
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
@@ -59,7 +59,7 @@ class Settings(BaseSettings):
                 "checkpoint",
             )
 
-        extras.check("demo", "gradio")
+        errors.check_packages("demo", "gradio")
         return bool(is_export) or storage.is_file(path)
 
 

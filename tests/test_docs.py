@@ -22,7 +22,7 @@ import pytest
 
 import bert
 import export_hub
-from bert.common import extras, flags, outputs
+from bert.common import errors, flags, outputs
 from bert.inference.predictor import Predictor
 from tests.helpers import (
     agents_page,
@@ -87,7 +87,7 @@ def is_complete(text):
 def test_flags_files_and_targets_of_a_command_exist(monkeypatch, command):
     # The folders and extras of the reader may not be here.
     monkeypatch.setattr(outputs, "check_file", lambda *_: None)
-    monkeypatch.setattr(extras, "check", lambda *_, **__: None)
+    monkeypatch.setattr(errors, "check_packages", lambda *_, **__: None)
     for path in re.findall(r"-r (requirements\S+)|(tests/\S+)", command):
         assert (ROOT / "".join(path)).is_file()
     if command.startswith("make "):

@@ -1,5 +1,6 @@
 """Errors with a one-line message and an exit code."""
 
+import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -92,3 +93,37 @@ class StorageError(Exception):
         # An error from another process already ends with the advice.
         again = "; run the same command again"
         super().__init__(" ".join(message.split()).removesuffix(again) + again)
+
+
+def check_packages(extra: str, *names: str, what: str = "") -> None:
+    """Checks that packages are installed, without importing them.
+
+    Args:
+        extra: str. Name of their requirements file,
+            `requirements/<extra>.txt`.
+        *names: str. Names of the packages in `import` statements.
+        what: str. The flag that needs them, for the message.
+
+    Raises:
+        UserError: some are missing.
+    """
+    missing = [x for x in names if importlib.util.find_spec(x) is None]
+    if missing:
+        raise missing_packages(extra, *missing, what=what)
+
+
+def missing_packages(
+    extra: str, *names: str, what: str = "", path: str | None = None
+) -> UserError:
+    """Returns the error about packages that are missing or fail to import.
+
+    Args:
+        extra, *names, what: see `check_packages`.
+        path: str or None. The file that needs the packages.
+    """
+    where = f"{what}: " if what else ""
+    return UserError(
+        f"{where}missing packages: {', '.join(names)}",
+        path=path,
+        fix=f"in the checkout: pip install -r requirements/{extra}.txt",
+    )

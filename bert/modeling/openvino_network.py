@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from bert.common import extras, forks, storage
+from bert.common import errors, forks, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import features
@@ -56,7 +56,7 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
     if precision == "int8" and not num_texts:
         raise UserError(f"{flag}=int8 without texts", expected="training texts")
     packages = ["openvino", *(["nncf"] if precision == "int8" else [])]
-    extras.check("openvino", *packages, what=flag)
+    errors.check_packages("openvino", *packages, what=flag)
 
 
 def package():
@@ -65,7 +65,7 @@ def package():
     Raises:
         UserError: OpenVINO is not installed.
     """
-    extras.check("openvino", "openvino")
+    errors.check_packages("openvino", "openvino")
     sys.modules.setdefault("openvino_telemetry", None)
 
     import openvino

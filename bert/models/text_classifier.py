@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
-from bert.common import extras
+from bert.common import errors
 from bert.common.errors import UserError
 from bert.data.label_kinds import (
     CLASSES,
@@ -299,7 +299,7 @@ class TextClassifier(TextModel):
                 expected=f"{SAVED_MODEL} or {ONNX}",
             )
         if format == ONNX:
-            extras.check(ONNX, *NETWORKS[ONNX], what="format=onnx")
+            errors.check_packages(ONNX, *NETWORKS[ONNX], what="format=onnx")
             filepath = os.fspath(filepath)
             with self._source(filepath) as source:
                 conversion.convert(source, ONNX, filepath)

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from bert.common import extras, flags, outputs
+from bert.common import errors, flags, outputs
 from bert.common.errors import StorageError, UserError
 from bert.common.progress import say
 from bert.reports import run_files
@@ -24,7 +24,7 @@ def draw(folder: str, path: str) -> None:
     """
     run = run_files.read_run(folder)
     outputs.check_file(path, "output_file")
-    extras.check("report", "jinja2", "matplotlib")
+    errors.check_packages("report", "jinja2", "matplotlib")
 
     say(f"drawing the report to {path} ...")
     from bert.reports import page  # loads matplotlib, which takes seconds

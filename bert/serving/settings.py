@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 
-from bert.common import extras, storage
+from bert.common import errors, storage
 from bert.common.errors import StorageError, UserError
 from bert.common.flags import BaseSettings, flag
 from bert.common.progress import say
@@ -169,7 +169,7 @@ class Settings(BaseSettings):
                 say(f"warning: {text}; trying the previous version")
                 continue
 
-            extras.check("serve", *_NEEDED)
+            errors.check_packages("serve", *_NEEDED)
             yield path, number
 
     def listen(self) -> socket.socket:

@@ -15,7 +15,7 @@ from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import batching, length_batches
 from bert.export import folder as export_folder
-from bert.modeling import checkpoints, layer_decay, openvino_network
+from bert.modeling import checkpoints, openvino_network
 from bert.modeling.formats import checkpoint_files, model_card, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
@@ -98,7 +98,7 @@ def open_run(
     def build() -> keras.Model:
         network = task.build()
         named = checkpoints.model_variables(network)
-        layer_decay.freeze(named, settings.freeze_layers)
+        checkpoints.freeze_layers(named, settings.freeze_layers)
         return network
 
     # Without --eval_steps, do not evaluate during training.
@@ -112,7 +112,7 @@ def open_run(
         ),
         tuple(lengths),
     )
-    run.steps.optimizer.rate_factors = layer_decay.rate_factors(
+    run.steps.optimizer.rate_factors = checkpoints.rate_factors(
         run.named,
         run.steps.model.trainable_variables,
         settings.layer_decay,

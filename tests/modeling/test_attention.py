@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.modeling import attention, fused_ops, layers, precision
-from bert.modeling.encoder import build_encoder
+from bert.modeling import fused_ops, layers, precision
+from bert.modeling.encoder import attention_scores, build_encoder
 from tests.helpers import small
 from tests.helpers.small import A, B, L, S
 
@@ -14,7 +14,7 @@ from tests.helpers.small import A, B, L, S
 def test_the_probabilities_weigh_the_values_of_a_layer(layer):
     encoder = build_encoder(small.config(initializer_range=1.0))
     inputs = {name: small.batch()[name] for name in encoder.input}
-    probs = np.asarray(attention.probabilities(encoder, inputs, layer))
+    probs = np.asarray(attention_scores(encoder, inputs, layer))
     assert probs.shape == (B, A, S, S)
     np.testing.assert_allclose(probs.sum(-1), 1, atol=1e-5)
     padding = np.broadcast_to(

@@ -16,7 +16,7 @@ from bert.common.errors import UserError
 from bert.export import export_hub as hub_export
 from bert.export import hub as serving_hub
 from bert.export import hub_settings
-from bert.modeling import encoder, hub, models
+from bert.modeling import checkpoints, encoder, hub, models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import hub_exports, model_files, text
@@ -87,7 +87,7 @@ def test_a_users_mistake_is_one_line_and_writes_nothing(
 def test_sizes_are_compared_before_a_network_is_built(
     export, folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(hub_export, "build_model", None)
+    monkeypatch.setattr(checkpoints, "load_network", None)
     sizes = json.loads((folder / "bert_config.json").read_text())
     config = tmp_path / "config.json"
     config.write_text(json.dumps(sizes | {"num_hidden_layers": 99}))

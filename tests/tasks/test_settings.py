@@ -12,7 +12,7 @@ from bert.common import flags, tensor_files
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import encoding
-from bert.modeling import checkpoints, layer_decay, task_models
+from bert.modeling import checkpoints, task_models
 from bert.tasks import starting_model
 from bert.tasks.pretraining import task as pretraining
 from bert.tasks.pretraining.inputs import Inputs
@@ -251,9 +251,9 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
 def test_layers_have_rates_and_some_are_frozen():
     model = task_models.build_classifier(small.config(), 5)
     named = checkpoints.model_variables(model)
-    layer_decay.freeze(named, 0)
+    checkpoints.freeze_layers(named, 0)
     assert len(model.trainable_variables) == len(named)
-    found = layer_decay.rate_factors(named, list(named.values()), 0.5, L)
+    found = checkpoints.rate_factors(named, list(named.values()), 0.5, L)
     factors = dict(zip(named, found, strict=True))
     for name, factor in factors.items():
         expected = 1.0
@@ -262,7 +262,7 @@ def test_layers_have_rates_and_some_are_frozen():
         elif "layer_0" in name:
             expected = 0.5
         assert factor == expected, name
-    layer_decay.freeze(named, 1)
+    checkpoints.freeze_layers(named, 1)
     left = [name for name, x in named.items() if x.trainable]
     assert len(model.trainable_variables) == len(left)
     assert left == [name for name, x in factors.items() if x == 1.0]

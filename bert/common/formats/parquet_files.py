@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from bert.common import extras, storage
+from bert.common import errors, storage
 from bert.common.errors import UserError
 
 _ROWS = 1024  # rows that are decoded together
@@ -57,7 +57,7 @@ def _opened(path: str) -> Iterator:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise extras.error("parquet", "pyarrow", path=path) from None
+        raise errors.missing_packages("parquet", "pyarrow", path=path) from None
     if not storage.exists(path):
         raise UserError("no such file", path=path)
 

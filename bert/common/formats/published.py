@@ -15,7 +15,7 @@ import re
 import sys
 import warnings
 
-from bert.common import extras, storage
+from bert.common import errors, storage
 from bert.common.errors import StorageError, UserError
 from bert.common.progress import on_terminal, say
 
@@ -95,7 +95,7 @@ def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
             path=name,
             expected="hf://organization/name, or with @revision",
         )
-    extras.check("hub", "huggingface_hub", what=name)
+    errors.check_packages("hub", "huggingface_hub", what=name)
     import huggingface_hub
 
     # Only these files: others may be gigabytes, or pickles.

@@ -5,7 +5,7 @@ import functools
 import json
 from collections.abc import Callable
 
-from bert.common import atomic, extras, processes, storage
+from bert.common import atomic, errors, processes, storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data.corpus import documents as corpus_lib
@@ -99,7 +99,9 @@ def check_beam(runner: str) -> None:
     try:
         from apache_beam.runners import runner as runners
     except ImportError:
-        raise extras.error("beam", "apache_beam", what="--runner") from None
+        raise errors.missing_packages(
+            "beam", "apache_beam", what="--runner"
+        ) from None
     try:
         runners.create_runner(runner)
     except (ValueError, ImportError, AttributeError) as error:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert.common import extras, outputs
+from bert.common import errors, outputs
 from bert.common.flags import changed, flag
 from bert.modeling.formats.model_card import CardFlags
 from bert.modeling.formats.model_folder import ModelFiles
@@ -18,7 +18,9 @@ NETWORKS = {
 
 def _check_packages(target: str) -> None:
     """Raises a UserError if a format needs a package that is missing."""
-    extras.check(target, *NETWORKS.get(target, ()), what=f"--to={target}")
+    errors.check_packages(
+        target, *NETWORKS.get(target, ()), what=f"--to={target}"
+    )
 
 
 @dataclasses.dataclass(frozen=True)

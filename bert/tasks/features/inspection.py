@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert.data import features
-from bert.modeling import attention
+from bert.modeling.encoder import attention_scores
 from bert.modeling.formats.model_folder import ModelFolder
 
 
@@ -46,6 +46,6 @@ class Inspector:
         )
         rows = np.array([ids, np.ones_like(ids), segments], np.int32)[:, None]
         inputs = dict(zip(features.ENCODER_INPUTS, rows))
-        probs = attention.probabilities(self.encoder, inputs, layer)
+        probs = attention_scores(self.encoder, inputs, layer)
         tokens = [self._tokenizer.tokens[i] for i in ids]
         return tokens, np.asarray(probs)[0, head].tolist()

@@ -5,20 +5,22 @@ import sys
 
 import pytest
 
-from bert.common import extras
+from bert.common import errors
 from bert.common.errors import UserError
 from bert.data.pretraining import runners
 
 
 def test_all_missing_packages_are_named(monkeypatch):
-    extras.check("serve", "flask", "numpy")
+    errors.check_packages("serve", "flask", "numpy")
     monkeypatch.setattr(
         importlib.util,
         "find_spec",
         lambda name: "found" if name == "numpy" else None,
     )
     with pytest.raises(UserError) as caught:
-        extras.check("serve", "flask", "numpy", "waitress", what="--port")
+        errors.check_packages(
+            "serve", "flask", "numpy", "waitress", what="--port"
+        )
     assert str(caught.value) == (
         "--port: missing packages: flask, waitress; "
         "in the checkout: pip install -r requirements/serve.txt"
