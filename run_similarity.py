@@ -28,8 +28,8 @@ def main(argv: list[str]) -> None:
     pooling = settings.vectors(model).pooling
     settings = dataclasses.replace(settings, pooling=pooling)
     tables = examples.read_files(settings)
-    rows = itertools.chain.from_iterable(x.texts for x in tables.values())
-    starting_model.warn(model, map(" ".join, rows))
+    rows = itertools.chain.from_iterable(x.rows for x in tables.values())
+    starting_model.warn(model, (" ".join(row.texts) for row in rows))
 
     with RunFolder.open(settings, model.config, model.tokenizer) as folder:
         # TensorFlow is imported late: invalid flags and files fail before.

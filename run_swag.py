@@ -26,13 +26,13 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings = tasks_main.complete(settings)
     model = starting_model.find(settings)
-    examples = swag.read_files(settings)
+    tables = swag.read_files(settings)
     starting_model.warn(
         model,
         (
             " ".join([x.context, *x.choices])
-            for file in examples.values()
-            for x in file
+            for table in tables.values()
+            for x in table.rows
         ),
     )
     with RunFolder.open(settings, model.config, model.tokenizer) as folder:
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> None:
         from bert.tasks import finetuning
         from bert.tasks.swag.task import make_task
 
-        task = make_task(settings, model, folder, examples)
+        task = make_task(settings, model, folder, tables)
         finetuning.work(settings, model, folder, task)
 
         drawing.draw_trained(settings, folder.is_chief)

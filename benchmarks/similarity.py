@@ -63,8 +63,10 @@ def theirs(
     )
     tables = {
         name: {
-            "texts": table.texts,
-            "scores": None if table.scores is None else table.scores.tolist(),
+            "texts": [row.texts for row in table.rows],
+            "scores": [row.score for row in table.rows]
+            if examples.SCORE in table.cells
+            else None,
         }
         for name, table in examples.read_files(read).items()
     }

@@ -278,3 +278,10 @@ def hash_file(path: str) -> str:
     """Returns the sha256 of a file in hex."""
     with open_file(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def update_hash(sha256, file) -> None:
+    """Updates a hash with all bytes of an open file; rewinds the file."""
+    file.seek(0)
+    hashlib.file_digest(file, lambda: sha256)
+    file.seek(0)

@@ -50,6 +50,7 @@ def lines(
     on_read: Callable[[int], None] | None = None,
     on_bad: Callable[[UserError], None] = reject,
     stream=None,
+    sha256=None,
 ) -> Iterator[tuple[int, str]]:
     """Yields the number, from 1, and the text of each line, with its newline.
 
@@ -62,6 +63,7 @@ def lines(
         on_bad: callable. Called with the error of a line of invalid UTF-8,
             which is then yielded as a blank line. Default: raise the error.
         stream: binary file or None. The open file; None opens `path`.
+        sha256: hash or None. Updated with the bytes of the file.
 
     Raises:
         UserError: The file cannot be read or is not text, its lines end in
@@ -89,6 +91,8 @@ def lines(
                 yield number, line
                 if on_read and number % 1000 == 0:
                     on_read(file.tell())
+            if sha256:
+                storage.update_hash(sha256, file)
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(path, error) from None
 

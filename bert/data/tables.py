@@ -1,4 +1,4 @@
-"""Reads rows of TSV, CSV, JSONL and Parquet, with line numbers.
+"""Reads tables of users: TSV, CSV, JSON lines and Parquet, by a schema.
 
     .tsv, any other extension    fields separated by tabs; quotes are literal
     .csv                         fields separated by commas, or as in a first
@@ -9,117 +9,339 @@
 Text may be compressed, with `.gz` after its extension. A byte order mark, the
 CR of CRLF, spaces around the names of columns, and blank lines at the end are
 skipped. In CSV files, all blank lines are skipped.
+
+    schema = {"text": Column("body"), "label": Column(-1, optional=True)}
+    Table.read("mails.csv", schema).rows
+    # [{"line": 2, "text": "Dear all", "label": "ham"}, ...]
 """
 
 import csv
+import dataclasses
+import hashlib
 import itertools
+import os
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
+from bert.common.progress import say
 
-Column = str | int  # name, or number from 0; -1 is the last
+_LARGEST = 3.4e38  # of a float32
 _MAX_CHARACTERS = 1 << 24  # per quoted field, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
 _EXCEL = re.compile(r"sep=([^\"\r\n])\r?\n")  # line 1, written by Excel
 
 
-class TableRow(NamedTuple):
-    """A row of a table.
-
-    Attributes:
-        line: int. Line number of its start, from 1.
-        values: list. Value of each requested column: str, or a parsed value
-            in files with types (JSON, Parquet).
-    """
-
-    line: int
-    values: list
-
-
-def rows(
-    path: str,
-    columns: list[Column] | Callable[[list[str]], list[Column]],
-    header: bool,
-    broken: list[int] | None = None,
-    delimiter: str | None = None,
-) -> Iterator[TableRow]:
-    """Yields the rows of a file, in bounded memory.
+def text(value: Any, field: str) -> str:
+    """Converts a string or number to text.
 
     Args:
-        path: str. The file; its extension defines the format.
-        columns: list or callable. Names (with a header) or numbers of the
-            columns to read. A function gets the fields of line 1, or the
-            column names of a file with types, and returns such a list.
-        header: bool. Whether line 1 has the names of the columns; ignored for
-            files with types.
-        broken: list or None. Receives the line numbers of rows with too few
-            or too many fields, which are skipped. None: such rows are errors.
-        delimiter: str or None. Separator of the fields of a .csv or .tsv
-            file. Default: as in the module's docstring.
+        value: The value of a cell; None if it is missing.
+        field: str. Name of the field, for the message.
 
     Raises:
-        UserError: The file or a column does not exist, a line has invalid
-            UTF-8, or a row has too few or too many fields.
+        UserError: The value is missing or has another type.
     """
-    choose = columns if callable(columns) else lambda names: columns
-    if has_types(path):
-        reader = _json_rows if json_files.is_json(path) else _parquet_rows
-        yield from reader(path, choose)
-        return
+    if isinstance(value, str):
+        return value
 
-    # The first line determines the number of fields.
-    width = None
-    for line, fields in _split(path, delimiter):
-        if width is None:
-            # Line 1: the header, perhaps "text, label", or the first row.
-            width = len(fields)
-            fields = [name.strip() for name in fields] if header else fields
-            columns = choose(fields)
-            names = fields if header else ["?"] * width
-            wanted = [x.strip() if isinstance(x, str) else x for x in columns]
-            indices = [_index(x, names, path, line) for x in wanted]
-            if header:
-                continue
+    # In Python, True is an int.
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    shown = "null" if value is None else repr(value)
+    raise UserError(f"the {field} is {shown}", expected="a string")
 
-        if len(fields) != width:
-            if broken is not None:
-                broken.append(line)
+
+def optional_text(value: Any, field: str) -> str:
+    """Converts a cell to text, "" if its value is missing; see `text`."""
+    return "" if value is None else text(value, field)
+
+
+def number(value: Any, field: str) -> float:
+    """Converts a cell to a number; see `text`.
+
+    Raises:
+        UserError: The value is not a finite number of float32.
+    """
+    try:
+        result = float(value)
+        if isinstance(value, bool) or not abs(result) < _LARGEST:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(
+            f"{field} {str(value)[:60]!r}", expected="a number"
+        ) from None
+    return result
+
+
+class Column(NamedTuple):
+    """The column of a field.
+
+    Attributes:
+        name: str or int. Name of the column, or its number from 0; -1 is the
+            last.
+        kind: callable or None. Converts a value and the name of the field, or
+            raises a `ValueError`. None keeps values: str, and other types in
+            JSON and Parquet. Default: `text`.
+        optional: bool. Whether files may lack the column; their rows lack the
+            field. Default: False.
+        flag: str. Name of the flag with the column, for the message.
+    """
+
+    name: str | int
+    kind: Callable[[Any, str], Any] | None = text
+    optional: bool = False
+    flag: str = ""
+
+
+Schema = Mapping[str, Column]  # field of a row -> its column
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """The rows of a file.
+
+    Attributes:
+        path: str. The file.
+        rows: list. The rows, in order.
+        cells: dict. The fields that the file has -> their cells in the
+            header, for columns that are given by number; "" for columns given
+            by name; None in a file without names of columns.
+        sha256: str. SHA-256 hash of the file, in hex.
+    """
+
+    path: str
+    rows: list
+    cells: dict[str, str | None]
+    sha256: str
+
+    @classmethod
+    def read(
+        cls,
+        path: str,
+        schema: Schema | Callable[[list[str]], Schema],
+        row: Callable[..., Any] = dict,
+        skip_invalid: bool = False,
+        **options: Any,
+    ) -> "Table":
+        """Reads a file.
+
+        Args:
+            path, schema, row, **options: See `Reader`.
+            skip_invalid: bool. Whether to skip and report invalid rows, as in
+                some published files. Default: False.
+
+        Raises:
+            UserError: The file or a column does not exist, a row is invalid,
+                or there are no rows.
+        """
+        reader, rows, skipped = Reader(path, schema, row, **options), [], []
+        for line, value in reader:
+            if not isinstance(value, UserError):
+                rows.append(value)
+            elif skip_invalid:
+                skipped.append(line)
+            else:
+                raise value
+
+        if skipped:
+            say(
+                f"{path}: skipped {len(skipped)} rows of the published file "
+                f"with too few or too many columns (lines {first_few(skipped)})"
+            )
+        if not rows:
+            expected = "one per line" + " after the header" * reader.header
+            raise UserError("no rows", path=path, expected=expected)
+        return cls(path, rows, reader.cells, reader.sha256.hexdigest())
+
+    def check_header(self, values: Container[str], *fields: str) -> None:
+        """Rejects a file with a row in line 1, where a header belongs.
+
+        Args:
+            values: container of str. Valid values of the fields, which are not
+                names of columns; numbers are not, either.
+            *fields: str. Fields whose columns may be given by number.
+
+        Raises:
+            UserError: The cell of a field in line 1 is such a value.
+        """
+        for field in fields:
+            cell = self.cells.get(field) or ""
+            digits = cell.lstrip("+-").replace(".", "", 1)
+            if cell in values or digits.isdecimal():
+                raise UserError(
+                    f"{cell!r} in the column of the {field}",
+                    path=self.path,
+                    line=1,
+                    expected="a header",
+                    fix="add a line with the column names before the data",
+                )
+
+
+@dataclasses.dataclass
+class Reader:
+    """Reads the rows of a file once, in bounded memory.
+
+    Attributes:
+        path: str. The file; its extension defines the format.
+        schema: dict or callable. Field of a row -> its column. A function
+            gets the names of all columns, and returns the schema.
+        row: callable. Makes a row from the keyword arguments `line`, the
+            number of its first line from 1, and the fields. It may raise a
+            `ValueError`. Default: dict.
+        header: bool. Whether line 1 has the names of the columns; ignored for
+            JSON and Parquet. Default: True.
+        delimiter: str or None. Separator of the fields of a .csv or .tsv
+            file, see `delimiter_of`. Default: as in the module's docstring.
+        plain_field: str. A .txt file has a value of this field in each line,
+            unless line 1 is the name of the column or has several fields.
+            Default: "", a table.
+        columns: dict. The fields that the file has -> their columns; complete
+            after the first row.
+        cells: dict. See `Table`; complete after the first row.
+        sha256: hash. Hash of the file; complete after the last row.
+    """
+
+    path: str
+    schema: Any
+    row: Callable[..., Any] = dict
+    header: bool = True
+    delimiter: str | None = None
+    plain_field: str = ""
+    columns: dict[str, Column] = dataclasses.field(default_factory=dict)
+    cells: dict[str, str | None] = dataclasses.field(default_factory=dict)
+    sha256: Any = dataclasses.field(default_factory=hashlib.sha256)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """Yields the line number of each row, and the row or its `UserError`.
+
+        Raises:
+            UserError: The file or a column does not exist, or the file cannot
+                be parsed.
+        """
+        read = self._text_values
+        if json_files.is_json(self.path):
+            read = self._json_values
+        elif parquet_files.is_parquet(self.path):
+            read = self._parquet_values
+        for line, values in read():
+            try:
+                row = self._converted(line, values)
+            except ValueError as error:
+                row = UserError(f"{error}", path=self.path, line=line)
+            yield line, row
+
+    def _converted(self, line: int, values: list | UserError) -> Any:
+        if isinstance(values, UserError):
+            raise values
+        fields = {"line": line}
+        for (field, column), value in zip(self.columns.items(), values):
+            if value != value:  # NaN, as pandas writes it, is a missing cell
+                value = None
+            fields[field] = column.kind(value, field) if column.kind else value
+        return self.row(**fields)
+
+    def _choose(self, names: list, line: int | None) -> list[int]:
+        """Finds the columns; returns their numbers.
+
+        Args:
+            names: list. Names of all columns; None for columns without names.
+            line: int or None. Line of the names, for messages.
+        """
+        names = [name and name.strip() for name in names]
+        schema = self.schema(names) if callable(self.schema) else self.schema
+        numbers = []
+        for field, column in schema.items():
+            number = _number_of(column, names, self.path, line)
+            if number is not None:
+                self.columns[field], self.cells[field] = column, ""
+                numbers.append(number)
+        return numbers
+
+    def _text_values(self) -> Iterator[tuple[int, list | UserError]]:
+        delimiter, path = delimiter_of(self.delimiter), self.path
+        tab = delimiter or "\t"
+        lines = _lines(path, self.sha256)
+        rows: Iterator[tuple[int, list[str]]]
+        rows = (
+            (number, x.removesuffix("\n").removesuffix("\r").split(tab))
+            for number, x in lines
+        )
+        if ending(path) == ".csv":
+            rows = _csv_rows(path, lines, delimiter)
+        line, first = next(rows, (1, []))
+
+        # A .txt file with one field in line 1 is a table if that is its name.
+        is_plain = ending(path) == ".txt" and self.plain_field
+        if (
+            is_plain
+            and len(first) == 1
+            and first[0] != self.schema[self.plain_field].name
+        ):
+            say(f"{path}: each line is a text")
+            rows = ((number, [tab.join(fields)]) for number, fields in rows)
+            self.schema, self.header = {self.plain_field: Column(0)}, False
+
+        # Line 1: the header, perhaps "text, label", or the first row.
+        names = first if self.header else [None] * len(first)
+        numbers = self._choose(names, line)
+        for (field, column), number in zip(self.columns.items(), numbers):
+            if isinstance(column.name, int) or not self.header:
+                self.cells[field] = names[number]
+        if not self.header:
+            rows = itertools.chain([(line, first)], rows)
+
+        where = "the header" if self.header else "line 1"
+        for line, fields in rows:
+            if len(fields) == len(first):
+                yield line, [fields[number] for number in numbers]
                 continue
-            first = "the header" if header else "line 1"
-            raise UserError(
+            error = UserError(
                 _count(len(fields)),
-                path=path,
-                line=line,
-                expected=f"{width}, as {first} has",
+                expected=f"{len(first)}, as {where} has",
                 fix="is a tab or a comma missing, or one too many?",
             )
-        yield TableRow(line, [fields[i] for i in indices])
+            yield line, error
+
+    def _json_values(self) -> Iterator[tuple[int, list]]:
+        # Columns are chosen by the first object; all objects must have them.
+        keys: list[str] = []
+        for line, content in _lines(self.path, self.sha256):
+            with json_files.reported(
+                self.path, "an object per line", line=line
+            ):
+                value = json_files.decode(content, dict)
+            names = [*value]
+            keys = keys or [names[i] for i in self._choose(names, line)]
+            for key in keys:
+                if key not in value:
+                    _number_of(Column(key), names, self.path, line)
+            yield line, [value[key] for key in keys]
+
+    def _parquet_values(self) -> Iterator[tuple[int, list]]:
+        def choose(names: list[str]) -> list[str]:
+            return [names[i] for i in self._choose(names, None)]
+
+        return parquet_files.rows(self.path, choose, self.sha256)
 
 
-def has_types(path: str) -> bool:
-    """Returns whether a file has typed values and named columns."""
-    return json_files.is_json(path) or parquet_files.is_parquet(path)
-
-
-def is_csv(path: str) -> bool:
-    """Returns whether a file name means CSV."""
-    return path.removesuffix(".gz").endswith(".csv")
+def ending(path: str) -> str:
+    """Returns the extension of a file name, without `.gz`."""
+    return os.path.splitext(path.removesuffix(".gz"))[1]
 
 
 def is_table(path: str) -> bool:
     """Returns whether a file name means a table with columns."""
-    is_text = path.removesuffix(".gz").endswith((".csv", ".tsv"))
-    return is_text or parquet_files.is_parquet(path)
+    return path.endswith(".parquet") or ending(path) in (".csv", ".tsv")
 
 
-def column_of(given: str | None) -> Column | None:
+def column_of(given: str | None) -> str | int | None:
     """Converts the value of a flag to a column; digits are its number."""
     if given is None or not given.removeprefix("-").isdecimal():
-        return given
+        return given and given.strip()
     return int(given)
 
 
@@ -140,24 +362,6 @@ def delimiter_of(given: str | None) -> str | None:
     return delimiter
 
 
-def text_of(value, what: str) -> str:
-    """Converts a string or number of a row to text.
-
-    Raises:
-        UserError: The value has another type, or is NaN, which pandas writes
-            for a missing cell.
-    """
-    if isinstance(value, str):
-        return value
-
-    # In Python, True is an int, and NaN is not equal to itself.
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and value == value:
-        return str(value)
-    shown = "null" if value is None else repr(value)
-    raise UserError(f"the {what} is {shown}", expected="a string")
-
-
 def first_few(lines: list[int]) -> str:
     """Formats line numbers for a message."""
     shown = list(map(str, lines[:5]))
@@ -170,29 +374,33 @@ def _count(fields: int) -> str:
     return "1 column" if fields == 1 else f"{fields} columns"
 
 
-def _index(
-    column: Column, names: list[str], path: str, line: int | None
-) -> int:
-    """Returns the number of a column, from its name or number."""
-    if isinstance(column, str) and names.count(column) == 1:
-        return names.index(column)
-    if isinstance(column, int) and -len(names) <= column < len(names):
-        return column
+def _number_of(
+    column: Column, names: list, path: str, line: int | None
+) -> int | None:
+    """Returns the number of a column; None if it is optional and missing."""
+    name = column.name
+    if isinstance(name, int) and -len(names) <= name < len(names):
+        return name
+    if isinstance(name, str) and names.count(name) == 1:
+        return names.index(name)
+    if column.optional and name not in names:
+        return None
 
     # The message lists the columns and suggests a cause.
-    is_duplicate = isinstance(column, str) and column in names
     expected = f"one of {_count(len(names))}"
-    if set(names) != {"?"}:  # "?" stands for unnamed columns
+    if None not in names:
         expected += f": {', '.join(name[:40] for name in names[:20])}"
     fix = "pass the name of a column, or its number, from 0"
+    if column.flag:
+        fix += f", as --{column.flag}"
 
     # A single column that contains a delimiter may be split by it.
-    others = [x for x in _DELIMITERS if len(names) == 1 and x in names[0]]
+    others = [x for x in _DELIMITERS if len(names) == 1 and x in str(names[0])]
     if others:
         shown = others[0].replace("\t", "\\t")
         fix = f"the fields seem to end at {shown!r}: pass --delimiter='{shown}'"
     raise UserError(
-        f"{'duplicate' if is_duplicate else 'no'} column {column!r}",
+        f"{'duplicate' if name in names else 'no'} column {name!r}",
         path=path,
         line=line,
         expected=expected,
@@ -200,10 +408,10 @@ def _index(
     )
 
 
-def _lines(path: str) -> Iterator[tuple[int, str]]:
+def _lines(path: str, sha256) -> Iterator[tuple[int, str]]:
     """Yields number and text of each line, except blank lines at the end."""
     count, blank, number = 0, "", 0  # blank lines before this one
-    for number, text in text_lines.lines(path):
+    for number, text in text_lines.lines(path, sha256=sha256):
         if not text.strip("\r\n"):
             count, blank = count + 1, text
             continue
@@ -219,20 +427,10 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         raise UserError("is empty", path=path, expected="a row per line")
 
 
-def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    if is_csv(path):
-        yield from _csv_rows(path, delimiter)
-        return
-    for line, text in _lines(path):
-        text = text.removesuffix("\n").removesuffix("\r")
-        yield line, text.split(delimiter or "\t")
-
-
 def _csv_rows(
-    path: str, delimiter: str | None
+    path: str, lines: Iterator[tuple[int, str]], delimiter: str | None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of a CSV file; quoted fields may span lines."""
-    lines = _lines(path)
     line_1 = next(lines)
     excel = _EXCEL.match(line_1[1])
     if not excel:
@@ -260,33 +458,3 @@ def _csv_rows(
             line=first,
             fix='is a quote missing? Within quotes, write ""',
         ) from None
-
-
-def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
-    def named(names: list[str]) -> list[str]:
-        return [names[_index(x, names, path, None)] for x in choose(names)]
-
-    line = 0
-    for line, values in parquet_files.rows(path, named):
-        yield TableRow(line, values)
-    if not line:
-        raise UserError("is empty", path=path, expected="rows")
-
-
-def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
-    # Columns are chosen by the first object; all objects must have them.
-    columns = None
-    for line, text in _lines(path):
-        with json_files.reported(path, "an object per line", line=line):
-            value = json_files.decode(text, dict)
-
-        columns = columns or choose(list(value))
-        for column in columns:
-            if column not in value:
-                raise UserError(
-                    f"no key {column!r}",
-                    path=path,
-                    line=line,
-                    expected=f"one of {', '.join(list(value)[:20])}",
-                )
-        yield TableRow(line, [value[column] for column in columns])

@@ -3,16 +3,18 @@
 read -> examples -> PredictionPrinter.print
 """
 
+import functools
 import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
+from bert.data.tables import Column
 from bert.inference.predictor import Predictor, json_values
 from bert.inference.settings import Settings
 
@@ -131,12 +133,6 @@ def read_table(
         UserError: The columns of the texts are unknown, or the file is
             damaged.
     """
-    rows = _rows(settings, predictor)
-    while examples := [*itertools.islice(rows, _ROWS)]:
-        yield examples
-
-
-def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
     path, inputs = settings.input_file, [*predictor.task.inputs]
     if predictor.has_choices:
         raise UserError(
@@ -145,8 +141,9 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
             fix="pass lines of JSON, with --json",
         )
 
-    names = settings.text_column, settings.text_b_column
-    texts = [tables.column_of(x) for x in names if x is not None]
+    # By default, the columns have the names of the inputs.
+    given = settings.text_column, settings.text_b_column
+    texts = [x for x in given if x is not None]
     if len(texts) > len(inputs):
         inputs += predictor.task.optional_inputs
     if texts and len(texts) != len(inputs):
@@ -155,48 +152,39 @@ def _rows(settings: Settings, predictor: Predictor) -> Iterator[Example]:
             expected=f"{len(inputs)}, for {', '.join(inputs)}",
             fix="pass --text_column, and --text_b_column for the second",
         )
-    ids = [tables.column_of(x) for x in [settings.id_column] if x is not None]
-    columns = (texts or inputs) + ids
-
-    def choose(names: list[str]) -> list[tables.Column]:
-        if not texts and not set(inputs) <= set(names):
-            raise UserError(
-                f"no columns named {', '.join(inputs)}",
-                path=path,
-                expected=f"some of {', '.join(names[:20])}",
-                fix="pass --text_column, by name or number from 0, or "
-                "--delimiter",
-            )
-        return columns
+    columns = zip(inputs, texts or inputs, ("text_column", "text_b_column"))
+    schema = {
+        field: Column(tables.column_of(name), None, flag=flag)
+        for field, name, flag in columns
+    }
+    if settings.id_column is not None:
+        schema["id"] = Column(tables.column_of(settings.id_column), None)
 
     # Names of columns need a header. With numbers, the first row is data.
-    header = any(isinstance(x, str) for x in columns)
-    delimiter, broken = tables.delimiter_of(settings.delimiter), []
-    for row in tables.rows(path, choose, header, broken, delimiter):
-        yield from _broken(broken, path)
-        fields: dict | UserError
-        try:
-            with json_files.reported(path, line=row.line):
-                values = map(tables.text_of, row.values, inputs)
-                fields = dict(zip(inputs, values))
-        except UserError as error:
-            fields = error
-
-        # Ids in a Parquet file may be dates or have other types.
-        kept = {}
-        for value in row.values[len(inputs) :]:
-            is_plain = value is None or isinstance(value, str | int)
-            kept["id"] = value if is_plain else str(value)
-        yield Example(row.line, fields, kept)
-    yield from _broken(broken, path)
+    header = any(isinstance(x.name, str) for x in schema.values())
+    make = functools.partial(_example_of_row, path)
+    reader = tables.Reader(path, schema, make, header, settings.delimiter)
+    examples = (
+        Example(line, row, {}) if isinstance(row, UserError) else row
+        for line, row in reader
+    )
+    while read := [*itertools.islice(examples, _ROWS)]:
+        yield read
 
 
-def _broken(lines: list[int], path: str) -> Iterator[Example]:
-    """Yields errors of rows with missing columns; empties the list."""
-    while lines:
-        line = lines.pop(0)
-        error = UserError("too few or too many columns", path=path, line=line)
-        yield Example(line, error, {})
+def _example_of_row(path: str, line: int, **fields: Any) -> Example:
+    """Makes an example from the columns of a row."""
+    kept = {"id": fields.pop("id")} if "id" in fields else {}
+
+    # Ids in a Parquet file may be dates or have other types.
+    if not isinstance(kept.get("id"), str | int | None):
+        kept["id"] = str(kept["id"])
+    try:
+        with json_files.reported(path, line=line):
+            texts = {name: tables.text(x, name) for name, x in fields.items()}
+    except UserError as error:
+        return Example(line, error, kept)
+    return Example(line, texts, kept)
 
 
 def fields_of(

@@ -2,18 +2,17 @@
 
 import hashlib
 
-from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.records.examples import Examples
 from bert.modeling.formats import checkpoint_files
 
 
-def identify(folder: str, source: str, rows: str = "") -> str:
+def identify(folder: str, sha256: str) -> str:
     """Identifies training data, and checks it against a run in output_dir.
 
     Args:
         folder: str. Output folder of the run.
-        source, rows: str. See `digest_of`.
+        sha256: str. See `digest_of`.
 
     Returns:
         Digest of the data.
@@ -21,20 +20,19 @@ def identify(folder: str, source: str, rows: str = "") -> str:
     Raises:
         UserError: the folder contains a run with other training data.
     """
-    digest = digest_of(source, rows)
+    digest = digest_of(sha256)
     check(folder, digest)
     return digest
 
 
-def digest_of(source: str, rows: str = "") -> str:
+def digest_of(sha256: str, rows: str = "") -> str:
     """Part of a SHA-256 hash of training data.
 
     Args:
-        source: str. File of the data.
+        sha256: str. SHA-256 hash of the file, in hex.
         rows: str. Description of the rows that are used. Default: "", all.
     """
-    content = storage.hash_file(source) + rows
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return hashlib.sha256((sha256 + rows).encode()).hexdigest()[:16]
 
 
 def check(folder: str, digest: str, holds_out: bool = False) -> None:

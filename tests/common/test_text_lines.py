@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_unpacked_or_read(
     [
         lambda path: list(documents.documents(path)),
         lambda path: list(text_lines.lines(path)),
-        lambda path: list(tables.rows(path, [0], header=False)),
+        lambda path: tables.Table.read(path, {"a": tables.Column(0)}),
         vocabulary.read_vocabulary,
     ],
 )

@@ -1,9 +1,17 @@
+import csv
 import gzip
+import io
+import json
+import math
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.data import tables
+from bert.data.tables import Column, Table
 
 
 def write(tmp_path, name, content):
@@ -14,19 +22,22 @@ def write(tmp_path, name, content):
     return str(path)
 
 
-def read(path, columns, header=True, **kwargs):
-    return [tuple(row) for row in tables.rows(path, columns, header, **kwargs)]
+def read(path, columns, header=True, **options):
+    """The line and the values of each row."""
+    schema = {str(i): Column(x, None) for i, x in enumerate(columns)}
+    table = Table.read(path, schema, header=header, **options)
+    return [(row.pop("line"), [*row.values()]) for row in table.rows]
 
 
 def header(path, delimiter=None):
-    """The fields from which columns are chosen."""
+    """The names from which a function chooses the columns."""
     names = []
 
-    def choose(fields):
-        names.extend(fields)
-        return fields[:1]
+    def choose(found):
+        names.extend(found)
+        return {"first": Column(0)}
 
-    list(tables.rows(path, choose, header=True, delimiter=delimiter))
+    Table.read(path, choose, delimiter=delimiter)
     return names
 
 
@@ -103,7 +114,7 @@ def test_blanks_around_the_names_of_columns_do_not_count(tmp_path, name, tab):
     assert header(path) == ["text", "label"]
     expected = [(2, [" yes", " one"])]
     assert read(path, ["label", "text"]) == expected
-    assert read(path, [" label ", 0]) == expected
+    assert read(path, [tables.column_of(" label "), 0]) == expected
 
 
 @pytest.mark.parametrize(
@@ -168,11 +179,187 @@ def test_long_fields_are_read(tmp_path, name, content):
     assert line == (2 if name == "x.jsonl" else 3)
 
 
-def test_broken_rows_can_be_skipped_and_are_reported(tmp_path):
+def test_invalid_rows_are_skipped_or_yielded(tmp_path, capsys):
     path = write(tmp_path, "x.tsv", "a\tb\n1\t2\n3\n4\t5\t6\n7\t8\n")
-    broken = []
-    assert read(path, ["b"], broken=broken) == [(2, ["2"]), (5, ["8"])]
-    assert broken == [3, 4]
+    assert read(path, ["b"], skip_invalid=True) == [(2, ["2"]), (5, ["8"])]
+    assert capsys.readouterr().err == (
+        f"{path}: skipped 2 rows of the published file with too few or too "
+        "many columns (lines 3, 4)\n"
+    )
+    found = [*tables.Reader(path, {"b": Column("b")})]
+    assert [line for line, _ in found] == [2, 3, 4, 5]
+    assert [isinstance(row, UserError) for _, row in found] == [
+        *(False, True, True, False)
+    ]
+    assert str(found[1][1]).startswith(f"{path}:3: 1 column; expected 2, as")
+
+
+ROWS = [{"text": "the cat", "n": 3}, {"text": 'a, "dog"', "n": 5}]
+PACKED = ["x.csv.gz", "x.tsv.gz", "x.jsonl.gz"]
+FORMATS = ["x.csv", "x.tsv", "x.jsonl", "x.parquet"]
+
+
+def write_rows(tmp_path, name, rows):
+    """Writes rows as a file of any format."""
+    path, text = tmp_path / name, io.StringIO()
+    if name == "x.parquet":
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        return str(path)
+    if "jsonl" in name:
+        text.writelines(json.dumps(row) + "\n" for row in rows)
+    elif "csv" in name:
+        csv.writer(text).writerows([rows[0], *(x.values() for x in rows)])
+    else:
+        for row in (rows[0], *(x.values() for x in rows)):
+            text.write("\t".join(map(str, row)) + "\n")
+    content = text.getvalue().encode()
+    return write(
+        tmp_path, name, gzip.compress(content) if "gz" in name else content
+    )
+
+
+@pytest.mark.parametrize("name", FORMATS + PACKED)
+@pytest.mark.parametrize(("text", "number"), [("text", "n"), (0, -1)])
+def test_every_format_has_the_same_rows(
+    tmp_path, monkeypatch, name, text, number
+):
+    path, opened = write_rows(tmp_path, name, ROWS), []
+    open_file = storage.open_file
+    monkeypatch.setattr(
+        storage, "open_file", lambda *x: opened.append(x) or open_file(*x)
+    )
+    schema = {
+        "number": Column(number, tables.number),
+        "name": Column("none", optional=True),
+        "text": Column(text),
+        "last": Column(7, optional=True),
+    }
+    table = Table.read(path, schema, lambda **row: [*row.items()])
+    first = 2 if "sv" in name else 1
+    assert table.rows == [
+        [("line", first), ("number", 3.0), ("text", "the cat")],
+        [("line", first + 1), ("number", 5.0), ("text", 'a, "dog"')],
+    ]
+    assert [*table.cells] == ["number", "text"]
+    assert len(opened) == 1
+    assert table.sha256 == storage.hash_file(path)
+
+
+def refuse(line, **fields):
+    raise ValueError(f"row {line} with {fields}")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    ("column", "row", "found"),
+    [
+        (
+            Column("c", flag="text_column"),
+            dict,
+            "1: no column 'c'; expected one of 2 columns: text, n; pass the "
+            "name of a column, or its number, from 0, as --text_column",
+        ),
+        (Column(2), dict, "1: no column 2; expected one of 2 columns"),
+        (Column(-3), dict, "1: no column -3; expected one of 2 columns"),
+        (Column("text", tables.number), dict, "2: a 'x'; expected a number"),
+        (Column("n"), refuse, "2: row 2 with {'a': '7'}"),
+    ],
+)
+def test_faults_of_every_format_have_a_line(tmp_path, name, column, row, found):
+    """Parquet files have no line for the names of their columns."""
+    path = write_rows(tmp_path, name, [{"text": "x", "n": 7}])
+    line, found = found.split(":", 1)
+    if "sv" not in name:
+        line = "1"
+        found = found.replace("row 2", "row 1")
+    is_column = found.startswith(" no column")
+    where = path if is_column and "parquet" in name else f"{path}:{line}"
+    with pytest.raises(UserError) as error:
+        Table.read(path, {"a": column}, row)
+    assert str(error.value).startswith(f"{where}:{found}")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "found"),
+    [
+        (None, tables.text, "the a is null; expected a string"),
+        (math.nan, tables.text, "the a is null; expected a string"),
+        (True, tables.text, "the a is True; expected a string"),
+        (["b"], tables.text, "the a is ['b']; expected a string"),
+        (["b"], tables.optional_text, "the a is ['b']; expected a string"),
+        (None, tables.number, "a 'None'; expected a number"),
+        (True, tables.number, "a 'True'; expected a number"),
+        ("nan", tables.number, "a 'nan'; expected a number"),
+        ("1e39", tables.number, "a '1e39'; expected a number"),
+        ("9" * 400, tables.number, f"a '{'9' * 60}'; expected a number"),
+        (9**400, tables.number, f"a '{str(9**400)[:60]}'; expected a number"),
+    ],
+)
+def test_cells_of_another_kind_are_reported(tmp_path, value, kind, found):
+    path = write_rows(tmp_path, "x.jsonl", [{"a": value}])
+    if value != value:  # JSON has no NaN
+        path = write_rows(tmp_path, "x.parquet", [{"a": value}])
+    with pytest.raises(UserError) as error:
+        Table.read(path, {"a": Column("a", kind)})
+    assert str(error.value) == f"{path}:1: {found}"
+
+
+def test_cells_are_converted(tmp_path):
+    rows = [{"a": 3, "b": None, "c": " 2.5"}, {"a": "x", "b": 0.5, "c": -1}]
+    schema = {
+        "a": Column("a"),
+        "b": Column("b", tables.optional_text),
+        "c": Column("c", tables.number),
+    }
+    path = write_rows(tmp_path, "x.jsonl", rows)
+    assert Table.read(path, schema).rows == [
+        {"line": 1, "a": "3", "b": "", "c": 2.5},
+        {"line": 2, "a": "x", "b": "0.5", "c": -1.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_data"),
+    [("yes", True), ("7", True), ("-1.5", True), ("label", False)],
+)
+def test_a_header_of_values_is_rejected(tmp_path, cell, is_data):
+    """Only for columns that are given by number, in text."""
+    table = Table.read(
+        write(tmp_path, "x.tsv", f"1\t{cell}\none\tno\n"),
+        {"text": Column(0), "label": Column(1)},
+    )
+    if is_data:
+        with pytest.raises(UserError) as error:
+            table.check_header(["yes", "no"], "label", "id")
+        assert str(error.value) == (
+            f"{table.path}:1: {cell!r} in the column of the label; expected a "
+            "header; add a line with the column names before the data"
+        )
+    else:
+        table.check_header(["yes", "no"], "label", "id")
+    path = write_rows(tmp_path, "x.parquet", [{"yes": "one", "7": "no"}])
+    table = Table.read(path, {"label": Column(1), "id": Column(0)})
+    table.check_header(["yes", "no"], "label", "id")
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ("One, two.\n\n'Three'\t3\n", ["One, two.", "", "'Three'\t3"]),
+        ("id\tbody\n7\tOne.\n", ["One."]),
+        ("body\nOne.\n", ["One."]),
+    ],
+    ids=["lines", "table", "column"],
+)
+def test_a_text_file_may_have_a_value_in_each_line(
+    tmp_path, capsys, content, rows
+):
+    path = write(tmp_path, "x.txt", content)
+    schema = {"text": Column("body"), "label": Column("none", optional=True)}
+    table = Table.read(path, schema, plain_field="text")
+    assert [row["text"] for row in table.rows] == rows
+    said = f"{path}: each line is a text\n"
+    assert capsys.readouterr().err == said * (rows[0] != "One.")
 
 
 GIANT = "y" * 16_777_217
@@ -218,7 +405,19 @@ GIANT = "y" * 16_777_217
             ["a"],
             "x.jsonl:1: Expected `object`, got `array`; expected an object",
         ),
-        ("x.jsonl", '{"a": 1}\n{"b": 2}\n', ["a"], "x.jsonl:2: no key 'a'"),
+        ("x.jsonl", '{"a": 1}\n{"b": 2}\n', ["a"], "x.jsonl:2: no column 'a'"),
+        (
+            "x.csv",
+            "a,b\n\n",
+            ["a"],
+            "x.csv: no rows; expected one per line after the header",
+        ),
+        (
+            "x.csv",
+            "sep=;\n",
+            ["a"],
+            "x.csv:1: no column 'a'; expected one of 0",
+        ),
     ],
     ids=lambda value: str(value)[:40],
 )

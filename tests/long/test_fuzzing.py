@@ -15,12 +15,14 @@ import pytest
 from hypothesis import strategies
 
 from bert.common.errors import UserError
-from bert.data import features, tables
+from bert.data import features
 from bert.data.corpus import documents, raw_text
 from bert.data.records import content_check, manifest, shard_check
+from bert.data.tables import Table
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, huggingface
+from bert.tasks.classification.examples import columns
 from bert.tasks.ner import conll
 from bert.tasks.squad import examples as squad
 from bert.tasks.swag import examples as swag
@@ -77,8 +79,8 @@ READERS = {
     "corpus.jsonl": all_of(
         lambda path: raw_text.read_paragraphs([path], "file", "text")
     ),
-    "table.tsv": all_of(lambda path: tables.rows(path, ["t", "l"], True)),
-    "choices.csv": all_of(lambda path: swag.read(path, True)),
+    "table.tsv": lambda path: Table.read(path, columns("t", label="l")),
+    "choices.csv": lambda path: swag.read(path, True),
     "squad.json": lambda path: squad.read(path, squad.SPANS),
     "words.txt": all_of(lambda path: conll.read(path, conll.Columns())),
 }

@@ -228,7 +228,7 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
 TABLE = "id,subject,label,text\n"
 TABLE += 'm1,a tree,ham,"the cat\nsees, a dog"\nm2,zzz,spam\nm3,bird,ham,zzz\n'
 COLUMNS = ["--text_column=subject", "--id_column=id"]
-NAMED = "no columns named text; expected some of "
+NAMED = "no column 'text'; expected one of 2 columns: "
 
 
 ROWS = [("a tree", "m1"), 4, ("bird", "m3")]
@@ -279,7 +279,7 @@ def test_a_row_of_a_table_is_one_answer_with_its_id(
 @pytest.mark.parametrize(
     ("name", "content", "words", "found"),
     [
-        ("t.csv", "id,body\n1,a\n", [], f"{NAMED}id, body; pass --text_column"),
+        ("t.csv", "id,body\n1,a\n", [], f"{NAMED}id, body; pass the na"),
         ("t.csv", "a\n", ["--text_column=b"], "no column 'b'"),
         ("t.csv", "a\n", ["--delimiter=ab"], "expected one character"),
         (

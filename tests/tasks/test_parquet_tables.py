@@ -9,7 +9,7 @@ from pyarrow import parquet
 import prepare_corpus
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.data import tables
+from bert.data.tables import Column, Table
 from bert.tasks.classification import inputs
 from bert.tasks.classification.inputs import TRAIN
 from bert.tasks.classification.settings import Settings
@@ -33,28 +33,11 @@ def settings_of(*words, **named):
     return flags.parse(argv, Settings, "")
 
 
-def test_rows_by_name_and_by_number(tmp_path):
-    path = str(tmp_path / "a.parquet")
-    write(tmp_path / "a.parquet", MAILS)
-
-    def choose(names):
-        assert names == ["mail", "grade", "size"]
-        return ["size", 0, -2]
-
-    found = tables.rows(path, choose, header=True)
-    assert [tuple(row) for row in found][:2] == [
-        (1, [1.5, "the cat", 1]),
-        (2, [2.0, "a dog", 0]),
-    ]
-    with pytest.raises(UserError, match="no column 'text'.*mail, grade, size"):
-        list(tables.rows(path, ["text"], header=True))
-
-
 def test_an_empty_table(tmp_path):
     path = tmp_path / "a.parquet"
     write(path, {"mail": []})
-    with pytest.raises(UserError, match="is empty; expected rows"):
-        list(tables.rows(str(path), ["mail"], header=True))
+    with pytest.raises(UserError, match="no rows; expected one per line"):
+        Table.read(str(path), {"text": Column("mail")})
 
 
 def test_a_classifiers_examples(tmp_path):
@@ -99,7 +82,7 @@ def test_choices_of_both_forms(tmp_path):
             "label": [1, 0],
         },
     )
-    first, second = swag.read(str(tmp_path / "a.parquet"), labelled=True)
+    first, second = swag.read(str(tmp_path / "a.parquet"), True).rows
     assert (first.context, first.choices) == (
         "the cat",
         ["it sees", "it finds"],
@@ -109,7 +92,7 @@ def test_choices_of_both_forms(tmp_path):
         tmp_path / "b.parquet",
         {"context": ["a"], "choices": [["b", "c"]], "label": [1]},
     )
-    (found,) = swag.read(str(tmp_path / "b.parquet"), labelled=True)
+    (found,) = swag.read(str(tmp_path / "b.parquet"), True).rows
     assert (found.choices, found.label) == (["b", "c"], 1)
 
 

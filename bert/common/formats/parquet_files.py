@@ -15,7 +15,9 @@ def is_parquet(path: str) -> bool:
 
 
 def rows(
-    path: str, names: list[str] | Callable[[list[str]], list[str]]
+    path: str,
+    names: list[str] | Callable[[list[str]], list[str]],
+    sha256=None,
 ) -> Iterator[tuple[int, list]]:
     """Yields the rows in bounded memory.
 
@@ -23,6 +25,7 @@ def rows(
         path: str. The file.
         names: list of str, or callable. Names of the columns, or a function
             that maps all column names of the file to the names to read.
+        sha256: hash or None. Updated with the bytes of the file.
 
     Yields:
         (number, values). Number of the row, from 1, and its values: str, int,
@@ -32,7 +35,7 @@ def rows(
         UserError: The file is missing or damaged, has no such column, or
             pyarrow is not installed.
     """
-    with _opened(path) as table:
+    with _opened(path, sha256) as table:
         every = table.schema_arrow.names
         names = names(every) if callable(names) else names
 
@@ -52,7 +55,7 @@ def rows(
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator:
+def _opened(path: str, sha256) -> Iterator:
     """Opens a `ParquetFile`; errors of pyarrow become a UserError."""
     try:
         from pyarrow import ArrowException, parquet
@@ -64,6 +67,8 @@ def _opened(path: str) -> Iterator:
     # A damaged file may also claim more memory than there is.
     try:
         with storage.open_file(path, "rb") as file:
+            if sha256:
+                storage.update_hash(sha256, file)
             yield parquet.ParquetFile(file)
     except (
         ArrowException,

@@ -9,7 +9,8 @@ import dataclasses
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.tasks.classification.examples import Table, TextExample
+from bert.data.tables import Table
+from bert.tasks.classification.examples import TextExample
 
 
 def first_copies(examples: list[TextExample]) -> list[int]:
@@ -63,10 +64,10 @@ def divide(
     Raises:
         UserError: one of the two would be empty.
     """
-    firsts = together(table.examples)
+    firsts = together(table.rows)
     by_key: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
-        label = table.examples[number].label
+        label = table.rows[number].label
         key = str(label).strip() if by_label else ""
         by_key.setdefault(key, []).append(number)
     generator = np.random.default_rng(seed % 2**63)  # a seed may be negative
@@ -78,16 +79,16 @@ def divide(
             chosen.update(drawn[:count].tolist())
 
     for_training, for_evaluation = [], []
-    for number, example in zip(firsts, table.examples, strict=True):
+    for number, example in zip(firsts, table.rows, strict=True):
         part = for_evaluation if number in chosen else for_training
         part.append(example)
     if not (for_training and for_evaluation):
         raise UserError(
             f"--eval_share={share} of {len(set(firsts)):,} different texts",
-            path=table.file.path,
+            path=table.path,
             expected="enough for training and evaluation",
         )
     return (
-        dataclasses.replace(table, examples=for_training),
-        dataclasses.replace(table, examples=for_evaluation),
+        dataclasses.replace(table, rows=for_training),
+        dataclasses.replace(table, rows=for_evaluation),
     )

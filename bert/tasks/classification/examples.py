@@ -1,59 +1,30 @@
 """Reads examples for classification: one or two texts and a label.
 
-File      a path and its columns
-read      File -> Table: its examples, with labels as in the file
+columns   columns of a file -> its schema
+read      file -> Table of examples, with labels as in the file
 label     Table -> examples with checked labels as numbers
 """
 
 import dataclasses
 import itertools
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.progress import say
 from bert.data import features, tables
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
+from bert.data.sequences import FIRST_TOKENS, LongTexts
+from bert.data.tables import Column, Table
+from bert.tasks import training_data
 
-_LARGEST = 3.4e38  # of a float32
-
-
-@dataclasses.dataclass(frozen=True)
-class File:
-    """A file of examples.
-
-    Attributes:
-        path: the file, see `data.tables`.
-        text, text_b, label, id, group: columns; all but `text` are optional.
-        header: whether line 1 has the column names.
-        optional: "label" or "id", which is ignored if the file lacks its
-            column; or "".
-        keep: (column, value) of the rows to keep; None keeps all rows.
-        delimiter: the delimiter of fields, see `tables.rows`.
-        skip_broken: whether to skip and report rows with too few or too
-            many fields, as in some published files, instead of failing.
-        part: "", or a name such as "mismatched" for a second file.
-        submission: the name of its predictions on the GLUE site, or "".
-    """
-
-    path: str
-    text: tables.Column
-    text_b: tables.Column | None = None
-    label: tables.Column | None = None
-    id: tables.Column | None = None
-    header: bool = True
-    optional: str = ""
-    keep: tuple[tables.Column, str] | None = None
-    delimiter: str | None = None
-    skip_broken: bool = False
-    part: str = ""
-    submission: str = ""
-    group: tables.Column | None = None
+TRAIN, DEV, TEST = "train", "dev", "test"
+_KINDS = {"label": None, "group": tables.optional_text}
 
 
 class TextExample(NamedTuple):
@@ -67,101 +38,163 @@ class TextExample(NamedTuple):
             None if the example has no label. In a `Table`, the field.
         line: the first line of the example in the file, from 1.
         group: examples of a group stay in the same split; "" for no group.
+        language: the language in XNLI's files, else "".
     """
 
-    id: str
-    text: str
-    text_b: str
-    label: Any
-    line: int
+    id: str = ""
+    text: str = ""
+    text_b: str = ""
+    label: Any = None
+    line: int = 0
     group: str = ""
+    language: str = ""
+
+
+def columns(
+    text: str | int | None,
+    text_b: str | int | None = None,
+    label: str | int | None = None,
+    *,
+    optional: Container[str] = (),
+    **named: str | int | None,
+) -> tables.Schema:
+    """Makes the schema of a file of `TextExample`s.
+
+    Args:
+        text, text_b, label: str, int or None. Columns, see `tables.Column`;
+            None for a field without a column.
+        optional: container of str. Fields whose columns may be missing.
+        **named: str, int or None. Columns of `id`, `group` and `language`.
+    """
+    given = {"text": text, "text_b": text_b, "label": label, **named}
+    return {
+        field: Column(name, _KINDS.get(field, tables.text), field in optional)
+        for field, name in given.items()
+        if name is not None
+    }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """One file of a run or of a task.
+
+    Attributes:
+        split: TRAIN, DEV or TEST.
+        path: the file.
+        examples: its examples.
+        name: "", or a name such as "mismatched" for a second file.
+        submission: the name of its predictions on the GLUE site, or "".
+        schema: its columns, see `columns`.
+        options: dict, more arguments of `Table.read`.
+        sha256: SHA-256 hash of the file, in hex.
+        rows: description of the rows that were drawn from the file; "" if
+            the part has all of them.
+    """
+
+    split: str
+    path: str
+    examples: list[TextExample] = dataclasses.field(default_factory=list)
+    name: str = ""
+    submission: str = ""
+    schema: tables.Schema = dataclasses.field(default_factory=dict)
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    sha256: str = ""
+    rows: str = ""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels: [N] for one label or number, int [N, C] for several."""
+        labels = np.array([example.label for example in self.examples])
+        return labels.astype("f4") if labels.dtype.kind == "f" else labels
+
+    @property
+    def digest(self) -> str:
+        """The digest of the rows, see `training_data.digest_of`."""
+        return training_data.digest_of(self.sha256, self.rows)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the examples are labelled.
+
+        With MULTI_LABEL, some examples may be without labels, but not all.
+        """
+        labels = [example.label for example in self.examples]
+        if isinstance(labels[0], list):
+            return any(map(any, labels))
+        return None not in labels
+
+    def file(self, stem: str, ending: str) -> str:
+        """A file name such as `test_results_mismatched.tsv`."""
+        return f"{stem}{'_' if self.name else ''}{self.name}{ending}"
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
-    """The examples of a file, whose labels are not checked yet.
+class Data:
+    """The labels, metrics and files of a task or of a run.
 
     Attributes:
-        file: the file; `label` is None if it lacks that column.
-        names: the fields of line 1, or the column names.
-        examples: the examples, in order.
+        labels: the valid labels.
+        metrics: names of metrics; the first selects the best checkpoint.
+        parts: the files. Paths of a task are relative to --data_dir;
+            `{language}` is a placeholder.
+        has_pairs: whether examples have two texts.
+        notes: lines to print: label counts and warnings.
+        class_weights: weight of each label in the training loss; () if all
+            are 1.
+        long_texts: long-text handling: truncation or windows.
     """
 
-    file: File
-    names: list[str]
-    examples: list[TextExample]
+    labels: Labels
+    metrics: tuple[str, ...]
+    parts: tuple[Part, ...]
+    has_pairs: bool = False
+    notes: tuple[str, ...] = ()
+    class_weights: tuple[float, ...] = ()
+    long_texts: LongTexts = FIRST_TOKENS
+
+    def of(self, split: str) -> list[Part]:
+        """The files of a split."""
+        return [part for part in self.parts if part.split == split]
+
+    def texts(self) -> Iterator[str]:
+        """Yields the text of each example."""
+        for part in self.parts:
+            for example in part.examples:
+                yield f"{example.text} {example.text_b}"
+
+    def describe(self) -> dict:
+        """Kind and names of the labels, as in `task.json`."""
+        task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
+        return task | ({"pairs": True} if self.has_pairs else {})
+
+    def describe_training(self) -> dict:
+        """Inference settings for `task.json`: weights, long texts."""
+        weights = list(self.class_weights)
+        task = self.long_texts.described()
+        return task | ({"class_weights": weights} if weights else {})
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Name -> weight of each label in the loss; {} if all are 1."""
+        return dict(zip(self.labels.names, self.class_weights))
 
 
-def read(file: File) -> Table:
-    """Reads a file; reports skipped rows.
+def read(part: Part, language: str = "") -> Table:
+    """Reads the `TextExample`s of a file, with labels as in the file.
+
+    Args:
+        part: the file.
+        language: str. The language to read, if the file has several.
 
     Raises:
         UserError: a line is invalid, or the file has no examples.
     """
-    broken, names = [], []
-
-    # Field of an example -> its column, if it has one.
-    columns = {
-        name: getattr(file, name)
-        for name in ("text", "text_b", "label", "id", "group")
-        if getattr(file, name) is not None
-    }
-    if file.keep:
-        columns["keep"] = file.keep[0]
-
-    # The file's columns are known once its line 1 is read.
-    def choose(line_1: list[str]) -> list[tables.Column]:
-        names.extend(line_1)
-        present: list[tables.Column] = [*line_1]
-        if file.optional == "id":
-            present += range(-len(line_1), len(line_1))
-        if columns.get(file.optional) not in present:
-            columns.pop(file.optional, None)
-        return list(columns.values())
-
-    rows = tables.rows(
-        file.path,
-        choose,
-        file.header,
-        broken if file.skip_broken else None,
-        file.delimiter,
-    )
-
-    examples = []
-    for line, values in rows:
-        # NaN, as pandas writes it, is a missing cell.
-        values = [None if x != x else x for x in values]
-        fields = dict(zip(columns, values, strict=True))
-        if file.keep and fields["keep"] != file.keep[1]:
-            continue
-
-        group = fields.get("group")
-        with json_files.reported(file.path, line=line):
-            example = TextExample(
-                tables.text_of(fields.get("id", len(examples)), "id"),
-                tables.text_of(fields["text"], "text"),
-                tables.text_of(fields.get("text_b", ""), "text_b"),
-                fields.get("label"),
-                line,
-                tables.text_of("" if group is None else group, "group"),
-            )
-        examples.append(example)
-
-    if broken:
-        say(
-            f"{file.path}: skipped {len(broken)} rows of the published file "
-            "with too few or too many columns (lines "
-            f"{tables.first_few(broken)})"
-        )
-
-    if not examples:
-        kept = f" with {file.keep[1]!r}" if file.keep else ""
-        expected = "one per line"
-        if file.header:
-            expected += " after the header"
-        raise UserError(f"no example{kept}", path=file.path, expected=expected)
-    file = dataclasses.replace(file, label=columns.get("label"))
-    return Table(file, names, examples)
+    table = Table.read(part.path, part.schema, TextExample, **part.options)
+    rows = [x for x in table.rows if x.language in ("", language)]
+    if not rows:
+        raise UserError(f"no rows with {language!r}", path=part.path)
+    if "id" not in table.cells:
+        rows = [x._replace(id=str(i)) for i, x in enumerate(rows)]
+    return dataclasses.replace(table, rows=rows)
 
 
 def discover(table: Table, labels: Labels) -> tuple[str, ...]:
@@ -173,7 +206,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
     Raises:
         UserError: a label is invalid, or the column does not look like labels.
     """
-    path, header = table.file.path, table.file.header
+    path, has_header = table.path, table.cells["label"] is not None
     of_rows = _each(table, lambda example: _names(example.label, labels))
     count = Counter(itertools.chain.from_iterable(of_rows))
 
@@ -182,7 +215,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
     others = [n for name, n in count.items() if [name] != first]
     if (
         first
-        and not header
+        and not has_header
         and count[first[0]] == 1
         and min(others, default=0) > 1
     ):
@@ -234,15 +267,15 @@ def check_labelled(table: Table, kind: str) -> None:
     """
     lines = [
         example.line
-        for example in table.examples
+        for example in table.rows
         if example.label is None
         or (kind != MULTI_LABEL and not str(example.label).strip())
     ]
     if lines:
         raise UserError(
             f"rows without a label: {len(lines):,} of "
-            f"{len(table.examples):,} (lines {tables.first_few(lines)})",
-            path=table.file.path,
+            f"{len(table.rows):,} (lines {tables.first_few(lines)})",
+            path=table.path,
             expected="a label in every row of a file for training or "
             "evaluation",
             fix="fill in the labels, or move these rows to --predict_file",
@@ -265,9 +298,9 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
         UserError: a label is invalid, or line 1 is an example although a
             header is expected.
     """
-    _check_header(table, labels)
-    if table.file.label is None:
-        return table.examples
+    names = {*labels.names, *dict(labels.aliases)}
+    table.check_header(names, "label", "id")
+    has_header = table.cells.get("label") is not None
 
     def checked(example: TextExample) -> TextExample:
         field = example.label
@@ -275,15 +308,15 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
             return example._replace(label=None)
 
         if labels.kind == REGRESSION:
-            return example._replace(label=_number(field))
-        names = _names(field, labels)
-        for name in names:
+            return example._replace(label=tables.number(field, "label"))
+        found = _names(field, labels)
+        for name in found:
             if name not in labels.names:
-                is_header = example.line == 1 and not table.file.header
+                is_header = example.line == 1 and not has_header
                 raise _unknown(name, labels, is_header)
         if labels.kind == CLASSES:
-            return example._replace(label=labels.names.index(names[0]))
-        bits = [int(name in names) for name in labels.names]
+            return example._replace(label=labels.names.index(found[0]))
+        bits = [int(name in found) for name in labels.names]
         return example._replace(label=bits)
 
     return _each(table, checked)
@@ -302,8 +335,8 @@ def schema(labels: Labels) -> Schema:
 def _each(table: Table, function: Callable[[TextExample], Any]) -> list:
     """Calls a function on each example; adds path and line to errors."""
     results = []
-    for example in table.examples:
-        with json_files.reported(table.file.path, line=example.line):
+    for example in table.rows:
+        with json_files.reported(table.path, line=example.line):
             results.append(function(example))
     return results
 
@@ -325,7 +358,7 @@ def _names(field, labels: Labels) -> list[str]:
     names = []
     for value in values:
         name = str(value).lower() if isinstance(value, bool) else value
-        name = tables.text_of(name, "label").strip()
+        name = tables.text(name, "label").strip()
         if not name:
             raise UserError("no label")
         names.append(dict(labels.aliases).get(name, name))
@@ -353,44 +386,3 @@ def _unknown(name: str, labels: Labels, is_header: bool) -> UserError:
     return UserError(
         f"unknown label {name[:60]!r}", expected=f"one of {valid}", fix=fix
     )
-
-
-def _number(field) -> float:
-    try:
-        number = float(field)
-        if isinstance(field, bool) or not abs(number) < _LARGEST:
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise UserError(
-            f"label {str(field)[:60]!r}", expected="a number"
-        ) from None
-    return number
-
-
-def _check_header(table: Table, labels: Labels) -> None:
-    """Rejects a file with an example in line 1, where a header belongs."""
-    file, fields = table.file, table.names
-    if not file.header or tables.has_types(file.path):
-        return
-
-    # Labels and numbers are not column names.
-    for column in (file.label, file.id):
-        if not isinstance(column, int):
-            continue
-        value = fields[column].strip()
-        names = {*labels.names, *dict(labels.aliases)}
-        if value in names or _is_number(value):
-            raise UserError(
-                f"{value!r} in column {column}",
-                path=file.path,
-                line=1,
-                expected="a header",
-                fix="add a line with the column names before the data",
-            )
-
-
-def _is_number(value: str) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except ValueError:
-        return False

@@ -3,8 +3,17 @@
 import dataclasses
 
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.tasks.classification.examples import File
+from bert.data.tables import Schema
+from bert.tasks.classification.examples import (
+    DEV,
+    TEST,
+    TRAIN,
+    Data,
+    Part,
+    columns,
+)
 
+MISMATCHED = "mismatched"  # genres that the training file lacks
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
 PEARSON, SPEARMAN, MAE = "pearson", "spearman", "mae"
 MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
@@ -15,23 +24,22 @@ METRICS_OF = {  # kind of labels -> default metrics
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassificationTask:
-    """The files, labels and metrics of a task.
+def _glue(
+    submission: str, labelled: Schema, test: Schema, **options: bool
+) -> tuple[Part, ...]:
+    """The files of a task of GLUE.
 
-    Attributes:
-        train: files for training. Paths are relative to --data_dir;
-            `{language}` is a placeholder.
-        dev, test: files for evaluation and prediction.
-        labels: the valid labels.
-        metrics: names of metrics; the first selects the best checkpoint.
+    Args:
+        submission: name of the predictions on the GLUE site.
+        labelled: columns of train.tsv and dev.tsv.
+        test: columns of test.tsv.
+        **options: see `Part`, for train.tsv and dev.tsv.
     """
-
-    train: tuple[File, ...] = ()
-    dev: tuple[File, ...] = ()
-    test: tuple[File, ...] = ()
-    labels: Labels = Labels()
-    metrics: tuple[str, ...] = (ACCURACY,)
+    return (
+        Part(TRAIN, "train.tsv", schema=labelled, options=options),
+        Part(DEV, "dev.tsv", schema=labelled, options=options),
+        Part(TEST, "test.tsv", [], "", submission, test),
+    )
 
 
 _NLI = Labels(names=("contradiction", "entailment", "neutral"))
@@ -40,107 +48,96 @@ _TWO = Labels(names=("0", "1"))
 _ENTAILED = Labels(names=("entailment", "not_entailment"))
 _ACCURACY_F1 = (ACCURACY, F1)
 
+# Columns of the text, the second text and the label.
+_PAIR, _PAIR_TEST = columns(1, 2, -1), columns(1, 2, id=0)
+_MNLI, _MNLI_TEST = columns(8, 9, -1), columns(8, 9, id=0)
+_XNLI_COLUMNS = columns(6, 7, 1, language=0)  # all languages
 
-def _xnli(file: str) -> File:
-    return File(file, 6, 7, 1, keep=(0, "{language}"))
-
-
-# A new task is a new entry: its files, each with the columns (from 0) of the
-# text, the second text, the label and the id.
+# A new task is a new entry: its labels, metrics and files.
 TASKS = {
-    "cola": ClassificationTask(
-        (File("train.tsv", 3, None, 1, header=False),),
-        (File("dev.tsv", 3, None, 1, header=False),),
-        (File("test.tsv", "sentence", id="index", submission="CoLA"),),
+    "cola": Data(
         _TWO,
         (MATTHEWS, ACCURACY),
+        _glue(
+            "CoLA",
+            columns(3, label=1),
+            columns("sentence", id="index"),
+            header=False,
+        ),
     ),
-    "mnli": ClassificationTask(
-        (File("train.tsv", 8, 9, -1),),
-        (
-            File("dev_matched.tsv", 8, 9, -1),
-            File("dev_mismatched.tsv", 8, 9, -1, part="mismatched"),
-        ),
-        (
-            File("test_matched.tsv", 8, 9, id=0, submission="MNLI-m"),
-            File(
-                "test_mismatched.tsv",
-                8,
-                9,
-                id=0,
-                part="mismatched",
-                submission="MNLI-mm",
-            ),
-        ),
+    "mnli": Data(
         _NLI,
-    ),
-    "mrpc": ClassificationTask(
-        (File("train.tsv", 3, 4, 0),),
-        (File("dev.tsv", 3, 4, 0),),
+        (ACCURACY,),
         (
-            File(
-                "test.tsv",
-                "#1 String",
-                "#2 String",
-                id="index",
-                submission="MRPC",
+            Part(TRAIN, "train.tsv", schema=_MNLI),
+            Part(DEV, "dev_matched.tsv", schema=_MNLI),
+            Part(DEV, "dev_mismatched.tsv", [], MISMATCHED, schema=_MNLI),
+            Part(TEST, "test_matched.tsv", [], "", "MNLI-m", _MNLI_TEST),
+            Part(
+                TEST,
+                "test_mismatched.tsv",
+                [],
+                MISMATCHED,
+                "MNLI-mm",
+                _MNLI_TEST,
             ),
         ),
+    ),
+    "mrpc": Data(
         _TWO,
         _ACCURACY_F1,
+        _glue(
+            "MRPC",
+            columns(3, 4, 0),
+            columns("#1 String", "#2 String", id="index"),
+        ),
     ),
-    "xnli": ClassificationTask(
-        (File("multinli/multinli.train.{language}.tsv", 0, 1, 2),),
-        (_xnli("xnli.dev.tsv"),),
-        (_xnli("xnli.test.tsv"),),
+    "xnli": Data(
         _XNLI,
-    ),
-    "sst2": ClassificationTask(
-        (File("train.tsv", 0, None, 1),),
-        (File("dev.tsv", 0, None, 1),),
-        (File("test.tsv", "sentence", id="index", submission="SST-2"),),
-        _TWO,
-    ),
-    "qnli": ClassificationTask(
-        (File("train.tsv", 1, 2, -1),),
-        (File("dev.tsv", 1, 2, -1),),
-        (File("test.tsv", 1, 2, id=0, submission="QNLI"),),
-        _ENTAILED,
-    ),
-    "qqp": ClassificationTask(
-        (File("train.tsv", 3, 4, 5, skip_broken=True),),
-        (File("dev.tsv", 3, 4, 5, skip_broken=True),),
+        (ACCURACY,),
         (
-            File(
-                "test.tsv", "question1", "question2", id="id", submission="QQP"
+            Part(
+                TRAIN,
+                "multinli/multinli.train.{language}.tsv",
+                schema=columns(0, 1, 2),
             ),
+            Part(DEV, "xnli.dev.tsv", schema=_XNLI_COLUMNS),
+            Part(TEST, "xnli.test.tsv", schema=_XNLI_COLUMNS),
         ),
+    ),
+    "sst2": Data(
+        _TWO,
+        (ACCURACY,),
+        _glue("SST-2", columns(0, label=1), columns("sentence", id="index")),
+    ),
+    "qnli": Data(_ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)),
+    "qqp": Data(
         _TWO,
         _ACCURACY_F1,
+        _glue(
+            "QQP",
+            columns(3, 4, 5),
+            columns("question1", "question2", id="id"),
+            skip_invalid=True,
+        ),
     ),
-    "rte": ClassificationTask(
-        (File("train.tsv", 1, 2, -1),),
-        (File("dev.tsv", 1, 2, -1),),
-        (File("test.tsv", 1, 2, id=0, submission="RTE"),),
-        _ENTAILED,
-    ),
-    "wnli": ClassificationTask(
-        (File("train.tsv", 1, 2, -1),),
-        (File("dev.tsv", 1, 2, -1),),
-        (File("test.tsv", 1, 2, id=0, submission="WNLI"),),
-        _TWO,
-    ),
-    "stsb": ClassificationTask(
-        (File("train.tsv", 7, 8, -1),),
-        (File("dev.tsv", 7, 8, -1),),
-        (File("test.tsv", 7, 8, id=0, submission="STS-B"),),
+    "rte": Data(_ENTAILED, (ACCURACY,), _glue("RTE", _PAIR, _PAIR_TEST)),
+    "wnli": Data(_TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)),
+    "stsb": Data(
         Labels(REGRESSION),
         METRICS_OF[REGRESSION],
+        _glue("STS-B", columns(7, 8, -1), columns(7, 8, id=0)),
     ),
-    "ax": ClassificationTask(  # the diagnostic set, for a model trained on MNLI
-        dev=(File("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),
-        test=(File("diagnostic.tsv", 1, 2, id=0, submission="AX"),),
-        labels=_NLI,
-        metrics=(MATTHEWS, ACCURACY),
+    "ax": Data(  # the diagnostic set, for a model trained on MNLI
+        _NLI,
+        (MATTHEWS, ACCURACY),
+        (
+            Part(
+                DEV,
+                "diagnostic-full.tsv",
+                schema=columns("Premise", "Hypothesis", "Label"),
+            ),
+            Part(TEST, "diagnostic.tsv", [], "", "AX", _PAIR_TEST),
+        ),
     ),
 }

@@ -1,5 +1,6 @@
 """The task of run_ner.py: token classification."""
 
+from bert.common import storage
 from bert.common.progress import say
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row, rows_of
@@ -61,7 +62,9 @@ def make_task(
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     if "train_file" in sentences:
-        records = training_data.identify(folder.shared, settings.train_file)
+        records = training_data.identify(
+            folder.shared, storage.hash_file(settings.train_file)
+        )
         encoded = Examples(
             tagger.windows_of(sentences["train_file"]),
             windows.TRAINING_SCHEMA,

@@ -1,45 +1,36 @@
 """Reads rows of texts for similarity, with or without scores."""
 
-import dataclasses
+import functools
 import itertools
-import math
 from collections.abc import Iterator
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from bert.common.errors import UserError
-from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.data import features, tables
 from bert.data.records.encoding import Feature, Schema
+from bert.data.tables import Column, Table
 from bert.tasks.similarity.pipeline import TEXT, TextEmbedding
 from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
 TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for equal token ids
+SCORE = "score"
 _AT_ONCE = 1024
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Table:
-    """The rows of a file.
+class TextGroup(NamedTuple):
+    """The T texts of a row, and their score or 0.0."""
 
-    Attributes:
-        path: the file.
-        texts: T texts of each row.
-        scores: float64 [N], or None without scores.
-    """
-
-    path: str
-    texts: list[list[str]]
-    scores: np.ndarray | None
+    texts: list[str]
+    score: float
 
 
 def read_files(settings: Settings) -> dict[str, Table]:
     """Reads the files that the settings require.
 
     Returns:
-        flag of a file -> its rows.
+        flag of a file -> its `TextGroup`s.
 
     Raises:
         UserError: a file cannot be read, or a row is invalid.
@@ -71,16 +62,13 @@ def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
         embedding: the task, which converts texts to sequences.
     """
     numbers: dict[tuple[int, ...], int] = {}
-    cut, scores = 0, itertools.repeat(0.0)
-    if table.scores is not None:
-        scores = iter(table.scores.tolist())
-
-    for start in range(0, len(table.texts), _AT_ONCE):
-        rows = table.texts[start : start + _AT_ONCE]
+    cut = 0
+    for start in range(0, len(table.rows), _AT_ONCE):
+        rows = table.rows[start : start + _AT_ONCE]
         encoded = iter(
-            embedding.encode([{TEXT: text} for texts in rows for text in texts])
+            embedding.encode([{TEXT: text} for x in rows for text in x.texts])
         )
-        for texts in rows:
+        for texts, score in rows:
             held = [*itertools.islice(encoded, len(texts))]
             cut += sum(x.is_truncated for x in held)
             row = [sequence for x in held for sequence in x.rows]
@@ -88,7 +76,7 @@ def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
             yield {
                 features.INPUT_IDS: [ids for ids, _ in row],
                 features.SEGMENT_IDS: [segments for _, segments in row],
-                features.LABEL_IDS: [next(scores)],
+                features.LABEL_IDS: [score],
                 features.IS_REAL_EXAMPLE: [1],
                 TEXT_NUMBERS: [
                     numbers.setdefault(key, len(numbers)) for key in keys
@@ -105,45 +93,42 @@ def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
 
 def _read(settings: Settings, flag: str, path: str) -> Table:
     texts = [*map(tables.column_of, settings.text_columns)]
-    score = tables.column_of(settings.score_column)
+    schema = {
+        f"text {number}": Column(column, flag="text_columns")
+        for number, column in enumerate(texts, 1)
+    }
+    if flag == "eval_file" or flag == "train_file" and settings.loss != RANKING:
+        schema[SCORE] = Column(
+            tables.column_of(settings.score_column),
+            functools.partial(_score, settings.loss == COSINE),
+            optional=flag == "eval_file",
+            flag="score_column",
+        )
     header = any(isinstance(column, str) for column in texts)
-    has_scores = flag == "train_file" and settings.loss != RANKING
-
-    # An evaluation file has scores if it has the score column.
-    def choose(line_1: list[str]) -> list[tables.Column]:
-        nonlocal has_scores
-        columns = line_1 if isinstance(score, str) else range(len(line_1))
-        if flag == "eval_file":
-            has_scores = score in columns
-        return texts + [score] * has_scores
-
-    rows, scores = [], []
-    delimiter = tables.delimiter_of(settings.delimiter)
-    for line, values in tables.rows(path, choose, header, None, delimiter):
-        with json_files.reported(path, line=line):
-            if has_scores:
-                scores.append(_number(values.pop(), settings.loss == COSINE))
-            rows.append([tables.text_of(x, "text") for x in values])
-            if not all(map(str.strip, rows[-1])):
-                raise UserError("a text is empty", expected="words")
-    if not rows:
-        raise UserError("no rows", path=path, expected="one per line")
-    return Table(path, rows, np.array(scores) if has_scores else None)
+    delimiter = settings.delimiter
+    return Table.read(path, schema, _row, header=header, delimiter=delimiter)
 
 
-def _number(field, is_cosine: bool) -> float:
-    try:
-        number = float(field)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (abs(number) <= 1 if is_cosine else math.isfinite(number)):
-        expected = "a number, -1 to 1" if is_cosine else "a number"
-        fix = "divide it, or pass --loss=cosent" if is_cosine else None
-        if str(field).strip().lower() in _NLI_LABELS:
-            fix = (
-                "for NLI labels, write a table with the columns premise, "
-                "entailment and contradiction, and pass --loss=ranking with "
-                "these three --text_columns"
-            )
-        raise UserError(f"score {field!r:.40}", expected=expected, fix=fix)
+def _row(line: int, score: float = 0.0, **texts: str) -> TextGroup:
+    if not all(map(str.strip, texts.values())):
+        raise UserError("a text is empty", expected="words")
+    return TextGroup([*texts.values()], score)
+
+
+def _score(is_cosine: bool, value: Any, field: str) -> float:
+    if str(value).strip().lower() in _NLI_LABELS:
+        raise UserError(
+            f"{field} {value!r:.40}",
+            expected="a number",
+            fix="for NLI labels, write a table with the columns premise, "
+            "entailment and contradiction, and pass --loss=ranking with "
+            "these three --text_columns",
+        )
+    number = tables.number(value, field)
+    if is_cosine and abs(number) > 1:
+        raise UserError(
+            f"{field} {value!r:.40}",
+            expected="a number, -1 to 1",
+            fix="divide it, or pass --loss=cosent",
+        )
     return number

@@ -9,12 +9,13 @@ from bert.common.atomic import write_whole
 from bert.data import features, shared_rows
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row
+from bert.data.tables import Table
 from bert.modeling import checkpoints, task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import eval_report, finetuning, training_data
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples, losses, metrics
-from bert.tasks.similarity.examples import TEXT_NUMBERS, Table
+from bert.tasks.similarity.examples import SCORE, TEXT_NUMBERS
 from bert.tasks.similarity.pipeline import TextEmbedding
 from bert.tasks.similarity.settings import COSINE, Settings
 from bert.training.run import Run
@@ -46,16 +47,15 @@ def make_task(
     encoded, records = None, ""
     if "train_file" in tables:
         count = len(settings.text_columns)
-        records = training_data.identify(folder.shared, settings.train_file)
+        sha256 = tables["train_file"].sha256
+        records = training_data.identify(folder.shared, sha256)
         encoded = Examples(
             similarity.encode("train_file"), examples.schema(count), count
         )
 
     hidden_size = model.config.hidden_size
     sizes = settings.sizes(hidden_size, how.size(hidden_size))
-    has_scores = (
-        "eval_file" in tables and tables["eval_file"].scores is not None
-    )
+    has_scores = "eval_file" in tables and SCORE in tables["eval_file"].cells
 
     return Task(
         "similarity",
@@ -174,7 +174,7 @@ class Similarity:
         if name == "predict_file":
             size, what = settings.predict_batch_size, "predicted"
         total, count = (
-            len(self._tables[name].texts),
+            len(self._tables[name].rows),
             len(self._settings.text_columns),
         )
         outputs = run.outputs(rows, size, what, total, count)
@@ -207,10 +207,11 @@ def _score(
     # Use the first of equal texts.
     _, first = np.unique(numbers, return_index=True)
     vectors = vectors_of(first)
-    if table.scores is None:
-        result = metrics.retrieval(vectors, numbers)
+    if SCORE in table.cells:
+        scores = np.array([row.score for row in table.rows])
+        result = metrics.correlations(vectors, numbers, scores)
     else:
-        result = metrics.correlations(vectors, numbers, table.scores)
+        result = metrics.retrieval(vectors, numbers)
     return {f"eval_{name}": value for name, value in result.items()}
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from bert.common import storage
 from bert.common.progress import Progress, say
 from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded, Row
@@ -75,7 +76,9 @@ def make_task(
 
     encoded, records = None, ""
     if train := datasets.get("train_file"):
-        records = training_data.identify(folder.shared, train.path)
+        records = training_data.identify(
+            folder.shared, storage.hash_file(train.path)
+        )
         progress = Progress("windows", len(train.examples), "questions")
         maker = windows.WindowMaker(model.tokenizer, settings, progress.update)
         encoded = Examples(

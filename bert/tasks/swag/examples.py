@@ -10,14 +10,17 @@
 """
 
 import dataclasses
+import functools
+import itertools
+from typing import Any
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
+from bert.data.tables import Column, Schema, Table
 from bert.tasks.swag.settings import Settings
 
-_LABEL = "label"
-_ENDING = "ending"
+_CONTEXT, _CHOICES, _LABEL = "context", "choices", "label"
 
 
 @dataclasses.dataclass
@@ -41,46 +44,23 @@ class ChoiceExample:
         return {"context": self.context, "choices": self.choices}
 
 
-def read(path: str, labelled: bool) -> list[ChoiceExample]:
-    """Reads a file.
+def read(path: str, labelled: bool) -> Table:
+    """Reads the `ChoiceExample`s of a file.
 
     Args:
-        path: str. A .csv, .jsonl or .json file, which may have .gz appended;
-            or a .parquet file with the same columns.
+        path: str. A table, see `data.tables`, with the columns of SWAG's
+            files or of the JSON lines above.
         labelled: bool. Whether the examples must have labels.
 
     Raises:
         UserError: if the file cannot be read, a line is invalid, or the file
             has no examples.
     """
-    if not (tables.is_csv(path) or tables.has_types(path)):
-        raise UserError(
-            "is neither .csv nor .jsonl",
-            path=path,
-            expected="SWAG's CSV or JSON lines",
-        )
-    parse, examples = _of_lists, []
-
-    # The format is inferred from the column names.
-    def choose(names: list[str]) -> list[tables.Column]:
-        nonlocal parse
-        columns: list[tables.Column] = ["context", "choices"]
-        is_swag = not json_files.is_json(path) or f"{_ENDING}0" in names
-        if is_swag and "choices" not in names:
-            parse, columns = _of_endings, _columns_of_endings(path, names)
-        return columns + [_LABEL] * labelled
-
-    for line, values in tables.rows(path, choose, header=True):
-        with json_files.reported(path, line=line):
-            context, choices, label = parse(values, labelled)
-            _check(choices, label, labelled)
-        examples.append(ChoiceExample(context, choices, label, line))
-    if not examples:
-        raise UserError("no examples", path=path, expected="one per line")
-    return examples
+    schema = functools.partial(_schema_of, path, labelled)
+    return Table.read(path, schema, _example)
 
 
-def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
+def read_files(settings: Settings) -> dict[str, Table]:
     """Reads the files that the settings require.
 
     Returns:
@@ -95,52 +75,49 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
     }
 
 
-def _columns_of_endings(path: str, names: list[str]) -> list[tables.Column]:
-    """Selects the columns of SWAG's files, without the label."""
-    endings: list[tables.Column] = []
-    while f"{_ENDING}{len(endings)}" in names:
-        endings.append(f"{_ENDING}{len(endings)}")
+def _schema_of(path: str, labelled: bool, names: list[str]) -> Schema:
+    """Returns the schema of a file, by the names of its columns."""
+    label = {_LABEL: Column(_LABEL, None)} if labelled else {}
+    numbered = map("ending{}".format, itertools.count())
+    endings = [*itertools.takewhile(names.__contains__, numbered)]
+    if _CHOICES in names or (json_files.is_json(path) and not endings):
+        lists = {_CONTEXT: Column(_CONTEXT), _CHOICES: Column(_CHOICES, _texts)}
+        return lists | label
     if len(endings) < 2:
         raise UserError(
-            f"{len(endings)} columns {_ENDING}0, {_ENDING}1, ..",
+            f"{len(endings)} columns ending0, ending1, ..",
             path=path,
             line=1,
             expected="two or more; the names in the header are "
             f"{', '.join(names)[:200]}",
             fix="pass SWAG's train.csv or val.csv, not train_full.csv",
         )
-    return ["sent1", "sent2", *endings]
+    texts = ["sent1", "sent2", *endings]
+    return {x: Column(x, tables.optional_text) for x in texts} | label
 
 
-def _of_endings(values: list, labelled: bool) -> tuple:
-    """Returns context, choices and label of a row of SWAG's files."""
-    # Typed files may have null and numbers.
-    values = ["" if x is None else str(x) for x in values]
-    label = values.pop() if labelled else None
-    if labelled and label.strip().isdecimal():
-        label = int(label)
-    context, start, *endings = values
-    # sent2 is the start of all endings, and may be empty.
-    choices = [f"{start} {x}".strip() if x.strip() else "" for x in endings]
-    return context, choices, label
-
-
-def _of_lists(values: list, labelled: bool) -> tuple:
-    """Returns context, choices and label of a JSON line."""
-    label = values.pop() if labelled else None
-    context, choices = values
-    if not isinstance(context, str):
-        raise UserError(f"context {repr(context)[:40]}", expected="a string")
-    if not isinstance(choices, list) or not all(
-        isinstance(x, str) for x in choices
-    ):
+def _texts(value: Any, field: str) -> list[str]:
+    """Checks a list of texts."""
+    is_list = isinstance(value, list)
+    if not (is_list and all(isinstance(x, str) for x in value)):
         raise UserError(
-            f"choices {repr(choices)[:40]}", expected="a list of strings"
+            f"{field} {repr(value)[:40]}", expected="a list of strings"
         )
-    return context, choices, label
+    return value
 
 
-def _check(choices: list[str], label, labelled: bool) -> None:
+def _example(line: int, **fields: Any) -> ChoiceExample:
+    """Makes an example from the columns of either form."""
+    is_labelled, label = _LABEL in fields, fields.pop(_LABEL, None)
+    if _CHOICES in fields:
+        context, choices = fields[_CONTEXT], fields[_CHOICES]
+    else:
+        # sent2 is the start of all endings, and may be empty.
+        context, start, *endings = fields.values()
+        choices = [f"{start} {x}".strip() if x.strip() else "" for x in endings]
+        if isinstance(label, str) and label.strip().isdecimal():
+            label = int(label)
+
     count = len(choices)
     if count < 2:
         raise UserError(
@@ -149,8 +126,9 @@ def _check(choices: list[str], label, labelled: bool) -> None:
     for number, choice in enumerate(choices):
         if not choice.strip():
             raise UserError(f"choice {number} is empty", expected="a text")
-    if labelled and not (type(label) is int and 0 <= label < count):
+    if is_labelled and not (type(label) is int and 0 <= label < count):
         raise UserError(
             f"label {label!r}",
             expected=f"the index of the correct choice, 0 to {count - 1}",
         )
+    return ChoiceExample(context, choices, label, line)

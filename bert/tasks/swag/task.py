@@ -9,6 +9,7 @@ from bert.common.progress import say
 from bert.data.label_kinds import softmax
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row
+from bert.data.tables import Table
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import class_report, eval_report, finetuning, training_data
@@ -24,7 +25,7 @@ def make_task(
     settings: Settings,
     model: ModelFolder,
     folder: RunFolder,
-    examples: dict[str, list[ChoiceExample]],
+    tables: dict[str, Table],
 ) -> Task:
     """Encodes the examples, and makes the task for training.
 
@@ -32,7 +33,7 @@ def make_task(
         settings: the settings of the script.
         model: the initial model, with config and tokenizer.
         folder: the folder of the run.
-        examples: flag of a file -> its examples.
+        tables: flag of a file -> its examples.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
@@ -41,16 +42,19 @@ def make_task(
 
     # C is the maximum number of choices over all files.
     choices = max(
-        (len(x.choices) for file in examples.values() for x in file), default=2
+        (len(x.choices) for table in tables.values() for x in table.rows),
+        default=2,
     )
     choice_task = MultipleChoice(model.tokenizer, settings.max_seq_length)
 
     def rows_of(flag: str) -> Iterator[dict]:
-        return (choice_task.features(x, choices) for x in examples[flag])
+        return (choice_task.features(x, choices) for x in tables[flag].rows)
 
     encoded, records = None, ""
-    if "train_file" in examples:
-        records = training_data.identify(folder.shared, settings.train_file)
+    if "train_file" in tables:
+        records = training_data.identify(
+            folder.shared, tables["train_file"].sha256
+        )
         encoded = Examples(
             rows_of("train_file"), training_schema(choices), choices
         )
@@ -66,9 +70,9 @@ def make_task(
     ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
         """Yields each example of a file, with its probabilities."""
         outputs = run.outputs(
-            rows_of(flag), batch_size, what, len(examples[flag]), choices
+            rows_of(flag), batch_size, what, len(tables[flag].rows), choices
         )
-        for example, output in zip(examples[flag], outputs, strict=True):
+        for example, output in zip(tables[flag].rows, outputs, strict=True):
             logits = output["logits"][: len(example.choices)]
             yield example, softmax(logits.astype(np.float64))
 
@@ -88,8 +92,8 @@ def make_task(
 
     def sample() -> list[Row]:
         """Tokenized texts of training, else of evaluation."""
-        texts = examples.get("train_file") or examples["eval_file"]
-        encoded = choice_task.encode([x.texts() for x in texts])
+        table = tables.get("train_file") or tables["eval_file"]
+        encoded = choice_task.encode([x.texts() for x in table.rows])
         return [row for x in encoded for row in x.rows]
 
     return Task(

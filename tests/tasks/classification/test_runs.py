@@ -1,6 +1,7 @@
 """Several runs whose training is replaced: the scores of each are given."""
 
 import json
+import os
 import types
 
 import numpy as np
@@ -23,12 +24,12 @@ def work(tmp_path, monkeypatch):
     """Calls `runs.work` with the scores of each run; returns its folder."""
     classifier_files.write_model(tmp_path)
     named = classifier_files.write_table(tmp_path, ROWS)
-    hashed = []
-    hash_file = storage.hash_file
+    opened = []
+    open_file = storage.open_file
     monkeypatch.setattr(
         storage,
-        "hash_file",
-        lambda path: hashed.append(path) or hash_file(path),
+        "open_file",
+        lambda *x: opened.append(x[0]) or open_file(*x),
     )
 
     def call(scores, **changed):
@@ -61,7 +62,7 @@ def work(tmp_path, monkeypatch):
             f"{tmp_path}/run", f"{tmp_path}/run", model.config, model.tokenizer
         )
         runs.work(settings, model, folder, data)
-        return tmp_path / "run", built, hashed
+        return tmp_path / "run", built, opened
 
     return call
 
@@ -72,7 +73,7 @@ def of(accuracy, loss, **more):
 
 def test_the_best_of_a_grid_is_marked_and_reported(work, capsys):
     scores = [of(0.5, 0.1), of(0.75, 0.4), of(0.75, 0.3)]
-    folder, _, hashed = work(scores, **GRID)
+    folder, _, opened = work(scores, **GRID)
     found = run_folders.results(folder)
     assert found == {"global_step": 9, **scores[2]}  # the loss breaks the tie
     table = rows_of(folder / "runs.tsv")
@@ -86,7 +87,8 @@ def test_the_best_of_a_grid_is_marked_and_reported(work, capsys):
     references = report["references"]
     shown = f"(majority {references['eval_accuracy/majority']:.6f}"
     assert f"eval_accuracy = 0.750000 {shown}" in capsys.readouterr().out
-    assert len(hashed) == 1  # not once for each run
+    read = [os.path.basename(x) for x in opened if x.endswith(".csv")]
+    assert read == ["mails.csv", "new.csv"]  # not once for each run
 
 
 def test_each_seed_has_a_head_of_its_own(work):

@@ -37,17 +37,30 @@ def read(tmp_path):
 TABLE = "text,text_b,score\nthe cat,a dog,0.5\n"
 
 
-def test_a_file_for_evaluation_has_scores_if_it_has_their_column(read):
-    assert read(TABLE, name="eval_file").scores == [0.5]
-    assert read(TABLE, "--score_column=x", name="eval_file").scores is None
-    assert read(TABLE, "--score_column=2", name="eval_file").scores == [0.5]
-    assert read(TABLE, "--score_column=7", name="eval_file").scores is None
-    assert read(TABLE, name="predict_file").scores is None
-    assert read(TABLE, "--loss=ranking").scores is None
-    table = read(
-        "a;b;c\n", "--loss=ranking", "--text_columns=2,0,1", "--delimiter=;"
-    )
-    assert table.texts == [["c", "a", "b"]]
+@pytest.mark.parametrize(
+    ("words", "name", "has_scores"),
+    [
+        ((), "train_file", True),
+        (("--loss=ranking",), "train_file", False),
+        ((), "eval_file", True),
+        (("--score_column=x",), "eval_file", False),
+        (("--score_column=2",), "eval_file", True),
+        (("--score_column=-1",), "eval_file", True),
+        (("--score_column=7",), "eval_file", False),
+        ((), "predict_file", False),
+    ],
+)
+def test_only_some_files_have_scores(read, words, name, has_scores):
+    """A file for evaluation has scores if it has their column."""
+    table = read(TABLE, *words, name=name)
+    score = 0.5 if has_scores else 0.0
+    assert table.rows == [(["the cat", "a dog"], score)]
+    assert (examples.SCORE in table.cells) == has_scores
+
+
+def test_columns_by_number_need_no_header(read):
+    words = "--loss=ranking", "--text_columns=2,0,1", "--delimiter=;"
+    assert read("a;b;c\n", *words).rows == [(["c", "a", "b"], 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +71,6 @@ def test_a_file_for_evaluation_has_scores_if_it_has_their_column(read):
         ("a,b,Neutral", (), "2: score 'Neutral'; expected a number; for NLI"),
         ("a,b,5", ("--loss=cosine",), "2: score '5'; expected a number, -1 to"),
         ("a, ,0.5", (), "2: a text is empty; expected words"),
-        ("a,b", (), "2: 2 columns; expected 3, as the header has"),
         ("a,b,1", ("--score_column=y",), "1: no column 'y'; expected one of"),
         ("a,b,1", ("--text_columns=text,z",), "1: no column 'z'; expected"),
     ],

@@ -56,7 +56,7 @@ def changed(**fields):
 
 def test_csv_as_swag_has_it(write):
     path = write([HEADER, ROW, changed(sent2="", label="0")])
-    first, second = examples.read(path, labelled=True)
+    first, second = examples.read(path, labelled=True).rows
     assert first == ChoiceExample(
         'He said "no, thanks".',
         [
@@ -73,15 +73,15 @@ def test_csv_as_swag_has_it(write):
 
 
 def test_json_lines_of_swag_equal_its_csv(write):
-    (expected,) = examples.read(write([HEADER, ROW]), labelled=True)
+    (expected,) = examples.read(write([HEADER, ROW]), True).rows
     record = {**dict(zip(HEADER, ROW)), "label": int(ROW[-1])}
-    (example,) = examples.read(write([record], "a.jsonl"), labelled=True)
+    (example,) = examples.read(write([record], "a.jsonl"), True).rows
     assert example == dataclasses.replace(expected, line=1)
 
 
 def test_csv_without_labels(write):
     path = write([HEADER[:-1], ROW[:-1]])
-    (example,) = examples.read(path, labelled=False)
+    (example,) = examples.read(path, labelled=False).rows
     assert example.label is None
     with pytest.raises(UserError, match="no column 'label'"):
         examples.read(path, labelled=True)
@@ -93,12 +93,12 @@ def test_json_lines_with_any_number_of_choices(write):
         {"label": 0, "context": "", "choices": ["e", "f"], "more": None},
     ]
     found = examples.read(write(lines, "x.jsonl"), labelled=True)
-    assert found == [
+    assert found.rows == [
         ChoiceExample("a", ["b", "c", "d"], 2, 1),
         ChoiceExample("", ["e", "f"], 0, 2),
     ]
     unlabelled = examples.read(write(lines, "x.jsonl"), labelled=False)
-    assert [x.label for x in unlabelled] == [None, None]
+    assert [x.label for x in unlabelled.rows] == [None, None]
 
 
 LABEL = "expected the index of the correct choice, 0 to "
@@ -112,7 +112,6 @@ LABEL = "expected the index of the correct choice, 0 to "
         (changed(label=""), f"2: label ''; {LABEL}3"),
         (changed(label="gold"), f"2: label 'gold'; {LABEL}3"),
         (changed(ending1=" "), "2: choice 1 is empty; expected a text"),
-        (ROW[:-1], "2: 11 columns; expected 12, as the header has"),
     ],
 )
 def test_wrong_rows_of_csv(write, row, message):
@@ -138,10 +137,8 @@ GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
             {**GOOD, "choices": "b"},
             "2: choices 'b'; expected a list of strings",
         ),
-        ({**GOOD, "context": None}, "2: context None; expected a string"),
-        ({"context": "a", "label": 1}, "2: no key 'choices'"),
-        ("{", "2: Input data was truncated"),
-        ("3", "2: Expected `object`, got `int`"),
+        ({**GOOD, "context": None}, "2: the context is null; expected a st"),
+        ({"context": "a", "label": 1}, "2: no column 'choices'"),
     ],
 )
 def test_wrong_lines_of_json(write, line, message):
@@ -155,8 +152,9 @@ def test_files_that_are_something_else(write):
     full = [["id", "sent1", "sent2", "gold-ending", "distractor-0"], ["a"] * 5]
     with pytest.raises(UserError, match="0 columns ending0, .* not train_full"):
         examples.read(write(full), labelled=True)
-    with pytest.raises(UserError, match="is neither .csv nor .jsonl"):
-        examples.read("file.tsv", labelled=True)
+    path = write(["a line"], "file.txt")
+    with pytest.raises(UserError, match="names in the header are a line"):
+        examples.read(path, labelled=True)
 
 
 CLS, SEP, UNK = 2, 3, 4
