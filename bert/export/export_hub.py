@@ -152,33 +152,25 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
         inputs[features.MASKED_LM_POSITIONS] = positions
         parts.append(loaded.mlm(inputs))
 
-    differences = []
-    for part in parts:
-        for index, layer in enumerate(part.pop("encoder_outputs")):
-            part[f"encoder_outputs {index}"] = layer
+    before, after = {}, {}
+    for index, part in enumerate(parts):
+        for layer, x in enumerate(part.pop("encoder_outputs")):
+            part[f"encoder_outputs {layer}"] = x
 
         # Two names of the same tensor, so bit-identical.
         np.testing.assert_array_equal(
             part.pop("default"), part["pooled_output"]
         )
-        differences.append(
-            conversion.largest_difference(
-                {name: expected[name] for name in part},
-                {name: x.numpy() for name, x in part.items()},
-            )
-        )
+        before |= {(index, name): expected[name] for name in part}
+        after |= {(index, name): x.numpy() for name, x in part.items()}
 
-    difference = float(np.max(differences))
-    tolerance = TOLERANCE[settings.precision]
-
-    # Written so that NaN fails, too.
-    if not difference <= tolerance:
-        raise UserError(
-            f"outputs differ by {difference:.1e} after reloading",
-            path=settings.model_checkpoint_path,
-            expected=f"at most {tolerance:.0e}",
-        )
-    return difference
+    return conversion.check_outputs(
+        before,
+        after,
+        TOLERANCE[settings.precision],
+        settings.model_checkpoint_path,
+        "after reloading",
+    )
 
 
 def export_preprocessor(settings: Settings, tokenizer: Tokenizer) -> str:

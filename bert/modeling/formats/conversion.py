@@ -219,6 +219,35 @@ def largest_difference(before: dict, after: dict) -> float:
     return float(np.max(differences))  # Python's max may lose a NaN
 
 
+def check_outputs(
+    before: dict, after: dict, tolerance: float, path: str, when: str
+) -> float:
+    """Compares the outputs of a model with those of its written files.
+
+    Args:
+        before, after: dict. Name -> array.
+        tolerance: float. Maximum difference.
+        path: str. The model, for the message.
+        when: str. End of the message, such as "after conversion".
+
+    Returns:
+        The largest difference.
+
+    Raises:
+        UserError: the difference is too large, or an output is NaN.
+    """
+    difference = largest_difference(before, after)
+
+    # Written so that NaN also fails.
+    if not difference <= tolerance:
+        raise UserError(
+            f"outputs differ by {difference:.1e} {when}",
+            path=path,
+            expected=f"at most {tolerance:.0e}",
+        )
+    return difference
+
+
 def convert(model: ModelFolder, target: str, output: str) -> float:
     """Writes a model, and compares its outputs before renaming the files.
 
@@ -242,16 +271,9 @@ def convert(model: ModelFolder, target: str, output: str) -> float:
             before, after = _write_network(model, target, scratch)
         else:
             after = outputs_of(read(ModelFolder.open(scratch)))
-        difference = largest_difference(before, after)
-
-        # Written so that NaN also fails.
-        if not difference <= TOLERANCE:
-            raise UserError(
-                f"outputs differ by {difference:.1e} after conversion",
-                path=model.path,
-                expected=f"at most {TOLERANCE:.0e}",
-            )
-    return difference
+        return check_outputs(
+            before, after, TOLERANCE, model.path, "after conversion"
+        )
 
 
 def parts_of(values: dict, target: str) -> list[str]:
