@@ -3,7 +3,7 @@
     with training_step(seed, StepOptions(fused=True)):
         outputs = model(inputs, training=True)
 
-They do not change results, except that `scores` rounds gradients in half
+They do not change results, except that `vocab_logits` rounds gradients in half
 precision. They are off outside of `training_step`: in `Model.fit`, evaluation
 and exports, and with Keras' other backends.
 """
@@ -34,12 +34,12 @@ class StepOptions:
 
     Attributes:
         fused: bool. Whether elementwise operations are compiled, see
-            `elementwise`.
-        remat: bool. Whether layers only keep their input, see `run_layer`.
+            `fused_elementwise`.
+        remat: bool. Whether layers only keep their input, see `remat_layer`.
         compiled: bool. Whether XLA compiles the whole step, see
-            `keeping_inputs`.
+            `recompute`.
         deterministic: bool. Whether each run gives the same bits, see
-            `take_rows`.
+            `embedding_lookup`.
     """
 
     fused: bool = False
@@ -100,7 +100,7 @@ def _using(options: StepOptions):
         _scope.options = outer
 
 
-def elementwise(function: Callable, *tensors, **settings):
+def fused_elementwise(function: Callable, *tensors, **settings):
     """`function(*tensors, **settings)`, compiled if the step is fused.
 
     Matrix products are fastest as single calls of oneDNN, which XLA on CPU
@@ -115,13 +115,13 @@ def elementwise(function: Callable, *tensors, **settings):
         **settings: hashable values. Each combination compiles a program.
     """
     if _options().compiled:
-        return keeping_inputs(functools.partial(function, **settings), *tensors)
+        return recompute(functools.partial(function, **settings), *tensors)
     if not _options().fused:
         return function(*tensors, **settings)
     return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
 
 
-def keeping_inputs(function: Callable, *tensors):
+def recompute(function: Callable, *tensors):
     """`function(*tensors)`; a compiled step only keeps the inputs for backward.
 
     XLA would keep activations for the backward pass, often in float32. With
@@ -143,7 +143,7 @@ def keeping_inputs(function: Callable, *tensors):
     return _recomputing(plain)(*map(tf.convert_to_tensor, tensors))
 
 
-def take_rows(table, ids, dtype=None):
+def embedding_lookup(table, ids, dtype=None):
     """Embedding lookup: float [V, H], int32 [...] -> dtype [..., H].
 
     An id below 0 is an error on CPUs, where `ops.take` counts from the end.
@@ -172,14 +172,14 @@ def take_rows(table, ids, dtype=None):
     @tf.custom_gradient
     def take(table):
         def gradient(upstream):
-            return _sums_by_id(upstream, ids, table.shape[0])
+            return _segment_sum(upstream, ids, table.shape[0])
 
         return tf.gather(table, ids), gradient
 
     return take(table)
 
 
-def add_to_each(x, y):
+def broadcast_add(x, y):
     """Broadcast addition: float [B, ...] and [...] -> float [B, ...].
 
     In a compiled step the gradient of y is a matrix product. For a sum over B,
@@ -189,7 +189,7 @@ def add_to_each(x, y):
     return x + (_repeated(y, x) if _options().compiled else y)
 
 
-def scores(x, table):
+def vocab_logits(x, table):
     """x T^T in float32: float [N, H], float32 [V, H] -> float32 [N, V].
 
     In a half-precision step the gradients are computed in the precision of x,
@@ -238,7 +238,7 @@ def _compiled(function: Callable) -> Callable:
     return tf.function(function, jit_compile=True, autograph=False)
 
 
-def run_layer(function: Callable, x):
+def remat_layer(function: Callable, x):
     """Applies `function(x)`, a layer with variables.
 
     With remat, only x is kept for the backward pass, which recomputes the rest
@@ -345,7 +345,7 @@ def _in_order(function: Callable) -> Callable:
     return run
 
 
-def _sums_by_id(values, ids, count: int):
+def _segment_sum(values, ids, count: int):
     """Sums of the values of each id: float [..., H] -> float [count, H]."""
     ids = tf.reshape(ids, [-1])
     size = ids.shape[0]

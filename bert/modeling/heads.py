@@ -35,7 +35,7 @@ class MaskedLMHead(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(name=name, dtype="float32", **kwargs)
-        self.config = config = layers.sizes_of(config)
+        self.config = config = layers.as_config(config)
         self.seed = seed
 
         # The logits are always float32; the parts have their own policy.
@@ -55,7 +55,7 @@ class MaskedLMHead(keras.layers.Layer):
         """The layer's arguments."""
         # The layer's own policy is fixed; its parts' policy is saved.
         policy = self.layer_norm.dtype_policy
-        return layers.config_of(self, super().get_config(), policy)
+        return layers.serialize_config(self, super().get_config(), policy)
 
     def call(self, x, table):
         """Computes the logits.
@@ -71,7 +71,7 @@ class MaskedLMHead(keras.layers.Layer):
 
         # A single matrix product: [B * P, H] and [V, H].
         batch, count, width = ops.shape(x)
-        logits = fused_ops.scores(ops.reshape(x, (-1, width)), table)
+        logits = fused_ops.vocab_logits(ops.reshape(x, (-1, width)), table)
         logits = ops.reshape(logits, (batch, count, self.config.vocab_size))
         return logits + self.output_bias
 
@@ -102,7 +102,7 @@ class OutputHead(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
-        self.config = config = layers.sizes_of(config)
+        self.config = config = layers.as_config(config)
         self.seed, self.classes = seed, classes
 
         make = layers.LayerFactory(config, seed, name)
@@ -121,7 +121,7 @@ class OutputHead(keras.layers.Layer):
     def get_config(self):
         """The layer's arguments."""
         return {
-            **layers.config_of(self, super().get_config()),
+            **layers.serialize_config(self, super().get_config()),
             "classes": self.classes,
             "bias": self.output_bias is not None,
         }

@@ -6,7 +6,7 @@ Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate,
 Q query positions.
 
 The elementwise operations between two matrix products are functions of this
-module, so that `fused_ops.elementwise` can compile them, in float32.
+module, so that `fused_ops.fused_elementwise` can compile them, in float32.
 
 Nested layers define `build` and `compute_output_shape`: otherwise Keras would
 trace each of them twice, which is most of the time of building a network.
@@ -103,7 +103,9 @@ class LayerFactory:
         return AddNorm(self.dropout(rate, drop), name=name, dtype=self._dtype)
 
 
-def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
+def serialize_config(
+    layer: keras.layers.Layer, inherited: dict, policy=None
+) -> dict:
     """Arguments of a layer with a config and a seed, as JSON values.
 
     Args:
@@ -132,7 +134,7 @@ def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
     }
 
 
-def sizes_of(config: BertConfig | dict) -> BertConfig:
+def as_config(config: BertConfig | dict) -> BertConfig:
     """Returns a layer's config, given as such or as a saved dict."""
     return BertConfig(**config) if isinstance(config, dict) else config
 
@@ -149,7 +151,7 @@ class Embeddings(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(name=name, **kwargs)
-        self.config = config = sizes_of(config)
+        self.config = config = as_config(config)
         self.seed = seed
         make = LayerFactory(config, seed, "embeddings", self.dtype_policy)
         width = config.hidden_size
@@ -177,7 +179,7 @@ class Embeddings(keras.layers.Layer):
 
     def get_config(self):
         """The layer's arguments."""
-        return config_of(self, super().get_config())
+        return serialize_config(self, super().get_config())
 
     def build(self, input_ids_shape):
         """Creates the layer norm's weights."""
@@ -197,7 +199,7 @@ class Embeddings(keras.layers.Layer):
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
 
-        x = fused_ops.take_rows(
+        x = fused_ops.embedding_lookup(
             self.word_embeddings, input_ids, self.compute_dtype
         )  # [B, S, H]
         x = x + ops.matmul(segments, self.token_type_embeddings)
@@ -205,9 +207,11 @@ class Embeddings(keras.layers.Layer):
         # Packed rows have individual positions; others share 0 to S - 1.
         if position_ids is None:
             length = ops.shape(input_ids)[1]
-            x = fused_ops.add_to_each(x, self.position_embeddings[:length])
+            x = fused_ops.broadcast_add(x, self.position_embeddings[:length])
         else:
-            x = x + fused_ops.take_rows(self.position_embeddings, position_ids)
+            x = x + fused_ops.embedding_lookup(
+                self.position_embeddings, position_ids
+            )
 
         return self.dropout(self.layer_norm(x), training=training)
 
@@ -298,12 +302,12 @@ class SelfAttention(keras.layers.Layer):
 
         def attend(q, k, v, bias, key):
             scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))
-            probs = fused_ops.elementwise(
+            probs = fused_ops.fused_elementwise(
                 _attention_probs, scores, bias, key, rate=rate, scale=scale
             )  # [B, A, Q, S]
             return ops.matmul(probs, v)
 
-        context = fused_ops.keeping_inputs(attend, q, k, v, bias, key)
+        context = fused_ops.recompute(attend, q, k, v, bias, key)
         context = ops.transpose(context, (0, 2, 1, 3))
         return ops.reshape(context, ops.shape(queries))
 
@@ -329,7 +333,7 @@ class AddNorm(keras.layers.Layer):
     def call(self, product, bias, residual, training=False):
         """float [B, Q, H], [H] and [B, Q, H] -> float [B, Q, H]."""
         key, rate = self.dropout.draw(training)
-        return fused_ops.elementwise(
+        return fused_ops.fused_elementwise(
             _add_and_normalise,
             product,
             bias,
@@ -355,7 +359,7 @@ class TransformerBlock(keras.layers.Layer):
     ):
         scope = f"layer_{index}"
         super().__init__(name=name or scope, **kwargs)
-        self.config = config = sizes_of(config)
+        self.config = config = as_config(config)
         self.seed, self.index = seed, index
         make = LayerFactory(config, seed, scope, self.dtype_policy)
         width, rate = config.hidden_size, config.hidden_dropout_prob
@@ -379,7 +383,7 @@ class TransformerBlock(keras.layers.Layer):
     def get_config(self):
         """The layer's arguments."""
         return {
-            **config_of(self, super().get_config()),
+            **serialize_config(self, super().get_config()),
             "index": self.index,
         }
 
@@ -414,7 +418,7 @@ class TransformerBlock(keras.layers.Layer):
         def layer(x):
             return self._layer(x, bias, positions, training)
 
-        return fused_ops.run_layer(layer, x) if training else layer(x)
+        return fused_ops.remat_layer(layer, x) if training else layer(x)
 
     def _layer(self, x, bias, positions, training):
         queries = x
@@ -431,7 +435,7 @@ class TransformerBlock(keras.layers.Layer):
         )
 
         # The feed-forward part: [B, Q, H] to [B, Q, I], and back.
-        hidden = fused_ops.elementwise(
+        hidden = fused_ops.fused_elementwise(
             _activate, *self.intermediate(x), name=self.config.hidden_act
         )
         return self.output_layer_norm(
@@ -462,7 +466,9 @@ def gather_positions(x, positions):
 
     # One table of B * S rows: position p of sequence b is row b * S + p.
     first = ops.arange(batch, dtype="int32")[:, None] * length
-    return fused_ops.take_rows(ops.reshape(x, (-1, width)), positions + first)
+    return fused_ops.embedding_lookup(
+        ops.reshape(x, (-1, width)), positions + first
+    )
 
 
 def _attention_probs(scores, bias, key, *, rate: float, scale: float):

@@ -78,7 +78,7 @@ def weighted_sums(objective: str, logits, label, weight) -> dict:
     Returns:
         Dict, see `pretraining_sums`.
     """
-    found = fused_ops.elementwise(_loss_and_hit, logits, label)
+    found = fused_ops.fused_elementwise(_loss_and_hit, logits, label)
     loss, hits = found[0], found[1]
     return {
         f"{objective}_loss": ops.sum(loss * weight),

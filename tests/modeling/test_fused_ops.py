@@ -56,7 +56,7 @@ def values_and_gradients(function, tensors, settings, options):
         real = [x for x in tensors if x.dtype.is_floating]
         with tf.GradientTape() as tape, fused_ops.training_step(SEED, options):
             tape.watch(real)
-            y = fused_ops.elementwise(function, *tensors, **settings)
+            y = fused_ops.fused_elementwise(function, *tensors, **settings)
             # So that the gradient is another number everywhere.
             weights = tf.range(tf.size(y, tf.int32)) % 11
             weights = tf.reshape(tf.cast(weights, y.dtype), tf.shape(y))
@@ -97,7 +97,7 @@ def test_the_gradient_of_a_compiled_bias_sums_rounded_values_in_float32():
     def gradient(bias):
         with tf.GradientTape() as tape, fused_ops.training_step(SEED, COMPILED):
             tape.watch(bias)
-            y = fused_ops.elementwise(
+            y = fused_ops.fused_elementwise(
                 lambda x, bias: tf.cast(x, "float32") + bias, product, bias
             )
             loss = tf.reduce_sum(y * [[[256.5], [1], [1]]])
@@ -200,7 +200,7 @@ def test_scores_are_float32_and_their_gradients_are_not(
             tape.watch([x, table])
             if options:
                 scope.enter_context(fused_ops.training_step(SEED, options))
-            scores = fused_ops.scores(x, table)
+            scores = fused_ops.vocab_logits(x, table)
             loss = tf.reduce_sum(scores * weights)
         return scores, *tape.gradient(loss, [x, table])
 
@@ -234,7 +234,7 @@ def test_the_rows_of_each_id_are_summed(dtype):
         with tf.GradientTape() as tape:
             tape.watch(table)
             with fused_ops.training_step(SEED, DETERMINISTIC):
-                rows = fused_ops.take_rows(table, ids)
+                rows = fused_ops.embedding_lookup(table, ids)
             loss = tf.reduce_sum(rows * weights)
         return rows, tape.gradient(loss, table)
 
@@ -251,7 +251,7 @@ def test_the_rows_of_each_id_are_summed(dtype):
 def test_the_rows_of_an_id_are_summed_in_float32():
     """In bfloat16 256 + 1 is 256."""
     values = tf.constant([[1], [256], [1]], tf.bfloat16)
-    sums = fused_ops._sums_by_id(values, tf.zeros(3, tf.int32), 2)
+    sums = fused_ops._segment_sum(values, tf.zeros(3, tf.int32), 2)
     assert sums.dtype == tf.bfloat16
     np.testing.assert_array_equal(tf.cast(sums, "float32"), [[258], [0]])
 
