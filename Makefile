@@ -60,6 +60,8 @@ check: $(VENV)/dev
 
 # The site of docs/, in build/docs; a warning is an error.
 docs: .venv-docs/done
+	.venv-docs/bin/python -m nbconvert --to markdown --log-level WARN \
+	    docs/tutorials/*.ipynb
 	.venv-docs/bin/zensical build --clean --strict
 
 # Of every supported Python; UPGRADE=--upgrade takes the newest of the packages

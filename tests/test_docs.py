@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -31,13 +32,15 @@ from tests.helpers import (
     flags_page,
     library_files,
     model_server,
+    notebooks,
     small,
 )
 from tests.helpers.pretraining_files import write_records
 
 ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+FOUND = [*DOCS.glob("*.md"), *DOCS.glob("api/*.md")]
+PAGES = [ROOT / "README.md", *sorted(FOUND)]
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.M | re.S)
 
 
@@ -103,13 +106,16 @@ def test_flags_files_and_targets_of_a_command_exist(monkeypatch, command):
 def test_every_page_is_in_the_list_of_pages():
     listed = (DOCS / "README.md").read_text()
     for page in DOCS.glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in listed
+        named = re.search(rf"\({page.name}[)#]", listed)
+        assert page.name == "README.md" or named, page.name
 
 
 def test_every_page_is_in_the_navigation_of_the_site():
     nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     names = re.findall(r"([\w/]+\.md)$", nav, re.M)
-    assert sorted(names) == [str(x.relative_to(DOCS)) for x in PAGES[1:]]
+    notebooks = [x.with_suffix(".md") for x in DOCS.glob("tutorials/*.ipynb")]
+    pages = [str(x.relative_to(DOCS)) for x in FOUND + notebooks]
+    assert sorted(names) == sorted(pages)
 
 
 def test_commands_are_in_blocks_of_the_shell():
@@ -170,6 +176,26 @@ def test_a_public_name_has_an_example_and_describes_its_arguments(name):
             assert re.search(line, text, re.M), parameter.name
 
 
+@pytest.mark.parametrize(
+    "path", sorted(notebooks.FOLDER.glob("*.ipynb")), ids=lambda x: x.stem
+)
+def test_a_notebook_has_its_outputs_and_public_imports(path):
+    notebook = nbformat.read(path, 4)
+    nbformat.validate(notebook)
+    codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [x.execution_count for x in codes] == [*range(1, len(codes) + 1)]
+    for cell in codes:
+        assert max(map(len, cell.source.splitlines())) <= 100
+        for output in cell.outputs:
+            assert output.output_type != "error"
+    source = "\n".join(cell.source for cell in codes)
+    assert "sys.path" not in source
+    assert not re.search(r"^(from|import) bert\.|^from bert", source, re.M)
+    text = "\n".join(x.source for x in notebook.cells)
+    for link in re.findall(r"\]\((\.\./[^)#]+)", text):
+        assert (path.parent / link).is_file(), link
+
+
 def test_what_is_cited_is_this_version():
     version = re.search(
         r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M
@@ -180,13 +206,17 @@ def test_what_is_cited_is_this_version():
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A hub with the model of README.md; its table is in this folder."""
+    """A hub with the models of README.md; its table is in this folder."""
     values = library_files.pretrained(tmp_path / "google", **LONG)
     library_files.huggingface(tmp_path / "model", values, **LONG)
     rows = ["text,label", *(f"{x} cat,good\n{x} dog,bad" for x in "abcdefg")]
     (tmp_path / "reviews.csv").write_text("\n".join(rows) + "\n")
     monkeypatch.chdir(tmp_path)
-    models = {"google-bert/bert-base-uncased": tmp_path / "model"}
+    names = (
+        "google-bert/bert-base-uncased",
+        "sentence-transformers/all-MiniLM-L6-v2",
+    )
+    models = dict.fromkeys(names, tmp_path / "model")
     with model_server.serving(monkeypatch, tmp_path, models) as server:
         yield server
 
@@ -200,13 +230,15 @@ def test_the_snippets_of_the_readme_run(tmp_path, hub):
 
 
 @pytest.mark.slow
-def test_the_first_commands_of_the_readme_answer(tmp_path, hub, monkeypatch):
+def test_the_commands_on_a_table_of_the_readme_answer(
+    tmp_path, hub, monkeypatch
+):
     for name in ("run_classifier.py", "predict.py"):
         (tmp_path / name).symlink_to(ROOT / name)
     folders = [str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
     monkeypatch.setenv("PATH", os.pathsep.join(folders))
     readme = FENCE.findall((ROOT / "README.md").read_text())
-    _, body, *_ = [body for _, kind, body in readme if kind == "sh"]
+    *_, body = [body for _, kind, body in readme if kind == "sh"]
     command = ["bash", "-e", "-c", body]
     run = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE)
     *scores, answer = run.stdout.splitlines()

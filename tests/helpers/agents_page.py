@@ -31,7 +31,7 @@ def page() -> str:
     # The tables of docs/README.md, whose links are relative to docs/.
     docs = (ROOT / "docs/README.md").read_text()
     tables = docs[docs.index("\n## ") + 1 :]
-    tables = re.sub(r"\]\((?=[\w/-]+\.md)", "](docs/", tables)
+    tables = re.sub(r"\]\((?=[\w/-]+\.(?:md|ipynb))", "](docs/", tables)
     return "\n".join([HEAD, introduction, "", tables, library(), RULES])
 
 
