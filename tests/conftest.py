@@ -3,10 +3,18 @@
 import gc
 import importlib.util
 import io
+import itertools
 import json
 import os
+import random
+import shutil
 import sys
+import tempfile
 
+# The workers of pytest-xdist and all processes of tests inherit the folder.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="bert tests ")
+    tempfile.tempdir = None
 gc.disable()  # while the libraries are loaded, and for their objects later
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # also where GPUs are
@@ -21,6 +29,7 @@ import convert_checkpoint
 import predict
 from bert.common import main as main_lib
 from bert.reports import drawing
+from tests.helpers import determinism
 
 gc.freeze()
 gc.enable()
@@ -35,16 +44,37 @@ tf.config.set_logical_device_configuration(
 )
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="random order of the modules and of the tests in each module",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    seed = config.getoption("shuffle")
+    if seed is not None:
+        rng = random.Random(seed)
+        groups = itertools.groupby(items, lambda item: item.path)
+        modules = [[*tests] for _, tests in groups]
+        for tests in modules:
+            rng.shuffle(tests)
+        rng.shuffle(modules)
+        items[:] = itertools.chain(*modules)
+
+
+def pytest_unconfigure(config):
+    """Removes the temporary files; `--basetemp` keeps those of tests."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+
+
 @pytest.fixture(autouse=True)
 def no_determinism_and_no_seed():
     """A test does not depend on the runs of those before."""
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import config
-
-    # Only then: functions that are kept would be optimized again.
-    if config.is_op_determinism_enabled() or context.global_seed() is not None:
-        config.disable_op_determinism()
-        tf.random.set_seed(None)
+    determinism.end()
 
 
 @pytest.fixture(autouse=True, scope="module")

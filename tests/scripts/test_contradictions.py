@@ -111,7 +111,7 @@ GOOD = "--input_file={0}/good/0.tfrecord"
     ],
 )
 def test_flags_and_records(rejected, folder, flags, message):
-    line = rejected(*flags.format(folder).split())
+    line = rejected(*(x.format(folder) for x in flags.split()))
     assert message.format(folder) in line
 
 

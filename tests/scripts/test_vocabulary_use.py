@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -56,8 +57,13 @@ def folder(tmp_path_factory):
         f"--output_file={folder}/records/0.tfrecord --dupe_factor=1 "
         f"--max_seq_length={small.POSITIONS} --num_processes=1"
     )
-    create_pretraining_data.main(["", *command.split()])
+    create_pretraining_data.main(["", *words_of(command)])
     return folder
+
+
+def words_of(line):
+    """The flags of a line; their values may have spaces."""
+    return re.split(" +(?=--)", line.strip())
 
 
 def write_tokens(path, tokens):
@@ -98,7 +104,7 @@ def argv_of(script, folder, output, checkpoint, vocab_file):
         f"--input={checkpoint} --vocab_file={vocab_file} "
         f"--output={output}/converted",
     }[script]
-    return [script.__name__, *line.split()]
+    return [script.__name__, *words_of(line)]
 
 
 @pytest.fixture
