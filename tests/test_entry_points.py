@@ -150,7 +150,8 @@ class Reference:
             truncate = self.task.get("truncate", "head")
             space = S - 3 if b else S - 2
             rows = [self.row(*truncated(a, b, space, truncate))]
-        logits = self.head(self.encode(rows)[1]).mean(0)
+        pool = self.task.get("windows", {}).get("pool", "mean")
+        logits = getattr(self.head(self.encode(rows)[1]), pool)(0)
         if self.task["kind"] == "regression":
             return {"value": logits[0]}
 

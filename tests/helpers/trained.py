@@ -21,9 +21,17 @@ from bert.data.text import tokenization, vocabulary
 from bert.modeling import task_models
 from bert.modeling.formats import sentence_files
 from bert.modeling.formats.sentence_files import TextVectors
-from tests.helpers import model_files, once, small, squad_files, text
+from tests.helpers import (
+    determinism,
+    model_files,
+    once,
+    small,
+    squad_files,
+    text,
+)
 
 L, S, POSITIONS = 1, 17, 19
+RATE = 0.004  # of learning
 LONG = " ".join(random.Random(1).choices(text.WORDS, k=53))
 TEXTS = [
     "the cat sees a dog",
@@ -51,7 +59,16 @@ SENTENCES = [
     ["cat" * 97, "...!?¿—", "日本語", "Étude", "e\u0301te\u0301", "🐈"],
     ["\u200b", "a\ufffd", "\u00a0", "(old)", "\ufe0f"],
 ]
+TAGS = [
+    [
+        ["O", "B-PER", "I-PER", "B-LOC"][(i // 2 + len(x)) % 4]
+        for i, x in enumerate(words)
+    ]
+    for words in SENTENCES
+]
 LABELS = ["yes", "no", "maybe é"]
+SEVERAL = [LABELS[: i % 4] for i in range(13)]
+NUMBERS = [i % 5 - 2.5 for i in range(13)]
 SINGLE = [(x, "") for x in [*TEXTS, *BLANK]]
 PAIRS = [
     *zip(TEXTS, [*TEXTS[3:], *TEXTS[:3]]),
@@ -96,7 +113,7 @@ def folder(factory: pytest.TempPathFactory, name: str) -> Run:
             "max_seq_length": S,
             "train_batch_size": 7,
             "num_train_epochs": 2,
-            "learning_rate": 0.01,
+            "learning_rate": RATE,
             "do_train": True,
             "do_predict": True,
             "report": False,
@@ -107,7 +124,10 @@ def folder(factory: pytest.TempPathFactory, name: str) -> Run:
         for key in ("train_file", "eval_file", "predict_file"):
             flags |= {key: folder / flags[key]} if key in flags else {}
         words = [f"--{key}={value}" for key, value in flags.items()]
-        script.main([f"{script.__name__}.py", *words])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(task_models, "POOLED_DROPOUT", 0.0)
+            script.main([f"{script.__name__}.py", *words])
+        determinism.end()
 
     made = once.written(factory, f"trained_{name}", write)
     return Run(made / "run", made / "export")
@@ -166,25 +186,21 @@ def _write_texts(label_of: Callable, has_pairs: bool = False) -> Callable:
 
 def _write_questions(folder: pathlib.Path) -> None:
     squad_files.write(folder / "train.json", 16, seed=1)
-    paragraphs = [
-        {
-            "context": context,
-            "qas": [{"id": f"q{number}", "question": question, "answers": []}],
-        }
-        for number, (question, context) in enumerate(ASKED_QUESTIONS)
-    ]
+    paragraphs = []
+    for number, (question, context) in enumerate(ASKED_QUESTIONS):
+        words = context.split()
+        answers = [{"text": x, "answer_start": context.index(x)} for x in words]
+        qa = {"id": f"q{number}", "question": question, "answers": answers}
+        qa["is_impossible"] = not answers
+        paragraphs.append({"context": context, "qas": [qa]})
     content = json.dumps({"data": [{"paragraphs": paragraphs}]})
     (folder / "asked.json").write_text(content)
 
 
 def _write_words(folder: pathlib.Path) -> None:
-    labels = ["O", "B-PER", "I-PER", "B-LOC"]
     lines = [
-        "".join(
-            f"{word}\t{labels[(i + len(word)) % 4]}\n"
-            for i, word in enumerate(words)
-        )
-        for words in SENTENCES
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags))
+        for words, tags in zip(SENTENCES, TAGS)
     ]
     for name in ("train", "asked"):
         (folder / f"{name}.txt").write_text("\n".join(lines))
@@ -216,17 +232,25 @@ _CLASSIFIER = {
     "predict_file": "asked.jsonl",
 }
 _EVALUATED = {"eval_file": "train.jsonl", "do_eval": True, "reference": False}
+# Batches of all examples, whose order is of no account.
+_WHOLE = {
+    "train_batch_size": 13,
+    "num_train_epochs": 24,
+    "random_seed": 1,
+    "do_eval": True,
+}
 _SHARED = {"train_file": "train.jsonl", "predict_file": "asked.jsonl"}
 TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     "labels": (
         run_classifier,
         _CLASSIFIER
         | _EVALUATED
+        | _WHOLE
         | {
             "labels": ",".join(LABELS),
             "class_weights": "balanced",
             "calibrate": True,
-            "unknown_below": 0.45,
+            "unknown_below": 0.82,
         },
         _write_texts(lambda i: LABELS[i * i % 3]),
     ),
@@ -234,37 +258,59 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
         run_classifier,
         _CLASSIFIER
         | _EVALUATED
+        | _WHOLE
         | {
             "labels": ",".join(LABELS),
             "multi_label": True,
             "tune_thresholds": True,
         },
-        _write_texts(lambda i: LABELS[: i % 4]),
+        _write_texts(SEVERAL.__getitem__),
     ),
     "numbers": (
         run_classifier,
-        _CLASSIFIER | {"regression": True, "truncate": "head_tail"},
-        _write_texts(lambda i: i % 5 - 2.5),
+        _CLASSIFIER
+        | _EVALUATED
+        | _WHOLE
+        | {
+            "regression": True,
+            "truncate": "head_tail",
+        },
+        _write_texts(NUMBERS.__getitem__),
     ),
     "pairs": (
         run_classifier,
         _CLASSIFIER
-        | {"text_b_column": "text_b", "text_column": "text", "labels": "1,0"},
+        | _EVALUATED
+        | _WHOLE
+        | {
+            "text_b_column": "text_b",
+            "text_column": "text",
+            "labels": "1,0",
+            "train_batch_size": 25,
+        },
         _write_texts(lambda i: str(i % 2), has_pairs=True),
     ),
     "windows": (
         run_classifier,
         _CLASSIFIER
+        | _EVALUATED
+        | _WHOLE
         | {
             "labels": ",".join(LABELS),
             "long_texts": "windows",
+            "pool_windows": "max",
             "doc_stride": 7,
+            "multi_label": True,
+            "tune_thresholds": True,
+            "calibrate": True,
         },
-        _write_texts(lambda i: LABELS[i % 3]),
+        _write_texts(SEVERAL.__getitem__),
     ),
     "questions": (
         run_squad,
-        {
+        _WHOLE
+        | {
+            "train_batch_size": 40,
             "train_file": "train.json",
             "predict_file": "asked.json",
             "max_query_length": 5,
@@ -278,7 +324,13 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     ),
     "words": (
         run_ner,
-        {"train_file": "train.txt", "predict_file": "asked.txt"},
+        _WHOLE
+        | {
+            "train_batch_size": 12,
+            "train_file": "train.txt",
+            "eval_file": "train.txt",
+            "predict_file": "asked.txt",
+        },
         _write_words,
     ),
     "choices": (run_swag, _SHARED, _write_choices),
