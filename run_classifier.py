@@ -17,33 +17,32 @@ from bert.common.progress import say
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
 from bert.tasks import run_folder, starting_model
-from bert.tasks.classification import inputs
+from bert.tasks.classification import folds, inputs
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
+from bert.tasks.sweep import Sweep
+from bert.training import workers
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings = tasks_main.complete(settings)
-    data = inputs.read(settings)
-    run_folder.check_labels(settings.output_dir, data.describe())
-    model = starting_model.find(settings)
-    starting_model.warn(model, data.texts())
-    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
-        # TensorFlow is imported late: invalid flags and files fail before.
-        from bert.tasks import finetuning
-        from bert.tasks.classification import runs
-        from bert.tasks.classification.task import make_task
+    sweep = Sweep(tasks_main.complete(settings), folds.join)
+    for settings in sweep:
+        data = inputs.read(settings)
+        run_folder.check_labels(settings.output_dir, data.describe())
+        model = starting_model.find(settings)
+        starting_model.warn(model, data.texts())
+        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+            # TensorFlow is imported late: invalid flags and files fail before.
+            from bert.tasks import finetuning
+            from bert.tasks.classification.task import make_task
 
-        for note in data.notes:
-            say(note)
-        if settings.is_several:
-            runs.work(settings, model, folder, data)
-        else:
+            for note in data.notes:
+                say(note)
             task = make_task(settings, model, folder, data)
-            finetuning.work(settings, model, folder, task)
-        drawing.draw_trained(settings, folder.is_chief)
+            sweep.tell(finetuning.work(settings, model, folder, task))
+    drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":

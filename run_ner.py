@@ -18,28 +18,31 @@ from bert.tasks import starting_model
 from bert.tasks.ner import labels
 from bert.tasks.ner.settings import Settings
 from bert.tasks.run_folder import RunFolder
+from bert.tasks.sweep import Sweep
+from bert.training import workers
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings = tasks_main.complete(settings)
-    model = starting_model.find(settings)
-    sentences = labels.read_files(settings)
-    kind, names = labels.find(settings, sentences)
-    starting_model.warn(
-        model,
-        (" ".join(x.words) for file in sentences.values() for x in file),
-    )
-    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
-        # TensorFlow is imported late: invalid flags and files fail before.
-        from bert.tasks import finetuning
-        from bert.tasks.ner.task import make_task
+    sweep = Sweep(tasks_main.complete(settings))
+    for settings in sweep:
+        model = starting_model.find(settings)
+        sentences = labels.read_files(settings)
+        kind, names = labels.find(settings, sentences)
+        sentences = labels.hold_out(settings, sentences)
+        starting_model.warn(
+            model,
+            (" ".join(x.words) for file in sentences.values() for x in file),
+        )
+        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+            # TensorFlow is imported late: invalid flags and files fail before.
+            from bert.tasks import finetuning
+            from bert.tasks.ner.task import make_task
 
-        task = make_task(settings, model, folder, sentences, kind, names)
-        finetuning.work(settings, model, folder, task)
-
-        drawing.draw_trained(settings, folder.is_chief)
+            task = make_task(settings, model, folder, sentences, kind, names)
+            sweep.tell(finetuning.work(settings, model, folder, task))
+    drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":

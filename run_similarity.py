@@ -18,28 +18,30 @@ from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples
 from bert.tasks.similarity.settings import Settings
+from bert.tasks.sweep import Sweep
+from bert.training import workers
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings = tasks_main.complete(settings)
-    model = starting_model.find(settings)
-    pooling = settings.vectors(model).pooling
-    settings = dataclasses.replace(settings, pooling=pooling)
-    tables = examples.read_files(settings)
-    rows = itertools.chain.from_iterable(x.rows for x in tables.values())
-    starting_model.warn(model, (" ".join(row.texts) for row in rows))
+    sweep = Sweep(tasks_main.complete(settings))
+    for settings in sweep:
+        model = starting_model.find(settings)
+        pooling = settings.vectors(model).pooling
+        settings = dataclasses.replace(settings, pooling=pooling)
+        tables = examples.read_files(settings)
+        rows = itertools.chain.from_iterable(x.rows for x in tables.values())
+        starting_model.warn(model, (" ".join(row.texts) for row in rows))
 
-    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
-        # TensorFlow is imported late: invalid flags and files fail before.
-        from bert.tasks import finetuning
-        from bert.tasks.similarity.task import make_task
+        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+            # TensorFlow is imported late: invalid flags and files fail before.
+            from bert.tasks import finetuning
+            from bert.tasks.similarity.task import make_task
 
-        task = make_task(settings, model, folder, tables)
-        finetuning.work(settings, model, folder, task)
-
-        drawing.draw_trained(settings, folder.is_chief)
+            task = make_task(settings, model, folder, tables)
+            sweep.tell(finetuning.work(settings, model, folder, task))
+    drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":

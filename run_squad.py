@@ -18,31 +18,33 @@ from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import examples
 from bert.tasks.squad.settings import Settings
+from bert.tasks.sweep import Sweep
+from bert.training import workers
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings = tasks_main.complete(settings)
-    model = starting_model.find(settings, in_graph=True)
-    datasets = examples.read_files(settings)
-    starting_model.warn(
-        model,
-        (
-            f"{x.question} {x.context}"
-            for dataset in datasets.values()
-            for x in dataset.examples
-        ),
-    )
-    with RunFolder.open(settings, model.config, model.tokenizer) as folder:
-        # Lock the folder before encoding the questions.
-        from bert.tasks import finetuning
-        from bert.tasks.squad.task import make_task
+    sweep = Sweep(tasks_main.complete(settings))
+    for settings in sweep:
+        model = starting_model.find(settings, in_graph=True)
+        datasets = examples.read_files(settings)
+        starting_model.warn(
+            model,
+            (
+                f"{x.question} {x.context}"
+                for dataset in datasets.values()
+                for x in dataset.examples
+            ),
+        )
+        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+            # Lock the folder before encoding the questions.
+            from bert.tasks import finetuning
+            from bert.tasks.squad.task import make_task
 
-        task = make_task(settings, model, folder, datasets)
-        finetuning.work(settings, model, folder, task)
-
-        drawing.draw_trained(settings, folder.is_chief)
+            task = make_task(settings, model, folder, datasets)
+            sweep.tell(finetuning.work(settings, model, folder, task))
+    drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":

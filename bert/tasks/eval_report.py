@@ -14,6 +14,7 @@ from them, or is much simpler. The file calls it a reference, and names it
 """
 
 import os
+from typing import Any, NamedTuple
 
 from bert.common import atomic
 from bert.common.formats import json_files
@@ -26,6 +27,25 @@ OVERLAP, BEFORE = "word_overlap", "before"
 TFIDF = "tfidf"
 _LOSS = "loss"
 _ERRORS = (_LOSS, "mae")  # lower is better
+
+
+class Result(NamedTuple):
+    """Scores and files of a run.
+
+    Attributes:
+        step: int. Training step of the weights.
+        metrics: dict. Metric -> value; {} without an evaluation.
+        report: dict. Other values of `eval_report.json`.
+        rank: tuple of float. The selection metric, then the loss; the best run
+            has the highest.
+        predictions: list of str. Paths of the files of predictions.
+    """
+
+    step: int
+    metrics: dict[str, float]
+    report: dict[str, Any]
+    rank: tuple[float, ...]
+    predictions: list[str]
 
 
 def describe(name: str, value: float, references: dict[str, float]) -> str:

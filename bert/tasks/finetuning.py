@@ -19,7 +19,8 @@ from bert.modeling import checkpoints, openvino_network
 from bert.modeling.formats import checkpoint_files, model_card, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
-from bert.tasks import start
+from bert.tasks import run_folder, start
+from bert.tasks.eval_report import Result
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.run_folder import RunFolder, has_checkpoint
 from bert.training import workers
@@ -33,8 +34,7 @@ def work(
     model: ModelFolder,
     folder: RunFolder,
     task: Task,
-    evaluated: model_card.Scores | None = None,
-) -> tuple[Run, dict[str, float]]:
+) -> Result:
     """Trains, evaluates, predicts and exports, as the settings request.
 
     Prints the paths of written files.
@@ -44,17 +44,12 @@ def work(
         model: ModelFolder. Initial weights.
         folder: RunFolder. Folder of the run.
         task: Task. Task to train.
-        evaluated: Scores or None. Scores of an earlier evaluation, written
-            beside an export unless these weights are evaluated. Default: None.
-
-    Returns:
-        The run and its metrics.
 
     Raises:
         UserError: the weights are missing, or do not fit.
     """
-    wrote = []
-    metrics = evaluated.metrics if evaluated else None
+    wrote, rank, report = [], (), {}
+    metrics = settings.scores.metrics if settings.scores else {}
     run = open_run(settings, model, folder, task)
 
     if settings.do_train:
@@ -67,16 +62,19 @@ def work(
     if settings.do_eval:
         metrics, report = task.evaluate(run)
         wrote += folder.write_results(run.weights_step, metrics, report)
-    wrote += task.predict(run)
+        sign = -1 if task.is_loss else 1
+        rank = sign * metrics[task.metric], -metrics.get("eval_loss", 0.0)
+    predictions = task.predict(run)
+    wrote += predictions
     if settings.export_dir and folder.is_chief:
 
         def save(path):
             export(settings, model, run, path, metrics)
-            write_card(settings, folder, run, path, evaluated)
+            write_card(settings, folder, run, path)
 
         wrote.append(export_folder.write(settings.export_dir, save))
-    print_written(wrote)
-    return run, metrics or {}
+    run_folder.print_written(wrote)
+    return Result(run.weights_step, metrics, report, rank, predictions)
 
 
 def open_run(
@@ -194,7 +192,7 @@ def export(
     model: ModelFolder,
     run: Run,
     path: str,
-    metrics: dict[str, float] | None,
+    metrics: dict[str, float],
 ) -> None:
     """Writes an export of the weights, with their scores.
 
@@ -203,7 +201,7 @@ def export(
         model: ModelFolder. Config and tokenizer.
         run: Run. The run.
         path: str. Empty folder to write to.
-        metrics: dict or None. Metrics of the weights, if they were evaluated.
+        metrics: dict. Metrics of the weights; {} if they were not evaluated.
     """
     task, length = run.task, {"max_seq_length": settings.max_seq_length}
     described = task.describe(run) if task.describe else task.labels
@@ -224,7 +222,7 @@ def export(
     )
 
     # Another precision may predict differently, so it is evaluated too.
-    scores, network = metrics or {}, openvino_network.find(path)
+    scores, network = metrics, openvino_network.find(path)
     if network and settings.do_eval and task.check_network:
         found = task.check_network(run, Network(network))
         shown = " | ".join(f"{name} {x:.4g}" for name, x in found.items())
@@ -241,7 +239,6 @@ def write_card(
     folder: RunFolder,
     run: Run,
     path: str,
-    evaluated: model_card.Scores | None,
 ) -> None:
     """Writes the README.md of an export, with the scores of its weights.
 
@@ -250,7 +247,6 @@ def write_card(
         folder: RunFolder. Folder of the run.
         run: Run. The run.
         path: str. Folder of the export.
-        evaluated: Scores or None. Used if the run has no scores.
     """
     base = settings.init_checkpoint
     recorded = checkpoint_files.recorded_settings(folder.shared)
@@ -261,11 +257,6 @@ def write_card(
         model_card.task_of(run.named, bool(run.task.vectors)),
         settings,
         base or recorded.get("init_checkpoint"),
-        model_card.read_scores(folder.path, run.weights_step) or evaluated,
+        model_card.read_scores(folder.path, run.weights_step)
+        or settings.scores,
     )
-
-
-def print_written(wrote: list[str]) -> None:
-    """Prints the paths of written files, at the end of a script."""
-    if wrote:
-        print("wrote " + "\n      ".join(wrote))

@@ -14,11 +14,14 @@ from bert.common.flags import (
     changed,
     flag,
 )
-from bert.common.rules import needs, rule
+from bert.common.rules import excludes, needs, rule
 from bert.modeling import openvino_network
-from bert.modeling.formats.model_card import CardFlags
+from bert.modeling.formats.model_card import CardFlags, Scores
 from bert.modeling.formats.model_folder import ModelFiles
 from bert.training.settings import Training
+
+# Reason of a rule.
+HELD_OUT = ": a held-out fold must not select or tune its own model"
 
 
 def _check_work(settings: "FineTuning") -> None:
@@ -53,8 +56,106 @@ def _check_micro_batches(settings: "FineTuning") -> None:
         settings.check_micro_batches(size)
 
 
+def _check_folds(number: int) -> None:
+    """Raises a UserError for a single fold."""
+    if number == 1:
+        raise UserError("--num_folds=1", expected="at least 2")
+
+
+def _check_runs(settings: "SweepFlags") -> Iterator[UserError]:
+    """Yields errors for flags that do not apply to several runs."""
+    varied = {name: ",".join(map(str, x)) for name, x in settings.grid}
+    if settings.num_seeds > 1:
+        varied["num_seeds"] = str(settings.num_seeds)
+    if settings.num_folds:
+        varied["num_folds"] = str(settings.num_folds)
+    if not varied:
+        return
+
+    # Only one of seeds, folds and lists of values may vary.
+    names = [name for name in varied if name.startswith("num_")]
+    if len(names) + bool(settings.grid) > 1:
+        shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
+        yield UserError(shown, expected="one of them")
+    first, value = next(iter(varied.items()))
+    if not (settings.do_train and getattr(settings, "do_eval", False)):
+        yield UserError(
+            f"--{first}={value}", expected="--do_train and --do_eval too"
+        )
+    if settings.train_for:
+        yield UserError(f"--{first} and --train_for", expected="one of them")
+    for name, values in settings.grid:
+        if len(set(values)) < len(values):
+            yield UserError(
+                f"--{name}={varied[name]}", expected="each value once"
+            )
+
+
 @dataclasses.dataclass(frozen=True)
-class FineTuning(Training, ModelFiles, CardFlags):
+class SweepFlags(Training):
+    """Flags of several runs, see `tasks.sweep`.
+
+    Attributes:
+        fold: int. Number of the held-out fold of this run, from 1. 0 holds out
+            no fold.
+        scores: Scores or None. Scores to export with a run that is not
+            evaluated.
+    """
+
+    RULES = [
+        rule(
+            "Several runs need --do_train and --do_eval.",
+            _check_runs,
+            "num_seeds=3",
+        ),
+        excludes("num_folds", "eval_steps", reason=HELD_OUT),
+    ]
+    topic = TRAINING
+
+    train_batch_size: int = changed(
+        Training,
+        "train_batch_size",
+        several=True,
+        help="Batch size, over all devices. A comma-separated list, such as "
+        "16,32, trains one run per value.",
+    )
+    learning_rate: float = changed(
+        Training,
+        "learning_rate",
+        several=True,
+        help="Peak learning rate. A comma-separated list, such as "
+        "5e-5,3e-5,2e-5, trains one run per value.",
+    )
+    num_seeds: int = flag(
+        1,
+        "Number of runs, with consecutive seeds from --random_seed on. The "
+        "results are their means.",
+        at_least=1,
+    )
+    num_folds: int = flag(
+        0,
+        "Number of cross-validation folds of the training file. 0 disables.",
+        at_least=0,
+        parse=_check_folds,
+    )
+    fold: int = dataclasses.field(default=0, kw_only=True)
+    scores: Scores | None = dataclasses.field(default=None, kw_only=True)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether the command trains several runs."""
+        is_divided = self.num_folds > 0 and not self.fold
+        return self.num_seeds > 1 or bool(self.grid) or is_divided
+
+    @property
+    def rows(self) -> str:
+        """Describes the training rows of a fold; "" for all rows."""
+        fold = f"fold {self.fold} of {self.num_folds}, {self.random_seed}"
+        return fold if self.fold else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuning(SweepFlags, ModelFiles, CardFlags):
     """Shared settings of the fine-tuning scripts."""
 
     RULES = [
@@ -166,7 +267,7 @@ class FineTuning(Training, ModelFiles, CardFlags):
         """Names of the flags whose files the run reads."""
         needed = {
             "train_file": self.do_train,
-            "eval_file": self.evaluates,
+            "eval_file": self.evaluates and not self.num_folds,
             "predict_file": self.do_predict,
         }
         return [name for name, is_needed in needed.items() if is_needed]

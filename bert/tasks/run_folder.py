@@ -176,12 +176,19 @@ class RunFolder:
         return paths
 
 
+def print_written(wrote: list[str]) -> None:
+    """Prints the paths of written files, at the end of a script."""
+    if wrote:
+        print("wrote " + "\n      ".join(wrote))
+
+
 @contextlib.contextmanager
 def claim(folder: str) -> Iterator[None]:
     """Locks a folder for one process that trains.
 
-    The folder is created, and removed again if it stays empty. The lock ends
-    with the process. Remote storage has no locks, so it is not locked.
+    The folder and its parents are created, and removed again if they stay
+    empty. The lock ends with the process. Remote storage has no locks, so it
+    is not locked.
 
     Args:
         folder: str. Output folder of the run.
@@ -194,15 +201,19 @@ def claim(folder: str) -> Iterator[None]:
         yield
         return
     _check_is_folder(folder)
-    is_new = not storage.exists(folder)
+    created, path = [], os.path.abspath(folder)
+    while not storage.exists(path):
+        created.append(path)
+        path = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)
     try:
         with locks.hold(os.path.join(folder, ".lock"), folder):
             yield
     finally:
         # Remove the folder of a run that has written no file.
-        if is_new and not os.listdir(folder):
-            os.rmdir(folder)
+        for path in created:
+            if not os.listdir(path):
+                os.rmdir(path)
 
 
 def _check_is_folder(folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Several runs of run_classifier: folds and a grid."""
+"""Several runs: folds of each script, and a grid of run_classifier."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import run_classifier
 from bert.modeling.formats import checkpoint_files
 from bert.models.text_classifier import TextClassifier
 from bert.tasks import finetuning
-from tests.helpers import classifier_files, run_folders
+from tests.helpers import classifier_files, run_folders, trained
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.pretraining_files import assert_same_bits
 
@@ -129,3 +129,50 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
         assert digests[0] == digests[1] != {}
     both = [np.loadtxt(x / "test_results.tsv") for x in (run, alone)]
     np.testing.assert_allclose(*both, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["questions", "words", "choices", "vectors", "pairs"]
+)
+def test_each_script_has_folds(name, tmp_path, run_script):
+    """A run for each fold, then one on all rows, which predicts."""
+    run = tmp_path / "run"
+    script, flags, write_files = trained.TASKS[name]
+    trained.write_model(tmp_path)
+    write_files(tmp_path)
+    paths = {
+        key: tmp_path / flags[key] for key in ("train_file", "predict_file")
+    }
+    code, _, err = run_script(
+        script,
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        "--noreport",
+        **flags | paths,
+        init_checkpoint=tmp_path / "bert_model.ckpt",
+        max_seq_length=trained.S,
+        train_batch_size=2,
+        num_train_epochs=1,
+        num_folds=2,
+        output_dir=run,
+    )
+    assert code == 0, err
+    folds = [run / "fold_1", run / "fold_2"]
+    header, *rows = rows_of(run / "runs.tsv")
+    assert [row[0] for row in rows] == ["fold_1", "fold_2"]
+    scores, found = map(run_folders.results, folds), run_folders.results(run)
+    for key, values in zip(header[1:], zip(*(row[1:] for row in rows))):
+        assert found[key] == pytest.approx(np.mean([*map(float, values)]))
+    assert [{*map(str, header[1:])} <= {*x} for x in scores] == [True, True]
+
+    # The held-out rows are other rows in each fold, and all of them together.
+    records = [
+        checkpoint_files.recorded_settings(str(folder))["records"]
+        for folder in (*folds, run / "all_rows")
+    ]
+    assert len({*records}) == 3
+    for path in (run / "all_rows").glob("*predictions.*"):
+        assert (run / path.name).read_bytes() == path.read_bytes()
+    assert {*run.glob("*predictions.*")} != set()

@@ -21,7 +21,6 @@ from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
 from bert.data.sequences import FIRST_TOKENS, LongTexts
 from bert.data.tables import Column, Table
-from bert.tasks import training_data
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _KINDS = {"label": None, "group": tables.optional_text}
@@ -87,8 +86,6 @@ class Part:
         schema: its columns, see `columns`.
         options: dict, more arguments of `Table.read`.
         sha256: SHA-256 hash of the file, in hex.
-        rows: description of the rows that were drawn from the file; "" if
-            the part has all of them.
     """
 
     split: str
@@ -99,18 +96,12 @@ class Part:
     schema: tables.Schema = dataclasses.field(default_factory=dict)
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     sha256: str = ""
-    rows: str = ""
 
     @property
     def labels(self) -> np.ndarray:
         """The labels: [N] for one label or number, int [N, C] for several."""
         labels = np.array([example.label for example in self.examples])
         return labels.astype("f4") if labels.dtype.kind == "f" else labels
-
-    @property
-    def digest(self) -> str:
-        """The digest of the rows, see `training_data.digest_of`."""
-        return training_data.digest_of(self.sha256, self.rows)
 
     @property
     def is_labelled(self) -> bool:

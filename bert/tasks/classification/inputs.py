@@ -96,31 +96,23 @@ def read(settings: Settings) -> Data:
     parts, lines = [], []
     of_weights = recorded[1] if recorded else {}
     class_weights = of_weights.get("class_weights", ())
-    for file, whole in files:
-        table = whole
-        if settings.eval_share and file.split != TEST:
-            for_training, for_evaluation = division.divide(
-                table,
-                settings.eval_share,
-                settings.random_seed,
-                by_label=labels.kind == CLASSES,
-            )
-            table = for_training if file.split == TRAIN else for_evaluation
-
+    for file, table in files:
         # Labels become numbers here, as all of them are known now.
         rows = examples.label(table, labels, needed=file.split != TEST)
         part = dataclasses.replace(file, examples=rows, sha256=table.sha256)
+        if settings.divides and part.split != TEST:
+            part = division.hold_out(settings, part, labels)
         parts.append(part)
 
-        # Notes describe whole files; duplicates are removed below.
+        # Duplicates of these lines are removed below.
         if part.split == TRAIN and labels.kind != REGRESSION:
-            lines += notes.of_labels(part.path, rows, labels)
+            lines += notes.of_labels(part.path, part.examples, labels)
             if given := settings.class_weights:
                 class_weights = weights.of_labels(given, labels, part.labels)
                 lines.append(notes.of_weights(labels, class_weights))
-        lines += notes.of_texts(part.path, whole.rows)
+        lines += notes.of_texts(part.path, table.rows)
         if part.split != TEST:
-            lines += notes.of_copies(part.path, whole.rows)
+            lines += notes.of_copies(part.path, table.rows)
         elif "label" in table.cells and not part.is_labelled:
             lines.append(notes.of_missing_labels(part.path, rows))
 
@@ -207,7 +199,7 @@ def _own_task(settings: Settings) -> Data:
 
 def _splits(settings: Settings) -> list[str]:
     """The splits that the run reads."""
-    needed = settings.needed_files
+    needed = [*settings.needed_files, *["eval_file"] * bool(settings.fold)]
     return [split for split, flag in _SPLIT_FLAGS.items() if flag in needed]
 
 

@@ -10,9 +10,7 @@ from bert.common.flags import (
     OUTPUT,
     RARE,
     REQUIRED,
-    TRAINING,
     BaseSettings,
-    changed,
     flag,
 )
 from bert.common.rules import at_most, excludes, needs, rule
@@ -20,19 +18,12 @@ from bert.data import tables
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
 from bert.tasks.classification.score_settings import Scoring
 from bert.tasks.classification.tasks import TASKS
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
 
 OWN = "tsv"  # --task_name for a user's tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # aliases
 TEXT, LABEL = "text", "label"  # default columns
 TRUNCATE, WINDOWS = "truncate", "windows"
-_HELD_OUT = ": a held-out fold must not select or tune its own model"
-
-
-def _check_folds(number: int) -> None:
-    """Raises a UserError for a single fold."""
-    if number == 1:
-        raise UserError("--num_folds=1", expected="at least 2")
 
 
 def _check_separator(text: str) -> None:
@@ -70,14 +61,6 @@ class OwnTables(BaseSettings):
         at_least=0.0,
         at_most=0.5,
         resume=True,
-    )
-    num_folds: int = flag(
-        0,
-        "tsv: number of cross-validation folds of the training file. 0 "
-        "disables.",
-        at_least=0,
-        parse=_check_folds,
-        topic=TRAINING,
     )
     group_column: str | None = flag(
         None,
@@ -141,11 +124,6 @@ class OwnTables(BaseSettings):
         if self.has_header and label is None and (reads_labels or not text):
             label = LABEL
         return text or (TEXT if self.has_header else None), label
-
-    @property
-    def divides(self) -> bool:
-        """Whether the training file is split for evaluation."""
-        return bool(self.eval_share or self.num_folds)
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -225,35 +203,6 @@ def _check_columns(settings: "Settings") -> Iterator[UserError]:
         )
 
 
-def _check_runs(settings: "Settings") -> Iterator[UserError]:
-    """Yields errors for flags that do not apply to several runs."""
-    varied = {name: ",".join(map(str, x)) for name, x in settings.grid}
-    if settings.num_seeds > 1:
-        varied["num_seeds"] = str(settings.num_seeds)
-    if settings.num_folds:
-        varied["num_folds"] = str(settings.num_folds)
-    if not varied:
-        return
-
-    # Only one of seeds, folds and a grid may vary.
-    names = [name for name in varied if name.startswith("num_")]
-    if len(names) + bool(settings.grid) > 1:
-        shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
-        yield UserError(shown, expected="one of them")
-    first, value = next(iter(varied.items()))
-    if not (settings.do_train and settings.do_eval):
-        yield UserError(
-            f"--{first}={value}", expected="--do_train and --do_eval too"
-        )
-    if settings.train_for:
-        yield UserError(f"--{first} and --train_for", expected="one of them")
-    for name, values in settings.grid:
-        if len(set(values)) < len(values):
-            yield UserError(
-                f"--{name}={varied[name]}", expected="each value once"
-            )
-
-
 def _check_selection(settings: "Settings") -> None:
     """Raises a UserError for a metric that selects nothing."""
     several = settings.num_seeds > 1 or bool(settings.grid)
@@ -272,37 +221,18 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
     RULES = [
         rule("--task_name has a name and its own flags.", _check_task),
         rule(
-            "Several runs need --do_train and --do_eval.",
-            _check_runs,
-            "num_seeds=3",
-        ),
-        rule(
             "--best_metric needs several evaluations.",
             _check_selection,
             "best_metric=loss",
         ),
         *(
-            excludes("num_folds", name, reason=_HELD_OUT)
-            for name in ("eval_steps", "tune_thresholds", "calibrate")
+            excludes("num_folds", name, reason=HELD_OUT)
+            for name in ("tune_thresholds", "calibrate")
         ),
         excludes("init_checkpoint", "bert_hub_module_handle"),
         needs("glue_dir", "do_predict"),
     ]
 
-    train_batch_size: int = changed(
-        FineTuning,
-        "train_batch_size",
-        several=True,
-        help="Batch size, over all devices. A comma-separated list, such as "
-        "16,32, trains one run per value.",
-    )
-    learning_rate: float = changed(
-        FineTuning,
-        "learning_rate",
-        several=True,
-        help="Peak learning rate. A comma-separated list, such as "
-        "5e-5,3e-5,2e-5, trains one run per value.",
-    )
     task_name: str | None = flag(
         None,
         "cola, mnli, mrpc, xnli, sst2, ...; or tsv, csv, jsonl or txt for your "
@@ -356,13 +286,6 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
         "training examples.",
         topic=RARE,
     )
-    num_seeds: int = flag(
-        1,
-        "Number of runs, with consecutive seeds from --random_seed on. The "
-        "results are their means.",
-        at_least=1,
-        topic=TRAINING,
-    )
 
     @property
     def task(self) -> str:
@@ -371,9 +294,16 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
         return OWN if task in _OWN_KINDS else task
 
     @property
-    def is_several(self) -> bool:
-        """Whether the command trains several runs."""
-        return self.num_seeds > 1 or self.num_folds > 0 or bool(self.grid)
+    def divides(self) -> bool:
+        """Whether rows of the training file are held out for evaluation."""
+        return bool(self.eval_share or self.fold)
+
+    @property
+    def rows(self) -> str:
+        """Describes the training rows of a fold; "" for all rows."""
+        rows = super().rows
+        groups = f"sorted {self.group_column}" if self.group_column else None
+        return rows and f"{rows}, {groups}"
 
     @property
     def files(self) -> dict[str, str | None]:
@@ -383,6 +313,6 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
 
         # Evaluation reads the held-out rows of the training file.
         names = self.needed_files
-        if self.divides:
+        if self.eval_share:
             names = ["train_file" if x == "eval_file" else x for x in names]
         return {name: getattr(self, name) for name in names}

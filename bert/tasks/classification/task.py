@@ -63,8 +63,9 @@ def make_task(
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     for part in data.of(TRAIN):
-        records = part.digest
-        training_data.check(folder.shared, records, settings.divides)
+        records = training_data.identify(
+            folder.shared, part.sha256, settings.rows, settings.divides
+        )
         texts = encode(part, settings, data, model)
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
@@ -161,7 +162,7 @@ class Classification:
         result |= score(settings, data, part, logits, found)
 
         # Folds are reported together.
-        if part.rows:
+        if settings.fold:
             answers.write_logits(run.folder, logits)
         report = answers.report(part, self.labels, logits, found)
         if fitted:

@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common.errors import UserError
 from bert.modeling.formats import checkpoint_files
-from bert.tasks import run_folder
+from bert.tasks import folds, run_folder
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
@@ -25,6 +25,28 @@ def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
     return sentences
+
+
+def hold_out(
+    settings: Settings, sentences: dict[str, list[conll.Sentence]]
+) -> dict[str, list[conll.Sentence]]:
+    """Divides the training file in the run of a fold.
+
+    Sentences of a document stay together. In a file without documents, equal
+    sentences do.
+
+    Args:
+        settings: the settings of the script.
+        sentences: dict, flag of a file -> its sentences.
+    """
+    if not settings.fold:
+        return sentences
+    rows = sentences["train_file"]
+    has_documents = rows[-1].document > 0
+    sides = folds.divide(
+        settings, rows, lambda x: x.document if has_documents else (*x.words,)
+    )
+    return sentences | dict(zip(("train_file", "eval_file"), sides))
 
 
 def find(

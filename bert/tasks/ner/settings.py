@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert.common.flags import RARE, flag
-from bert.common.rules import at_most
+from bert.common.rules import at_most, excludes
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.ner.entities import ANY, ENTITIES
 
@@ -13,6 +13,7 @@ class Settings(FineTuning):
     """Settings of run_ner.py."""
 
     RULES = [
+        excludes("num_folds", "eval_file"),
         at_most(
             "doc_stride", lambda s: (s.max_seq_length - 2) // 2, "half a window"
         ),

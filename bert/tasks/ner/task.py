@@ -63,7 +63,9 @@ def make_task(
     encoded, records = None, ""
     if "train_file" in sentences:
         records = training_data.identify(
-            folder.shared, storage.hash_file(settings.train_file)
+            folder.shared,
+            storage.hash_file(settings.train_file),
+            settings.rows,
         )
         encoded = Examples(
             tagger.windows_of(sentences["train_file"]),
@@ -79,7 +81,8 @@ def make_task(
         result = scoring.score(gold, guesses, answers, is_entities)
         metrics = {f"eval_{name}": value for name, value in result.items()}
         described = report(file, guesses, answers, labels)
-        return metrics, described | {"records": settings.eval_file}
+        path = settings.eval_file or settings.train_file
+        return metrics, described | {"records": path}
 
     def predict(run: Run) -> list[str]:
         if not settings.do_predict:

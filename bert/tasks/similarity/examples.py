@@ -10,6 +10,7 @@ from bert.common.progress import say
 from bert.data import features, tables
 from bert.data.records.encoding import Feature, Schema
 from bert.data.tables import Column, Table
+from bert.tasks import folds
 from bert.tasks.similarity.pipeline import TEXT, TextEmbedding
 from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
@@ -29,16 +30,19 @@ class TextGroup(NamedTuple):
 def read_files(settings: Settings) -> dict[str, Table]:
     """Reads the files that the settings require.
 
+    In a fold, rows with the same first text stay together.
+
     Returns:
         flag of a file -> its `TextGroup`s.
 
     Raises:
         UserError: a file cannot be read, or a row is invalid.
     """
-    return {
+    read = {
         name: _read(settings, name, path)
         for name, path in settings.files.items()
     }
+    return folds.hold_out(settings, read, lambda row: row.texts[0])
 
 
 def schema(count: int) -> Schema:

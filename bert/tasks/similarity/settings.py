@@ -4,7 +4,7 @@ import dataclasses
 
 from bert.common.errors import UserError
 from bert.common.flags import DATA, RARE, TRAINING, flag
-from bert.common.rules import rule
+from bert.common.rules import excludes, rule
 from bert.data import tables
 from bert.data.pooling import TextVectors
 from bert.modeling.formats.model_folder import ModelFolder
@@ -28,6 +28,7 @@ class Settings(FineTuning):
     """Settings of run_similarity.py."""
 
     RULES = [
+        excludes("num_folds", "eval_file"),
         rule(
             "--text_columns are two, or more with --loss=ranking.",
             _check_columns,

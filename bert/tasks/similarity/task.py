@@ -48,7 +48,7 @@ def make_task(
     if "train_file" in tables:
         count = len(settings.text_columns)
         sha256 = tables["train_file"].sha256
-        records = training_data.identify(folder.shared, sha256)
+        records = training_data.identify(folder.shared, sha256, settings.rows)
         encoded = Examples(
             similarity.encode("train_file"), examples.schema(count), count
         )

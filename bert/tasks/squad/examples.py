@@ -26,6 +26,7 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
+from bert.tasks import folds
 
 NOTHING = "nothing"  # questions only, for prediction
 TEXTS = "texts"  # questions and answer texts, for evaluation
@@ -57,6 +58,7 @@ class _Question(msgspec.Struct):
     answers: list[Answer] | _Lists | None = None
     is_impossible: bool | None = None
     context: str | None = None  # only in records
+    title: object = None
 
 
 class _Records(msgspec.Struct):
@@ -74,6 +76,7 @@ class _Paragraph(msgspec.Struct):
 
 class _Article(msgspec.Struct):
     paragraphs: list[_Paragraph]
+    title: object = None
 
 
 class _File(msgspec.Struct):
@@ -98,6 +101,7 @@ class SquadExample:
         context: the paragraph.
         answers: the labels; empty if unanswerable or unlabelled.
         impossible: whether it is labelled as unanswerable.
+        title: the title of the article, or "".
     """
 
     id: str
@@ -105,6 +109,7 @@ class SquadExample:
     context: str
     answers: tuple[Answer, ...] = ()
     impossible: bool = False
+    title: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,9 +142,9 @@ def read(path: str, needed: str = NOTHING) -> Dataset:
     seen: set[str] = set()
     examples, has_impossible = [], False
     content = json_files.read_bytes(path, _LARGEST, fix="split the file")
-    for context, qa in _questions(_decode(path, content)):
+    for title, context, qa in _questions(_decode(path, content)):
         try:
-            example = _example(context, qa, needed)
+            example = _example(title, context, qa, needed)
             if example.id in seen:
                 raise ValueError("duplicate id")
         except ValueError as error:
@@ -200,16 +205,16 @@ def word_numbers(context: str) -> np.ndarray:
 
 def _questions(
     file: _File | list[_Question],
-) -> Iterator[tuple[str | None, _Question]]:
-    """Yields the context and each question of a file of either format."""
+) -> Iterator[tuple[object, str | None, _Question]]:
+    """Yields title, context and each question of a file of either format."""
     if isinstance(file, _File):
         for article in file.data:
             for paragraph in article.paragraphs:
                 for qa in paragraph.qas:
-                    yield paragraph.context, qa
+                    yield article.title, paragraph.context, qa
     else:
         for record in file:
-            yield record.context, record
+            yield record.title, record.context, record
 
 
 def _decode(path: str, content: bytes) -> _File | list[_Question]:
@@ -232,13 +237,17 @@ def _decode(path: str, content: bytes) -> _File | list[_Question]:
     return records
 
 
-def _example(context: str, qa: _Question, needed: str) -> SquadExample:
+def _example(
+    title: object, context: str | None, qa: _Question, needed: str
+) -> SquadExample:
     """Converts a question; reads and checks the needed labels."""
     if context is None:
         raise ValueError("context is missing")
-    impossible = bool(qa.is_impossible)
+    impossible, title = bool(qa.is_impossible), str(title or "")
     if needed == NOTHING:
-        return SquadExample(str(qa.id), qa.question, context, (), impossible)
+        return SquadExample(
+            str(qa.id), qa.question, context, (), impossible, title
+        )
     if qa.answers is None:
         raise ValueError("answers is missing")
     answers = qa.answers
@@ -262,7 +271,7 @@ def _example(context: str, qa: _Question, needed: str) -> SquadExample:
         for answer in answers:
             check_span(answer, context)
     return SquadExample(
-        str(qa.id), qa.question, context, tuple(answers), impossible
+        str(qa.id), qa.question, context, tuple(answers), impossible, title
     )
 
 
@@ -295,6 +304,8 @@ def check_span(answer: Answer, context: str) -> None:
 def read_files(settings) -> dict[str, Dataset]:
     """Reads the files that the settings require.
 
+    In a fold, questions on the same article stay together.
+
     Args:
         settings: the settings of run_squad.py.
 
@@ -315,4 +326,12 @@ def read_files(settings) -> dict[str, Dataset]:
                 f"warning: {path} has unanswerable questions, but every "
                 "question gets an answer; see --version_2_with_negative"
             )
+
+    if settings.fold:
+        whole = datasets["train_file"]
+        sides = folds.divide(
+            settings, whole.examples, lambda x: x.title or x.context
+        )
+        for flag, rows in zip(("train_file", "predict_file"), sides):
+            datasets[flag] = dataclasses.replace(whole, examples=rows)
     return datasets

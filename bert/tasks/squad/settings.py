@@ -5,8 +5,8 @@ import dataclasses
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, changed, flag
-from bert.common.rules import at_most, needs, rule
-from bert.tasks.finetuning_settings import FineTuning
+from bert.common.rules import at_most, excludes, needs, rule
+from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
 from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
@@ -37,6 +37,7 @@ class Settings(FineTuning):
 
     RULES = [
         needs("tune_null_threshold", "version_2_with_negative"),
+        excludes("num_folds", "tune_null_threshold", reason=HELD_OUT),
         rule(
             "--tune_null_threshold excludes --null_score_diff_threshold.",
             _check_threshold,
@@ -113,7 +114,7 @@ class Settings(FineTuning):
         needed = {}
         if self.do_train:
             needed["train_file"] = SPANS
-        if self.evaluates or self.tune_null_threshold:
+        if self.evaluates and not self.num_folds or self.tune_null_threshold:
             needed["predict_file"] = TEXTS
         elif self.do_predict:
             needed["predict_file"] = NOTHING

@@ -77,7 +77,7 @@ def make_task(
     encoded, records = None, ""
     if train := datasets.get("train_file"):
         records = training_data.identify(
-            folder.shared, storage.hash_file(train.path)
+            folder.shared, storage.hash_file(train.path), settings.rows
         )
         progress = Progress("windows", len(train.examples), "questions")
         maker = windows.WindowMaker(model.tokenizer, settings, progress.update)

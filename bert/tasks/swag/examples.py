@@ -18,6 +18,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
 from bert.data.tables import Column, Schema, Table
+from bert.tasks import folds
 from bert.tasks.swag.settings import Settings
 
 _CONTEXT, _CHOICES, _LABEL = "context", "choices", "label"
@@ -63,16 +64,19 @@ def read(path: str, labelled: bool) -> Table:
 def read_files(settings: Settings) -> dict[str, Table]:
     """Reads the files that the settings require.
 
+    In a fold, rows of a context stay together.
+
     Returns:
         flag of a file -> its examples.
 
     Raises:
         UserError: a file is invalid, see `read`.
     """
-    return {
+    read_tables = {
         name: read(path, name != "predict_file")
         for name, path in settings.files.items()
     }
+    return folds.hold_out(settings, read_tables, lambda x: x.context)
 
 
 def _schema_of(path: str, labelled: bool, names: list[str]) -> Schema:

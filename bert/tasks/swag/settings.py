@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert.common.flags import changed, flag
+from bert.common.rules import excludes
 from bert.tasks.finetuning_settings import FineTuning
 
 KIND = "choices"  # in a task.json
@@ -11,6 +12,8 @@ KIND = "choices"  # in a task.json
 @dataclasses.dataclass(frozen=True)
 class Settings(FineTuning):
     """Settings of run_swag.py."""
+
+    RULES = [excludes("num_folds", "eval_file")]
 
     max_seq_length: int = changed(FineTuning, "max_seq_length", at_least=5)
     train_file: str | None = flag(

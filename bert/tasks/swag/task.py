@@ -53,7 +53,7 @@ def make_task(
     encoded, records = None, ""
     if "train_file" in tables:
         records = training_data.identify(
-            folder.shared, tables["train_file"].sha256
+            folder.shared, tables["train_file"].sha256, settings.rows
         )
         encoded = Examples(
             rows_of("train_file"), training_schema(choices), choices
@@ -79,7 +79,8 @@ def make_task(
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
         size = settings.eval_batch_size
         metrics, report = score([*answers(run, "eval_file", size, "evaluated")])
-        return metrics, report | {"records": settings.eval_file}
+        path = settings.eval_file or settings.train_file
+        return metrics, report | {"records": path}
 
     def predict(run: Run) -> list[str]:
         if not settings.do_predict:

@@ -8,8 +8,15 @@ from bert.data.label_kinds import REGRESSION, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import division
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.examples import Part, TextExample, columns
+from bert.tasks.classification.examples import (
+    DEV,
+    TRAIN,
+    Part,
+    TextExample,
+    columns,
+)
 from bert.tasks.classification.pipeline import TextClassification
+from bert.tasks.classification.settings import Settings
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -91,10 +98,12 @@ def labelled(tmp_path, counts):
 def divided(file, labels, share=0.2, seed=7):
     """The examples for training, and those for evaluation."""
     table = classification.read(file)
-    by_label = labels.kind == classification.CLASSES
+    rows = classification.label(table, labels, True)
+    settings = Settings(eval_share=share, random_seed=seed)
+    parts = [Part(split, "x.tsv", rows) for split in (TRAIN, DEV)]
     return [
-        [e[:4] for e in classification.label(x, labels, True)]
-        for x in division.divide(table, share, seed, by_label)
+        [e[:4] for e in division.hold_out(settings, part, labels).examples]
+        for part in parts
     ]
 
 
@@ -141,12 +150,17 @@ def test_copies_and_groups_stay_together(groups, firsts):
 
 
 def test_groups_are_on_one_side(tmp_path):
-    rows = [f"text {i}\tno yes\t{i % 5}" for i in range(43)]
-    path = write(tmp_path, "t\tl\tg\n" + "\n".join(rows))
-    table = classification.read(file_of(path, "t", label="l", group="g"))
+    rows = [TextExample(text=str(i), group=str(i % 5)) for i in range(43)]
+    settings = Settings(eval_share=0.4, random_seed=7)
+    labels = Labels(REGRESSION)
     train, held_out = (
-        {example.group for example in part.rows}
-        for part in division.divide(table, 0.4, 7, True)
+        {
+            row.group
+            for row in division.hold_out(
+                settings, Part(split, "x.tsv", rows), labels
+            ).examples
+        }
+        for split in (TRAIN, DEV)
     )
     assert len(held_out) == 2 and train == {*"01234"} - held_out
 

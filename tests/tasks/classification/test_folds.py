@@ -1,17 +1,27 @@
 """Folds of a table, beside those of scikit-learn."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
 from sklearn import model_selection
 
+from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, REGRESSION, Labels
-from bert.tasks.classification import division, folds
-from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import DEV, TRAIN, Data, Part
+from bert.tasks import sweep
+from bert.tasks.classification import answers, division, folds, inputs
+from bert.tasks.classification.examples import (
+    DEV,
+    TRAIN,
+    Part,
+    TextExample,
+)
 from bert.tasks.classification.settings import Settings
+from bert.tasks.run_folder import RunFolder
+from tests.helpers import classifier_files
+from tests.helpers.classifier_files import rows_of
 
 N, K, SEED = 61, 5, 17
 CLASS = [int(i % 7 == 0) for i in range(N)]
@@ -21,13 +31,22 @@ NAMES = [f"{'ca' if i % 2 else 'Ac'}{i * i % 19}" for i in range(N)]
 COPIES = [f"text {i % 23}" for i in range(N)]
 
 
-def part_of(labels=CLASS, texts=TEXTS, groups=ALONE):
-    columns = enumerate(zip(texts, labels, groups))
+def held_out(
+    labels=CLASS, texts=TEXTS, groups=ALONE, seed=SEED, by_label=False
+):
+    """Numbers of the held-out rows of each fold."""
     rows = [
-        TextExample(f"q{i}", text, "", label, i + 2, group)
-        for i, (text, label, group) in columns
+        TextExample(f"q{i}", text, "", label, i, group)
+        for i, (text, label, group) in enumerate(zip(texts, labels, groups))
     ]
-    return Part(TRAIN, "mails.csv", rows)
+    part = Part(DEV, "mails.csv", rows)
+    kind = Labels(CLASSES if by_label else REGRESSION)
+    found = []
+    for fold in range(1, K + 1):
+        settings = Settings(num_folds=K, fold=fold, random_seed=seed)
+        kept = division.hold_out(settings, part, kind).examples
+        found.append([row.line for row in kept])
+    return found
 
 
 @pytest.mark.parametrize("by_label", [True, False])
@@ -47,67 +66,26 @@ def test_folds_are_those_of_scikit_learn(by_label, column, seed):
         groups = [int(value.split()[-1]) for value in column]
     expected = [rows for _, rows in splitter.split(CLASS, CLASS, groups)]
     named = {"texts": COPIES} if column is COPIES else {"groups": column}
-    found = folds.held_out(part_of(**named), K, seed, by_label)
-    assert [np.flatnonzero(x).tolist() for x in found] == [
-        rows.tolist() for rows in expected
-    ]
+    found = held_out(**named, seed=seed, by_label=by_label)
+    assert found == [rows.tolist() for rows in expected]
 
 
 @pytest.mark.parametrize(
-    ("labels", "weights"),
-    [
-        (Labels(CLASSES, ("no", "yes")), ("balanced",)),
-        (Labels(REGRESSION, ()), None),
-    ],
-)
-def test_each_row_is_held_out_once_and_trains_in_the_other_folds(
-    labels, weights
-):
-    settings = dataclasses.replace(
-        Settings(),
-        num_folds=K,
-        class_weights=weights,
-        group_column="author",
-        random_seed=SEED,
-    )
-    whole = part_of(groups=GROUPS)
-    data = Data(labels, ("accuracy",), (whole,), False)
-    each = [*folds.of_data(settings, data)]
-    drawn = folds.held_out(whole, K, SEED, labels.kind == CLASSES)
-    for chosen, one in zip(drawn, each, strict=True):
-        lines = [row.line - 2 for row in one.of(DEV)[0].examples]
-        assert lines == np.flatnonzero(chosen).tolist()
-    seen = [row for one in each for row in one.of(DEV)[0].examples]
-    assert sorted(seen, key=lambda row: row.line) == whole.examples
-    for one in each:
-        (train,), (held_out,) = one.of(TRAIN), one.of(DEV)
-        sides = [{x.group for x in part.examples} for part in one.parts]
-        assert not sides[0] & sides[1]
-        rows = train.examples + held_out.examples
-        assert sorted(rows, key=lambda row: row.line) == whole.examples
-        if weights:
-            counts = np.bincount(train.labels)
-            np.testing.assert_allclose(
-                one.class_weights * counts, len(train.labels) / 2
-            )
-    names = [f"fold {i} of {K}, {SEED}, sorted author" for i in range(1, K + 1)]
-    assert [one.of(TRAIN)[0].rows for one in each] == names
-
-
-@pytest.mark.parametrize(
-    ("part", "kind", "message"),
+    ("changed", "message"),
     [
         (
-            part_of(texts=["a", "b", "c", "d"] * 15 + ["a"]),
-            REGRESSION,
+            {"texts": ["a", "b", "c", "d"] * 15 + ["a"]},
             "--num_folds=5 with 4 different texts or groups; expected at le",
         ),
-        (part_of(labels=range(N)), CLASSES, "--num_folds=5: n_splits=5 cannot"),
+        (
+            {"labels": range(N), "by_label": True},
+            "--num_folds=5: n_splits=5 cannot",
+        ),
     ],
 )
-def test_too_few_examples_are_one_line(part, kind, message):
+def test_too_few_examples_are_one_line(changed, message):
     with pytest.raises(UserError) as caught:
-        folds.held_out(part, K, SEED, kind == CLASSES)
+        held_out(**changed)
     assert str(caught.value).startswith(f"mails.csv: {message}")
 
 
@@ -121,11 +99,78 @@ def test_rows_belong_together_through_texts_and_groups():
 
 
 def test_as_many_texts_as_folds_are_enough():
-    found = folds.held_out(part_of(texts=[*"abcde"] * 13), K, SEED, False)
-    assert np.sum(found, 0).tolist() == [1] * N
+    found = held_out(texts=[*"abcde"] * 13)
+    assert sorted(sum(found, [])) == [*range(N)]
 
 
 def test_a_label_with_fewer_rows_than_folds_is_told(capsys):
-    found = folds.held_out(part_of([1, 1, 1] + [0] * (N - 3)), K, SEED, True)
-    assert np.sum(found, 0).tolist() == [1] * N
+    found = held_out([1, 1, 1] + [0] * (N - 3), by_label=True)
+    assert sorted(sum(found, [])) == [*range(N)]
     assert capsys.readouterr().err.startswith("warning: mails.csv: The least")
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Settings of three folds of a table with 13 authors."""
+    classifier_files.write_model(tmp_path)
+    named = classifier_files.write_table(tmp_path, N)
+    named |= {"output_dir": tmp_path / "run", "num_folds": 3}
+    del named["predict_file"]
+    words = [f"--{name}={x}" for name, x in named.items()]
+    words += ["--do_train", "--do_eval", "--group_column=author"]
+    return flags.parse(["script", *words], Settings, "")
+
+
+def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):
+    settings = dataclasses.replace(settings, class_weights=("balanced",))
+    whole = inputs.read(
+        dataclasses.replace(settings, num_folds=0, do_eval=False)
+    )
+    seen = []
+    for trial in sweep.expand_trials(settings):
+        data = inputs.read(trial.settings)
+        (train,), (dev,) = data.of(TRAIN), data.of(DEV)
+        groups = [{x.group for x in part.examples} for part in (train, dev)]
+        assert not groups[0] & groups[1]
+        rows = sorted(train.examples + dev.examples, key=lambda x: x.line)
+        assert rows == whole.of(TRAIN)[0].examples
+        counts = np.bincount(train.labels)
+        np.testing.assert_allclose(
+            data.class_weights * counts, len(train.labels) / 2
+        )
+        seen += dev.examples
+    seen.sort(key=lambda x: x.line)
+    assert seen == whole.of(TRAIN)[0].examples
+    assert trial.settings.rows == "fold 3 of 3, 12345, sorted author"
+
+
+def test_folds_are_reported_as_one_file(settings, tmp_path):
+    """The first fold predicts n, and the others y."""
+    for i, trial in enumerate(sweep.expand_trials(settings)):
+        os.makedirs(trial.settings.output_dir)
+        count = len(inputs.read(trial.settings).of(DEV)[0].examples)
+        logits = np.tile([0.0, i - 0.5], (count, 1)).astype("f4")
+        answers.write_logits(trial.settings.output_dir, logits)
+    run = str(tmp_path / "run")
+    paths, report = folds.join(settings, RunFolder(run, run, None, None))
+
+    table = rows_of(tmp_path / "run" / "out_of_fold.tsv")
+    columns = {
+        name: [row[i] for row in table[1:]] for i, name in enumerate(table[0])
+    }
+    assert columns["id"] == [f"q{i}" for i in range(N)]
+    assert {*columns["fold"]} == {"fold_1", "fold_2", "fold_3"}
+    by_fold = {"fold_1": "n", "fold_2": "y", "fold_3": "y"}
+    assert columns["predicted"] == [by_fold[x] for x in columns["fold"]]
+    pairs = [*zip(columns["label"], columns["predicted"])]
+    assert report["confusion_matrix"] == [
+        [pairs.count((gold, found)) for found in "ny"] for gold in "ny"
+    ]
+    assert {x["predicted"] for x in report["worst_errors"]} == {"n", "y"}
+    doubtful = rows_of(tmp_path / "run" / folds.DOUBTFUL)
+    assert sorted(row[1] for row in doubtful[1:]) == sorted(columns["id"])
+    assert doubtful[1][2] != doubtful[1][4]
+    assert [os.path.basename(x) for x in paths] == [
+        folds.OUT_OF_FOLD,
+        folds.DOUBTFUL,
+    ]

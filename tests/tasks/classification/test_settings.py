@@ -1,6 +1,4 @@
-"""Settings of run_classifier.py: own tables, several runs, casing."""
-
-import dataclasses
+"""Settings of run_classifier.py: own tables, casing."""
 
 import pytest
 
@@ -9,7 +7,6 @@ from bert.common.errors import UserError
 from bert.data.text.casing import Casing
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import starting_model
-from bert.tasks.classification import runs
 from bert.tasks.classification.settings import OwnTables, Settings
 from tests.helpers import text as texts
 
@@ -34,39 +31,6 @@ def test_flags_of_own_tables_are_only_for_own_tables(one):
 def test_own_tables_have_several_names(name):
     words = (f"--task_name={name}", "--text_column=0", "--predict_file=x")
     assert parse(*words).task == "tsv"
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (
-            ["--num_seeds=3", "--random_seed=17"],
-            {f"seed_{seed}": {"random_seed": seed} for seed in (17, 18, 19)},
-        ),
-        (
-            ["--learning_rate=5e-5,0.002", "--train_batch_size=16,32"],
-            {
-                f"train_batch_size_{size}_learning_rate_{rate}": {
-                    "train_batch_size": size,
-                    "learning_rate": rate,
-                }
-                for size in (16, 32)
-                for rate in (5e-5, 0.002)
-            },
-        ),
-    ],
-)
-def test_each_run_has_its_folder_and_the_other_settings(words, expected):
-    settings = parse("--do_train", "--do_eval", "--max_seq_length=29", *words)
-    found = runs.list_of(settings, None)
-    assert settings.is_several and not parse("--learning_rate=1").is_several
-    assert {one.name: one.settings for one in found} == {
-        name: dataclasses.replace(
-            settings, output_dir=f"runs/{name}", **changes
-        )
-        for name, changes in expected.items()
-    }
-    assert found[2].settings.max_seq_length == 29
 
 
 @pytest.mark.parametrize(

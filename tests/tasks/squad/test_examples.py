@@ -36,7 +36,10 @@ def record(key="q1", **changed):
 
 def content(*qas, context=CONTEXT):
     paragraph = {"context": context, "qas": list(qas)}
-    return {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
+    return {
+        "version": "1.1",
+        "data": [{"title": "Films", "paragraphs": [paragraph]}],
+    }
 
 
 @pytest.fixture
@@ -61,6 +64,7 @@ def test_reads_plain_and_compressed_files_by_their_content(write, pack):
                 "When was it made?",
                 CONTEXT,
                 (squad.Answer("1895", 15),),
+                title="Films",
             )
         ]
         assert not dataset.has_impossible

@@ -1,0 +1,221 @@
+"""Several runs whose training is replaced: the result of each is given."""
+
+import dataclasses
+import json
+import pathlib
+
+import pytest
+
+import run_classifier
+import run_ner
+import run_similarity
+import run_squad
+import run_swag
+from bert.common import flags
+from bert.tasks import sweep
+from bert.tasks.eval_report import Result
+from bert.tasks.similarity.settings import Settings
+from tests.helpers import model_files, run_folders
+from tests.helpers.classifier_files import rows_of
+
+SCRIPTS = {
+    run_classifier: ("--task_name=csv", "--text_column=0", "--label_column=1"),
+    run_ner: (),
+    run_similarity: (),
+    run_squad: (),
+    run_swag: (),
+}
+GRID = {"learning_rate": "1,0.5", "train_batch_size": "8,32"}
+GRID_NAMES = [
+    f"train_batch_size_{size}_learning_rate_{rate}"
+    for size in (8, 32)
+    for rate in ("1.0", "0.5")
+]
+
+
+def scores_of(accuracy, loss):
+    return {"eval_accuracy": accuracy, "eval_loss": loss}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a sweep with the scores of each run; returns the settings."""
+    model_files.write_sizes(tmp_path)
+
+    def call(scores, join_folds=None, **changed):
+        trained = []
+
+        def train(settings):
+            folder = pathlib.Path(settings.output_dir)
+            folder.mkdir(parents=True, exist_ok=True)
+            model_files.write_sizes(folder)
+            trained.append(settings)
+            predictions = []
+            if settings.do_predict:
+                (folder / "predictions.tsv").write_text(folder.name)
+                predictions = [str(folder / "predictions.tsv")]
+            if not settings.do_eval:
+                return Result(99, {}, {}, (), predictions)
+            metrics = scores[folder.name]
+            reference = {"eval_accuracy/chance": metrics["eval_accuracy"] / 2}
+            report = {"task": "x", "records": "a.csv", "references": reference}
+            rank = metrics["eval_accuracy"], -metrics["eval_loss"]
+            return Result(len(trained) + 6, metrics, report, rank, predictions)
+
+        named = {
+            "bert_config_file": tmp_path / "bert_config.json",
+            "vocab_file": tmp_path / "vocab.txt",
+            "max_seq_length": 13,
+            "train_file": "a.csv",
+            "output_dir": tmp_path / "run",
+        }
+        if "num_folds" not in changed:
+            named["eval_file"] = "b.csv"
+        if "do_predict" in changed:
+            named["predict_file"] = "c.csv"
+        words = [f"--{k}={x}" for k, x in {**named, **changed}.items()]
+        words += ["--do_train", "--do_eval"]
+        settings = flags.parse(["run_similarity", *words], Settings, "")
+        runs = sweep.Sweep(settings, join_folds)
+        for one in runs:
+            runs.tell(train(one))
+        return tmp_path / "run", trained
+
+    return call
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ["--num_seeds=3", "--random_seed=17"],
+            {f"seed_{seed}": {"random_seed": seed} for seed in (17, 18, 19)},
+        ),
+        (
+            ["--learning_rate=5e-5,0.002", "--train_batch_size=16,32"],
+            {
+                f"train_batch_size_{size}_learning_rate_{rate}": {
+                    "train_batch_size": size,
+                    "learning_rate": rate,
+                }
+                for size in (16, 32)
+                for rate in (5e-5, 0.002)
+            },
+        ),
+        (
+            ["--num_folds=3"],
+            {f"fold_{i}": {"fold": i} for i in (1, 2, 3)},
+        ),
+    ],
+    ids=["seeds", "lists", "folds"],
+)
+def test_each_script_has_several_runs(script, words, expected):
+    """Each run has its folder and some other settings; it does not predict."""
+    given = [
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        "--output_dir=runs",
+        "--train_file=a",
+        "--predict_file=b",
+        "--max_seq_length=71",
+        *SCRIPTS[script],
+    ]
+    if script is not run_squad and "--num_folds=3" not in words:
+        given += ["--eval_file=c"]
+    several = flags.parse(["script", *given, *words], script.Settings, "")
+    assert several.is_several
+    trials = sweep.expand_trials(several)
+    assert {trial.name: trial.settings for trial in trials} == {
+        name: dataclasses.replace(
+            several,
+            output_dir=f"runs/{name}",
+            do_predict=False,
+            num_seeds=1,
+            grid=(),
+            **changes,
+        )
+        for name, changes in expected.items()
+    }
+
+
+def test_one_run_is_trained_as_it_is(run):
+    folder, trained = run({"run": scores_of(0.5, 0.1)}, do_predict=True)
+    assert [x.output_dir for x in trained] == [str(folder)]
+    assert not (folder / "runs.tsv").exists()
+
+
+def test_the_best_of_a_grid_is_marked_and_predicts(run, capsys):
+    values = [(0.5, 0.1), (0.75, 0.4), (0.75, 0.3), (0.25, 0.1)]
+    scores = {n: scores_of(*x) for n, x in zip(GRID_NAMES, values)}
+    folder, trained = run(scores, **GRID, do_predict=True)
+    names = [pathlib.Path(x.output_dir).name for x in trained]
+    # Large batches first: there may be too few examples for them.
+    assert names == [*GRID_NAMES[2:], *GRID_NAMES[:2], GRID_NAMES[2]]
+    rates = [(x.train_batch_size, x.learning_rate) for x in trained]
+    assert rates == [(32, 1.0), (32, 0.5), (8, 1.0), (8, 0.5), (32, 1.0)]
+    assert [x.do_predict for x in trained] == [False] * 4 + [True]
+    assert not any(x.is_several for x in trained)
+    assert not any(x.scores for x in trained)
+
+    found = run_folders.results(folder)  # the loss breaks the tie
+    assert found == {"global_step": 7, **scores[GRID_NAMES[2]]}
+    table = rows_of(folder / "runs.tsv")
+    assert table[0] == ["run", "eval_accuracy", "eval_loss", "chosen"]
+    assert [row[0] for row in table[1:]] == GRID_NAMES
+    assert [row[-1] for row in table[1:]] == ["no", "no", "yes", "no"]
+    report = json.loads((folder / "eval_report.json").read_text())
+    assert report["run"] == GRID_NAMES[2] and report["step"] == 7
+    assert report["metrics"] == scores[GRID_NAMES[2]]
+    assert (folder / "predictions.tsv").read_text() == GRID_NAMES[2]
+    assert "eval_accuracy = 0.750000 (chance 0.375" in capsys.readouterr().out
+
+
+def test_seeds_have_means_and_deviations(run, capsys):
+    scores = {
+        "seed_5": scores_of(0.5, 0.1) | {"loss": 7.0, "eval_x": 1.0},
+        "seed_6": scores_of(0.5, 0.3) | {"loss": 8.0},
+        "seed_7": scores_of(0.25, 0.1) | {"loss": 9.0, "eval_x": 0.0},
+    }
+    folder, trained = run(scores, num_seeds=3, random_seed=5)
+    assert [x.random_seed for x in trained] == [5, 6, 7]
+
+    # A score that one run lacks has no mean.
+    table = rows_of(folder / "runs.tsv")
+    assert table[0] == ["run", "eval_accuracy", "eval_loss", "chosen"]
+    assert [row[-1] for row in table] == ["chosen", "yes", "no", "no"]
+    found = run_folders.results(folder)
+    assert found["eval_accuracy"] == pytest.approx(1.25 / 3)
+    assert found["eval_accuracy_std"] == pytest.approx(0.25 / 3**0.5)
+    assert found["global_step"] == 7 and found["loss"] == 8.0
+    assert "loss_std" not in found
+    assert "mean ± deviation  0.4167 ± 0.1443" in capsys.readouterr().out
+
+
+def test_folds_are_followed_by_a_run_on_all_rows(run):
+    joined = []
+
+    def join(settings, folder):
+        joined.append(settings.num_folds)
+        return [folder.file("joined.tsv")], {"labels": ["n"]}
+
+    values = [(0.5, 0.1), (0.75, 0.3), (0.25, 0.1)]
+    scores = {f"fold_{i}": scores_of(*x) for i, x in enumerate(values, 1)}
+    folder, trained = run(
+        scores, join, num_folds=3, do_predict=True, export_dir="exported"
+    )
+    assert [x.fold for x in trained] == [1, 2, 3, 0]
+    assert [x.num_folds for x in trained] == [3, 3, 3, 0]
+    assert [x.do_eval for x in trained] == [True, True, True, False]
+    assert [bool(x.export_dir) for x in trained] == [False] * 3 + [True]
+    assert len({x.rows for x in trained}) == 4 and trained[3].rows == ""
+    assert joined == [3]
+    report = json.loads((folder / "eval_report.json").read_text())
+    assert report["references"] == {"eval_accuracy/chance": 0.25}
+    assert report["labels"] == ["n"] and report["records"] == "a.csv"
+    assert "chosen" not in (folder / "runs.tsv").read_text()
+    assert (folder / "predictions.tsv").read_text() == "all_rows"
+    assert [x.scores for x in trained[:3]] == [None] * 3
+    assert trained[3].scores.source == "a.csv, means of 3 folds"
+    assert trained[3].scores.metrics == report["metrics"]
