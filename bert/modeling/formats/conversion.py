@@ -316,11 +316,12 @@ def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
     network = network_of(model)
     if len(network.input[features.INPUT_IDS].shape) == 3:  # multiple choice
         inputs = {name: x[:, None] for name, x in inputs.items()}
+    before = network(inputs)  # `export` needs a model that was called
     path = os.path.join(folder, _FILES[target])
     if target == "onnx":
         _teach_erfc()
     network.export(path, format=target, verbose=False)
-    return [network(inputs), _RUNNERS[target](path, inputs)]
+    return [before, _RUNNERS[target](path, inputs)]
 
 
 def _outputs_of_rows(
