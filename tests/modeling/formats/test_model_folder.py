@@ -2,14 +2,16 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
+from bert.modeling import checkpoints, encoder
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from tests.helpers import small
+from tests.helpers import model_files, small
 
 TOKENS = [*vocabulary.SPECIAL_TOKENS, "the", "cat", "[unused1]", "dog"]
 
@@ -41,7 +43,7 @@ def test_config_and_vocabulary_are_beside_the_checkpoint(google, name):
 
 def test_flags_win_if_they_do_not_contradict(google, tmp_path):
     path = write_tokens(tmp_path / "more.txt", **{"[unused1]": "sun"})
-    given = ModelFiles(vocab_file=path, casing=Casing(False))
+    given = ModelFiles(vocab_file=path, do_lower_case=False)
     model = ModelFolder.open(str(google), given)
     assert model.tokenizer.tokens[7] == "sun"
     assert model.tokenizer.do_lower_case is False
@@ -76,7 +78,7 @@ def test_a_folder_of_transformers(tmp_path):
     assert model.casing == Casing(False)
     assert model.tokenizer.tokens == TOKENS  # of the pipeline
     write_tokens(tmp_path / "vocab.txt")
-    model = ModelFolder.open(folder, ModelFiles(casing=Casing(True)))
+    model = ModelFolder.open(folder, ModelFiles(do_lower_case=True))
     assert model.tokenizer.path == str(tmp_path / "vocab.txt")
     with pytest.raises(UserError, match="--do_lower_case=True; expected False"):
         model.check_casing(model.tokenizer)
@@ -98,3 +100,18 @@ def test_a_damaged_task_is_one_line(tmp_path, values, message):
     (tmp_path / "task.json").write_text(json.dumps(task))
     with pytest.raises(UserError, match=f"{tmp_path}/task.json: {message}"):
         checkpoint_files.recorded_task(str(tmp_path))
+
+
+def test_a_model_in_memory_reads_no_file():
+    """Nor does a copy with other parts, which leaves the model as it is."""
+    config = small.config()
+    network = encoder.build_encoder(config)
+    values = model_files.random_values(network)
+    model = ModelFolder.of("missing", config, values)
+    changed = model.replace(task={"kind": "classes", "labels": ["a", "b"]})
+    assert (model.task, changed.task["labels"]) == (None, ["a", "b"])
+    assert (changed.path, changed.tokenizer) == ("missing", None)
+    assert changed.values is values
+    named = checkpoints.encoder_variables(changed.network())
+    for name, variable in named.items():
+        np.testing.assert_array_equal(variable, values[name])
