@@ -29,6 +29,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
 from bert.common.progress import say
 
+_TYPED = (".json", ".jsonl", ".parquet")  # files with named columns
 _LARGEST = 3.4e38  # of a float32
 _MAX_CHARACTERS = 1 << 24  # per quoted field, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
@@ -107,9 +108,9 @@ class Table:
     Attributes:
         path: str. The file.
         rows: list. The rows, in order.
-        cells: dict. The fields that the file has -> their cells in the
-            header, for columns that are given by number; "" for columns given
-            by name; None in a file without names of columns.
+        cells: dict. The fields that the file has -> the names of columns that
+            are given by number; "" for columns given by name; None in a file
+            without names.
         sha256: str. SHA-256 hash of the file, in hex.
     """
 
@@ -138,7 +139,8 @@ class Table:
             UserError: The file or a column does not exist, a row is invalid,
                 or there are no rows.
         """
-        reader, rows, skipped = Reader(path, schema, row, **options), [], []
+        sha256, rows, skipped = hashlib.sha256(), [], []
+        reader = Reader(path, schema, row, sha256=sha256, **options)
         for line, value in reader:
             if not isinstance(value, UserError):
                 rows.append(value)
@@ -153,9 +155,10 @@ class Table:
                 f"with too few or too many columns (lines {first_few(skipped)})"
             )
         if not rows:
-            expected = "one per line" + " after the header" * reader.header
+            has_header = reader.header and ending(path) not in _TYPED
+            expected = "one per line" + " after the header" * has_header
             raise UserError("no rows", path=path, expected=expected)
-        return cls(path, rows, reader.cells, reader.sha256.hexdigest())
+        return cls(path, rows, reader.cells, sha256.hexdigest())
 
     def check_header(self, values: Container[str], *fields: str) -> None:
         """Rejects a file with a row in line 1, where a header belongs.
@@ -168,7 +171,7 @@ class Table:
         Raises:
             UserError: The cell of a field in line 1 is such a value.
         """
-        for field in fields:
+        for field in fields if ending(self.path) not in _TYPED else ():
             cell = self.cells.get(field) or ""
             digits = cell.lstrip("+-").replace(".", "", 1)
             if cell in values or digits.isdecimal():
@@ -202,7 +205,8 @@ class Reader:
         columns: dict. The fields that the file has -> their columns; complete
             after the first row.
         cells: dict. See `Table`; complete after the first row.
-        sha256: hash. Hash of the file; complete after the last row.
+        sha256: hash or None. Updated with the bytes of the file. Default:
+            None.
     """
 
     path: str
@@ -213,7 +217,7 @@ class Reader:
     plain_field: str = ""
     columns: dict[str, Column] = dataclasses.field(default_factory=dict)
     cells: dict[str, str | None] = dataclasses.field(default_factory=dict)
-    sha256: Any = dataclasses.field(default_factory=hashlib.sha256)
+    sha256: Any = None
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Yields the line number of each row, and the row or its `UserError`.
@@ -222,11 +226,12 @@ class Reader:
             UserError: The file or a column does not exist, or the file cannot
                 be parsed.
         """
-        read = self._text_values
-        if json_files.is_json(self.path):
-            read = self._json_values
-        elif parquet_files.is_parquet(self.path):
-            read = self._parquet_values
+        formats = {
+            ".json": self._json_values,
+            ".jsonl": self._json_values,
+            ".parquet": self._parquet_values,
+        }
+        read: Callable = formats.get(ending(self.path), self._text_values)
         for line, values in read():
             try:
                 row = self._converted(line, values)
@@ -257,7 +262,9 @@ class Reader:
         for field, column in schema.items():
             number = _number_of(column, names, self.path, line)
             if number is not None:
-                self.columns[field], self.cells[field] = column, ""
+                is_number = isinstance(column.name, int)
+                self.cells[field] = names[number] if is_number else ""
+                self.columns[field] = column
                 numbers.append(number)
         return numbers
 
@@ -288,9 +295,6 @@ class Reader:
         # Line 1: the header, perhaps "text, label", or the first row.
         names = first if self.header else [None] * len(first)
         numbers = self._choose(names, line)
-        for (field, column), number in zip(self.columns.items(), numbers):
-            if isinstance(column.name, int) or not self.header:
-                self.cells[field] = names[number]
         if not self.header:
             rows = itertools.chain([(line, first)], rows)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import tables
 from bert.data.label_kinds import (
     CLASSES,
     MULTI_LABEL,
@@ -39,7 +38,7 @@ from bert.tasks.classification.score_settings import LOSS
 from bert.tasks.classification.settings import WINDOWS, Settings
 from bert.tasks.classification.tasks import METRICS_OF, TASKS
 
-_SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
+_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 
 
 def read(settings: Settings) -> Data:
@@ -59,14 +58,17 @@ def read(settings: Settings) -> Data:
         )
 
     # Splits may share a file.
-    labels, read_before, files = task.labels, {}, []
+    labels, files = task.labels, []
     for part in _files(settings, task):
-        key = part.path, id(part.schema)
-        if key not in read_before:
-            read_before[key] = examples.read(part, settings.language)
-        files.append((part, read_before[key]))
+        found = [
+            table
+            for x, table in files
+            if (x.path, x.schema) == (part.path, part.schema)
+        ]
+        table = found[0] if found else examples.read(part, settings.language)
+        files.append((part, table))
         if part.split != TEST:
-            examples.check_labelled(read_before[key], labels.kind)
+            examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
     recorded = run_folder.recorded_labels(settings)
@@ -163,23 +165,16 @@ def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
 
 def _own_task(settings: Settings) -> Data:
     """The task of a user's tables; their paths are in the flags."""
-    text, label = settings.text_and_label(bool({*_splits(settings)} - {TEST}))
-    flags = (
-        text,
-        settings.text_b_column,
-        label,
-        settings.id_column,
-        settings.group_column,
-    )
-    text, text_b, label, key, group = map(tables.column_of, flags)
+    reads_labels = bool({*_needed(settings)} - {_FLAGS[TEST]})
+    header, named = settings.columns(reads_labels)
+    labelled = columns(**named, optional=("id",))
 
     # A file for prediction may lack labels: their number may be another column.
-    named = label if isinstance(label, str) else None
-    labelled, test = (
-        columns(text, text_b, x, id=key, group=group, optional=y)
-        for x, y in ((label, ("id",)), (named, ("label", "group")))
-    )
-    options = {"header": settings.has_header, "delimiter": settings.delimiter}
+    if isinstance(named["label"], int):
+        named["label"] = None
+    test = columns(**named, optional=("label", "group"))
+
+    options = {"header": header, "delimiter": settings.delimiter}
     lines = {"plain_field": "text", **options}
     kind = CLASSES
     if settings.multi_label:
@@ -197,15 +192,16 @@ def _own_task(settings: Settings) -> Data:
     )
 
 
-def _splits(settings: Settings) -> list[str]:
-    """The splits that the run reads."""
-    needed = [*settings.needed_files, *["eval_file"] * bool(settings.fold)]
-    return [split for split, flag in _SPLIT_FLAGS.items() if flag in needed]
+def _needed(settings: Settings) -> list[str]:
+    """Flags of the files that the run reads."""
+    return settings.needed_files + ["eval_file"] * bool(settings.fold)
 
 
 def _files(settings: Settings, task: Data) -> Iterator[Part]:
     """Yields the files of the run, without their examples."""
-    for split in _splits(settings):
+    for split, flag in _FLAGS.items():
+        if flag not in _needed(settings):
+            continue
         files = task.of(split)
         if not files:
             raise UserError(
@@ -215,8 +211,8 @@ def _files(settings: Settings, task: Data) -> Iterator[Part]:
             )
 
         # The training file is divided later, so both splits read it.
-        is_divided = split == DEV and settings.divides
-        flag = _SPLIT_FLAGS[TRAIN if is_divided else split]
+        if split == DEV and settings.divides:
+            flag = _FLAGS[TRAIN]
         if given := getattr(settings, flag):  # it is recognized by its name
             name = os.path.basename(given)
             files = ([x for x in files if x.path == name] or files)[:1]

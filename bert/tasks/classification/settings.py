@@ -22,7 +22,7 @@ from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
 
 OWN = "tsv"  # --task_name for a user's tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # aliases
-TEXT, LABEL = "text", "label"  # default columns
+TEXT, LABEL = "text", "label"  # fields, and their default columns
 TRUNCATE, WINDOWS = "truncate", "windows"
 
 
@@ -101,29 +101,30 @@ class OwnTables(BaseSettings):
     multi_label: bool = flag(False, "tsv: a row may have any number of labels.")
     regression: bool = flag(False, "tsv: the labels are numbers.")
 
-    @property
-    def has_header(self) -> bool:
-        """Whether line 1 has the column names: --header or its default."""
-        if self.header is not None:
-            return self.header
-        given = (self.text_b_column, self.label_column, self.id_column)
-        columns = map(tables.column_of, (*given, self.group_column))
-        text = tables.column_of(self.text_column or TEXT)
-        return any(isinstance(column, str) for column in (text, *columns))
-
-    def text_and_label(
+    def columns(
         self, reads_labels: bool
-    ) -> tuple[str | None, str | None]:
-        """Columns of the text and the label; None without a column.
+    ) -> tuple[bool, dict[str, str | int | None]]:
+        """Whether line 1 has the column names, and the column of each field.
 
         Args:
             reads_labels: bool. Whether a file of the run needs labels. If not,
                 the label has a default column only if the text has, too.
         """
-        text, label = self.text_column, self.label_column
-        if self.has_header and label is None and (reads_labels or not text):
-            label = LABEL
-        return text or (TEXT if self.has_header else None), label
+        given = {
+            field: tables.column_of(getattr(self, f"{field}_column"))
+            for field in ("text", "text_b", "label", "id", "group")
+        }
+        named = any(isinstance(x, str) for x in given.values())
+        header = named or given[TEXT] is None
+        if self.header is not None:
+            header = self.header
+
+        # Columns without a flag.
+        if header and (reads_labels or given[TEXT] is None):
+            given[LABEL] = LABEL if given[LABEL] is None else given[LABEL]
+        if header and given[TEXT] is None:
+            given[TEXT] = TEXT
+        return header, given
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -194,10 +195,10 @@ def _check_task(settings: "Settings") -> Iterator[UserError]:
 def _check_columns(settings: "Settings") -> Iterator[UserError]:
     """Yields an error for each missing column of a user's tables."""
     reads_labels = bool({*settings.needed_files} - {"predict_file"})
-    text, label = settings.text_and_label(reads_labels)
-    if text is None:
+    _, columns = settings.columns(reads_labels)
+    if columns[TEXT] is None:
         yield UserError("no --text_column", fix="name the column of the texts")
-    if reads_labels and label is None:
+    if reads_labels and columns[LABEL] is None:
         yield UserError(
             "no --label_column", fix="name the column of the labels"
         )
