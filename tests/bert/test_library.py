@@ -118,12 +118,6 @@ def test_the_names_are_the_same_in_both_modules():
     assert bert.embed is library.embed
 
 
-def test_the_page_of_the_library_has_every_name():
-    page = (ROOT / "docs" / "library.md").read_text()
-    for name in bert.__all__:
-        assert f"bert.{name}" in page, name
-
-
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'bert' has no attribute 'Bert'"):
         _ = bert.Bert
