@@ -141,31 +141,30 @@ def test_each_script_has_folds(name, tmp_path, run_script):
     script, flags, write_files = trained.TASKS[name]
     trained.write_model(tmp_path)
     write_files(tmp_path)
-    paths = {
-        key: tmp_path / flags[key] for key in ("train_file", "predict_file")
+    named = flags | {
+        "init_checkpoint": tmp_path / "bert_model.ckpt",
+        "max_seq_length": trained.S,
+        "train_batch_size": 2,
+        "num_train_epochs": 1,
+        "num_folds": 2,
+        "output_dir": run,
     }
-    code, _, err = run_script(
-        script,
-        "--do_train",
-        "--do_eval",
-        "--do_predict",
-        "--noreport",
-        **flags | paths,
-        init_checkpoint=tmp_path / "bert_model.ckpt",
-        max_seq_length=trained.S,
-        train_batch_size=2,
-        num_train_epochs=1,
-        num_folds=2,
-        output_dir=run,
-    )
+    for key in ("train_file", "predict_file"):
+        named[key] = tmp_path / flags[key]
+    named.pop("eval_file", None)
+    words = ("--do_train", "--do_eval", "--do_predict", "--noreport")
+    code, _, err = run_script(script, *words, **named)
     assert code == 0, err
     folds = [run / "fold_1", run / "fold_2"]
     header, *rows = rows_of(run / "runs.tsv")
     assert [row[0] for row in rows] == ["fold_1", "fold_2"]
-    scores, found = map(run_folders.results, folds), run_folders.results(run)
-    for key, values in zip(header[1:], zip(*(row[1:] for row in rows))):
-        assert found[key] == pytest.approx(np.mean([*map(float, values)]))
-    assert [{*map(str, header[1:])} <= {*x} for x in scores] == [True, True]
+    scores = [[float(x) for x in row[1:]] for row in rows]
+    for folder, values in zip(folds, scores):
+        found = run_folders.results(folder)
+        assert [found[name] for name in header[1:]] == values
+    found = run_folders.results(run)
+    means = [found[name] for name in header[1:]]
+    assert means == pytest.approx(np.mean(scores, 0).tolist())
 
     # The held-out rows are other rows in each fold, and all of them together.
     records = [
