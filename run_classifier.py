@@ -13,10 +13,9 @@ r"""Fine-tunes BERT to classify texts or pairs: GLUE, XNLI, your own tables.
 import sys
 
 from bert.common import flags
-from bert.common.progress import say
+from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
-from bert.tasks import run_folder, starting_model
 from bert.tasks.classification import folds, inputs
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
@@ -27,23 +26,19 @@ from bert.training import workers
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(tasks_main.complete(settings), folds.join)
+    sweep = Sweep(settings, folds.join)
     for settings in sweep:
-        data = inputs.read(settings)
-        run_folder.check_labels(settings.output_dir, data.describe())
-        model = starting_model.find(settings)
-        starting_model.warn(model, data.texts())
-        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+        with RunFolder.open(settings) as folder:
+            data = inputs.read(folder)
+
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.tasks import finetuning
             from bert.tasks.classification.task import make_task
 
-            for note in data.notes:
-                say(note)
-            task = make_task(settings, model, folder, data)
-            sweep.tell(finetuning.work(settings, model, folder, task))
+            task = make_task(folder, data)
+            sweep.tell(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":
-    sys.exit(tasks_main.run(main, sys.argv))
+    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))

@@ -12,9 +12,9 @@ blank line between sentences and -DOCSTART- between documents.
 import sys
 
 from bert.common import flags
+from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
-from bert.tasks import starting_model
 from bert.tasks.ner import labels
 from bert.tasks.ner.settings import Settings
 from bert.tasks.run_folder import RunFolder
@@ -25,25 +25,19 @@ from bert.training import workers
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(tasks_main.complete(settings))
+    sweep = Sweep(settings)
     for settings in sweep:
-        model = starting_model.find(settings)
-        sentences = labels.read_files(settings)
-        kind, names = labels.find(settings, sentences)
-        sentences = labels.hold_out(settings, sentences)
-        starting_model.warn(
-            model,
-            (" ".join(x.words) for file in sentences.values() for x in file),
-        )
-        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+        with RunFolder.open(settings) as folder:
+            sentences, kind, names = labels.read_files(folder)
+
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.tasks import finetuning
             from bert.tasks.ner.task import make_task
 
-            task = make_task(settings, model, folder, sentences, kind, names)
-            sweep.tell(finetuning.work(settings, model, folder, task))
+            task = make_task(folder, sentences, kind, names)
+            sweep.tell(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":
-    sys.exit(tasks_main.run(main, sys.argv))
+    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))

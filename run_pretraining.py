@@ -10,6 +10,7 @@ The same command resumes from the newest checkpoint in --output_dir.
 import sys
 
 from bert.common import flags
+from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
 from bert.tasks.pretraining.inputs import Inputs
@@ -20,29 +21,15 @@ from bert.tasks.run_folder import RunFolder
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    settings = tasks_main.with_local_model(settings)
-    inputs = Inputs.open(settings)
-    with RunFolder.open(settings, inputs.config, inputs.tokenizer) as folder:
+    with RunFolder.open(settings) as folder:
+        inputs = Inputs.open(folder)
+
         # TensorFlow is imported late: invalid flags and files fail before.
-        from bert.data.records.content_check import locating_damage
         from bert.tasks.pretraining import task as pretraining
 
-        run, phases = pretraining.open_run(settings, folder, inputs)
-        first, wrote = run.step, []
-
-        # Errors name the file of a record that cannot be read.
-        with locating_damage(inputs.sets):
-            if settings.do_train:
-                run.fit(phases)
-                wrote += [run.checkpoint] if run.step > first else []
-            if settings.do_eval:
-                metrics, report = run.task.evaluate(run)
-                wrote += folder.write_results(run.step, metrics, report)
-        if wrote:
-            print(f"wrote {' and '.join(wrote)}")
-
+        pretraining.train_and_evaluate(inputs)
         drawing.draw_trained(settings, folder.is_chief)
 
 
 if __name__ == "__main__":
-    sys.exit(tasks_main.run(main, sys.argv))
+    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))

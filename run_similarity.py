@@ -7,14 +7,12 @@ Files are tables with the columns text, text_b and score. With --loss=ranking
 they have an anchor and a positive text per row, without scores.
 """
 
-import dataclasses
-import itertools
 import sys
 
 from bert.common import flags
+from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
-from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples
 from bert.tasks.similarity.settings import Settings
@@ -25,24 +23,19 @@ from bert.training import workers
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(tasks_main.complete(settings))
+    sweep = Sweep(settings)
     for settings in sweep:
-        model = starting_model.find(settings)
-        pooling = settings.vectors(model).pooling
-        settings = dataclasses.replace(settings, pooling=pooling)
-        tables = examples.read_files(settings)
-        rows = itertools.chain.from_iterable(x.rows for x in tables.values())
-        starting_model.warn(model, (" ".join(row.texts) for row in rows))
+        with RunFolder.open(settings) as folder:
+            tables = examples.read_files(folder)
 
-        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.tasks import finetuning
             from bert.tasks.similarity.task import make_task
 
-            task = make_task(settings, model, folder, tables)
-            sweep.tell(finetuning.work(settings, model, folder, task))
+            task = make_task(folder, tables)
+            sweep.tell(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":
-    sys.exit(tasks_main.run(main, sys.argv))
+    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))

@@ -12,9 +12,9 @@ For SQuAD 2.0, with unanswerable questions, add:
 import sys
 
 from bert.common import flags
+from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
-from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import examples
 from bert.tasks.squad.settings import Settings
@@ -25,27 +25,19 @@ from bert.training import workers
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(tasks_main.complete(settings))
+    sweep = Sweep(settings)
     for settings in sweep:
-        model = starting_model.find(settings, in_graph=True)
-        datasets = examples.read_files(settings)
-        starting_model.warn(
-            model,
-            (
-                f"{x.question} {x.context}"
-                for dataset in datasets.values()
-                for x in dataset.examples
-            ),
-        )
-        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
-            # Lock the folder before encoding the questions.
+        with RunFolder.open(settings) as folder:
+            datasets = examples.read_files(folder)
+
+            # TensorFlow is imported late: invalid flags and files fail before.
             from bert.tasks import finetuning
             from bert.tasks.squad.task import make_task
 
-            task = make_task(settings, model, folder, datasets)
-            sweep.tell(finetuning.work(settings, model, folder, task))
+            task = make_task(folder, datasets)
+            sweep.tell(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":
-    sys.exit(tasks_main.run(main, sys.argv))
+    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))

@@ -13,9 +13,9 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 import sys
 
 from bert.common import flags
+from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
-from bert.tasks import starting_model
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag import examples as swag
 from bert.tasks.swag.settings import Settings
@@ -26,27 +26,19 @@ from bert.training import workers
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(tasks_main.complete(settings))
+    sweep = Sweep(settings)
     for settings in sweep:
-        model = starting_model.find(settings)
-        tables = swag.read_files(settings)
-        starting_model.warn(
-            model,
-            (
-                " ".join([x.context, *x.choices])
-                for table in tables.values()
-                for x in table.rows
-            ),
-        )
-        with RunFolder.open(settings, model.config, model.tokenizer) as folder:
+        with RunFolder.open(settings) as folder:
+            tables = swag.read_files(folder)
+
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.tasks import finetuning
             from bert.tasks.swag.task import make_task
 
-            task = make_task(settings, model, folder, tables)
-            sweep.tell(finetuning.work(settings, model, folder, task))
+            task = make_task(folder, tables)
+            sweep.tell(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 
 if __name__ == "__main__":
-    sys.exit(tasks_main.run(main, sys.argv))
+    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))

@@ -5,12 +5,11 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import starting_model
 from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
 from bert.tasks.classification.inputs import Data, Part
 from bert.tasks.classification.task import encode
+from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import settings as squad
 from bert.tasks.squad.windows import WindowMaker
 
@@ -42,16 +41,16 @@ def classified(
     Returns:
         the files, and a function that yields the examples of one of them.
     """
-    settings, folder = _open(
+    folder = _open(
         classification.Settings,
         model,
         task_name=task,
         data_dir=data_dir,
         max_seq_length=max_seq_length,
     )
-    data = inputs.read(settings)
+    data, settings = inputs.read(folder), folder.settings
     return data, lambda part: itertools.chain.from_iterable(
-        encode(part, settings, data, folder)
+        encode(part, settings, data, folder.model)
     )
 
 
@@ -62,14 +61,12 @@ def window_maker(model: str, **changed: int) -> WindowMaker:
         model: as for `model_flags`.
         **changed: flags of run_squad.py.
     """
-    settings, folder = _open(squad.Settings, model, **changed)
-    return WindowMaker(folder.tokenizer, settings)
+    folder = _open(squad.Settings, model, **changed)
+    return WindowMaker(folder.tokenizer, folder.settings)
 
 
-def _open(
-    settings_class: type, model: str, **changed: Any
-) -> tuple[Any, ModelFolder]:
-    """Settings of a script that trains and evaluates, and its model."""
+def _open(settings_class: type, model: str, **changed: Any) -> RunFolder:
+    """The folder of a run that trains and evaluates, with its model."""
     settings = dataclasses.replace(
         settings_class(),
         do_train=True,
@@ -77,4 +74,4 @@ def _open(
         **model_flags(model),
         **changed,
     )
-    return settings, starting_model.find(settings)
+    return RunFolder("", "").read(settings).find_model()

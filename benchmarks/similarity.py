@@ -26,10 +26,9 @@ from collections.abc import Iterable, Iterator
 
 import run_similarity
 from benchmarks import by_seed
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples
 from bert.tasks.similarity.settings import COSENT, Settings
-from bert.training.settings import Training
 
 MAX_SEQ_LENGTH, RATE = 64, 2e-5
 METRICS = ("pearson_cosine", "spearman_cosine")
@@ -56,11 +55,13 @@ def theirs(
         peer: Python of the peer and folder of its weights.
     """
     read = Settings(
-        FineTuning(Training(do_train=True), do_eval=True),
+        do_train=True,
+        do_eval=True,
         text_columns=_COLUMNS,
         loss=loss,
         **files,
     )
+    folder = RunFolder("", "", settings=read)
     tables = {
         name: {
             "texts": [row.texts for row in table.rows],
@@ -68,7 +69,7 @@ def theirs(
             if examples.SCORE in table.cells
             else None,
         }
-        for name, table in examples.read_files(read).items()
+        for name, table in examples.read_files(folder).items()
     }
     settings = {
         **tables,

@@ -6,7 +6,6 @@ the examples and the metrics.
 
 import dataclasses
 import os
-from typing import Any
 
 import keras
 
@@ -14,6 +13,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data import batching, length_batches
+from bert.data.records.examples import Examples
 from bert.export import folder as export_folder
 from bert.modeling import checkpoints, openvino_network
 from bert.modeling.formats import checkpoint_files, model_card, sentence_files
@@ -22,35 +22,29 @@ from bert.modeling.openvino_network import Network
 from bert.tasks import run_folder, start
 from bert.tasks.eval_report import Result
 from bert.tasks.finetuning_settings import FineTuning
-from bert.tasks.run_folder import RunFolder, has_checkpoint
-from bert.training import workers
+from bert.tasks.run_folder import RunFolder
+from bert.training import distribution, workers
 from bert.training.optimization import WarmupLinearDecay
 from bert.training.run import Run
 from bert.training.task import Phase, Task
 
 
-def work(
-    settings: Any,
-    model: ModelFolder,
-    folder: RunFolder,
-    task: Task,
-) -> Result:
+def train_and_evaluate(folder: RunFolder, task: Task) -> Result:
     """Trains, evaluates, predicts and exports, as the settings request.
 
     Prints the paths of written files.
 
     Args:
-        settings: settings of the script, with `finetuning`.
-        model: ModelFolder. Initial weights.
-        folder: RunFolder. Folder of the run.
+        folder: RunFolder. Folder of the run, with settings and initial model.
         task: Task. Task to train.
 
     Raises:
         UserError: the weights are missing, or do not fit.
     """
+    settings = folder.settings
     wrote, rank, report = [], (), {}
     metrics = settings.scores.metrics if settings.scores else {}
-    run = open_run(settings, model, folder, task)
+    run = build_trainer(folder, task)
 
     if settings.do_train:
         run.fit([phase(settings, task)])
@@ -69,28 +63,27 @@ def work(
     if settings.export_dir and folder.is_chief:
 
         def save(path):
-            export(settings, model, run, path, metrics)
-            write_card(settings, folder, run, path)
+            export(folder, run, path, metrics)
+            write_card(folder, run, path)
 
         wrote.append(export_folder.write(settings.export_dir, save))
     run_folder.print_written(wrote)
     return Result(run.weights_step, metrics, report, rank, predictions)
 
 
-def open_run(
-    settings: Any, model: ModelFolder | None, folder: RunFolder, task: Task
-) -> Run:
+def build_trainer(folder: RunFolder, task: Task) -> Run:
     """Builds the network of a task, and loads its weights.
 
     Args:
-        settings, model, folder, task: see `work`.
+        folder, task: see `train_and_evaluate`.
     """
+    settings = folder.settings
     lengths = [settings.max_seq_length]
     if settings.length_buckets:
         lengths = length_batches.bucket_lengths(settings.max_seq_length)
 
-    if model and model.path and not has_checkpoint(folder.shared):
-        model.check_sizes()
+    if folder.model.path and not folder.resumes:
+        folder.model.check_sizes()
 
     # Frozen before the optimizer is built, so that it has no moments for them.
     def build() -> keras.Model:
@@ -100,8 +93,7 @@ def open_run(
         return network
 
     # Without --eval_steps, do not evaluate during training.
-    run = start.open_run(
-        settings,
+    run = start.build_trainer(
         folder,
         dataclasses.replace(
             task,
@@ -119,10 +111,14 @@ def open_run(
 
     # Report an invalid batch size before any weights are read.
     if settings.do_train:
-        batch_size = settings.train_batch_size
-        start.check_batch_size(run, "train_batch_size", batch_size)
+        distribution.check_batch_size(
+            run.steps.strategy,
+            settings.train_batch_size,
+            "train_batch_size",
+            settings.gradient_accumulation_steps,
+        )
 
-    if start.load(run, settings, folder, model):
+    if start.restore_or_initialize(run, folder):
         say("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels beside the checkpoints.
@@ -160,6 +156,16 @@ def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
     return WarmupLinearDecay(settings.learning_rate, max(1, steps), warmup)
 
 
+def describe(examples: Examples | None, digest: str) -> str:
+    """Describes the data that a run has trained on, for its checkpoints.
+
+    Args:
+        examples: Examples or None. Training examples.
+        digest: str. See `RunFolder.identify`.
+    """
+    return f"{len(examples or ())} examples of {digest}"
+
+
 def phase(settings: FineTuning, task: Task) -> Phase:
     """Phase that trains a task from its first step to its last.
 
@@ -188,8 +194,7 @@ def phase(settings: FineTuning, task: Task) -> Phase:
 
 
 def export(
-    settings: FineTuning,
-    model: ModelFolder,
+    folder: RunFolder,
     run: Run,
     path: str,
     metrics: dict[str, float],
@@ -197,12 +202,12 @@ def export(
     """Writes an export of the weights, with their scores.
 
     Args:
-        settings: FineTuning. Settings of fine-tuning.
-        model: ModelFolder. Config and tokenizer.
+        folder: RunFolder. Folder of the run.
         run: Run. The run.
         path: str. Empty folder to write to.
         metrics: dict. Metrics of the weights; {} if they were not evaluated.
     """
+    settings, model = folder.settings, folder.model
     task, length = run.task, {"max_seq_length": settings.max_seq_length}
     described = task.describe(run) if task.describe else task.labels
     tuned = ModelFolder.of(
@@ -235,7 +240,6 @@ def export(
 
 
 def write_card(
-    settings: FineTuning,
     folder: RunFolder,
     run: Run,
     path: str,
@@ -243,20 +247,18 @@ def write_card(
     """Writes the README.md of an export, with the scores of its weights.
 
     Args:
-        settings: FineTuning. Settings of fine-tuning.
         folder: RunFolder. Folder of the run.
         run: Run. The run.
         path: str. Folder of the export.
     """
-    base = settings.init_checkpoint
-    recorded = checkpoint_files.recorded_settings(folder.shared)
+    settings = folder.settings
     model_card.write(
         path,
         os.path.basename(storage.absolute(settings.export_dir)),
         "tensorflow",
         model_card.task_of(run.named, bool(run.task.vectors)),
         settings,
-        base or recorded.get("init_checkpoint"),
+        settings.init_checkpoint or folder.recorded.get("init_checkpoint"),
         model_card.read_scores(folder.path, run.weights_step)
         or settings.scores,
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Self
 
 from bert.common import outputs
 from bert.common.errors import UserError
@@ -15,9 +16,10 @@ from bert.common.flags import (
     flag,
 )
 from bert.common.rules import excludes, needs, rule
+from bert.data.text import vocabulary_checks
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_card import CardFlags, Scores
-from bert.modeling.formats.model_folder import ModelFiles
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training.settings import Training
 
 # Reason of a rule.
@@ -276,3 +278,32 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
     def files(self) -> dict[str, str | None]:
         """Files that the run reads: flag -> path."""
         return {name: getattr(self, name) for name in self.needed_files}
+
+    def for_model(self, model: ModelFolder) -> Self:
+        """Returns the settings of a run of a model, and checks that they fit.
+
+        Args:
+            model: ModelFolder. Initial model.
+
+        Raises:
+            UserError: the files of the model contradict each other, or the
+                settings do not fit them.
+        """
+        # Each file is valid on its own; here they are checked together.
+        config, where = model.config, model.config_file
+        tokenizer = model.tokenizer
+        config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
+        if self.export_dir:
+            vocabulary_checks.check_exportable(tokenizer)
+        if model.path != self.output_dir:
+            model.check_casing(tokenizer)
+
+        # Flags must also fit the network.
+        config.check_length(self.max_seq_length, "max_seq_length", where)
+        if self.freeze_layers > config.num_hidden_layers:
+            raise UserError(
+                f"--freeze_layers={self.freeze_layers}",
+                expected="at most num_hidden_layers, "
+                f"{config.num_hidden_layers} ({where})",
+            )
+        return self

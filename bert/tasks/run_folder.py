@@ -2,66 +2,84 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
 
-from bert.common import locks, storage
+from bert.common import flags, locks, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
+from bert.common.formats import published
+from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.checkpoint_files import VOCABULARY
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks import eval_report
+from bert.tasks.finetuning_settings import FineTuning
 from bert.training import cluster
-from bert.training.settings import Training
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
     """The --output_dir of a run, as this process uses it.
 
+    `open` reads the files of a run once, without TensorFlow.
+
     Attributes:
         path: str. Folder where this process writes: --output_dir, or a
             temporary folder for all workers but the first.
         shared: str. --output_dir, which contains the checkpoints.
-        config: BertConfig. Sizes of the network.
+        config: BertConfig or None. Sizes of the network, once known.
         tokenizer: Tokenizer or None. Tokenizer of the run, if known.
+        settings: settings of the script, with the folder of a published model
+            and with the recorded --max_seq_length, unless it is given.
+        model: ModelFolder. Initial weights, with config and vocabulary.
+        resumes: bool. Whether the folder has checkpoints to resume from.
+        trained: str or None. Weights that the run resumes from, or predicts
+            with if it does not train. None: a new run.
+        task: dict or None. The `task.json` beside them.
+        recorded: dict. The flags that they were trained with; {} if unknown.
     """
 
     path: str
     shared: str
-    config: BertConfig
-    tokenizer: Tokenizer | None
+    config: BertConfig | None = None
+    tokenizer: Tokenizer | None = None
+    settings: Any = None
+    model: ModelFolder = ModelFolder("", "google", ModelFiles())
+    resumes: bool = False
+    trained: str | None = None
+    task: dict | None = None
+    recorded: dict = dataclasses.field(default_factory=dict)
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls, training, config: BertConfig, tokenizer: Tokenizer | None
-    ) -> Iterator[Self]:
-        """Locks --output_dir for a run that trains, and checks it.
+    def open(cls, settings: Any) -> Iterator[Self]:
+        """Locks --output_dir for a run that trains, and reads and checks it.
 
         With several workers, only the first one writes and prints. With --plan
         a temporary folder is used instead.
 
         Args:
-            training: training.settings.Training. Training settings of the run.
-            config: BertConfig. Sizes of the network.
-            tokenizer: Tokenizer or None. Tokenizer of the run, if known.
+            settings: settings of the script, a subclass of `Training`.
 
         Raises:
-            UserError: another process trains in the folder, it is a file, or
-                it contains a run with another network, vocabulary or casing.
+            UserError: another process trains in the folder, it is a file, a
+                file is damaged or was edited, the initial model does not
+                exist or does not fit the flags, or the folder contains a run
+                with another network, vocabulary or casing.
+            StorageError: the model cannot be downloaded now.
         """
-        path = shared = training.output_dir
-        workers = cluster.from_flags(training.distribution, training.use_tpu)
+        path = shared = settings.output_dir
+        workers = cluster.from_flags(settings.distribution, settings.use_tpu)
         with contextlib.ExitStack() as held:
-            if training.plan:  # do not write to --output_dir
+            if settings.plan:  # do not write to --output_dir
                 path = shared = held.enter_context(
                     tempfile.TemporaryDirectory(prefix="plan-")
                 )
@@ -73,35 +91,91 @@ class RunFolder:
                 # Otherwise each line would be printed once per worker.
                 nowhere = held.enter_context(open(os.devnull, "w"))
                 held.enter_context(contextlib.redirect_stdout(nowhere))
-            elif training.do_train:
+            elif settings.do_train:
                 held.enter_context(claim(shared))
 
-            # Checked under the lock, so that another run cannot change it.
-            folder = cls(path, shared, config, tokenizer)
-            folder.check()
-            yield folder
+            # Read under the lock, so that another run cannot change it.
+            _check_is_folder(shared)
+            yield cls(path, shared).read(settings).find_model()
+
+    def read(self, settings: Any) -> Self:
+        """Returns the folder with the settings and records of a run.
+
+        Args:
+            settings: settings of the script.
+
+        Raises:
+            UserError: see `open`.
+        """
+        values = flags.as_dict(settings)
+        start = values["init_checkpoint"]
+        start = published.fetch(start or values.get("bert_hub_module_handle"))
+        settings = dataclasses.replace(settings, init_checkpoint=start)
+
+        # Labels and length of a new run come from its flags, not from the
+        # initial checkpoint.
+        resumes = has_checkpoint(settings.output_dir)
+        task, recorded = None, {}
+        trained = None if settings.do_train else start
+        trained = settings.output_dir if resumes else trained
+        if trained and storage.any_starts_with(trained):
+            # Truncate texts as in training.
+            task = checkpoint_files.task_of(trained)
+            recorded = checkpoint_files.recorded_settings(trained)
+            length = (recorded | (task or {})).get("max_seq_length")
+            if length and "max_seq_length" not in settings.given:
+                settings = dataclasses.replace(settings, max_seq_length=length)
+                flags.check(settings)
+        return dataclasses.replace(
+            self,
+            settings=settings,
+            resumes=resumes,
+            trained=trained,
+            task=task,
+            recorded=recorded,
+        )
+
+    def find_model(self) -> Self:
+        """Returns the folder with the initial model of the run.
+
+        Raises:
+            UserError: see `open`.
+        """
+        settings, start = self.settings, self.settings.init_checkpoint
+        # When resuming, the initial checkpoint may not exist any more.
+        if self.resumes and not (start and storage.any_starts_with(start)):
+            start = settings.output_dir
+        if not isinstance(settings, FineTuning):
+            # The vocabulary of pre-training is the one of its records.
+            given = ModelFiles(bert_config_file=settings.bert_config_file)
+            model = ModelFolder.open(start, given)
+            return dataclasses.replace(self, model=model)
+        model = ModelFolder.open(start, settings)
+        found = dataclasses.replace(
+            self, settings=settings.for_model(model), model=model
+        )
+        return found.with_network(model.config, model.tokenizer)
 
     @property
     def is_chief(self) -> bool:
         """Whether this process writes the files of the run."""
         return self.path == self.shared
 
-    def below(self, name: str) -> Self:
-        """Folder of another run inside this one."""
-        return dataclasses.replace(
-            self, path=self.file(name), shared=os.path.join(self.shared, name)
-        )
+    def with_network(
+        self, config: BertConfig, tokenizer: Tokenizer | None
+    ) -> Self:
+        """Returns the folder of a run with this network.
 
-    def check(self) -> None:
-        """Rejects a folder with another network, vocabulary or casing.
+        Args:
+            config: BertConfig. Sizes of the network.
+            tokenizer: Tokenizer or None. Tokenizer of the run, if known.
 
         Raises:
-            UserError: the folder contains such a run.
+            UserError: the folder contains a run with another network,
+                vocabulary or casing.
         """
-        folder, config, tokenizer = self.shared, self.config, self.tokenizer
-        _check_is_folder(folder)
-
         # A resumed run must have the config of the folder.
+        folder = self.shared
         path = os.path.join(folder, "bert_config.json")
         if storage.exists(path) and BertConfig.from_json_file(path) != config:
             raise UserError(
@@ -117,6 +191,73 @@ class RunFolder:
         # The casing is recorded beside the checkpoint, not in vocab.txt.
         if tokenizer and has_checkpoint(folder):
             ModelFolder.open(folder).check_casing(tokenizer)
+        return dataclasses.replace(self, config=config, tokenizer=tokenizer)
+
+    def identify(self, sha256: str, holds_out: bool = False) -> str:
+        """Identifies the training data, and checks that a run had the same.
+
+        Args:
+            sha256: str. SHA-256 hash of the file, in hex.
+            holds_out: bool. Whether other rows of the file are held out for
+                evaluation. The weights in the folder may have been trained on
+                these rows. Default: False, or True in a fold.
+
+        Returns:
+            str. Part of a SHA-256 hash of the data.
+
+        Raises:
+            UserError: the folder contains a run with other training data.
+        """
+        rows = self.settings.rows
+        digest = hashlib.sha256((sha256 + rows).encode()).hexdigest()[:16]
+
+        # Compare only the digest, which is the end of a description.
+        recorded = self.recorded if self.resumes else {}
+        if not str(recorded.get("records", digest)).endswith(digest):
+            start = f", with --init_checkpoint={self.shared} to start from its "
+            raise UserError(
+                "holds a run with other training data",
+                path=self.shared,
+                fix="pass another --output_dir"
+                + ("" if holds_out or rows else f"{start}weights"),
+            )
+        return digest
+
+    def check_labels(self, labels: dict) -> None:
+        """Checks that the checkpoints in the folder have the labels of a run.
+
+        Args:
+            labels: dict. Kind and names of the labels, as in `task.json`.
+
+        Raises:
+            UserError: the checkpoints have other labels.
+        """
+        # Earlier versions recorded fewer values.
+        task = self.task if self.resumes and self.task else {}
+        if any(task.get(x, labels[x]) != labels[x] for x in labels):
+            raise UserError(
+                f"holds a run with the labels {shown(task)}",
+                path=self.shared,
+                expected=shown(labels),
+                fix="pass another --output_dir",
+            )
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Warns if the vocabulary seems not to match the network or the texts.
+
+        Without a tokenizer, nothing is checked.
+
+        Args:
+            texts: iterable of str. Texts of the examples. The first thousand
+                are tokenized.
+        """
+        if self.config and self.tokenizer:
+            vocabulary_checks.warn(
+                self.tokenizer,
+                self.config.vocab_size,
+                self.model.config_file,
+                texts,
+            )
 
     def file(self, name: str) -> str:
         """Path of a file that this process writes."""
@@ -224,80 +365,6 @@ def _check_is_folder(folder: str) -> None:
 def has_checkpoint(folder: str) -> bool:
     """Returns whether a folder has checkpoints of a run; "" has none."""
     return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
-
-
-def recorded_labels(training: Training) -> tuple[str, dict] | None:
-    """Finds the weights of a run that does not train, and their labels.
-
-    Args:
-        training: Training. Training settings of the run.
-
-    Returns:
-        Path of the weights, and the `task.json` beside them. None if the file
-        is missing, or if the run trains.
-
-    Raises:
-        UserError: the file is damaged or was edited.
-    """
-    path = None if training.do_train else _weights_of(training)
-    task = checkpoint_files.task_of(path) if path else None
-    return (path, task) if task else None
-
-
-def recorded_length(training: Training) -> int | None:
-    """Returns the recorded --max_seq_length when resuming or predicting.
-
-    Args:
-        training: Training. Training settings of the run.
-
-    Returns:
-        Length in `task.json` or, without labels, in the checkpoint. None for
-        a new run, or if the length is unknown.
-
-    Raises:
-        UserError: a file is damaged or was edited.
-    """
-    path = _weights_of(training)
-    if not (path and storage.any_starts_with(path)):
-        return None
-    recorded = checkpoint_files.task_of(path) or {}
-    recorded = checkpoint_files.recorded_settings(path) | recorded
-    return recorded.get("max_seq_length")
-
-
-def _weights_of(training: Training) -> str | None:
-    """Weights that a run resumes from or predicts with.
-
-    None for a new run: labels and length come from its flags, not from the
-    initial checkpoint.
-    """
-    if has_checkpoint(training.output_dir):
-        return training.output_dir
-    return None if training.do_train else training.init_checkpoint
-
-
-def check_labels(folder: str, labels: dict) -> None:
-    """Checks that the checkpoints in a folder have the labels of a run.
-
-    Args:
-        folder: str. Output folder of the run, or of several seeds.
-        labels: dict. Kind and names of the labels, as in `task.json`.
-
-    Raises:
-        UserError: the checkpoints have other labels.
-    """
-    # Earlier versions recorded fewer values. Without checkpoints, any labels
-    # are valid.
-    recorded = checkpoint_files.task_of(folder) or {}
-    has_others = any(recorded.get(x, labels[x]) != labels[x] for x in labels)
-    names = map(os.path.basename, storage.files_below(folder))
-    if has_others and "checkpoint" in names:
-        raise UserError(
-            f"holds a run with the labels {shown(recorded)}",
-            path=folder,
-            expected=shown(labels),
-            fix="pass another --output_dir",
-        )
 
 
 def shown(labels: dict) -> str:

@@ -5,8 +5,8 @@
 Scripts import this module after their flags are checked.
 """
 
+import os
 from collections.abc import Iterable
-from typing import Any
 
 from bert.common import flags
 from bert.common.errors import UserError
@@ -40,17 +40,13 @@ _SCHEDULE = {
 }
 
 
-def open_run(
-    settings: Any,
-    folder: RunFolder,
-    task: Task,
-    lengths: tuple[int, ...] = (),
+def build_trainer(
+    folder: RunFolder, task: Task, lengths: tuple[int, ...] = ()
 ) -> Run:
     """Builds the network of a task on the devices of this process.
 
     Args:
-        settings: settings of the script, a subclass of `Training`.
-        folder: RunFolder. Folder of the run.
+        folder: RunFolder. Folder and settings of the run.
         task: Task. Network and losses.
         lengths: tuple of int. Sequence lengths of the batches of examples,
             ascending. Default: ().
@@ -58,6 +54,7 @@ def open_run(
     Raises:
         UserError: the device does not exist.
     """
+    settings = folder.settings
     # Devices first: determinism, precision and XLA depend on them.
     strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
     deterministic = distribution.set_determinism(
@@ -109,48 +106,28 @@ def open_run(
         },
     }
 
+    best = os.path.join(folder.shared, checkpoint_files.BEST)
     return Run(
         task,
         settings,
         steps,
         named,
         Saver(folder.shared, settings.keep_checkpoint_max, folder.is_chief),
-        Saver(folder.below(checkpoint_files.BEST).shared, 1, folder.is_chief),
+        Saver(best, 1, folder.is_chief),
         folder.path,
         description,
         lengths,
     )
 
 
-def check_batch_size(run: Run, flag: str, batch_size: int) -> None:
-    """Checks that a batch divides evenly over the devices.
-
-    Args:
-        run: Run. The run.
-        flag: str. Name of the flag that sets it.
-        batch_size: int. Examples of the whole batch.
-
-    Raises:
-        UserError: the batch does not divide evenly.
-    """
-    parts = 1
-    if flag == "train_batch_size":
-        parts = run.settings.gradient_accumulation_steps
-    distribution.check_batch_size(run.steps.strategy, batch_size, flag, parts)
-
-
-def load(
-    run: Run, settings: Any, folder: RunFolder, model: ModelFolder | None
-) -> bool:
-    """Resumes a run in its folder, or starts it from given weights.
+def restore_or_initialize(run: Run, folder: RunFolder) -> bool:
+    """Resumes a run in its folder, or starts it from the initial weights.
 
     Then it writes the config, the vocabulary and the command.
 
     Args:
-        run: Run. Result of `open_run`.
-        settings: all settings of the script.
+        run: Run. Result of `build_trainer`.
         folder: RunFolder. Folder of the run.
-        model: ModelFolder or None. Initial weights. None: --init_checkpoint.
 
     Returns:
         Whether the weights are random.
@@ -159,7 +136,7 @@ def load(
         UserError: weights to evaluate are missing, weights do not fit the
             config, or the run is past its last step.
     """
-    declared = list(flags.flags_of(type(settings)))
+    declared = list(flags.flags_of(type(run.settings)))
     # All workers must have the same settings, but their paths may differ.
     shared = {
         f"--{flag.name}": (
@@ -175,29 +152,28 @@ def load(
 
     # A checkpoint in the folder has priority over the initial weights.
     restored = run.resume()
-    trains = run.settings.do_train
-    if restored and trains:
+    if restored and run.settings.do_train:
         decisive = [flag.name for flag in declared if flag.resume]
         rates = (
             restored.state.get("trainer", {}).get("learning_rate"),
             float(run.task.learning_rate(run.step)),
         )
         warn_of_changes(restored.settings, run.description, decisive, rates)
-    is_random = not restored and initialize(run, model)
+    is_random = not restored and initialize(run, folder.model)
 
     # The files are written last, once no check can fail.
-    if trains:
+    if run.settings.do_train:
         check_step(run)
     folder.write_inputs()
     return is_random
 
 
-def initialize(run: Run, model: ModelFolder | None) -> bool:
+def initialize(run: Run, model: ModelFolder) -> bool:
     """Assigns the first weights.
 
     Args:
-        run: Run. Result of `open_run`.
-        model: ModelFolder or None. Initial weights. None: --init_checkpoint.
+        run: Run. Result of `build_trainer`.
+        model: ModelFolder. Initial weights.
 
     Returns:
         Whether the weights are random.
@@ -206,20 +182,19 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
         UserError: weights to evaluate are missing, or weights do not fit the
             config.
     """
-    training, trains = run.settings, run.settings.do_train
-    model = model or ModelFolder.open(training.init_checkpoint)
-    if model.path in ("", training.output_dir):
+    settings, trains = run.settings, run.settings.do_train
+    if model.path in ("", settings.output_dir):
         if trains:
             return True
         raise UserError(
             "no checkpoint",
-            path=training.output_dir,
+            path=settings.output_dir,
             expected="a trained model",
             fix="pass --do_train or --init_checkpoint",
         )
 
     path = model.resolve()
-    weights, _ = model.weights(training.resume_optimizer)
+    weights, _ = model.weights(settings.resume_optimizer)
 
     # Training may start with a random head, an evaluation may not.
     required = checkpoints.ENCODER
@@ -233,7 +208,7 @@ def initialize(run: Run, model: ModelFolder | None) -> bool:
     # Log random variables, which reveal a wrong checkpoint.
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     say(f"starting from {path}; {fresh}")
-    if training.resume_optimizer:
+    if settings.resume_optimizer:
         run.assign(weights, path, "omit --resume_optimizer")
     return False
 

@@ -79,7 +79,7 @@ FLAGS = (
     (
         "run_squad",
         {"max_query_length": 28},
-        "--max_query_length=28; expected at most --max_seq_length - 4, 27",
+        "--max_seq_length=31; expected more than --max_query_length + 3 = 31",
     ),
     (
         "run_squad",

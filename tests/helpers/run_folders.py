@@ -4,6 +4,14 @@ import hashlib
 import json
 import pathlib
 
+from bert.tasks.run_folder import RunFolder
+
+
+def opened(settings) -> RunFolder:
+    """The folder of a run with its settings and records, but no model."""
+    folder = settings.output_dir
+    return RunFolder(folder, folder).read(settings)
+
 
 def digests(folder: pathlib.Path, names: str = "*") -> dict[str, str]:
     """Name -> sha256 of its files."""

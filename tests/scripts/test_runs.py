@@ -93,7 +93,7 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
     monkeypatch.setattr(
         finetuning,
         "export",
-        lambda *x: exported.append((x[2].weights(), x[-1])),
+        lambda *x: exported.append((x[1].weights(), x[-1])),
     )
     run, alone = tmp_path / "run", tmp_path / "alone"
     flags = {"eval_share": 0.3, "eval_steps": 5, "best_metric": "loss"}

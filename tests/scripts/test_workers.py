@@ -25,10 +25,11 @@ PROGRAM = """
 import json, os, sys
 import numpy as np
 import run_pretraining
+from bert.common import main as common_main
 from bert.data.records import reader
 from bert.tasks import main as tasks_main, start
 
-load, make = start.load, reader.training_batches
+load, make = start.restore_or_initialize, reader.training_batches
 runs, sizes = [], []
 
 def batches(*args):
@@ -47,8 +48,8 @@ def main(argv):
     np.savez(f"{argv[0]}-{index}.npz", **values, sizes=sizes)
 
 reader.training_batches = batches
-start.load = remember
-sys.exit(tasks_main.run(main, sys.argv[1:]))
+start.restore_or_initialize = remember
+sys.exit(common_main.run(main, sys.argv[1:], *tasks_main.hooks()))
 """
 
 
@@ -263,6 +264,7 @@ def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
 STOPPED = """
 import os, signal, sys
 import run_pretraining
+from bert.common import main as common_main
 from bert.tasks import main as tasks_main
 from bert.training import logs
 
@@ -274,7 +276,8 @@ def log_and_stop(step, *rest):
         os.kill(os.getpid(), signal.SIGTERM)
 
 logs.log_training = log_and_stop
-sys.exit(tasks_main.run(run_pretraining.main, sys.argv[1:]))
+hooks = tasks_main.hooks()
+sys.exit(common_main.run(run_pretraining.main, sys.argv[1:], *hooks))
 """
 
 

@@ -153,7 +153,7 @@ def test_a_simple_model_that_is_better_is_reported(metrics, warned):
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     metrics = {"acc": 2 / 3, "total": 7}
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
-    folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
+    folder = RunFolder(str(tmp_path), str(tmp_path))
     report = {"task": "x", "records": "x.tsv", "references": references}
     path, _ = folder.write_results(31, metrics, report)
     assert capsys.readouterr().out == (

@@ -13,6 +13,7 @@ from bert.data import batching, features
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, task_losses, task_models
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import finetuning
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag.settings import Settings
@@ -58,8 +59,10 @@ def make_run(folder, examples=None, **named):
         examples=examples,
     )
     config = small.config(num_hidden_layers=1)
-    opened = RunFolder(str(folder), str(folder), config, None)
-    return finetuning.open_run(settings, None, opened, task), shared
+    model = ModelFolder.open(settings.init_checkpoint)
+    path = str(folder)
+    opened = RunFolder(path, path, config, settings=settings, model=model)
+    return finetuning.build_trainer(opened, task), shared
 
 
 @pytest.mark.parametrize(

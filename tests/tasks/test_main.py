@@ -4,6 +4,7 @@ import signal
 
 import tensorflow as tf
 
+from bert.common import main as common_main
 from bert.tasks import main as tasks_main
 
 
@@ -13,7 +14,7 @@ def test_a_device_without_memory_is_one_line(capsys):
 
     signals = signal.getsignal(signal.SIGTERM)
     try:
-        assert tasks_main.run(main, []) == 2
+        assert common_main.run(main, [], *tasks_main.hooks()) == 2
     finally:
         signal.signal(signal.SIGTERM, signals)
     (line,) = capsys.readouterr().err.splitlines()

@@ -14,6 +14,7 @@ from bert.tasks.classification import inputs
 from bert.tasks.classification.inputs import TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.swag import examples as swag
+from tests.helpers import run_folders
 
 MAILS = {
     "mail": ["the cat", "a dog", "tree", "fish"],
@@ -44,7 +45,7 @@ def test_a_classifiers_examples(tmp_path):
     path = tmp_path / "train.parquet"
     write(path, MAILS)
     settings = settings_of("--do_train", train_file=path, label_column="grade")
-    data = inputs.read(settings)
+    data = inputs.read(run_folders.opened(settings))
     (part,) = data.of(TRAIN)
     assert data.labels.names == ("0", "1")
     assert part.path == str(path)
@@ -68,7 +69,7 @@ def test_labels_that_are_no_text(tmp_path, labels, message):
     write(path, {**MAILS, "grade": labels})
     settings = settings_of("--do_train", train_file=path, label_column="grade")
     with pytest.raises(UserError, match=rf"a\.parquet{message}"):
-        inputs.read(settings)
+        inputs.read(run_folders.opened(settings))
 
 
 def test_choices_of_both_forms(tmp_path):

@@ -174,7 +174,7 @@ def here(monkeypatch, tmp_path):
 def opened(**named):
     named = {"output_dir": "run", "do_train": True, **named}
     settings = dataclasses.replace(Settings(), **named)
-    return RunFolder.open(settings, small.config(), None)
+    return RunFolder.open(settings)
 
 
 def test_a_run_that_trains_claims_its_folder(here):
@@ -205,10 +205,8 @@ def test_of_several_workers_the_first_claims_and_prints(
             return
         with opened() as folder:
             print("not shown")
-            best = folder.below("best")
-            assert not folder.is_chief and not best.is_chief
-            assert best.shared == "run/best"
-            folder.write_inputs()
+            assert not folder.is_chief
+            folder.with_network(small.config(), None).write_inputs()
     assert list((tmp_path / "run").iterdir()) == []
     assert not list(tmp_path.glob("worker-*"))
     assert capsys.readouterr().out == ""
@@ -216,11 +214,9 @@ def test_of_several_workers_the_first_claims_and_prints(
 
 def test_a_folder_of_another_network_is_rejected(here):
     with opened() as folder:
-        folder.write_inputs()
-        other = dataclasses.replace(folder, config=small.config(vocab_size=7))
-        other.write_inputs()
-    with pytest.raises(UserError, match="run: holds a run with another config"):
-        opened().__enter__()
+        folder.with_network(small.config(vocab_size=7), None).write_inputs()
+        with pytest.raises(UserError, match="holds a run with another config"):
+            folder.with_network(small.config(), None)
 
 
 def test_a_checkpoint_of_the_current_folder_is_not_that_of_a_run(

@@ -13,18 +13,21 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import encoding
 from bert.modeling import checkpoints, task_models
-from bert.tasks import starting_model
 from bert.tasks.pretraining import task as pretraining
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run_folder import RunFolder
 from bert.training.optimization import (
     WarmupClockDecay,
     WarmupLinearDecay,
     WarmupStableDecay,
 )
 from bert.training.settings import Training
-from tests.helpers import classifier_files, pretraining_files, small
+from tests.helpers import (
+    classifier_files,
+    pretraining_files,
+    run_folders,
+    small,
+)
 from tests.helpers.small import L, P, S
 
 
@@ -189,7 +192,9 @@ def test_fine_tuning_rejects(classify, tmp_path, named, message):
 def test_only_batches_that_are_computed_must_divide_over_the_devices(
     folder, tmp_path, monkeypatch, words, train, held_out, refused
 ):
-    monkeypatch.setattr(pretraining.start, "load", lambda *_: None)
+    monkeypatch.setattr(
+        pretraining.start, "restore_or_initialize", lambda *_: None
+    )
     named = {
         "input_file": folder / "train.tfrecord",
         "bert_config_file": folder / "config.json",
@@ -205,14 +210,12 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
         named["eval_input_file"] = folder / "train.tfrecord"
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
     given = flags.parse([*argv, *words], run_pretraining.Settings, "")
-    inputs = Inputs.open(given)
-    path = given.output_dir
-    run = RunFolder(path, path, inputs.config, None)
+    inputs = Inputs.open(run_folders.opened(given).find_model())
     if refused is None:
-        pretraining.open_run(given, run, inputs)
+        pretraining.build_trainer(inputs)
         return
     with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
-        pretraining.open_run(given, run, inputs)
+        pretraining.build_trainer(inputs)
 
 
 def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
@@ -225,7 +228,7 @@ def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
 
     def check(word):
         given = flags.parse([*argv, word], run_classifier.Settings, "")
-        starting_model.find(given)
+        run_folders.opened(given).find_model()
 
     check("--do_eval")
     with pytest.raises(UserError, match="--gradient_accumulation_steps=3"):

@@ -28,7 +28,8 @@ def join(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
     """
     held_out = []
     for trial in sweep.expand_trials(settings):
-        data = inputs.read(trial.settings)
+        path = trial.settings.output_dir
+        data = inputs.read(RunFolder(path, path, settings=trial.settings))
         (part,) = data.of(DEV)
         logits = answers.read_logits(folder.file(trial.name))
         each = zip(part.examples, logits, strict=True)

@@ -18,7 +18,6 @@ from bert.data.label_kinds import (
     Labels,
 )
 from bert.data.sequences import MEAN, LongTexts
-from bert.tasks import run_folder
 from bert.tasks.classification import (
     division,
     examples,
@@ -37,19 +36,21 @@ from bert.tasks.classification.examples import (
 from bert.tasks.classification.score_settings import LOSS
 from bert.tasks.classification.settings import WINDOWS, Settings
 from bert.tasks.classification.tasks import METRICS_OF, TASKS
+from bert.tasks.run_folder import RunFolder
 
 _FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 
 
-def read(settings: Settings) -> Data:
+def read(folder: RunFolder) -> Data:
     """Reads and checks the input files, before the network is built.
 
     Args:
-        settings: the settings of the script.
+        folder: the folder of the run, with the settings of the script.
 
     Raises:
         UserError: flags contradict each other, or a file is invalid.
     """
+    settings = folder.settings
     task = TASKS.get(settings.task) or _own_task(settings)
     if settings.glue_dir and not any(x.submission for x in task.of(TEST)):
         raise UserError(
@@ -71,13 +72,13 @@ def read(settings: Settings) -> Data:
             examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
-    recorded = run_folder.recorded_labels(settings)
+    recorded = None if settings.do_train else folder.task
     if labels.kind != REGRESSION and not labels.names:
         train = [table for part, table in files if part.split == TRAIN]
         if train:
             names = examples.discover(train[0], labels)
         elif recorded:
-            names = tuple(recorded[1]["labels"])
+            names = tuple(recorded["labels"])
         else:
             raise UserError(
                 "the labels are unknown",
@@ -91,12 +92,12 @@ def read(settings: Settings) -> Data:
 
     # The logits of a trained model are in the order of its labels.
     if recorded:
-        trained_labels.check_weights(*recorded, labels)
-        trained_labels.warn_of_share(settings, recorded[0])
-    labels = _decided(settings, labels, recorded[1] if recorded else {})
+        trained_labels.check_weights(folder.trained, recorded, labels)
+        trained_labels.warn_of_share(folder)
+    labels = _decided(settings, labels, recorded or {})
 
     parts, lines = [], []
-    of_weights = recorded[1] if recorded else {}
+    of_weights = recorded or {}
     class_weights = of_weights.get("class_weights", ())
     for file, table in files:
         # Labels become numbers here, as all of them are known now.
@@ -123,7 +124,7 @@ def read(settings: Settings) -> Data:
     long_texts.check(has_pairs)
     best = settings.best_metric
     more = () if best in (None, LOSS, *task.metrics) else (best,)
-    return Data(
+    data = Data(
         labels,
         task.metrics + more,
         tuple(parts),
@@ -132,6 +133,9 @@ def read(settings: Settings) -> Data:
         tuple(class_weights),
         long_texts,
     )
+    folder.check_labels(data.describe())
+    folder.warn(data.texts())
+    return data
 
 
 def _long_texts(settings: Settings, recorded: dict) -> LongTexts:

@@ -15,7 +15,7 @@ from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import eval_report, finetuning, run_folder, training_data
+from bert.tasks import eval_report, finetuning, run_folder
 from bert.tasks.classification import (
     answers,
     examples,
@@ -41,38 +41,35 @@ _BATCH_SUMS = {
 
 
 def make_task(
-    settings: Settings,
-    model: ModelFolder,
     folder: RunFolder,
     data: Data,
 ) -> Task:
     """Encodes the examples, and makes the task for training.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model, with config and tokenizer.
-        folder: the folder of the run, or of several runs.
+        folder: the folder of the run, with settings and initial model.
         data: the input files.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
+    settings, model = folder.settings, folder.model
+    for note in data.notes:
+        say(note)
     labels = data.labels
 
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     for part in data.of(TRAIN):
-        records = training_data.identify(
-            folder.shared, part.sha256, settings.rows, settings.divides
-        )
+        records = folder.identify(part.sha256, settings.divides)
         texts = encode(part, settings, data, model)
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
 
     best = settings.best_metric or data.metrics[0]
     is_number = labels.kind == REGRESSION
-    classification = Classification(settings, model, folder, data)
+    classification = Classification(folder, data)
 
     return Task(
         settings.task,
@@ -84,7 +81,7 @@ def make_task(
         _batch_sums(settings, data),
         finetuning.schedule(settings, len(encoded or ())),
         measures=("loss",) if is_number else ("loss", "accuracy"),
-        records=training_data.describe(encoded, records),
+        records=finetuning.describe(encoded, records),
         metric=f"eval_{best}",
         is_loss=best in (LOSS, MAE),
         examples=encoded,
@@ -103,9 +100,7 @@ class Classification:
     """Evaluation, prediction and export of a run.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model, with config and tokenizer.
-        folder: the folder of the run, or of several runs.
+        folder: the folder of the run, with settings and initial model.
         data: the input files.
 
     Attributes:
@@ -115,11 +110,10 @@ class Classification:
 
     def __init__(
         self,
-        settings: Settings,
-        model: ModelFolder,
         folder: RunFolder,
         data: Data,
     ):
+        settings, model = folder.settings, folder.model
         self._settings, self._model = settings, model
         self._folder, self._data = folder, data
         self.labels = data.labels

@@ -3,9 +3,7 @@
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.label_kinds import Labels
-from bert.modeling.formats import checkpoint_files
-from bert.tasks.classification.settings import Settings
-from bert.tasks.run_folder import shown
+from bert.tasks.run_folder import RunFolder, shown
 
 
 def check_weights(path: str, task: dict, labels: Labels) -> None:
@@ -42,22 +40,21 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
         )
 
 
-def warn_of_share(settings: Settings, path: str) -> None:
+def warn_of_share(folder: RunFolder) -> None:
     """Warns if --eval_share may select examples used for training.
 
     Args:
-        settings: the settings of a run without training.
-        path: str. The evaluated weights.
+        folder: the folder of a run that does not train.
     """
+    settings, path = folder.settings, folder.trained
     share = settings.eval_share
     if not (share and settings.do_eval):
         return
 
     # Another fraction or seed splits the file differently.
-    recorded = checkpoint_files.recorded_settings(path)
     given = {"eval_share": share, "random_seed": settings.random_seed}
     for name, value in given.items():
-        trained = recorded.get(name, value)
+        trained = folder.recorded.get(name, value)
         if trained != value:
             say(
                 f"warning: --{name}={value}, but {path} was trained with "

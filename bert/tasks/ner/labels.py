@@ -4,27 +4,37 @@ import dataclasses
 
 from bert.common.errors import UserError
 from bert.modeling.formats import checkpoint_files
-from bert.tasks import folds, run_folder
+from bert.tasks import folds
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
+from bert.tasks.run_folder import RunFolder
 
 
-def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:
-    """Reads the files that the settings require.
+def read_files(
+    folder: RunFolder,
+) -> tuple[dict[str, list[conll.Sentence]], str, list[str]]:
+    """Reads the files that the settings require, and determines the labels.
+
+    Args:
+        folder: the folder of the run, with the settings of the script.
 
     Returns:
-        flag of a file -> its sentences.
+        flag of a file -> its sentences; kind and names of the labels.
 
     Raises:
-        UserError: a file is missing or has an invalid line.
+        UserError: a file is missing or has an invalid line, or the labels are
+            unknown, or differ from the labels that the run was trained with.
     """
-    sentences = {}
+    settings, sentences = folder.settings, {}
     for name, path in settings.files.items():
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
-    return sentences
+    kind, names = find(folder, sentences)
+    sentences = hold_out(settings, sentences)
+    folder.warn(" ".join(x.words) for file in sentences.values() for x in file)
+    return sentences, kind, names
 
 
 def hold_out(
@@ -50,12 +60,12 @@ def hold_out(
 
 
 def find(
-    settings: Settings, sentences: dict[str, list[conll.Sentence]]
+    folder: RunFolder, sentences: dict[str, list[conll.Sentence]]
 ) -> tuple[str, list[str]]:
     """Determines the labels, and converts entity labels to BIO.
 
     Args:
-        settings: the settings of the script.
+        folder: the folder of the run, with the settings of the script.
         sentences: dict, flag of a file -> its sentences; entries with entity
             labels are replaced.
 
@@ -66,11 +76,12 @@ def find(
         UserError: if the labels are unknown, or differ from the labels that
             the run was trained with.
     """
-    path, task = run_folder.recorded_labels(settings) or ("", None)
+    settings = folder.settings
+    task = None if settings.do_train else folder.task
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
             f"its {checkpoint_files.TASK} was not written by run_ner.py",
-            path=path,
+            path=folder.trained,
             expected="a model for token classification",
             fix="pass another folder",
         )
@@ -116,6 +127,5 @@ def find(
         labels = entities.bio_labels(
             label[2:] for label in distinct if label != entities.OUTSIDE
         )
-    described = {"kind": kind, "labels": labels}
-    run_folder.check_labels(settings.output_dir, described)
+    folder.check_labels({"kind": kind, "labels": labels})
     return kind, labels

@@ -5,21 +5,17 @@ from bert.common.progress import say
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import class_report, finetuning, training_data
+from bert.tasks import class_report, finetuning
 from bert.tasks.ner import conll, windows
 from bert.tasks.ner import metrics as scoring
 from bert.tasks.ner.entities import ENTITIES
 from bert.tasks.ner.pipeline import Answer, TokenClassification
-from bert.tasks.ner.settings import Settings
 from bert.tasks.run_folder import RunFolder
 from bert.training.run import Run
 from bert.training.task import Task
 
 
 def make_task(
-    settings: Settings,
-    model: ModelFolder,
     folder: RunFolder,
     sentences: dict[str, list[conll.Sentence]],
     kind: str,
@@ -28,9 +24,7 @@ def make_task(
     """Encodes the sentences, and makes the task for training.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model, with config and tokenizer.
-        folder: the folder of the run.
+        folder: the folder of the run, with settings and initial model.
         sentences: flag of a file -> its sentences.
         kind, labels: kind and names of the labels, see `labels.find`.
 
@@ -38,6 +32,7 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
+    settings, model = folder.settings, folder.model
     is_entities = kind == ENTITIES
     tagger = TokenClassification(
         model.tokenizer,
@@ -62,11 +57,7 @@ def make_task(
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     if "train_file" in sentences:
-        records = training_data.identify(
-            folder.shared,
-            storage.hash_file(settings.train_file),
-            settings.rows,
-        )
+        records = folder.identify(storage.hash_file(settings.train_file))
         encoded = Examples(
             tagger.windows_of(sentences["train_file"]),
             windows.TRAINING_SCHEMA,
@@ -112,7 +103,7 @@ def make_task(
         task_losses.token_weights,
         task_losses.token_sums,
         finetuning.schedule(settings, len(encoded or ())),
-        records=training_data.describe(encoded, records),
+        records=finetuning.describe(encoded, records),
         metric="eval_f1" if is_entities else "eval_accuracy",
         examples=encoded,
         labels={

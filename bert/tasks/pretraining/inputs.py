@@ -12,9 +12,8 @@ from bert.data.records.shards import Records, check_alike
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
-from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.tasks import run_folder
 from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run_folder import RunFolder
 
 # Settings of the records that dynamic masking also uses.
 _MASKING = (
@@ -47,19 +46,18 @@ class PhaseInputs:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Config and records of a run, checked against each other.
+    """Records of a run, checked against each other and the network.
 
     Attributes:
-        config: BertConfig. Sizes of the network.
+        folder: RunFolder. Folder of the run, with the config, the tokenizer of
+            the records, if known, and their lengths in the settings.
         phases: list of PhaseInputs. Training data, in order.
         held_out: Records or None. Evaluation data.
-        tokenizer: Tokenizer or None. Tokenizer of all records, if known.
     """
 
-    config: BertConfig
+    folder: RunFolder
     phases: list[PhaseInputs]
     held_out: Records | None = None
-    tokenizer: Tokenizer | None = None
 
     @property
     def sets(self) -> list[Records]:
@@ -68,25 +66,16 @@ class Inputs:
         return [*(phase.records for phase in self.phases), *held_out]
 
     @classmethod
-    def open(cls, settings: Settings) -> Self:
+    def open(cls, folder: RunFolder) -> Self:
         """Opens the files that the flags name.
 
         Args:
-            settings: Settings. Settings of the script.
+            folder: RunFolder. Folder of the run.
 
         Raises:
             UserError: the files contradict each other or the flags.
         """
-        resumes = run_folder.has_checkpoint(settings.output_dir)
-
-        # When resuming, --init_checkpoint is ignored.
-        start = settings.init_checkpoint
-        if resumes:
-            start = settings.output_dir
-        config_file = settings.bert_config_file
-        model = ModelFolder.open(
-            start, ModelFiles(bert_config_file=config_file)
-        )
+        settings, model = folder.settings, folder.model
         config, config_file = model.config, model.config_file
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
@@ -110,11 +99,20 @@ class Inputs:
             )
 
         # All sets are needed to check that they fit together.
-        inputs = cls(config, phases, held_out)
+        inputs = cls(folder, phases, held_out)
         tokenizer = check_sets(inputs.sets, config, config_file)
-        if tokenizer and start and not resumes:
+        if tokenizer and model.path and not folder.resumes:
             model.check_vocabulary(tokenizer)
-        return dataclasses.replace(inputs, tokenizer=tokenizer)
+        last = phases[-1].records
+        folder = dataclasses.replace(
+            folder.with_network(config, tokenizer),
+            settings=dataclasses.replace(
+                settings,
+                max_seq_length=last.max_seq_length,
+                max_predictions_per_seq=last.max_predictions_per_seq,
+            ),
+        )
+        return dataclasses.replace(inputs, folder=folder)
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:

@@ -1,6 +1,5 @@
 """Task of run_pretraining.py: masked LM and next sentence prediction."""
 
-import dataclasses
 from typing import Any
 
 import keras
@@ -11,13 +10,11 @@ from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, models
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import run_folder, start
+from bert.tasks import start
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.references import TargetCounts
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run_folder import RunFolder
-from bert.training import collectives, workers
+from bert.training import collectives, distribution, workers
 from bert.training.optimization import (
     Schedule,
     WarmupClockDecay,
@@ -74,70 +71,88 @@ def count_records(
     return [int(count) for count in gathered.max(0)][: len(parts)]
 
 
-def open_run(
-    settings: Settings, folder: RunFolder, inputs: Inputs
-) -> tuple[Run, list[Phase]]:
-    """Builds the network, checks the records, and loads the first weights.
+def train_and_evaluate(inputs: Inputs) -> None:
+    """Trains and evaluates, as the settings request.
+
+    Prints the paths of written files.
 
     Args:
-        settings: Settings. Settings of the script.
-        folder: RunFolder. Folder of the run.
-        inputs: Inputs. Config and records.
-
-    Returns:
-        The run, and the phases of its training.
+        inputs: Inputs. Records, with the folder of the run.
 
     Raises:
         UserError: a batch does not divide evenly over the devices, a record
             is damaged, or the weights do not fit.
     """
-    last = inputs.phases[-1].records
-    settings = dataclasses.replace(  # the records' lengths, not the defaults
-        settings,
-        max_seq_length=last.max_seq_length,
-        max_predictions_per_seq=last.max_predictions_per_seq,
-    )
-    task = make_task(settings, inputs)
+    folder, settings = inputs.folder, inputs.folder.settings
+    run, phases = build_trainer(inputs)
+    first, wrote = run.step, []
 
+    # Errors name the file of a record that cannot be read.
+    with content_check.locating_damage(inputs.sets):
+        if settings.do_train:
+            run.fit(phases)
+            wrote += [run.checkpoint] if run.step > first else []
+        if settings.do_eval:
+            metrics, report = run.task.evaluate(run)
+            wrote += folder.write_results(run.step, metrics, report)
+    if wrote:
+        print(f"wrote {' and '.join(wrote)}")
+
+
+def build_trainer(inputs: Inputs) -> tuple[Run, list[Phase]]:
+    """Builds the network, checks the records, and loads the first weights.
+
+    Args:
+        inputs: Inputs. Records, with the folder of the run.
+
+    Returns:
+        The run, and the phases of its training.
+
+    Raises:
+        UserError: see `train_and_evaluate`.
+    """
+    folder, settings = inputs.folder, inputs.folder.settings
     # Without its own checkpoint the run starts from other weights.
-    model = ModelFolder.open(settings.init_checkpoint)
-    if model.path and not run_folder.has_checkpoint(folder.shared):
-        model.check_sizes(inputs.config)
-    run = start.open_run(settings, folder, task)
+    if folder.model.path and not folder.resumes:
+        folder.model.check_sizes(folder.config)
+    run = start.build_trainer(folder, make_task(inputs))
 
+    strategy, parts = run.steps.strategy, settings.gradient_accumulation_steps
     for part in inputs.phases if settings.do_train else ():
-        start.check_batch_size(run, "train_batch_size", part.batch_size)
+        distribution.check_batch_size(
+            strategy, part.batch_size, "train_batch_size", parts
+        )
     if settings.do_eval or inputs.held_out:
         size = settings.eval_batch_size
-        start.check_batch_size(run, "eval_batch_size", size)
+        distribution.check_batch_size(strategy, size, "eval_batch_size")
     # Without a manifest TensorFlow reads the records: make the strategy first.
     counts = count_records(
         inputs,
         settings.do_train,
-        inputs.config.vocab_size,
-        run.steps.strategy,
+        folder.config.vocab_size,
+        strategy,
     )
 
     # Last, because it writes the first files of the run.
-    start.load(run, settings, folder, model)
+    start.restore_or_initialize(run, folder)
     pairs = zip(inputs.phases, counts)
-    return run, [phase(settings, inputs, *pair) for pair in pairs]
+    return run, [phase(inputs, *pair) for pair in pairs]
 
 
-def make_task(settings: Settings, inputs: Inputs) -> Task:
+def make_task(inputs: Inputs) -> Task:
     """Makes the task: network, losses and evaluation.
 
     Args:
-        settings: Settings. Settings of the script.
-        inputs: Inputs. Config and records.
+        inputs: Inputs. Records, with the folder of the run.
     """
+    config, settings = inputs.folder.config, inputs.folder.settings
     objectives = losses.OBJECTIVES
     if not settings.use_next_sentence:
         objectives = (losses.MASKED_LM,)
 
     def build() -> keras.Model:
         model = models.build_pretraining_model(
-            inputs.config,
+            config,
             settings.random_seed,
             packed=inputs.phases[0].records.is_packed,
         )
@@ -149,11 +164,11 @@ def make_task(settings: Settings, inputs: Inputs) -> Task:
         return model
 
     def validate(run: Run) -> dict[str, float]:
-        return run.means(batches_to_evaluate(settings, inputs))
+        return run.means(batches_to_evaluate(inputs))
 
     def evaluate(run: Run) -> tuple[dict[str, float], dict]:
-        counts = TargetCounts(inputs.config.vocab_size)
-        metrics = run.means(counts.watch(batches_to_evaluate(settings, inputs)))
+        counts = TargetCounts(config.vocab_size)
+        metrics = run.means(counts.watch(batches_to_evaluate(inputs)))
         return metrics, {
             "task": "pretraining",
             "records": name_of(evaluated(inputs).files),
@@ -192,9 +207,9 @@ def evaluated(inputs: Inputs) -> Records:
     return inputs.held_out or inputs.phases[-1].records
 
 
-def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
+def batches_to_evaluate(inputs: Inputs) -> Any:
     """Batches of the records to evaluate."""
-    records = evaluated(inputs)
+    records, settings = evaluated(inputs), inputs.folder.settings
     return reader.evaluation_batches(
         records.files,
         records.schema,
@@ -203,18 +218,15 @@ def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
     )
 
 
-def phase(
-    settings: Settings, inputs: Inputs, part: PhaseInputs, num_records: int
-) -> Phase:
+def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
     """Phase that trains on a part of the records.
 
     Args:
-        settings: Settings. Settings of the script.
-        inputs: Inputs. Config and records.
+        inputs: Inputs. Records, with the folder of the run.
         part: PhaseInputs. Records and steps of the phase.
         num_records: int. Number of its records.
     """
-    files, seed = part.records.files, settings.random_seed
+    files, seed = part.records.files, inputs.folder.settings.random_seed
 
     def batches(run: Run) -> Any:
         if len(inputs.phases) > 1:
@@ -239,7 +251,7 @@ def phase(
             return unmasked
 
         # Masks depend on the step, so that a resumed run draws the same.
-        vocab = masking.Vocabulary.of(inputs.tokenizer.vocab)
+        vocab = masking.Vocabulary.of(inputs.folder.tokenizer.vocab)
         return dynamic_masking.remask_batches(
             unmasked, part.masks, vocab, step, share
         )

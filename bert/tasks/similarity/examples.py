@@ -11,6 +11,7 @@ from bert.data import features, tables
 from bert.data.records.encoding import Feature, Schema
 from bert.data.tables import Column, Table
 from bert.tasks import folds
+from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity.pipeline import TEXT, TextEmbedding
 from bert.tasks.similarity.settings import COSINE, RANKING, Settings
 
@@ -27,7 +28,7 @@ class TextGroup(NamedTuple):
     score: float
 
 
-def read_files(settings: Settings) -> dict[str, Table]:
+def read_files(folder: RunFolder) -> dict[str, Table]:
     """Reads the files that the settings require.
 
     In a fold, rows with the same first text stay together.
@@ -38,10 +39,12 @@ def read_files(settings: Settings) -> dict[str, Table]:
     Raises:
         UserError: a file cannot be read, or a row is invalid.
     """
+    settings = folder.settings
     read = {
         name: _read(settings, name, path)
         for name, path in settings.files.items()
     }
+    folder.warn(" ".join(y.texts) for x in read.values() for y in x.rows)
     return folds.hold_out(settings, read, lambda row: row.texts[0])
 
 

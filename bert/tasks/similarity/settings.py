@@ -1,6 +1,7 @@
 """Settings of run_similarity.py."""
 
 import dataclasses
+from typing import Self
 
 from bert.common.errors import UserError
 from bert.common.flags import DATA, RARE, TRAINING, flag
@@ -114,6 +115,11 @@ class Settings(FineTuning):
         return dataclasses.replace(
             recorded, pooling=pooling, normalize=True, mistake=None
         )
+
+    def for_model(self, model: ModelFolder) -> Self:
+        """Returns the settings, with the pooling that the model records."""
+        pooling = self.vectors(model).pooling
+        return dataclasses.replace(super().for_model(model), pooling=pooling)
 
     def sizes(self, hidden_size: int, used: int) -> tuple[int, ...]:
         """The embedding sizes to train, from --matryoshka_dims.

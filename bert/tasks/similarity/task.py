@@ -11,44 +11,39 @@ from bert.data.records.examples import Examples
 from bert.data.sequences import Row
 from bert.data.tables import Table
 from bert.modeling import checkpoints, task_losses, task_models
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import eval_report, finetuning, training_data
+from bert.tasks import eval_report, finetuning
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.similarity import examples, losses, metrics
 from bert.tasks.similarity.examples import SCORE, TEXT_NUMBERS
 from bert.tasks.similarity.pipeline import TextEmbedding
-from bert.tasks.similarity.settings import COSINE, Settings
+from bert.tasks.similarity.settings import COSINE
 from bert.training.run import Run
 from bert.training.task import Task
 
 
 def make_task(
-    settings: Settings,
-    model: ModelFolder,
     folder: RunFolder,
     tables: dict[str, Table],
 ) -> Task:
     """Encodes the examples, and makes the task for training.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model.
-        folder: the folder of the run.
+        folder: the folder of the run, with settings and initial model.
         tables: dict, flag of a file -> its rows.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
+    settings, model = folder.settings, folder.model
     how = settings.vectors(model)
-    similarity = Similarity(settings, model, folder, tables)
+    similarity = Similarity(folder, tables)
 
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
     if "train_file" in tables:
         count = len(settings.text_columns)
-        sha256 = tables["train_file"].sha256
-        records = training_data.identify(folder.shared, sha256, settings.rows)
+        records = folder.identify(tables["train_file"].sha256)
         encoded = Examples(
             similarity.encode("train_file"), examples.schema(count), count
         )
@@ -67,7 +62,7 @@ def make_task(
         losses.sums_of(settings.loss, settings.scale, sizes),
         finetuning.schedule(settings, len(encoded or ())),
         measures=("loss",),
-        records=training_data.describe(encoded, records),
+        records=finetuning.describe(encoded, records),
         metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
         examples=encoded,
         vectors=how,
@@ -84,19 +79,16 @@ class Similarity:
     """Evaluation, prediction and export of a run.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model.
-        folder: the folder of the run.
+        folder: the folder of the run, with settings and initial model.
         tables: dict, flag of a file -> its rows.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        model: ModelFolder,
         folder: RunFolder,
         tables: dict[str, Table],
     ):
+        settings, model = folder.settings, folder.model
         self._settings, self._model = settings, model
         self._folder, self._tables = folder, tables
         self._how = settings.vectors(model)

@@ -27,6 +27,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.tasks import folds
+from bert.tasks.run_folder import RunFolder
 
 NOTHING = "nothing"  # questions only, for prediction
 TEXTS = "texts"  # questions and answer texts, for evaluation
@@ -301,13 +302,13 @@ def check_span(answer: Answer, context: str) -> None:
         )
 
 
-def read_files(settings) -> dict[str, Dataset]:
+def read_files(folder: RunFolder) -> dict[str, Dataset]:
     """Reads the files that the settings require.
 
     In a fold, questions on the same article stay together.
 
     Args:
-        settings: the settings of run_squad.py.
+        folder: the folder of the run, with the settings of the script.
 
     Returns:
         flag of a file -> its questions.
@@ -315,6 +316,7 @@ def read_files(settings) -> dict[str, Dataset]:
     Raises:
         UserError: a file is missing, invalid, or of the other version.
     """
+    settings = folder.settings
     version_2, datasets = settings.version_2_with_negative, {}
     for flag, kind in settings.needed.items():
         path = getattr(settings, flag)
@@ -334,4 +336,9 @@ def read_files(settings) -> dict[str, Dataset]:
         )
         for flag, rows in zip(("train_file", "predict_file"), sides):
             datasets[flag] = dataclasses.replace(whole, examples=rows)
+    folder.warn(
+        f"{x.question} {x.context}"
+        for dataset in datasets.values()
+        for x in dataset.examples
+    )
     return datasets

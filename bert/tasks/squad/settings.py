@@ -5,7 +5,7 @@ import dataclasses
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, changed, flag
-from bert.common.rules import at_most, excludes, needs, rule
+from bert.common.rules import excludes, needs, rule
 from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
 from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
@@ -31,6 +31,16 @@ def _check_threshold(settings: "Settings") -> None:
         )
 
 
+def _check_length(settings: "Settings") -> None:
+    """Raises a UserError if a window has no room for the text."""
+    least = settings.max_query_length + 3
+    if settings.max_seq_length <= least:
+        raise UserError(
+            f"--max_seq_length={settings.max_seq_length}",
+            expected=f"more than --max_query_length + 3 = {least}",
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings(FineTuning):
     """Settings of run_squad.py."""
@@ -44,10 +54,10 @@ class Settings(FineTuning):
             "tune_null_threshold",
             "null_score_diff_threshold=0",
         ),
-        at_most(
-            "max_query_length",
-            lambda s: s.max_seq_length - 4,
-            "--max_seq_length - 4",
+        rule(
+            "--max_seq_length is more than --max_query_length + 3.",
+            _check_length,
+            "max_seq_length=67",
         ),
     ]
 

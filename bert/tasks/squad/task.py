@@ -13,7 +13,7 @@ from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded, Row
 from bert.modeling import task_losses, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import class_report, eval_report, finetuning, training_data
+from bert.tasks import class_report, eval_report, finetuning
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import answers as spans
 from bert.tasks.squad import examples as squad
@@ -55,30 +55,25 @@ class Predictions:
 
 
 def make_task(
-    settings: Settings,
-    model: ModelFolder,
     folder: RunFolder,
     datasets: dict[str, squad.Dataset],
 ) -> Task:
     """Encodes the questions, and makes the task for training.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model, with config and tokenizer.
-        folder: the folder of the run.
+        folder: the folder of the run, with settings and initial model.
         datasets: flag of a file -> its questions.
 
     Raises:
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
+    settings, model = folder.settings, folder.model
     dataset = datasets.get("predict_file")
 
     encoded, records = None, ""
     if train := datasets.get("train_file"):
-        records = training_data.identify(
-            folder.shared, storage.hash_file(train.path), settings.rows
-        )
+        records = folder.identify(storage.hash_file(train.path))
         progress = Progress("windows", len(train.examples), "questions")
         maker = windows.WindowMaker(model.tokenizer, settings, progress.update)
         encoded = Examples(
@@ -161,7 +156,7 @@ def make_task(
         task_losses.span_weights,
         task_losses.span_sums,
         finetuning.schedule(settings, len(encoded or ())),
-        records=training_data.describe(encoded, records),
+        records=finetuning.describe(encoded, records),
         metric="f1",
         examples=encoded,
         labels=describe(settings),

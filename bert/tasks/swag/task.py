@@ -11,19 +11,16 @@ from bert.data.records.examples import Examples
 from bert.data.sequences import Row
 from bert.data.tables import Table
 from bert.modeling import task_losses, task_models
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import class_report, eval_report, finetuning, training_data
+from bert.tasks import class_report, eval_report, finetuning
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.pipeline import MultipleChoice, training_schema
-from bert.tasks.swag.settings import KIND, Settings
+from bert.tasks.swag.settings import KIND
 from bert.training.run import Run
 from bert.training.task import Task
 
 
 def make_task(
-    settings: Settings,
-    model: ModelFolder,
     folder: RunFolder,
     tables: dict[str, Table],
 ) -> Task:
@@ -39,7 +36,7 @@ def make_task(
         UserError: there are too few examples for one step, or the folder
             holds a run with other training data.
     """
-
+    settings, model = folder.settings, folder.model
     # C is the maximum number of choices over all files.
     choices = max(
         (len(x.choices) for table in tables.values() for x in table.rows),
@@ -52,9 +49,7 @@ def make_task(
 
     encoded, records = None, ""
     if "train_file" in tables:
-        records = training_data.identify(
-            folder.shared, tables["train_file"].sha256, settings.rows
-        )
+        records = folder.identify(tables["train_file"].sha256)
         encoded = Examples(
             rows_of("train_file"), training_schema(choices), choices
         )
@@ -106,7 +101,7 @@ def make_task(
         task_losses.choice_weights,
         task_losses.choice_sums,
         finetuning.schedule(settings, len(encoded or ())),
-        records=training_data.describe(encoded, records),
+        records=finetuning.describe(encoded, records),
         metric="eval_accuracy",
         examples=encoded,
         labels={"kind": KIND, "labels": []},

@@ -20,7 +20,7 @@ from bert.tasks.classification.examples import (
 )
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
-from tests.helpers import classifier_files
+from tests.helpers import classifier_files, run_folders
 from tests.helpers.classifier_files import rows_of
 
 N, K, SEED = 61, 5, 17
@@ -123,12 +123,11 @@ def settings(tmp_path):
 
 def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):
     settings = dataclasses.replace(settings, class_weights=("balanced",))
-    whole = inputs.read(
-        dataclasses.replace(settings, num_folds=0, do_eval=False)
-    )
+    alone = dataclasses.replace(settings, num_folds=0, do_eval=False)
+    whole = inputs.read(run_folders.opened(alone))
     seen = []
     for trial in sweep.expand_trials(settings):
-        data = inputs.read(trial.settings)
+        data = inputs.read(run_folders.opened(trial.settings))
         (train,), (dev,) = data.of(TRAIN), data.of(DEV)
         groups = [{x.group for x in part.examples} for part in (train, dev)]
         assert not groups[0] & groups[1]
@@ -148,11 +147,13 @@ def test_folds_are_reported_as_one_file(settings, tmp_path):
     """The first fold predicts n, and the others y."""
     for i, trial in enumerate(sweep.expand_trials(settings)):
         os.makedirs(trial.settings.output_dir)
-        count = len(inputs.read(trial.settings).of(DEV)[0].examples)
+        count = len(
+            inputs.read(run_folders.opened(trial.settings)).of(DEV)[0].examples
+        )
         logits = np.tile([0.0, i - 0.5], (count, 1)).astype("f4")
         answers.write_logits(trial.settings.output_dir, logits)
     run = str(tmp_path / "run")
-    paths, report = folds.join(settings, RunFolder(run, run, None, None))
+    paths, report = folds.join(settings, RunFolder(run, run))
 
     table = rows_of(tmp_path / "run" / "out_of_fold.tsv")
     columns = {

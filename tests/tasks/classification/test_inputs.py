@@ -11,6 +11,7 @@ from bert.tasks.classification import inputs
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.tasks import TASKS
+from tests.helpers import run_folders
 from tests.helpers.glue_lines import CASES, DEV_LINES
 
 NLI = ("contradiction", "entailment", "neutral")
@@ -38,7 +39,7 @@ def parse(*words, **named):
 
 
 def read(*words, **named):
-    return inputs.read(parse(*words, **named))
+    return inputs.read(run_folders.opened(parse(*words, **named)))
 
 
 def examples(data, split):

@@ -12,13 +12,15 @@ from bert.tasks.classification import inputs, task
 from bert.tasks.classification.inputs import DEV, TEST, TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
+from tests.helpers import run_folders
 from tests.helpers.classifier_files import rows_of
 
 
 def read(*words, **named):
     for name, value in {"output_dir": "none", **named}.items():
         words += (f"--{name}={value}",)
-    return inputs.read(flags.parse(["run_classifier", *words], Settings, ""))
+    settings = flags.parse(["run_classifier", *words], Settings, "")
+    return inputs.read(run_folders.opened(settings))
 
 
 def test_null_labels_are_valid_only_for_prediction(tmp_path):
@@ -103,7 +105,7 @@ def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
     labels = classification.Labels(names=("a", "b"))
-    folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
+    folder = RunFolder(str(tmp_path), str(tmp_path), settings=Settings())
     logits = np.array([[1.0, 2.0], [3.0, 4.0]])
     for is_labelled, label, name in ((True, 0, "a"), (False, None, "")):
         rows = [
@@ -112,7 +114,7 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
         ]
         part = inputs.Part(TEST, "x.jsonl", rows)
         data = inputs.Data(labels, ("accuracy",), (part,), False)
-        made = task.Classification(Settings(), None, folder, data)
+        made = task.Classification(folder, data)
         wrote = made._write_predictions(part, logits)
         assert len(wrote) == 2 + is_labelled
         assert rows_of(tmp_path / "predictions.tsv") == [

@@ -6,8 +6,8 @@ from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.text.casing import Casing
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import starting_model
 from bert.tasks.classification.settings import OwnTables, Settings
+from tests.helpers import run_folders
 from tests.helpers import text as texts
 
 OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25, int: 3}
@@ -54,9 +54,9 @@ def test_the_casing_is_that_of_the_model(
     settings = parse("--init_checkpoint", str(tmp_path), *words)
     if isinstance(expected, str):
         with pytest.raises(UserError, match=expected):
-            starting_model.find(settings)
+            run_folders.opened(settings).find_model()
         return
-    tokenizer = starting_model.find(settings).tokenizer
+    tokenizer = run_folders.opened(settings).find_model().tokenizer
     assert (tokenizer.do_lower_case, tokenizer.strip_accents) == expected
 
 

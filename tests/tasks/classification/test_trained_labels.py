@@ -7,10 +7,9 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.tasks import main as tasks_main
-from bert.tasks import run_folder
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
+from tests.helpers import run_folders
 
 
 def write_model(folder, labels, kind="classes", **more):
@@ -29,7 +28,9 @@ def labels_of(folder, *words, **named):
     named = {"output_dir": folder / "none", **named}
     argv = ["", "--do_predict", *words]
     argv += [f"--{name}={value}" for name, value in named.items()]
-    return inputs.read(flags.parse(argv, Settings, "")).labels.names
+    return inputs.read(
+        run_folders.opened(flags.parse(argv, Settings, ""))
+    ).labels.names
 
 
 def test_labels_are_those_of_the_weights_that_predict(tmp_path):
@@ -72,13 +73,13 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     words = f"--task_name=mrpc --output_dir={tmp_path}/run {words}"
     argv = ["", *words.split()]
     settings = flags.parse(argv, Settings, "")
-    settings = tasks_main.complete(settings)
+    settings = run_folders.opened(settings).settings
     assert settings.max_seq_length == length
     new = dataclasses.replace(settings, output_dir=str(tmp_path / "new"))
     start = dataclasses.replace(
         new, init_checkpoint=f"{tmp_path}/run", do_train=True
     )
-    assert run_folder.recorded_length(start) is None
+    assert run_folders.opened(start).trained is None
 
 
 def test_tuned_thresholds_exclude_unknown_labels(tmp_path):
@@ -90,9 +91,9 @@ def test_tuned_thresholds_exclude_unknown_labels(tmp_path):
     named |= {"output_dir": tmp_path, "init_checkpoint": tmp_path / "run"}
     words = ["", "--do_predict", *(f"--{k}={v}" for k, v in named.items())]
     with pytest.raises(UserError, match="unknown_below=0.7; .* without --tune"):
-        inputs.read(flags.parse(words, Settings, ""))
+        inputs.read(run_folders.opened(flags.parse(words, Settings, "")))
     words.append("--unknown_below=0.0")
-    inputs.read(flags.parse(words, Settings, ""))
+    inputs.read(run_folders.opened(flags.parse(words, Settings, "")))
 
 
 def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
@@ -111,6 +112,7 @@ def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
     for share, seed, count in ((0.2, 7, 0), (0.2, 8, 1), (0.1, 8, 2)):
         changed = {"eval_share": share, "random_seed": seed}
         words = [f"--{k}={v}" for k, v in (named | changed).items()]
-        inputs.read(flags.parse(["", "--do_eval", *words], Settings, ""))
+        settings = flags.parse(["", "--do_eval", *words], Settings, "")
+        inputs.read(run_folders.opened(settings))
         err = capsys.readouterr().err
         assert err.count("the evaluation includes training examples") == count

@@ -11,7 +11,7 @@ import run_pretraining
 from bert.data.pretraining.settings import InstanceSettings
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from tests.helpers import small, text
+from tests.helpers import run_folders, small, text
 
 S, P = 31, 5
 
@@ -119,9 +119,10 @@ def test_records_of_two_folders_may_share_a_vocabulary(made, records):
         Settings(),
         bert_config_file=made / "config.json",
         input_file=str(train),
+        output_dir="none",
         eval_input_file=str(held_out),
     )
-    inputs = Inputs.open(settings)
+    inputs = Inputs.open(run_folders.opened(settings).find_model())
     assert inputs.held_out.files == [str(held_out)]
 
 
@@ -130,10 +131,11 @@ def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
         Settings(),
         bert_config_file=made / "config.json",
         input_file=str(records("spans", max_ngram=2)),
+        output_dir="none",
         dynamic_masking=True,
         random_seed=7,
     )
-    (phase,) = Inputs.open(settings).phases
+    (phase,) = Inputs.open(run_folders.opened(settings).find_model()).phases
     expected = InstanceSettings(
         max_predictions_per_seq=P, max_ngram=2, random_seed=7
     )

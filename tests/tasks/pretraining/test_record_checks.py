@@ -12,6 +12,7 @@ from bert.data.records import content_check
 from bert.data.records.shards import Records, Shard
 from bert.tasks.pretraining import task
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
+from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, workers
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
@@ -28,7 +29,7 @@ def inputs(tmp_path):
         write_records(path, rows, listed=False)
         sets.append(Records((Shard(str(path)),), SCHEMA))
     phases = [PhaseInputs(x, None, 2, 0, 1) for x in sets[:2]]
-    return Inputs(small.config(), phases, sets[2])
+    return Inputs(RunFolder("", ""), phases, sets[2])
 
 
 @pytest.fixture

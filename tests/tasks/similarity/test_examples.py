@@ -10,7 +10,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.similarity import examples
 from bert.tasks.similarity.pipeline import TextEmbedding
 from bert.tasks.similarity.settings import Settings
-from tests.helpers import text
+from tests.helpers import run_folders, text
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def read(tmp_path):
             *words,
         ]
         settings = flags.parse(["run_similarity.py", *words], Settings, "")
-        return examples.read_files(settings)[name]
+        return examples.read_files(run_folders.opened(settings))[name]
 
     return read
 

@@ -24,7 +24,9 @@ def test_losses_that_compare_all_rows_of_a_batch(
     table = tmp_path / "table.csv"
     table.write_text("text,text_b,score\nthe cat,a dog,0.5\na,b,0.1\n")
     tasks = []
-    monkeypatch.setattr(finetuning, "work", lambda *x: tasks.append(x[-1]))
+    monkeypatch.setattr(
+        finetuning, "train_and_evaluate", lambda *x: tasks.append(x[-1])
+    )
     monkeypatch.setattr(drawing, "draw_trained", lambda *x: None)
     flags = {
         "train_file": table,
