@@ -193,12 +193,16 @@ def test_a_path_of_nothing_may_be_a_name(tmp_path, monkeypatch, path, name):
 @pytest.mark.slow
 def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
     classifier_files.write_task(tmp_path)
-    flags = (
-        f"--task_name=mrpc --data_dir={tmp_path} --output_dir={tmp_path}/run "
-        f"--init_checkpoint={HUB} --max_seq_length=13 --num_train_epochs=1"
-    )
+    flags = {
+        "task_name": "mrpc",
+        "data_dir": tmp_path,
+        "output_dir": tmp_path / "run",
+        "init_checkpoint": HUB,
+        "max_seq_length": 13,
+        "num_train_epochs": 1,
+    }
     for _ in range(2):
-        code, _, err = run_script(run_classifier, "--do_train", *flags.split())
+        code, _, err = run_script(run_classifier, "--do_train", **flags)
         assert code == 0, err
         server.faults = {"": 503}  # the cache is enough
     recorded = checkpoint_files.recorded_settings(str(tmp_path / "run"))

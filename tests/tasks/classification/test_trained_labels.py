@@ -70,8 +70,8 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     described = json.dumps({"settings": {"max_seq_length": 53}})
     (tmp_path / "run" / "model.ckpt-7.json").write_text(described)
     (tmp_path / "run" / "model.ckpt-7.index").touch()
-    words = f"--task_name=mrpc --output_dir={tmp_path}/run {words}"
-    argv = ["", *words.split()]
+    argv = ["", "--task_name=mrpc", f"--output_dir={tmp_path}/run"]
+    argv += words.split()
     settings = flags.parse(argv, Settings, "")
     settings = run_folders.opened(settings).settings
     assert settings.max_seq_length == length
