@@ -13,7 +13,6 @@ import pathlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import bert
 import predict
@@ -25,7 +24,7 @@ from bert.inference import predictor
 from bert.inference.predictor import Predictor
 from bert.serving import server, versions
 from bert.serving.settings import Settings
-from tests.helpers import numpy_bert, small, trained
+from tests.helpers import numpy_bert, small, stranger, trained
 from tests.helpers.trained import BLANK, LONG, TEXTS, S
 
 pytestmark = pytest.mark.slow
@@ -640,27 +639,26 @@ def test_embed_gives_vectors(folder, made, expected):
     "name", ["labels", "several", "numbers", "pairs", "vectors"]
 )
 def test_the_text_signature_agrees(name, made, expected):
+    """In a process that has none of this project's code."""
     run, _ = made(name)
     _, examples, _ = CASES[name]
-    signatures = tf.saved_model.load(str(run.export)).signatures
-    inputs = {
-        key: tf.constant([x[key] for x in examples]) for key in examples[0]
-    }
-    found = {
-        k: x.numpy().tolist()
-        for k, x in signatures["serving_default"](**inputs).items()
-    }
+    columns = {key: [x[key] for x in examples] for key in examples[0]}
+    found = stranger.ask(run.export, **columns)["serving_default"]
     if "label" in found:
-        names = [[x.decode() for x in y] for y in found.pop("label_names")]
-        labels = np.array(found["label"], bytes)
-        labels = np.char.decode(labels, "utf-8").tolist()
-        found["probabilities"] = [
-            dict(zip(*x)) for x in zip(names, found["probabilities"])
-        ]
+        pairs = zip(found.pop("label_names"), found["probabilities"])
+        found["probabilities"] = [dict(zip(*x)) for x in pairs]
         found["label"] = [
             [x for x in y if x] if isinstance(y, list) else y or None
-            for y in labels
+            for y in found["label"]
         ]
     wanted = {k: [x[k] for x in expected(name)] for k in expected(name)[0]}
     for key, column in wanted.items():
         check(found[key], column)
+
+
+@pytest.mark.parametrize("name", ["questions", "words", "choices"])
+def test_the_signature_of_ids_agrees(name, made, expected):
+    """Its logits, in a process that has none of this project's code."""
+    run, _ = made(name)
+    found = stranger.predict(run.export, CASES[name][1])
+    check(predictor.json_values(found), expected(name))

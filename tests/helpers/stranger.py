@@ -76,6 +76,9 @@ def predict(export: str | pathlib.Path, examples: list[dict]) -> list[dict]:
     task = predictor.task_of(predictor.open_model(str(export)))
     encoded, outputs = task.encode(examples), []
     for example in encoded:
+        if not example.rows:
+            outputs.append([])
+            continue
         size = max(len(ids) for ids, _ in example.rows)
         inputs = {
             features.INPUT_IDS: [ids for ids, _ in example.rows],

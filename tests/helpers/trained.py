@@ -133,13 +133,19 @@ def folder(factory: pytest.TempPathFactory, name: str) -> Run:
     return Run(made / "run", made / "export")
 
 
-def write_model(folder: pathlib.Path) -> None:
-    """Writes vocab.txt, bert_config.json and random weights."""
+def write_model(folder: pathlib.Path, **changed: float) -> None:
+    """Writes vocab.txt, bert_config.json and random weights.
+
+    Args:
+        folder: to write to.
+        **changed: values of the config.
+    """
     config = model_files.write_sizes(
         folder,
         tokens=tokens(),
         max_position_embeddings=POSITIONS,
         num_hidden_layers=L,
+        **changed,
     )
     network = task_models.build_similarity_model(config, "mean")
     values = model_files.random_values(network, 0.4)

@@ -7,7 +7,6 @@ import re
 import shutil
 
 import huggingface_hub
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,14 +15,11 @@ import convert_checkpoint
 import run_classifier
 from bert.common import main as main_lib
 from bert.common import tensor_files
-from bert.data.label_kinds import PLAIN
-from bert.data.text import tokenization
-from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import checkpoint_files, huggingface
+from bert.modeling.formats import huggingface
 from bert.models.text_classifier import TextClassifier
 from bert.training.run import Run
-from tests.helpers import classifier_files, run_folders, small, stranger
+from tests.helpers import classifier_files, run_folders, small, trained
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
 S = small.POSITIONS
@@ -70,35 +66,6 @@ def classify(made, run_script, tmp_path):
 def no_steps(monkeypatch):
     """A run is prepared and ends; its weights are those at first."""
     monkeypatch.setattr(Run, "fit", lambda *_: None)
-
-
-def numpy_logits(folder, prefix, rows):
-    """Logits of texts, tokenized one by one as the original does."""
-    config = BertConfig.from_json_file(f"{folder}/bert_config.json")
-    model = task_models.build_classifier(config, 2)
-    named = checkpoints.model_variables(model)
-    checkpoints.assign(named, tensor_files.read(prefix), prefix, tuple(named))
-    tokenizer = tokenization.FullTokenizer(f"{folder}/vocab.txt")
-    logits = []
-    for a, b in rows:
-        a, b = tokenizer.tokenize(a), tokenizer.tokenize(b)
-        while len(a) + len(b) > S - 3:
-            (a if len(a) > len(b) else b).pop()
-        tokens = ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
-        ids = tokenizer.convert_tokens_to_ids(tokens)
-        inputs = {
-            "input_ids": [ids],
-            "input_mask": [[1] * len(ids)],
-            "segment_ids": [[0] * (len(a) + 2) + [1] * (len(b) + 1)],
-        }
-        inputs = {k: np.array(v, np.int32) for k, v in inputs.items()}
-        logits.append(np.array(model(inputs)["logits"])[0])
-    return np.stack(logits)
-
-
-def softmax(logits):
-    e = np.exp(logits - logits.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
 
 
 def test_a_run_learns_and_writes_the_originals_files(made):
@@ -166,25 +133,23 @@ def test_the_best_weights_are_used_and_their_step_is_logged(made):
     assert max(scores) == saved
 
 
-def test_predictions_are_those_of_the_network_one_by_one(made):
+def test_predictions_are_those_of_the_best_weights(made):
     run = made / "run"
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
-    prefix = checkpoint_files.resolve(str(run / "best"))
-    expected = softmax(numpy_logits(made, prefix, rows))
+    model = TextClassifier(str(run / "best"), ["0", "1"])
+    answers = model.predict(tuple(zip(*rows)), verbose=0)
     found = np.array(rows_of(run / "test_results.tsv"), np.float32)
-    assert found.shape == (TEST, 2)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found, answers["probabilities"], atol=1e-5)
     table = rows_of(run / "predictions.tsv")
     assert table[0] == [
         *("id", "predicted", "probability", "0", "1", "text", "text_b")
     ]
     assert [row[5:] for row in table[1:]] == rows
     assert [row[0] for row in table[1:]] == [str(i) for i in range(TEST)]
-    answers = [str(x) for x in expected.argmax(-1)]
-    assert [row[1] for row in table[1:]] == answers
+    assert [row[1] for row in table[1:]] == answers["label"]
     assert rows_of(made / "glue" / "MRPC.tsv") == [
         ["index", "prediction"],
-        *([str(i), answer] for i, answer in enumerate(answers)),
+        *([str(i), label] for i, label in enumerate(answers["label"])),
     ]
 
 
@@ -321,97 +286,60 @@ def test_an_export_tells_its_scores_and_an_example(made):
     assert [example["text"], example["text_b"]] in rows
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
-        "--tune_thresholds --calibrate",
-        pytest.param("--calibrate", marks=pytest.mark.long),
-        pytest.param("--unknown_below={}", marks=pytest.mark.long),
+        "--do_predict --unknown_below={}",
+        "--do_eval --do_predict --calibrate --tune_thresholds",
     ],
 )
-def test_answers_are_the_same_in_the_script_the_exports_and_the_class(
-    made, classify, ask, tmp_path, words
-):
-    run, export = tmp_path / "run", tmp_path / "export"
-    plain = np.loadtxt(made / "run" / "test_results.tsv")
+def test_a_later_command_records_its_decision(made, classify, tmp_path, words):
+    """Also without an evaluation; settings of the training are kept."""
+    run = tmp_path / "run"
     shutil.copytree(made / "run", run)
     task = json.loads((run / "task.json").read_text())
     task |= {"class_weights": [0.5, 4.0]}  # of training
     task |= {"truncate": "head_tail", "max_seq_length": 7}
     (run / "task.json").write_text(json.dumps(task))
+    plain = np.loadtxt(made / "run" / "test_results.tsv")
     _, err = classify(
-        "--do_eval",
-        "--do_predict",
         *words.format(plain.max(-1).mean()).split(),
         init_checkpoint=None,
         max_seq_length=None,
-        export_dir=export,
     )
     assert ("temperature " in err) == ("calibrate" in words)
 
-    table = rows_of(run / "predictions.tsv")
-    found = [row[1] for row in table[1:]]
-    chances = np.array([row[3:5] for row in table[1:]], np.float32)
-    for name, shown, *both in (row[1:5] for row in table[1:]):
+    table = rows_of(run / "predictions.tsv")[1:]
+    found = [row[1] for row in table]
+    for name, shown, *both in (row[1:5] for row in table):
         assert shown == (both[int(name)] if name else max(both))
-    assert np.abs(chances - plain).max() > 0.01
     assert ("" in found) == ("unknown" in words) and len({*found}) > 1
-
+    chances = np.array([row[3:5] for row in table], np.float32)
+    assert np.abs(chances - plain).max() > 0.01
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
-    lines = "".join(f"{a}\t{b}\n" for a, b in rows).encode()
-    for folder in (export, export / "openvino"):
-        _, answers, _ = ask(folder, lines)
-        assert [x["label"] for x in answers] == [x or None for x in found]
-        given = [[*x["probabilities"].values()] for x in answers]
-        np.testing.assert_allclose(given, chances, atol=1e-4)
-    model = TextClassifier(str(run))  # its best weights, which it is about
-    path = str(tmp_path / "model.keras")
-    model.save(path)
-    for classifier in (model, keras.saving.load_model(path)):
-        answers = classifier.predict(tuple(zip(*rows)), verbose=0)
-        assert [x or "" for x in answers["label"]] == found
-        np.testing.assert_allclose(answers["probabilities"], chances, atol=1e-4)
-
-    # They were fitted to weights that are gone.
-    keras.utils.set_random_seed(7)
-    model.compile("sgd")
-    model.train_on_batch(tuple(zip(*rows)), [0] * len(rows))
-    assert model.labels.decision == PLAIN
-    assert "decision" not in model.network.task
-
-
-def test_a_later_prediction_records_unknown_labels(made, classify, tmp_path):
-    """Without an evaluation it was not recorded: the class gave labels."""
-    run = tmp_path / "run"
-    shutil.copytree(made / "run", run)
-    chances = np.loadtxt(made / "run" / "test_results.tsv").max(-1)
-    classify(
-        "--do_predict",
-        unknown_below=float(chances.mean()),
-        init_checkpoint=None,
-    )
-    found = [row[1] for row in rows_of(run / "predictions.tsv")[1:]]
-    assert "" in found and len({*found}) > 1
-    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
-    model = TextClassifier(str(run))
-    answers = model.predict(tuple(zip(*rows)), verbose=0)
+    answers = TextClassifier(str(run)).predict(tuple(zip(*rows)), verbose=0)
     assert [x or "" for x in answers["label"]] == found
+    np.testing.assert_allclose(answers["probabilities"], chances, atol=1e-4)
 
 
 @pytest.mark.slow
-def test_the_export_predicts_the_same_in_a_fresh_process(made):
-    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
-    rows += [["the cat", ""], ["", "a bird"], ["cat dog tree " * 9, ""]]
-    text, text_b = zip(*rows)
-    answers = stranger.ask(made / "export", text=text, text_b=text_b)
-    found = answers["serving_default"]
-    expected = np.array(rows_of(made / "run" / "test_results.tsv"), "f4")
-    probabilities = np.array(found["probabilities"])
-    np.testing.assert_allclose(probabilities[:TEST], expected, atol=1e-5)
-    assert found["label_names"] == [["0", "1"]] * len(rows)
-    labels = [str(x) for x in probabilities.argmax(-1)]
-    assert found["label"] == labels
+def test_tables_and_results_of_several_labels_and_numbers(tmp_path_factory):
+    for name, columns, metrics in (
+        ("several", trained.LABELS, {"eval_micro_f1", "eval_accuracy"}),
+        ("numbers", [], {"eval_pearson", "eval_spearman", "eval_mae"}),
+    ):
+        run = trained.folder(tmp_path_factory, name).run
+        lines = (run / "predictions.tsv").read_text().split("\n")[:-1]
+        header, *table = (line.split("\t") for line in lines)
+        assert header == ["id", "predicted", *columns, "text"]
+        assert [row[0] for row in table] == [str(i) for i in range(len(table))]
+        results = run_folders.results(run)
+        assert metrics < results.keys()
+        curves = (run / "metrics.jsonl").read_text()
+        assert ("accuracy" in curves) == (name == "several")
+    found = np.array([float(row[1]) for row in table])
+    error = ((found - trained.NUMBERS) ** 2).mean()
+    assert results["eval_loss"] == pytest.approx(error, rel=1e-2)
 
 
 @pytest.mark.long
@@ -509,58 +437,3 @@ def test_a_folder_of_transformers_needs_no_conversion(
     )
     fresh = "fresh: output_weights, output_bias\n"
     assert f"starting from {folder}; {fresh}" in err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", [pytest.param("multi_label", marks=pytest.mark.long), "regression"]
-)
-def test_several_labels_and_numbers_from_training_to_predictions(
-    classify, ask, tmp_path, kind
-):
-    labels = {
-        "multi_label": ["x", "x,y", "", "z"],
-        "regression": ["1.5", "2", "-3", "4e-1"],
-    }[kind]
-    texts = ["the cat", "a dog sees", "tree", "red fish"]
-    rows = [{"t": t, "l": x, "i": f"n{t[0]}"} for t, x in zip(texts, labels)]
-    path = tmp_path / "all.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows * 3))
-    classify(
-        "--do_train",
-        "--do_eval",
-        "--do_predict",
-        f"--{kind}",
-        task_name="tsv",
-        data_dir=None,
-        train_file=path,
-        eval_file=path,
-        predict_file=path,
-        text_column="t",
-        label_column="l",
-        id_column="i",
-        num_train_epochs=2,
-        export_dir=tmp_path / "export",
-    )
-    run = tmp_path / "run"
-    table = rows_of(run / "predictions.tsv")
-    assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
-    result = run_folders.results(run)
-    _, answers, _ = ask(tmp_path / "export", b"the cat", batch_size=1)
-    curves = (run / "metrics.jsonl").read_text()
-    assert ("accuracy" in curves) == (kind == "multi_label")
-    if kind == "multi_label":
-        assert table[0] == ["id", "predicted", "label", "x", "y", "z", "text"]
-        assert [row[2] for row in table[1:]] == labels * 3
-        assert ",".join(answers[0]["label"]) == table[1][1]
-        assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
-    else:
-        assert table[0] == ["id", "predicted", "label", "text"]
-        assert {"eval_pearson", "eval_spearman", "eval_mae"} < result.keys()
-        report = json.loads((run / "eval_report.json").read_text())
-        assert "eval_mae/tfidf" in report["references"]
-        found = np.array([float(row[1]) for row in table[1:]])
-        assert answers == [{"value": pytest.approx(found[0], abs=1e-4)}]
-        wanted = np.array([1.5, 2, -3, 0.4] * 3)
-        error = ((found - wanted) ** 2).mean()
-        assert result["eval_loss"] == pytest.approx(error, rel=1e-2)

@@ -1,4 +1,4 @@
-"""run_ner on names with a known grammar, and what it exports."""
+"""run_ner on names with a known grammar."""
 
 import contextlib
 import io
@@ -10,10 +10,9 @@ import pytest
 
 import run_ner
 from bert.common import tensor_files
-from bert.inference.predictor import Predictor, json_values
-from bert.tasks.ner import conll, entities
+from bert.tasks.ner import conll
 from bert.tasks.ner import metrics as scoring
-from tests.helpers import model_files, names, run_folders, stranger
+from tests.helpers import model_files, names, run_folders
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +58,7 @@ def flags_of(folder, **changed):
 
 @pytest.fixture(scope="module")
 def trained(folder):
-    """The folder, after training, evaluation, prediction and export."""
+    """The folder, after training, evaluation and prediction."""
     run_ner.main(
         [
             "run_ner.py",
@@ -73,7 +72,6 @@ def trained(folder):
                 eval_file=folder / "eval.txt",
                 predict_file=folder / "eval.txt",
                 num_train_epochs=8,
-                export_dir=folder / "export",
             ),
         ]
     )
@@ -174,69 +172,3 @@ def test_labels_that_training_did_not_have_count_as_wrong(trained, long):
     found = run_folders.results(trained / "again")
     assert found["eval_recall_MISC"] == found["eval_precision"] == 0.0
     assert found["global_step"] == 0  # a run of its own, not trained
-
-
-def spans(words, labels):
-    """Entities and their characters in words joined by spaces."""
-    starts = [0, *np.cumsum([len(word) + 1 for word in words]).tolist()]
-    return [
-        (" ".join(words[a:b]), kind, starts[a], starts[b] - 1)
-        for a, b, kind in entities.find(labels)
-    ]
-
-
-def entities_of(answer, text):
-    """Entities, types and characters; these fit the text."""
-    for entity in answer["entities"]:
-        assert text[entity["start"] : entity["end"]] == entity["entity"]
-        assert 0.2 < entity["score"] <= 1
-    names = ("entity", "type", "start", "end")
-    return [tuple(x[name] for name in names) for x in answer["entities"]]
-
-
-def test_the_export_is_asked_from_the_shell(trained, ask):
-    texts = [
-        "Mr Anna Smithson , then in North T\u00f6wnship .",
-        "",
-        " Mr Anna Smithson, then in North T\u00f6wnship.",
-        "\u5317 in paris",
-    ]
-    asked = "\n".join([*texts, ""]).encode()
-    code, answers, err = ask(trained / "export", asked)
-    assert code == 0, err
-    assert answers[1] == {"words": [], "entities": []}
-    for answer in (answers[0], answers[2]):
-        assert [x["word"] for x in answer["words"]] == texts[0].split()
-    assert set(answers[0]["words"][0]) == {
-        *("word", "label", "start", "end", "probability"),
-    }
-    found = [entities_of(*both) for both in zip(answers, texts)]
-    people = ("Anna Smithson", "PER"), ("North T\u00f6wnship", "LOC")
-    for index in (0, 2):
-        assert [x[:2] for x in found[index]] == [*people]
-    assert found[3] == [("paris", "LOC", 5, 10)]
-
-
-@pytest.mark.parametrize("engine", ["keras", "openvino"])
-def test_an_engine_gives_the_labels_of_the_script(trained, long, ask, engine):
-    sentences, guesses, _ = long
-    texts = [" ".join(word for word, _ in x) for x in sentences]
-    code, answers, err = ask(
-        trained / "export",
-        "\n".join(texts).encode(),
-        signature="words",
-        engine=engine,
-    )
-    assert code == 0, err
-    for text, answer, labels in zip(texts, answers, guesses, strict=True):
-        words = [x["word"] for x in answer["words"]]
-        assert words == text.split(" ")
-        assert [x["label"] for x in answer["words"]] == labels
-        assert entities_of(answer, text) == spans(words, labels)
-
-
-def test_the_graph_gives_the_logits_of_the_predictor(trained):
-    examples = [{"text": "Mr Anna Smithson , then in North T\u00f6wnship ."}]
-    found = stranger.predict(trained / "export", examples)
-    predicted = Predictor.open(str(trained / "export"), "keras")(examples)
-    assert json_values(found) == json_values(predicted)

@@ -1,4 +1,4 @@
-"""run_swag on choices that can be learned, and what it exports."""
+"""run_swag on choices that can be learned."""
 
 import json
 
@@ -7,7 +7,8 @@ import pytest
 
 import run_swag
 from bert.common import tensor_files
-from tests.helpers import model_files, run_folders, stranger
+from bert.inference.predictor import Predictor
+from tests.helpers import model_files, run_folders
 from tests.helpers.swag_files import (
     VOCABULARY,
     S,
@@ -46,7 +47,6 @@ def trained(tmp_path_factory):
                 train_file=folder / "train.csv",
                 eval_file=folder / "val.csv",
                 predict_file=folder / "test.csv",
-                export_dir=folder / "export",
                 num_train_epochs=6,
                 learning_rate=4e-3,
                 eval_steps=97,
@@ -89,29 +89,15 @@ def test_predictions_are_in_the_order_of_the_file(trained):
         assert sum(probabilities) == pytest.approx(1, abs=1e-5)
 
 
-def test_the_export_is_asked_from_the_shell(trained, ask):
-    made = [*rows(3, 7, 2), *rows(3, 11, 5)]
-    lines = [
-        "\t".join([f"{context} It", *choices]) for context, choices, _ in made
-    ]
-    code, answers, err = ask(trained / "export", "\n".join(lines).encode())
-    assert code == 0, err
-    for (_, choices, _), answer in zip(made, answers, strict=True):
-        assert len(answer["probabilities"]) == len(choices)
-        assert answer["best"] == np.argmax(answer["probabilities"])
-        assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-5)
-
-
-def test_any_number_of_choices_in_the_script_and_exports(
-    trained, run_script, ask
-):
+def test_any_number_of_choices_in_a_file(trained, run_script):
     """A row's answer does not depend on how many choices others have."""
     made = [*rows(5, 7, 2), *rows(5, 11, 5), *rows(3, 13, 3)]
-    with open(trained / "some.jsonl", "w") as file:
-        for context, choices, label in made:
-            choices = [f"It {x}" for x in choices]
-            line = {"context": context, "choices": choices, "label": label}
-            file.write(json.dumps(line) + "\n")
+    examples = [
+        {"context": x, "choices": [f"It {choice}" for choice in y], "label": z}
+        for x, y, z in made
+    ]
+    path = trained / "some.jsonl"
+    path.write_text("".join(f"{json.dumps(x)}\n" for x in examples))
     run = trained / "again"
     code, _, err = run_script(
         run_swag,
@@ -121,28 +107,15 @@ def test_any_number_of_choices_in_the_script_and_exports(
             trained,
             output_dir=run,
             init_checkpoint=trained / "run" / "best",
-            eval_file=trained / "some.jsonl",
-            predict_file=trained / "some.jsonl",
+            eval_file=path,
+            predict_file=path,
         ),
     )
     assert code == 0, err
     assert run_folders.results(run)["eval_accuracy"] >= 12 / 13
-    found = predictions(run / "predictions.tsv")
-    assert [len(x) for _, x in found] == [len(x) for _, x, _ in made]
-
-    export = trained / "export"
-    asked = (trained / "some.jsonl").read_bytes()
-    (code, answers, err), (_, others, _) = (
-        ask(export, asked, "--json", engine=engine)
-        for engine in ("keras", "openvino")
-    )
-    assert code == 0, err
-    examples = [*map(json.loads, asked.splitlines())]
-    alone = stranger.predict(export, examples)
-    assert len(answers) == len(found)
-    for (best, expected), *same in zip(found, answers, others, alone):
-        for answer in same:
-            assert answer["best"] == best
-            np.testing.assert_allclose(
-                answer["probabilities"], expected, atol=1e-5
-            )
+    expected = Predictor.open(str(trained / "run" / "best"), "keras")(examples)
+    for (best, chances), wanted in zip(
+        predictions(run / "predictions.tsv"), expected, strict=True
+    ):
+        assert best == wanted["best"]
+        np.testing.assert_allclose(chances, wanted["probabilities"], atol=1e-5)
