@@ -25,8 +25,8 @@ from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.run_folder import RunFolder
 from bert.training import distribution, workers
 from bert.training.optimization import WarmupLinearDecay
-from bert.training.run import Run
 from bert.training.task import Phase, Task
+from bert.training.trainer import Trainer
 
 
 def train_and_evaluate(folder: RunFolder, task: Task) -> Result:
@@ -44,34 +44,34 @@ def train_and_evaluate(folder: RunFolder, task: Task) -> Result:
     settings = folder.settings
     wrote, rank, report = [], (), {}
     metrics = settings.scores.metrics if settings.scores else {}
-    run = build_trainer(folder, task)
+    trainer = build_trainer(folder, task)
 
     if settings.do_train:
-        run.fit([phase(settings, task)])
-        wrote.append(run.checkpoint)
+        trainer.fit([phase(settings, task)])
+        wrote.append(trainer.checkpoint)
 
     # From here on, the best weights are used.
-    run.restore_best()
+    trainer.restore_best()
 
     if settings.do_eval:
-        metrics, report = task.evaluate(run)
-        wrote += folder.write_results(run.weights_step, metrics, report)
+        metrics, report = task.evaluate(trainer)
+        wrote += folder.write_results(trainer.weights_step, metrics, report)
         sign = -1 if task.is_loss else 1
         rank = sign * metrics[task.metric], -metrics.get("eval_loss", 0.0)
-    predictions = task.predict(run)
+    predictions = task.predict(trainer)
     wrote += predictions
     if settings.export_dir and folder.is_chief:
 
         def save(path):
-            export(folder, run, path, metrics)
-            write_card(folder, run, path)
+            export(folder, trainer, path, metrics)
+            write_card(folder, trainer, path)
 
         wrote.append(export_folder.write(settings.export_dir, save))
     run_folder.print_written(wrote)
-    return Result(run.weights_step, metrics, report, rank, predictions)
+    return Result(trainer.weights_step, metrics, report, rank, predictions)
 
 
-def build_trainer(folder: RunFolder, task: Task) -> Run:
+def build_trainer(folder: RunFolder, task: Task) -> Trainer:
     """Builds the network of a task, and loads its weights.
 
     Args:
@@ -93,7 +93,7 @@ def build_trainer(folder: RunFolder, task: Task) -> Run:
         return network
 
     # Without --eval_steps, do not evaluate during training.
-    run = start.build_trainer(
+    trainer = start.build_trainer(
         folder,
         dataclasses.replace(
             task,
@@ -102,9 +102,9 @@ def build_trainer(folder: RunFolder, task: Task) -> Run:
         ),
         tuple(lengths),
     )
-    run.steps.optimizer.rate_factors = checkpoints.rate_factors(
-        run.named,
-        run.steps.model.trainable_variables,
+    trainer.steps.optimizer.rate_factors = checkpoints.rate_factors(
+        trainer.named,
+        trainer.steps.model.trainable_variables,
         settings.layer_decay,
         folder.config.num_hidden_layers,
     )
@@ -112,13 +112,13 @@ def build_trainer(folder: RunFolder, task: Task) -> Run:
     # Report an invalid batch size before any weights are read.
     if settings.do_train:
         distribution.check_batch_size(
-            run.steps.strategy,
+            trainer.steps.strategy,
             settings.train_batch_size,
             "train_batch_size",
             settings.gradient_accumulation_steps,
         )
 
-    if start.restore_or_initialize(run, folder):
+    if start.restore_or_initialize(trainer, folder):
         say("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels beside the checkpoints.
@@ -128,7 +128,7 @@ def build_trainer(folder: RunFolder, task: Task) -> Run:
     if task.vectors and settings.do_train:
         size, most = folder.config.hidden_size, settings.max_seq_length
         sentence_files.write(folder.path, task.vectors, size, most)
-    return run
+    return trainer
 
 
 def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
@@ -176,13 +176,13 @@ def phase(settings: FineTuning, task: Task) -> Phase:
     examples = task.examples
     batch_size, seed = settings.train_batch_size, settings.random_seed
 
-    def batches(run: Run):
+    def batches(trainer: Trainer):
         # XLA compiles the step for each length, so use fewer lengths.
-        lengths = list(run.lengths)
-        if run.steps.use_xla:
+        lengths = list(trainer.lengths)
+        if trainer.steps.use_xla:
             lengths = length_batches.compiled_lengths(lengths)
         return batching.training_batches(
-            examples, lengths, batch_size, seed, run.step, workers.share()
+            examples, lengths, batch_size, seed, trainer.step, workers.share()
         )
 
     return Phase(
@@ -195,7 +195,7 @@ def phase(settings: FineTuning, task: Task) -> Phase:
 
 def export(
     folder: RunFolder,
-    run: Run,
+    trainer: Trainer,
     path: str,
     metrics: dict[str, float],
 ) -> None:
@@ -203,17 +203,17 @@ def export(
 
     Args:
         folder: RunFolder. Folder of the run.
-        run: Run. The run.
+        trainer: Trainer. Trainer of the run.
         path: str. Empty folder to write to.
         metrics: dict. Metrics of the weights; {} if they were not evaluated.
     """
     settings, model = folder.settings, folder.model
-    task, length = run.task, {"max_seq_length": settings.max_seq_length}
-    described = task.describe(run) if task.describe else task.labels
+    task, length = trainer.task, {"max_seq_length": settings.max_seq_length}
+    described = task.describe(trainer) if task.describe else task.labels
     tuned = ModelFolder.of(
         path,
         model.config,
-        run.weights(),
+        trainer.weights(),
         model.tokenizer.with_max_length(settings.max_seq_length),
         described and described | length,
         task.vectors,
@@ -229,7 +229,7 @@ def export(
     # Another precision may predict differently, so it is evaluated too.
     scores, network = metrics, openvino_network.find(path)
     if network and settings.do_eval and task.check_network:
-        found = task.check_network(run, Network(network))
+        found = task.check_network(trainer, Network(network))
         shown = " | ".join(f"{name} {x:.4g}" for name, x in found.items())
         say(f"OpenVINO | {shown}")
         scores = scores | {f"openvino_{k}": x for k, x in found.items()}
@@ -241,14 +241,14 @@ def export(
 
 def write_card(
     folder: RunFolder,
-    run: Run,
+    trainer: Trainer,
     path: str,
 ) -> None:
     """Writes the README.md of an export, with the scores of its weights.
 
     Args:
         folder: RunFolder. Folder of the run.
-        run: Run. The run.
+        trainer: Trainer. Trainer of the run.
         path: str. Folder of the export.
     """
     settings = folder.settings
@@ -256,9 +256,9 @@ def write_card(
         path,
         os.path.basename(storage.absolute(settings.export_dir)),
         "tensorflow",
-        model_card.task_of(run.named, bool(run.task.vectors)),
+        model_card.task_of(trainer.named, bool(trainer.task.vectors)),
         settings,
         settings.init_checkpoint or folder.recorded.get("init_checkpoint"),
-        model_card.read_scores(folder.path, run.weights_step)
+        model_card.read_scores(folder.path, trainer.weights_step)
         or settings.scores,
     )

@@ -16,11 +16,11 @@ from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, distribution, optimization
-from bert.training.run import Run
 from bert.training.saver import Saver
 from bert.training.settings import Devices
 from bert.training.steps import Steps
 from bert.training.task import Task
+from bert.training.trainer import Trainer
 
 # Effects of flags changed between runs, beyond losing bit-reproducibility.
 _OTHER_EXAMPLES = "examples are skipped or repeated"
@@ -42,7 +42,7 @@ _SCHEDULE = {
 
 def build_trainer(
     folder: RunFolder, task: Task, lengths: tuple[int, ...] = ()
-) -> Run:
+) -> Trainer:
     """Builds the network of a task on the devices of this process.
 
     Args:
@@ -107,7 +107,7 @@ def build_trainer(
     }
 
     best = os.path.join(folder.shared, checkpoint_files.BEST)
-    return Run(
+    return Trainer(
         task,
         settings,
         steps,
@@ -120,13 +120,13 @@ def build_trainer(
     )
 
 
-def restore_or_initialize(run: Run, folder: RunFolder) -> bool:
+def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
     """Resumes a run in its folder, or starts it from the initial weights.
 
     Then it writes the config, the vocabulary and the command.
 
     Args:
-        run: Run. Result of `build_trainer`.
+        trainer: Trainer. Result of `build_trainer`.
         folder: RunFolder. Folder of the run.
 
     Returns:
@@ -136,43 +136,43 @@ def restore_or_initialize(run: Run, folder: RunFolder) -> bool:
         UserError: weights to evaluate are missing, weights do not fit the
             config, or the run is past its last step.
     """
-    declared = list(flags.flags_of(type(run.settings)))
+    declared = list(flags.flags_of(type(trainer.settings)))
     # All workers must have the same settings, but their paths may differ.
     shared = {
         f"--{flag.name}": (
-            run.description[flag.name] is not None
+            trainer.description[flag.name] is not None
             if flag.path
-            else run.description[flag.name]
+            else trainer.description[flag.name]
         )
         for flag in declared
         if not flag.per_worker
     }
-    shared["records"] = run.task.records
-    collectives.check_settings(run.steps.strategy, shared)
+    shared["records"] = trainer.task.records
+    collectives.check_settings(trainer.steps.strategy, shared)
 
     # A checkpoint in the folder has priority over the initial weights.
-    restored = run.resume()
-    if restored and run.settings.do_train:
+    restored = trainer.restore()
+    if restored and trainer.settings.do_train:
         decisive = [flag.name for flag in declared if flag.resume]
         rates = (
             restored.state.get("trainer", {}).get("learning_rate"),
-            float(run.task.learning_rate(run.step)),
+            float(trainer.task.learning_rate(trainer.step)),
         )
-        warn_of_changes(restored.settings, run.description, decisive, rates)
-    is_random = not restored and initialize(run, folder.model)
+        warn_of_changes(restored.settings, trainer.description, decisive, rates)
+    is_random = not restored and initialize(trainer, folder.model)
 
     # The files are written last, once no check can fail.
-    if run.settings.do_train:
-        check_step(run)
+    if trainer.settings.do_train:
+        check_step(trainer)
     folder.write_inputs()
     return is_random
 
 
-def initialize(run: Run, model: ModelFolder) -> bool:
+def initialize(trainer: Trainer, model: ModelFolder) -> bool:
     """Assigns the first weights.
 
     Args:
-        run: Run. Result of `build_trainer`.
+        trainer: Trainer. Result of `build_trainer`.
         model: ModelFolder. Initial weights.
 
     Returns:
@@ -182,7 +182,7 @@ def initialize(run: Run, model: ModelFolder) -> bool:
         UserError: weights to evaluate are missing, or weights do not fit the
             config.
     """
-    settings, trains = run.settings, run.settings.do_train
+    settings, trains = trainer.settings, trainer.settings.do_train
     if model.path in ("", settings.output_dir):
         if trains:
             return True
@@ -199,32 +199,32 @@ def initialize(run: Run, model: ModelFolder) -> bool:
     # Training may start with a random head, an evaluation may not.
     required = checkpoints.ENCODER
     if trains:
-        weights = checkpoints.without_other_heads(weights, run.named)
+        weights = checkpoints.without_other_heads(weights, trainer.named)
     else:
-        trained = (n for n, x in run.named.items() if x.trainable)
+        trained = (n for n, x in trainer.named.items() if x.trainable)
         required = (*required, *trained)
-    fresh = checkpoints.assign(run.named, weights, path, required)
+    fresh = checkpoints.assign(trainer.named, weights, path, required)
 
     # Log random variables, which reveal a wrong checkpoint.
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     say(f"starting from {path}; {fresh}")
     if settings.resume_optimizer:
-        run.assign(weights, path, "omit --resume_optimizer")
+        trainer.assign(weights, path, "omit --resume_optimizer")
     return False
 
 
-def check_step(run: Run) -> None:
+def check_step(trainer: Trainer) -> None:
     """Compares the step of a run with its last step.
 
     Args:
-        run: Run. The run.
+        trainer: Trainer. Trainer of the run.
 
     Raises:
         UserError: the run is past its last step.
     """
-    folder, step = run.settings.output_dir, run.step
-    last = run.task.learning_rate.num_train_steps
-    warmup = run.task.learning_rate.num_warmup_steps
+    folder, step = trainer.settings.output_dir, trainer.step
+    last = trainer.task.learning_rate.num_train_steps
+    warmup = trainer.task.learning_rate.num_warmup_steps
     if step > last:
         raise UserError(
             f"the checkpoint is at step {step}",

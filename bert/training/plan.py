@@ -16,7 +16,7 @@ _WARM_UP, _STEPS = 2, 10
 _RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
 
 
-def report(run: Any, phases: list[Phase]) -> None:
+def report(trainer: Any, phases: list[Phase]) -> None:
     """Prints the memory and the time of a run; takes training steps.
 
     Weights, gradients and two moments take 16 bytes per parameter. The rest
@@ -25,31 +25,31 @@ def report(run: Any, phases: list[Phase]) -> None:
     long as the longest ones of the first steps.
 
     Args:
-        run: training.run.Run. The run.
+        trainer: training.trainer.Trainer. Trainer of the run.
         phases: list of Phase. Phases of its training, in order.
     """
-    variables = run.steps.model.trainable_variables
+    variables = trainer.steps.model.trainable_variables
     parameters = sum(x.shape.num_elements() for x in variables)
     print(
         f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
         "weights, gradients and moments"
     )
 
-    first, seconds = run.step, []
+    first, seconds = trainer.step, []
     for phase in phases:
         count = phase.last - first
         if count > 0:
             # The input data starts at the current step.
-            run.steps.optimizer.iterations.assign(first)
-            seconds.append(_report_phase(run, phase, count))
+            trainer.steps.optimizer.iterations.assign(first)
+            seconds.append(_report_phase(trainer, phase, count))
             first = phase.last
     if len(seconds) > 1:
         print(f"all steps take {duration(sum(seconds))}")
 
 
-def _report_phase(run: Any, phase: Phase, num_steps: int) -> float:
+def _report_phase(trainer: Any, phase: Phase, num_steps: int) -> float:
     """Prints the memory and the time of a phase; returns its seconds."""
-    steps, batches, seconds = run.steps, phase.batches(run), []
+    steps, batches, seconds = trainer.steps, phase.batches(trainer), []
     iterator, once = iter(batches), tf.constant(1)
     for _ in range(_WARM_UP + _STEPS):
         start = time.perf_counter()

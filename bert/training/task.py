@@ -1,7 +1,7 @@
 """Task to train, and the phases of its training.
 
 A task defines the network, losses, examples, selection metric and outputs.
-`training.run.Run` trains it.
+`training.trainer.Trainer` trains it.
 """
 
 import dataclasses
@@ -36,16 +36,16 @@ class Task:
         labels: dict or None. Kind and names of the labels, and the settings
             that predictions depend on, as in `task.json`.
         vectors: TextVectors or None. Embeddings that the checkpoints compute.
-        validate: function or None. Run -> metrics of the current weights,
+        validate: function or None. Trainer -> metrics of the current weights,
             during training.
-        evaluate: function or None. Run -> (metrics, report) of the final
+        evaluate: function or None. Trainer -> (metrics, report) of the final
             weights; see `tasks.eval_report`.
-        predict: function or None. Run -> paths of written predictions.
-        describe: function or None. Run -> `task.json` of an export. Default:
-            None, `labels`.
+        predict: function or None. Trainer -> paths of written predictions.
+        describe: function or None. Trainer -> `task.json` of an export.
+            Default: None, `labels`.
         sample: function. () -> token sequences of training texts, which
             calibrate an 8-bit network.
-        check_network: function or None. (run, engine) -> metrics of an
+        check_network: function or None. (trainer, engine) -> metrics of an
             exported network.
         example: function. () -> name of an input -> text, to try an export.
     """
@@ -80,7 +80,7 @@ class Phase:
     Attributes:
         last: int. Last step of the phase.
         batch_size: int. Examples of the whole batch, over all devices.
-        batches: function. Run -> endless batches from the current step on.
+        batches: function. Trainer -> endless batches from the current step on.
         records_of: function. Step -> sources of the examples in its batch,
             which are logged for bad steps.
     """

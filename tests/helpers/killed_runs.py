@@ -18,7 +18,7 @@ MODULES = (  # all that a run imports, also late
     "bert.modeling.checkpoints",
     "bert.modeling.models",
     "bert.modeling.losses",
-    "bert.training.run",
+    "bert.training.trainer",
     "bert.training.distribution",
 )
 

@@ -9,10 +9,10 @@ from bert.modeling import dropout, losses
 from bert.modeling.models import build_pretraining_model
 from bert.training import steps
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
-from bert.training.run import Run
 from bert.training.saver import Saver
 from bert.training.settings import Training
 from bert.training.task import Phase
+from bert.training.trainer import Trainer
 from tests.helpers import run_folders, small, tiny
 
 ROWS, STEPS = 4, 7
@@ -66,7 +66,7 @@ def make_run(made, folder, task=None, **changed):
     """
     variables = made.model.trainable_variables
     settings = {"do_train": True, "log_steps": 1, "iterations_per_loop": 100}
-    return Run(
+    return Trainer(
         dataclasses.replace(made.task, **{"metric": "score", **(task or {})}),
         Training(**{**settings, **changed}),
         made,

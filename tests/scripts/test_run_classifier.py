@@ -18,7 +18,7 @@ from bert.common import tensor_files
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface
 from bert.models.text_classifier import TextClassifier
-from bert.training.run import Run
+from bert.training.trainer import Trainer
 from tests.helpers import classifier_files, run_folders, small, trained
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
@@ -65,7 +65,7 @@ def classify(made, run_script, tmp_path):
 @pytest.fixture
 def no_steps(monkeypatch):
     """A run is prepared and ends; its weights are those at first."""
-    monkeypatch.setattr(Run, "fit", lambda *_: None)
+    monkeypatch.setattr(Trainer, "fit", lambda *_: None)
 
 
 def test_a_run_learns_and_writes_the_originals_files(made):

@@ -18,8 +18,8 @@ import run_pretraining
 from bert.common import tensor_files
 from bert.data.records import reader
 from bert.modeling import models
-from bert.training.run import Run
 from bert.training.saver import Saver
+from bert.training.trainer import Trainer
 from tests.helpers import run_folders, small
 from tests.helpers.pretraining_files import (
     assert_same_bits,
@@ -257,7 +257,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
     pretrain, four_steps, monkeypatch
 ):
     runs = []
-    monkeypatch.setattr(Run, "fit", lambda run, _: runs.append(run))
+    monkeypatch.setattr(Trainer, "fit", lambda run, _: runs.append(run))
     _, err = pretrain(
         four_steps.parent / "started",
         "--do_train",

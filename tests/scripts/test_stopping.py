@@ -9,8 +9,8 @@ import pytest
 import run_pretraining
 from bert.data.records import content_check
 from bert.training import logs
-from bert.training.run import Run
 from bert.training.saver import Saver
+from bert.training.trainer import Trainer
 from tests.helpers import killed_runs, small
 from tests.helpers.pretraining_files import write_records
 
@@ -80,7 +80,7 @@ def test_a_run_in_phases_is_stopped_in_both(
     err = pretrain(stopped, train_for="0.2s", **flags)
     assert "stopped at step 1 of 19, which is saved: the time of" in err
 
-    evaluate, log_training = Run.means, logs.log_training
+    evaluate, log_training = Trainer.evaluate, logs.log_training
 
     def interrupted(self, batches):
         if self.steps.optimizer.step == 10:
@@ -93,7 +93,7 @@ def test_a_run_in_phases_is_stopped_in_both(
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "means", interrupted)
+        patch.setattr(Trainer, "evaluate", interrupted)
         err = pretrain(stopped, 75, **flags)
     assert "stopped at step 10 of 19, which is saved: SIGTERM; the same" in err
     assert "step 10 held out" not in err

@@ -17,9 +17,9 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import finetuning
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag.settings import Settings
-from bert.training.run import Run
 from bert.training.settings import Training
 from bert.training.task import Phase, Task
+from bert.training.trainer import Trainer
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
 
@@ -74,7 +74,7 @@ def test_the_interval_of_the_curves_follows_the_run(log_steps, last, expected):
     settings = Training(log_steps=log_steps, save_checkpoints_steps=10_000)
     run = types.SimpleNamespace(settings=settings, step=0)
     phase = Phase(last, 4, None)
-    stop = Run._next_stop(run, phase, last, eval_steps=0)
+    stop = Trainer._next_stop(run, phase, last, eval_steps=0)
     assert stop == min(expected, last)
 
 

@@ -12,7 +12,7 @@ from tensorflow.python.framework import config
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, losses
 from bert.modeling.models import build_pretraining_model
-from bert.training import run
+from bert.training import trainer
 from bert.training.saver import Saver
 from tests.helpers import small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
@@ -156,7 +156,7 @@ def test_evaluation_counts_every_row_once(replicas, use_xla):
     ]
     rows[-1]["is_real_example"][1:] = 0
     rows[-1]["masked_lm_weights"][1:] = 0
-    result = make_run(made, "none").means(
+    result = make_run(made, "none").evaluate(
         [{n: tf.constant(x) for n, x in row.items()} for row in rows]
     )
     merged = {
@@ -188,7 +188,7 @@ def test_batches_are_made_ahead_under_determinism():
         lambda number: tf.numpy_function(make, [number], number.dtype)
     )
     tf.config.experimental.enable_op_determinism()
-    iterator = run._iterate(numbers.prefetch(3))
+    iterator = trainer._iterate(numbers.prefetch(3))
     assert config.is_op_determinism_enabled()
     assert next(iterator) == 0
     assert fourth.wait(60)

@@ -5,8 +5,8 @@ import types
 import tensorflow as tf
 
 from bert.training import plan
-from bert.training.run import Run
 from bert.training.task import Phase
+from bert.training.trainer import Trainer
 
 DEVICES, MB = 2, 10**6
 SECONDS = {7: 2.0, 11: 5.0}  # of a step, by the length of its sequences
@@ -50,7 +50,7 @@ def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
     monkeypatch.setattr(plan, "_memory", lambda: 300 * MB)
     # Two examples more on each device take 40 MB.
     monkeypatch.setattr(plan, "_peak", lambda _, __, n: (60 + 40 * n) * MB)
-    run = Run.__new__(Run)
+    run = Trainer.__new__(Trainer)
     run.steps = steps
     plan.report(run, [phase(7, 4, 90), phase(11, 4, 100)])
     memory = "batch of 4: 100.0 MB of 300.0 MB on each device, 10.0 MB for an "
@@ -88,7 +88,7 @@ def test_the_widest_of_the_first_batches_is_measured(monkeypatch, capsys):
         model=types.SimpleNamespace(trainable_variables=[]),
     )
     monkeypatch.setattr(plan, "_peak", peak)
-    run = Run.__new__(Run)
+    run = Trainer.__new__(Trainer)
     run.steps = steps
     plan.report(run, [Phase(90, 4, batches)])
     assert measured == [11, 11]

@@ -56,7 +56,7 @@ class Trial:
 
     def train(self):
         """Trains; returns the state of the best weights."""
-        self.run.resume()
+        self.run.restore()
         self.run.fit([self.plan()])
         return self.run._state_dict()["held_out"]["best"]
 
@@ -147,7 +147,7 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     go_back(tmp_path, 3)
     other = Trial(tmp_path, 7, SCORES, do_train=False)
-    other.run.resume()
+    other.run.restore()
     assert other.run.step == 3
     assert other.best.steps() == [7]
 
@@ -156,7 +156,7 @@ def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
     Trial(tmp_path, 4, SCORES).train()
     other = Trial(tmp_path, 5, SCORES)
     other.run.task = dataclasses.replace(other.run.task, validate=None)
-    other.run.resume()
+    other.run.restore()
     other.run.fit([other.plan()])
     last = Trial(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
     assert last.train()["value"] == (0.5).hex()
@@ -179,10 +179,10 @@ def test_moments_are_needed_only_to_train(tmp_path):
     del variables[name]  # as of a layer that is frozen
     run.train()
     other = Trial(tmp_path, 7, SCORES, do_train=False)
-    other.run.resume()
+    other.run.restore()
     assert other.run.step == 3
     with pytest.raises(UserError, match=f"{name}.*or the flags of this run"):
-        Trial(tmp_path, 7, SCORES).run.resume()
+        Trial(tmp_path, 7, SCORES).run.restore()
 
 
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
@@ -212,4 +212,4 @@ def test_the_best_weights_can_be_evaluated_as_a_run(tmp_path):
     """They have no moments and no state of a training."""
     Trial(tmp_path, 2, {2: 0.5}).train()
     best = Trial(tmp_path / "best", 2, {}, do_train=False)
-    assert best.run.resume().step == 2
+    assert best.run.restore().step == 2

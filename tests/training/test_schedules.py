@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert.training import logs
-from bert.training import run as run_lib
+from bert.training import trainer as trainer_lib
 from bert.training.optimization import (
     WarmupClockDecay,
     WarmupLinearDecay,
@@ -46,7 +46,7 @@ def train(folder, schedule, last, scores=None, **named):
         task["validate"] = lambda run: {"score": scores[run.step]}
     steps = tiny.make_steps(schedule=schedule)
     run = make_run(steps, folder, task, iterations_per_loop=1, **named)
-    run.resume()
+    run.restore()
     run.fit([phase(batches, last, tiny.ROWS)])
     return run
 
@@ -87,7 +87,7 @@ def test_the_rate_follows_the_clock_over_a_resumption(
     for last in (3, 99, 99):
         ticks = itertools.count(7.0, 2.0)
         time = types.SimpleNamespace(monotonic=lambda t=ticks: next(t))
-        monkeypatch.setattr(run_lib, "time", time)
+        monkeypatch.setattr(trainer_lib, "time", time)
         scores = {3: 0.5, 6: 0.7}
         run = train(tmp_path, clock(), last, scores, train_for="0s")
         assert run.step == (3 if last == 3 else 6)
@@ -110,7 +110,7 @@ def test_only_one_step_has_a_rate_of_0(tmp_path, monkeypatch):
     """Calls of five steps take 2 of 12 seconds; the sixth has none left."""
     ticks = itertools.count(7.0, 2.0)
     time = types.SimpleNamespace(monotonic=lambda: next(ticks))
-    monkeypatch.setattr(run_lib, "time", time)
+    monkeypatch.setattr(trainer_lib, "time", time)
     monkeypatch.setattr(
         logs.TrainingLog, "steps_per_call", lambda log, _, limit: min(limit, 5)
     )

@@ -13,7 +13,7 @@ VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes a `Run`, and `add`, which evaluates a step with a value."""
+    """Makes a `Trainer`, and `add`, which evaluates a step with a value."""
 
     def make(is_loss, patience=0):
         run = make_run(

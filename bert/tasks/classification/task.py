@@ -29,8 +29,8 @@ from bert.tasks.classification.score_settings import LOSS
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.tasks import MAE
 from bert.tasks.run_folder import RunFolder
-from bert.training.run import Run
 from bert.training.task import Task
+from bert.training.trainer import Trainer
 
 _AT_ONCE = 1024  # examples to tokenize together
 _SHORT = 100  # characters of an export's example text
@@ -123,14 +123,14 @@ class Classification:
             lambda part: [*encode(part, settings, data, model)]
         )
 
-    def validate(self, run: Run) -> dict[str, float]:
+    def validate(self, trainer: Trainer) -> dict[str, float]:
         """Scores the first evaluation file, during training."""
         part = self._data.of(DEV)[0]
-        logits = self._evaluated(run, part)
+        logits = self._evaluated(trainer, part)
         answers = label_kinds.answers(logits, self._data.labels.kind)
         return score(self._settings, self._data, part, logits, answers)
 
-    def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
+    def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
         """Scores all evaluation files, and fits the post-processing.
 
         Returns:
@@ -140,11 +140,11 @@ class Classification:
         part, *others = data.of(DEV)
         result = {}
         for other in others:
-            logits = self._evaluated(run, other)
+            logits = self._evaluated(trainer, other)
             found = self._predicted(logits)
             result |= score(settings, data, other, logits, found)
 
-        logits, fitted = self._evaluated(run, part), None
+        logits, fitted = self._evaluated(trainer, part), None
         found = self._predicted(logits)
         if settings.tunes:
             fitted = tuning.fit(logits, part.labels, data, settings)
@@ -157,7 +157,7 @@ class Classification:
 
         # Folds are reported together.
         if settings.fold:
-            answers.write_logits(run.folder, logits)
+            answers.write_logits(trainer.folder, logits)
         report = answers.report(part, self.labels, logits, found)
         if fitted:
             report |= fitted.report
@@ -168,18 +168,18 @@ class Classification:
             report["rows"] = f"{len(part.examples):,} of its rows"
         return result, report | {"task": settings.task, "records": part.path}
 
-    def predict(self, run: Run) -> list[str]:
+    def predict(self, trainer: Trainer) -> list[str]:
         """Records the post-processing, and writes all predictions."""
-        self._record(run)
+        self._record(trainer)
         settings, data = self._settings, self._data
         batch_size, wrote = settings.predict_batch_size, []
         for part in data.of(TEST):
             texts = encode(part, settings, data, self._model)
-            logits = self._logits(run, batch_size, part, texts)
+            logits = self._logits(trainer, batch_size, part, texts)
             wrote += self._write_predictions(part, logits)
         return wrote
 
-    def describe(self, run: Run) -> dict:
+    def describe(self, trainer: Trainer) -> dict:
         """The `task.json` of an export of the run."""
         return (
             self._data.describe()
@@ -192,7 +192,7 @@ class Classification:
         part = (self._data.of(TRAIN) or self._data.of(DEV))[0]
         return rows_of(itertools.chain.from_iterable(self._texts(part)))
 
-    def check_network(self, run: Run, engine) -> dict[str, float]:
+    def check_network(self, trainer: Trainer, engine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
         data, labels = self._data, self.labels
         if not data.of(DEV):
@@ -206,7 +206,7 @@ class Classification:
         predicted = self._predicted(logits)
         result = metrics.scores(data.metrics, part.labels, predicted)
         if labels.kind != REGRESSION:
-            before = self._predicted(self._evaluated(run, part))
+            before = self._predicted(self._evaluated(trainer, part))
             result["changed_labels"] = int((predicted != before).sum())
         return result
 
@@ -223,13 +223,17 @@ class Classification:
             logits, self.labels.kind, self.labels.decision
         )
 
-    def _evaluated(self, run: Run, part: Part) -> np.ndarray:
+    def _evaluated(self, trainer: Trainer, part: Part) -> np.ndarray:
         """Logits of an evaluation file, float32 [N, C]."""
         batch_size = self._settings.eval_batch_size
-        return self._logits(run, batch_size, part, self._texts(part))
+        return self._logits(trainer, batch_size, part, self._texts(part))
 
     def _logits(
-        self, run: Run, batch_size: int, part: Part, texts: Iterable[list[dict]]
+        self,
+        trainer: Trainer,
+        batch_size: int,
+        part: Part,
+        texts: Iterable[list[dict]],
     ) -> np.ndarray:
         """Logits of the texts of a file, float32 [N, C]."""
         long_texts, total = self._data.long_texts, len(part.examples)
@@ -245,13 +249,13 @@ class Classification:
                 yield from windows
 
         what = "predicted" if part.split == TEST else "evaluated"
-        outputs = run.outputs(rows(), batch_size, what, total)
+        outputs = trainer.predict(rows(), batch_size, what, total)
         logits = np.stack([output["logits"] for output in outputs])
         return long_texts.pooled(logits, counts)
 
-    def _record(self, run: Run) -> None:
+    def _record(self, trainer: Trainer) -> None:
         """Writes the post-processing to the `task.json` of the weights."""
-        settings, folder = self._settings, run.folder
+        settings, folder = self._settings, trainer.folder
         is_given = (
             settings.tunes
             or settings.unknown_below is not None
@@ -266,7 +270,7 @@ class Classification:
             task = {"max_seq_length": settings.max_seq_length}
         for name in ("decision", "windows"):
             task.pop(name, None)
-        checkpoint_files.write_task(folder, task | self.describe(run))
+        checkpoint_files.write_task(folder, task | self.describe(trainer))
 
     def _write_predictions(self, part: Part, logits: np.ndarray) -> list[str]:
         """Writes the predictions for a file; returns the paths."""

@@ -11,8 +11,8 @@ from bert.tasks.ner import metrics as scoring
 from bert.tasks.ner.entities import ENTITIES
 from bert.tasks.ner.pipeline import Answer, TokenClassification
 from bert.tasks.run_folder import RunFolder
-from bert.training.run import Run
 from bert.training.task import Task
+from bert.training.trainer import Trainer
 
 
 def make_task(
@@ -44,11 +44,11 @@ def make_task(
     )
 
     def answer(
-        run: Run, name: str, batch_size: int, what: str
+        trainer: Trainer, name: str, batch_size: int, what: str
     ) -> tuple[list[list[str]], list[Answer]]:
         """The labels of each sentence, and the prediction for each word."""
         rows = tagger.windows_of(sentences[name])
-        outputs = run.outputs(rows, batch_size, what, len(rows))
+        outputs = trainer.predict(rows, batch_size, what, len(rows))
         logits = (output["logits"] for output in outputs)
         answers = [*tagger.read_answers(rows, logits)]
         found = (label for label, *_ in answers)
@@ -63,23 +63,23 @@ def make_task(
             windows.TRAINING_SCHEMA,
         )
 
-    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
         file = sentences["eval_file"]
         gold = [sentence.labels for sentence in file]
         _warn_unknown(gold, labels)
         size = settings.eval_batch_size
-        guesses, answers = answer(run, "eval_file", size, "evaluated")
+        guesses, answers = answer(trainer, "eval_file", size, "evaluated")
         result = scoring.score(gold, guesses, answers, is_entities)
         metrics = {f"eval_{name}": value for name, value in result.items()}
         described = report(file, guesses, answers, labels)
         path = settings.eval_file or settings.train_file
         return metrics, described | {"records": path}
 
-    def predict(run: Run) -> list[str]:
+    def predict(trainer: Trainer) -> list[str]:
         if not settings.do_predict:
             return []
         size = settings.predict_batch_size
-        guesses, _ = answer(run, "predict_file", size, "predicted")
+        guesses, _ = answer(trainer, "predict_file", size, "predicted")
         path = folder.file("predictions.conll")
         conll.write_predictions(
             settings.predict_file,
@@ -112,7 +112,7 @@ def make_task(
             "doc_stride": settings.doc_stride,
             "document_context": settings.document_context,
         },
-        validate=lambda run: evaluate(run)[0],
+        validate=lambda trainer: evaluate(trainer)[0],
         evaluate=evaluate,
         predict=predict,
         sample=sample,

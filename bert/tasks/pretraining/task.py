@@ -21,8 +21,8 @@ from bert.training.optimization import (
     WarmupLinearDecay,
     WarmupStableDecay,
 )
-from bert.training.run import Run
 from bert.training.task import Phase, Task
+from bert.training.trainer import Trainer
 
 
 def count_records(
@@ -84,22 +84,22 @@ def train_and_evaluate(inputs: Inputs) -> None:
             is damaged, or the weights do not fit.
     """
     folder, settings = inputs.folder, inputs.folder.settings
-    run, phases = build_trainer(inputs)
-    first, wrote = run.step, []
+    trainer, phases = build_trainer(inputs)
+    first, wrote = trainer.step, []
 
     # Errors name the file of a record that cannot be read.
     with content_check.locating_damage(inputs.sets):
         if settings.do_train:
-            run.fit(phases)
-            wrote += [run.checkpoint] if run.step > first else []
+            trainer.fit(phases)
+            wrote += [trainer.checkpoint] if trainer.step > first else []
         if settings.do_eval:
-            metrics, report = run.task.evaluate(run)
-            wrote += folder.write_results(run.step, metrics, report)
+            metrics, report = trainer.task.evaluate(trainer)
+            wrote += folder.write_results(trainer.step, metrics, report)
     if wrote:
         print(f"wrote {' and '.join(wrote)}")
 
 
-def build_trainer(inputs: Inputs) -> tuple[Run, list[Phase]]:
+def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
     """Builds the network, checks the records, and loads the first weights.
 
     Args:
@@ -115,9 +115,10 @@ def build_trainer(inputs: Inputs) -> tuple[Run, list[Phase]]:
     # Without its own checkpoint the run starts from other weights.
     if folder.model.path and not folder.resumes:
         folder.model.check_sizes(folder.config)
-    run = start.build_trainer(folder, make_task(inputs))
+    trainer = start.build_trainer(folder, make_task(inputs))
 
-    strategy, parts = run.steps.strategy, settings.gradient_accumulation_steps
+    strategy = trainer.steps.strategy
+    parts = settings.gradient_accumulation_steps
     for part in inputs.phases if settings.do_train else ():
         distribution.check_batch_size(
             strategy, part.batch_size, "train_batch_size", parts
@@ -134,9 +135,9 @@ def build_trainer(inputs: Inputs) -> tuple[Run, list[Phase]]:
     )
 
     # Last, because it writes the first files of the run.
-    start.restore_or_initialize(run, folder)
+    start.restore_or_initialize(trainer, folder)
     pairs = zip(inputs.phases, counts)
-    return run, [phase(inputs, *pair) for pair in pairs]
+    return trainer, [phase(inputs, *pair) for pair in pairs]
 
 
 def make_task(inputs: Inputs) -> Task:
@@ -163,12 +164,12 @@ def make_task(inputs: Inputs) -> Task:
             model.get_layer("seq_relationship").trainable = False
         return model
 
-    def validate(run: Run) -> dict[str, float]:
-        return run.means(batches_to_evaluate(inputs))
+    def validate(trainer: Trainer) -> dict[str, float]:
+        return trainer.evaluate(batches_to_evaluate(inputs))
 
-    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
         counts = TargetCounts(config.vocab_size)
-        metrics = run.means(counts.watch(batches_to_evaluate(inputs)))
+        metrics = trainer.evaluate(counts.watch(batches_to_evaluate(inputs)))
         return metrics, {
             "task": "pretraining",
             "records": name_of(evaluated(inputs).files),
@@ -228,7 +229,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
     """
     files, seed = part.records.files, inputs.folder.settings.random_seed
 
-    def batches(run: Run) -> Any:
+    def batches(trainer: Trainer) -> Any:
         if len(inputs.phases) > 1:
             say(
                 f"steps {part.first + 1} to {part.last}: {num_records} "
@@ -237,7 +238,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
             )
 
         # Steps are counted within the phase, also when the run resumes.
-        step, share = run.step - part.first, workers.share()
+        step, share = trainer.step - part.first, workers.share()
         unmasked = reader.training_batches(
             files,
             num_records,

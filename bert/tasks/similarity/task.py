@@ -17,8 +17,8 @@ from bert.tasks.similarity import examples, losses, metrics
 from bert.tasks.similarity.examples import SCORE, TEXT_NUMBERS
 from bert.tasks.similarity.pipeline import TextEmbedding
 from bert.tasks.similarity.settings import COSINE
-from bert.training.run import Run
 from bert.training.task import Task
+from bert.training.trainer import Trainer
 
 
 def make_task(
@@ -102,26 +102,26 @@ class Similarity:
         embedding = TextEmbedding(self._model.tokenizer, self._how, length)
         return examples.encode(self._tables[name], embedding)
 
-    def validate(self, run: Run) -> dict[str, float]:
+    def validate(self, trainer: Trainer) -> dict[str, float]:
         """Scores the evaluation file."""
         rows = self._held_out()
-        computed = self._vectors(run, rows, "eval_file")
+        computed = self._vectors(trainer, rows, "eval_file")
         flat = computed.reshape(-1, computed.shape[-1])
         return _score(self._tables["eval_file"], rows, flat.__getitem__)
 
-    def evaluate(self, run: Run) -> tuple[dict[str, float], dict]:
+    def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
         """Scores the evaluation file, with baselines."""
         model, folder = self._model, self._folder
-        table, trained = self._tables["eval_file"], run.weights()
-        result = self.validate(run)
+        table, trained = self._tables["eval_file"], trainer.weights()
+        result = self.validate(trainer)
         references = {eval_report.OVERLAP: _overlap(table, self._held_out())}
 
         # Baseline: the weights before training.
         trains = self._settings.do_train
         if trains and model.path not in ("", folder.shared):
-            checkpoints.assign(run.named, model.weights()[0], model.path)
-            references[eval_report.BEFORE] = self.validate(run)
-            checkpoints.assign(run.named, trained, folder.path)
+            checkpoints.assign(trainer.named, model.weights()[0], model.path)
+            references[eval_report.BEFORE] = self.validate(trainer)
+            checkpoints.assign(trainer.named, trained, folder.path)
 
         return result, {
             "task": "similarity",
@@ -133,12 +133,12 @@ class Similarity:
             },
         }
 
-    def predict(self, run: Run) -> list[str]:
+    def predict(self, trainer: Trainer) -> list[str]:
         """Writes the cosines of each row of the prediction file."""
         if not self._settings.do_predict:
             return []
         path, name = self._folder.file("predictions.tsv"), "predict_file"
-        computed = self._vectors(run, self.encode(name), name)
+        computed = self._vectors(trainer, self.encode(name), name)
         cosines = (computed[:, :1] * computed[:, 1:]).sum(-1)  # [N, T - 1]
         lines = ("\t".join(f"{x:.6f}" for x in row) for row in cosines)
         write_whole(path, "".join(f"{line}\n" for line in lines))
@@ -151,7 +151,7 @@ class Similarity:
             self.encode("train_file" if is_trained else "eval_file")
         )
 
-    def check_network(self, run: Run, engine) -> dict[str, float]:
+    def check_network(self, trainer: Trainer, engine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
         rows = self._held_out()
         outputs = shared_rows.map_packed(engine, _sequences(rows), False)
@@ -159,7 +159,9 @@ class Similarity:
         scores = _score(self._tables["eval_file"], rows, vectors.__getitem__)
         return {k.removeprefix("eval_"): x for k, x in scores.items()}
 
-    def _vectors(self, run: Run, rows: Iterable[dict], name: str) -> np.ndarray:
+    def _vectors(
+        self, trainer: Trainer, rows: Iterable[dict], name: str
+    ) -> np.ndarray:
         """Embeddings of the texts, float32 [N, T, D], L2-normalized."""
         settings, what = self._settings, "evaluated"
         size = settings.eval_batch_size
@@ -169,7 +171,7 @@ class Similarity:
             len(self._tables[name].rows),
             len(self._settings.text_columns),
         )
-        outputs = run.outputs(rows, size, what, total, count)
+        outputs = trainer.predict(rows, size, what, total, count)
         pooled = np.stack([x["vectors"] for x in outputs])
         return self._how.embed(pooled, None)
 

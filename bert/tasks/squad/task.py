@@ -21,8 +21,8 @@ from bert.tasks.squad import metrics as scoring
 from bert.tasks.squad import null_threshold, windows
 from bert.tasks.squad.pipeline import QuestionAnswering
 from bert.tasks.squad.settings import OFFSETS, Settings, describe
-from bert.training.run import Run
 from bert.training.task import Task
+from bert.training.trainer import Trainer
 
 _SHOWN = 10  # lost answers in a message
 
@@ -90,55 +90,62 @@ def make_task(
         progress = Progress("windows", len(dataset.examples), "questions")
         return answering.encode_examples(dataset.examples, progress.update)
 
-    def answer(run: Run, batch_size: int, threshold: float) -> Predictions:
+    def answer(
+        trainer: Trainer, batch_size: int, threshold: float
+    ) -> Predictions:
         encoded = windows_of_questions()
         rows = [row for x in encoded for row in x.details[1]]
-        outputs = run.outputs(rows, batch_size, "answered", len(rows))
+        outputs = trainer.predict(rows, batch_size, "answered", len(rows))
         logits = (
             np.stack([x["start_logits"], x["end_logits"]], -1) for x in outputs
         )
         return predict(answering, settings, dataset, encoded, logits, threshold)
 
     @functools.cache  # evaluation, prediction and export share it
-    def predictions_of(run: Run) -> tuple[Predictions, list[str]]:
+    def predictions_of(trainer: Trainer) -> tuple[Predictions, list[str]]:
         """The predictions of the final weights, and the written paths."""
-        threshold = null_threshold.restore(settings, folder, run.weights_step)
+        threshold = null_threshold.restore(
+            settings, folder, trainer.weights_step
+        )
         predictions, wrote = Predictions(threshold=threshold), []
         tunes = settings.tune_null_threshold
         if settings.do_predict:
             size = settings.predict_batch_size
-            predictions = answer(run, size, threshold)
+            predictions = answer(trainer, size, threshold)
             wrote = _write(predictions, settings, folder)
         elif settings.do_eval or tunes:
             size = settings.eval_batch_size
-            predictions = answer(run, size, threshold)
+            predictions = answer(trainer, size, threshold)
 
         # Save the threshold for later predictions.
         if tunes:
             wrote.append(
                 null_threshold.save(
-                    settings, folder, run.weights_step, predictions.threshold
+                    settings,
+                    folder,
+                    trainer.weights_step,
+                    predictions.threshold,
                 )
             )
         return predictions, wrote
 
-    def validate(run: Run) -> dict[str, float]:
+    def validate(trainer: Trainer) -> dict[str, float]:
         size = settings.eval_batch_size
         threshold = settings.null_score_diff_threshold
-        return score(settings, dataset, answer(run, size, threshold))
+        return score(settings, dataset, answer(trainer, size, threshold))
 
-    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
-        predictions, _ = predictions_of(run)
+    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
+        predictions, _ = predictions_of(trainer)
         return (
             score(settings, dataset, predictions),
             report(settings, dataset, predictions),
         )
 
-    def describe_tuned(run: Run) -> dict:
+    def describe_tuned(trainer: Trainer) -> dict:
         """The `task.json` of an export, with the threshold of the run."""
         if settings.answer_text != OFFSETS:
             say("note: the export uses --answer_text=offsets")
-        threshold = predictions_of(run)[0].threshold
+        threshold = predictions_of(trainer)[0].threshold
         return describe(settings) | {"null_score_diff_threshold": threshold}
 
     def sample() -> list[Row]:
@@ -162,7 +169,7 @@ def make_task(
         labels=describe(settings),
         validate=validate,
         evaluate=evaluate,
-        predict=lambda run: predictions_of(run)[1],
+        predict=lambda trainer: predictions_of(trainer)[1],
         describe=describe_tuned,
         sample=sample,
     )

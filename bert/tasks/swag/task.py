@@ -16,8 +16,8 @@ from bert.tasks.run_folder import RunFolder
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.pipeline import MultipleChoice, training_schema
 from bert.tasks.swag.settings import KIND
-from bert.training.run import Run
 from bert.training.task import Task
+from bert.training.trainer import Trainer
 
 
 def make_task(
@@ -61,28 +61,30 @@ def make_task(
             )
 
     def answers(
-        run: Run, flag: str, batch_size: int, what: str
+        trainer: Trainer, flag: str, batch_size: int, what: str
     ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
         """Yields each example of a file, with its probabilities."""
-        outputs = run.outputs(
+        outputs = trainer.predict(
             rows_of(flag), batch_size, what, len(tables[flag].rows), choices
         )
         for example, output in zip(tables[flag].rows, outputs, strict=True):
             logits = output["logits"][: len(example.choices)]
             yield example, softmax(logits.astype(np.float64))
 
-    def evaluate(run: Run) -> tuple[dict[str, float], dict]:
+    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
         size = settings.eval_batch_size
-        metrics, report = score([*answers(run, "eval_file", size, "evaluated")])
+        metrics, report = score(
+            [*answers(trainer, "eval_file", size, "evaluated")]
+        )
         path = settings.eval_file or settings.train_file
         return metrics, report | {"records": path}
 
-    def predict(run: Run) -> list[str]:
+    def predict(trainer: Trainer) -> list[str]:
         if not settings.do_predict:
             return []
         path = folder.file("predictions.tsv")
         size = settings.predict_batch_size
-        answered = answers(run, "predict_file", size, "predicted")
+        answered = answers(trainer, "predict_file", size, "predicted")
         write_predictions(path, (x for _, x in answered))
         return [path]
 
@@ -105,7 +107,7 @@ def make_task(
         metric="eval_accuracy",
         examples=encoded,
         labels={"kind": KIND, "labels": []},
-        validate=lambda run: evaluate(run)[0],
+        validate=lambda trainer: evaluate(trainer)[0],
         evaluate=evaluate,
         predict=predict,
         sample=sample,

@@ -1,4 +1,4 @@
-"""Training run: its network, training loop, checkpoints and predictions."""
+"""Trainer: network, training loop, checkpoints and predictions of a run."""
 
 import collections
 import os
@@ -33,7 +33,7 @@ from bert.training.task import Phase, Task
 _WINDOW = 64  # batches of examples that are sorted by length together
 
 
-class Run:
+class Trainer:
     """Trains, evaluates and predicts with a network; keeps its checkpoints.
 
     A checkpoint holds the variables, their moments and the step.
@@ -287,7 +287,7 @@ class Run:
         self._best_value, self._waited = value, 0
         say(f"best {self.task.metric} so far: {value:.4f}, {self.best.folder}")
 
-    def outputs(
+    def predict(
         self,
         examples: Iterable[dict],
         batch_size: int,
@@ -347,7 +347,7 @@ class Run:
             length_of,
         )
 
-    def means(self, batches: Iterable[dict]) -> dict[str, float]:
+    def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:
         """Losses and accuracies of the current weights.
 
         Args:
@@ -365,7 +365,7 @@ class Run:
         del values["gradient_norm"]
         return values
 
-    def resume(self) -> Restored | None:
+    def restore(self) -> Restored | None:
         """Resumes the run in the folder, if there is one.
 
         Without --do_train, only the weights are restored.
