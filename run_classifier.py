@@ -16,7 +16,7 @@ from bert.common import flags
 from bert.common import main as common_main
 from bert.reports import drawing
 from bert.tasks import main as tasks_main
-from bert.tasks.classification import folds, inputs
+from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.sweep import Sweep
@@ -26,15 +26,17 @@ from bert.training import workers
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(settings, folds.join)
+    sweep = Sweep(settings)
     for settings in sweep:
         with RunFolder.open(settings) as folder:
             data = inputs.read(folder)
 
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.tasks import finetuning
+            from bert.tasks.classification.predictions import join_folds
             from bert.tasks.classification.task import make_task
 
+            sweep.join_folds = join_folds
             task = make_task(folder, data)
             sweep.tell(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())

@@ -7,7 +7,7 @@ from typing import Any
 
 from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
-from bert.tasks.classification.inputs import Data, Part
+from bert.tasks.classification.datasets import Data, Part
 from bert.tasks.classification.task import encode
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import settings as squad
@@ -33,7 +33,7 @@ def classified(
     """Reads the files of a task of run_classifier.py.
 
     Args:
-        task: key of `tasks.classification.tasks.TASKS`.
+        task: key of `tasks.classification.datasets.TASKS`.
         data_dir: folder of its files.
         model: as for `model_flags`.
         max_seq_length: S.

@@ -39,7 +39,7 @@ from bert.modeling import (
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.inputs import TRAIN
+from bert.tasks.classification.datasets import TRAIN
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import windows
 from bert.training import distribution, optimization, steps
@@ -75,7 +75,7 @@ def training_of(
     """The training of a task, on all its examples.
 
     Args:
-        name: key of `tasks.classification.tasks.TASKS`, or `SQUAD`.
+        name: key of `tasks.classification.datasets.TASKS`, or `SQUAD`.
         data: folder or file of the examples.
         model: folder of the weights.
         max_seq_length: S.

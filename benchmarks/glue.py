@@ -18,9 +18,8 @@ from collections.abc import Iterable
 import run_classifier
 from benchmarks import by_seed, encoded, transformers_trainer
 from bert.data import features, label_kinds
-from bert.tasks.classification import metrics
-from bert.tasks.classification.inputs import DEV, TRAIN
-from bert.tasks.classification.tasks import TASKS
+from bert.tasks.classification import scores
+from bert.tasks.classification.datasets import DEV, TASKS, TRAIN
 
 MAX_SEQ_LENGTH = 128
 
@@ -37,7 +36,7 @@ def theirs(
     """Times, see `transformers_trainer.logits`, and metrics of the peer.
 
     Args:
-        task: key of `tasks.classification.tasks.TASKS`.
+        task: key of `tasks.classification.datasets.TASKS`.
         data_dir: folder of its files.
         model: folder of our weights, whose vocabulary is used.
         seed: seed of the peer.
@@ -61,8 +60,7 @@ def theirs(
         bf16=bf16,
     )
     answers = label_kinds.answers(logits, kind)
-    scores = metrics.scores(data.metrics, held_out.labels, answers)
-    return {**times, **scores}
+    return times | scores.compute(data.metrics, held_out.labels, answers)
 
 
 def measure(
@@ -77,7 +75,7 @@ def measure(
     """Measures scores and times of both sides.
 
     Args:
-        task: key of `tasks.classification.tasks.TASKS`.
+        task: key of `tasks.classification.datasets.TASKS`.
         data: folder of its files.
         model: folder of our weights.
         epochs: epochs of training.

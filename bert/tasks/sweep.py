@@ -56,13 +56,15 @@ class Sweep:
 
     Args:
         settings: settings of the script.
+
+    Attributes:
         join_folds: function or None. Writes the predictions for the rows of
             all folds. Default: None, for tasks that have only scores.
     """
 
-    def __init__(self, settings: Any, join_folds: JoinFolds | None = None):
-        self.settings, self._join_folds = settings, join_folds
-        self._told: list[Result] = []
+    def __init__(self, settings: Any):
+        self.settings, self._told = settings, list[Result]()
+        self.join_folds: JoinFolds | None = None
 
     def tell(self, result: Result) -> None:
         """Adds the result of the last run."""
@@ -124,8 +126,8 @@ class Sweep:
         write_table(paths[0], names, metrics, means, chosen)
         if settings.num_folds:
             report = {}
-            if self._join_folds:
-                joined, report = self._join_folds(settings, folder)
+            if self.join_folds:
+                joined, report = self.join_folds(settings, folder)
                 paths += joined
             references = means_of(
                 [x.report.get("references", {}) for x in results]

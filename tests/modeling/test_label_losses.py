@@ -8,7 +8,7 @@ from scipy import special
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.modeling import task_losses
-from bert.tasks.classification import metrics
+from bert.tasks.classification import scores
 
 B, C = 7, 3
 SUMS = {
@@ -36,7 +36,7 @@ def test_sums_equal_the_metrics_and_skip_filling_examples(kind):
     real = np.array([1, 1, 1, 1, 1, 0, 0], np.int32)
     batch = {"label_ids": tf.constant(labels), "is_real_example": real}
     sums = SUMS[kind](batch, {"logits": tf.constant(logits)})
-    expected = metrics.losses(logits, labels, kind)[:5].sum()
+    expected = scores.losses(logits, labels, kind)[:5].sum()
     np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
     assert sums["labels_weight"] == 5
     assert task_losses.label_weights(batch) == {"labels": 5.0}
@@ -56,7 +56,7 @@ def test_one_label_that_may_be_missing_has_its_own_loss():
     logits, labels = (x[:, :1] for x in case(MULTI_LABEL))
     batch = {"label_ids": labels[:, 0], "is_real_example": np.ones(B)}
     sums = task_losses.multi_label_sums(batch, {"logits": logits})
-    expected = metrics.losses(logits, labels, MULTI_LABEL).sum()
+    expected = scores.losses(logits, labels, MULTI_LABEL).sum()
     np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
     hits = label_kinds.answers(logits, MULTI_LABEL) == labels
     assert sums["labels_accuracy"] == hits.sum()

@@ -11,7 +11,7 @@ from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.tables import Column, Table
 from bert.tasks.classification import inputs
-from bert.tasks.classification.inputs import TRAIN
+from bert.tasks.classification.datasets import TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.swag import examples as swag
 from tests.helpers import run_folders

@@ -76,7 +76,8 @@ def run(tmp_path):
         words = [f"--{k}={x}" for k, x in {**named, **changed}.items()]
         words += ["--do_train", "--do_eval"]
         settings = flags.parse(["run_similarity", *words], Settings, "")
-        runs = sweep.Sweep(settings, join_folds)
+        runs = sweep.Sweep(settings)
+        runs.join_folds = join_folds
         for one in runs:
             runs.tell(train(one))
         return tmp_path / "run", trained

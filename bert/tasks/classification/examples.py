@@ -1,16 +1,19 @@
 """Reads examples for classification: one or two texts and a label.
 
-columns   columns of a file -> its schema
-read      file -> Table of examples, with labels as in the file
-label     Table -> examples with checked labels as numbers
+    read       file -> Table of examples, with labels as in the file
+    label      Table -> examples with checked labels as numbers
+    hold_out   examples -> those for training, or the held-out ones
+
+Copies of a text, and rows of one group, are held out together. Otherwise the
+model would be evaluated on texts that it was trained on.
 """
 
 import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -19,154 +22,10 @@ from bert.common.formats import json_files
 from bert.data import features, tables
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
-from bert.data.sequences import FIRST_TOKENS, LongTexts
-from bert.data.tables import Column, Table
-
-TRAIN, DEV, TEST = "train", "dev", "test"
-_KINDS = {"label": None, "group": tables.optional_text}
-
-
-class TextExample(NamedTuple):
-    """One or two texts with their label.
-
-    Attributes:
-        id: the id in the file, or the number of the example from 0.
-        text: the first text.
-        text_b: the second text, or "".
-        label: the id of the class; a list of C zeros and ones; a number; or
-            None if the example has no label. In a `Table`, the field.
-        line: the first line of the example in the file, from 1.
-        group: examples of a group stay in the same split; "" for no group.
-        language: the language in XNLI's files, else "".
-    """
-
-    id: str = ""
-    text: str = ""
-    text_b: str = ""
-    label: Any = None
-    line: int = 0
-    group: str = ""
-    language: str = ""
-
-
-def columns(
-    text: str | int | None,
-    text_b: str | int | None = None,
-    label: str | int | None = None,
-    *,
-    optional: Container[str] = (),
-    **named: str | int | None,
-) -> tables.Schema:
-    """Makes the schema of a file of `TextExample`s.
-
-    Args:
-        text, text_b, label: str, int or None. Columns, see `tables.Column`;
-            None for a field without a column.
-        optional: container of str. Fields whose columns may be missing.
-        **named: str, int or None. Columns of `id`, `group` and `language`.
-    """
-    given = {"text": text, "text_b": text_b, "label": label, **named}
-    return {
-        field: Column(name, _KINDS.get(field, tables.text), field in optional)
-        for field, name in given.items()
-        if name is not None
-    }
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Part:
-    """One file of a run or of a task.
-
-    Attributes:
-        split: TRAIN, DEV or TEST.
-        path: the file.
-        examples: its examples.
-        name: "", or a name such as "mismatched" for a second file.
-        submission: the name of its predictions on the GLUE site, or "".
-        schema: its columns, see `columns`.
-        options: dict, more arguments of `Table.read`.
-        sha256: SHA-256 hash of the file, in hex.
-    """
-
-    split: str
-    path: str
-    examples: list[TextExample] = dataclasses.field(default_factory=list)
-    name: str = ""
-    submission: str = ""
-    schema: tables.Schema = dataclasses.field(default_factory=dict)
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    sha256: str = ""
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The labels: [N] for one label or number, int [N, C] for several."""
-        labels = np.array([example.label for example in self.examples])
-        return labels.astype("f4") if labels.dtype.kind == "f" else labels
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether the examples are labelled.
-
-        With MULTI_LABEL, some examples may be without labels, but not all.
-        """
-        labels = [example.label for example in self.examples]
-        if isinstance(labels[0], list):
-            return any(map(any, labels))
-        return None not in labels
-
-    def file(self, stem: str, ending: str) -> str:
-        """A file name such as `test_results_mismatched.tsv`."""
-        return f"{stem}{'_' if self.name else ''}{self.name}{ending}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Data:
-    """The labels, metrics and files of a task or of a run.
-
-    Attributes:
-        labels: the valid labels.
-        metrics: names of metrics; the first selects the best checkpoint.
-        parts: the files. Paths of a task are relative to --data_dir;
-            `{language}` is a placeholder.
-        has_pairs: whether examples have two texts.
-        notes: lines to print: label counts and warnings.
-        class_weights: weight of each label in the training loss; () if all
-            are 1.
-        long_texts: long-text handling: truncation or windows.
-    """
-
-    labels: Labels
-    metrics: tuple[str, ...]
-    parts: tuple[Part, ...]
-    has_pairs: bool = False
-    notes: tuple[str, ...] = ()
-    class_weights: tuple[float, ...] = ()
-    long_texts: LongTexts = FIRST_TOKENS
-
-    def of(self, split: str) -> list[Part]:
-        """The files of a split."""
-        return [part for part in self.parts if part.split == split]
-
-    def texts(self) -> Iterator[str]:
-        """Yields the text of each example."""
-        for part in self.parts:
-            for example in part.examples:
-                yield f"{example.text} {example.text_b}"
-
-    def describe(self) -> dict:
-        """Kind and names of the labels, as in `task.json`."""
-        task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
-        return task | ({"pairs": True} if self.has_pairs else {})
-
-    def describe_training(self) -> dict:
-        """Inference settings for `task.json`: weights, long texts."""
-        weights = list(self.class_weights)
-        task = self.long_texts.described()
-        return task | ({"class_weights": weights} if weights else {})
-
-    def weights_by_name(self) -> dict[str, float]:
-        """Name -> weight of each label in the loss; {} if all are 1."""
-        return dict(zip(self.labels.names, self.class_weights))
+from bert.data.tables import Table
+from bert.tasks import folds
+from bert.tasks.classification.datasets import DEV, Part, TextExample
+from bert.tasks.classification.settings import Settings
 
 
 def read(part: Part, language: str = "") -> Table:
@@ -321,6 +180,119 @@ def schema(labels: Labels) -> Schema:
         features.LABEL_IDS: Feature(kind, size=size),
         features.IS_REAL_EXAMPLE: Feature(),
     }
+
+
+def hold_out(settings: Settings, part: Part, labels: Labels) -> Part:
+    """Keeps the rows of a table for training, or the held-out ones.
+
+    Rows are held out at random, by --eval_share or as a fold. Linked rows stay
+    together, see `together`.
+
+    Args:
+        settings: the settings of the script.
+        part: the table; its `split` tells which rows are kept.
+        labels: the labels of the task. The choice is stratified by one label.
+
+    Raises:
+        UserError: there are too few rows.
+    """
+    rows, gold = part.examples, None
+    if labels.kind == CLASSES:
+        gold = [row.label for row in rows]
+    if settings.fold:
+        groups = _numbered(rows, together(rows))
+        is_held_out = folds.held_out(settings, part.path, groups, gold)
+    else:
+        names = [labels.names[x] for x in gold] if gold else [""] * len(rows)
+        is_held_out = _drawn(settings, part, names)
+    chosen = is_held_out == (part.split == DEV)
+    kept = [*itertools.compress(rows, chosen)]
+    return dataclasses.replace(part, examples=kept)
+
+
+def _drawn(settings: Settings, part: Part, strata: list[str]) -> np.ndarray:
+    """Draws --eval_share of the rows of a table.
+
+    Args:
+        settings: the settings of the script.
+        part: the table with N rows.
+        strata: N strings. Equal ones are drawn separately.
+
+    Returns:
+        bool [N], whether a row is held out.
+    """
+    firsts, share = together(part.examples), settings.eval_share
+    by_stratum: dict[str, list[int]] = {}
+    for number in sorted(set(firsts)):
+        by_stratum.setdefault(strata[number], []).append(number)
+    seed = settings.random_seed % 2**63  # it may be negative
+    generator, chosen = np.random.default_rng(seed), set()
+    for _, numbers in sorted(by_stratum.items()):
+        drawn = generator.permutation(numbers)
+        if len(numbers) > 1:  # a label that occurs once stays in training
+            count = max(1, round(share * len(numbers)))
+            chosen.update(drawn[:count].tolist())
+    if not 0 < len(chosen) < len(set(firsts)):
+        raise UserError(
+            f"--eval_share={share} of {len(set(firsts)):,} different texts",
+            path=part.path,
+            expected="enough for training and evaluation",
+        )
+    return np.array([number in chosen for number in firsts])
+
+
+def first_copies(examples: list[TextExample]) -> list[int]:
+    """Maps each example to the index of the first one with its texts."""
+    numbers: dict[tuple[str, str], int] = {}
+    return [
+        numbers.setdefault((example.text, example.text_b), number)
+        for number, example in enumerate(examples)
+    ]
+
+
+def together(examples: list[TextExample]) -> list[int]:
+    """Maps each example to the index of the first one linked to it.
+
+    Two examples are linked if they share their texts or a group. Links are
+    transitive: a copy of a text in another group links both groups.
+    """
+    firsts: dict[str, int] = {}  # group -> its first example
+    joined = [*range(len(examples))]
+
+    def first_of(number: int) -> int:
+        while joined[number] != number:
+            number = joined[number]
+        return number
+
+    copies = first_copies(examples)
+    for number, (example, copy) in enumerate(zip(examples, copies)):
+        others = [copy]
+        if example.group:
+            others.append(firsts.setdefault(example.group, number))
+        for other in others:
+            first, second = sorted((first_of(number), first_of(other)))
+            joined[second] = first
+    return [*map(first_of, joined)]
+
+
+def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
+    """Numbers the groups in the order of their names, as scikit-learn does.
+
+    Args:
+        rows: the N examples.
+        firsts: the result of `division.together`.
+
+    Returns:
+        N numbers, equal for linked examples. Groups that share a text get the
+        lowest of their numbers; examples without a group follow.
+    """
+    names = in_order({x.group for x in rows} - {""})
+    ranks = {name: number for number, name in enumerate(names)}
+    numbers: dict[int, int] = {}
+    for first, example in zip(firsts, rows, strict=True):
+        number = ranks.get(example.group, len(names) + first)
+        numbers[first] = min(number, numbers.get(first, number))
+    return [numbers[first] for first in firsts]
 
 
 def _each(table: Table, function: Callable[[TextExample], Any]) -> list:

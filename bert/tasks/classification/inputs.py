@@ -1,15 +1,21 @@
-"""Reads the input files of run_classifier.py.
+"""Reads the input files of run_classifier.py, and checks what they have.
 
 settings -> `Data`: labels, metrics and the files with their examples
 """
 
 import dataclasses
+import math
 import os
-from collections.abc import Iterator
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
+from bert.data import tables
 from bert.data.label_kinds import (
     CLASSES,
     MULTI_LABEL,
@@ -18,26 +24,28 @@ from bert.data.label_kinds import (
     Labels,
 )
 from bert.data.sequences import MEAN, LongTexts
-from bert.tasks.classification import (
-    division,
-    examples,
-    notes,
-    trained_labels,
-    weights,
-)
-from bert.tasks.classification.examples import (
+from bert.tasks.classification import examples
+from bert.tasks.classification.datasets import (
     DEV,
+    METRICS_OF,
+    TASKS,
     TEST,
     TRAIN,
     Data,
     Part,
+    TextExample,
     columns,
 )
-from bert.tasks.classification.score_settings import LOSS
-from bert.tasks.classification.settings import WINDOWS, Settings
-from bert.tasks.classification.tasks import METRICS_OF, TASKS
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.classification.settings import (
+    BALANCED,
+    LOSS,
+    WINDOWS,
+    Settings,
+)
+from bert.tasks.run_folder import RunFolder, shown
 
+_SHOWN = 20  # labels in a message
+_FEW = 5  # labels with fewer examples are reported
 _FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 
 
@@ -92,8 +100,8 @@ def read(folder: RunFolder) -> Data:
 
     # The logits of a trained model are in the order of its labels.
     if recorded:
-        trained_labels.check_weights(folder.trained, recorded, labels)
-        trained_labels.warn_of_share(folder)
+        _check_trained_labels(folder.trained, recorded, labels)
+        _warn_of_share(folder)
     labels = _decided(settings, labels, recorded or {})
 
     parts, lines = [], []
@@ -104,20 +112,20 @@ def read(folder: RunFolder) -> Data:
         rows = examples.label(table, labels, needed=file.split != TEST)
         part = dataclasses.replace(file, examples=rows, sha256=table.sha256)
         if settings.divides and part.split != TEST:
-            part = division.hold_out(settings, part, labels)
+            part = examples.hold_out(settings, part, labels)
         parts.append(part)
 
         # Duplicates of these lines are removed below.
         if part.split == TRAIN and labels.kind != REGRESSION:
-            lines += notes.of_labels(part.path, part.examples, labels)
+            lines += label_notes(part.path, part.examples, labels)
             if given := settings.class_weights:
-                class_weights = weights.of_labels(given, labels, part.labels)
-                lines.append(notes.of_weights(labels, class_weights))
-        lines += notes.of_texts(part.path, table.rows)
+                class_weights = weigh_labels(given, labels, part.labels)
+                lines.append(weights_note(labels, class_weights))
+        lines += empty_text_notes(part.path, table.rows)
         if part.split != TEST:
-            lines += notes.of_copies(part.path, table.rows)
+            lines += copy_notes(part.path, table.rows)
         elif "label" in table.cells and not part.is_labelled:
-            lines.append(notes.of_missing_labels(part.path, rows))
+            lines.append(missing_labels_note(part.path, rows))
 
     has_pairs = any("text_b" in part.schema for part in task.parts)
     long_texts = _long_texts(settings, of_weights)
@@ -233,3 +241,231 @@ def _files(settings: Settings, task: Data) -> Iterator[Part]:
                 say(f"{path} does not exist; skipping {file.name}")
                 continue
             yield dataclasses.replace(file, path=path)
+
+
+def _check_trained_labels(path: str, task: dict, labels: Labels) -> None:
+    """Checks the labels of a run against its initial weights.
+
+    Labels may be renamed, such as 1 to positive.
+
+    Args:
+        path: str. The weights.
+        task: dict. Their `task.json`.
+        labels: the labels of this run.
+
+    Raises:
+        UserError: the kind of labels differs, or the names are in another
+            order.
+    """
+    names = list(labels.names)
+    if task["kind"] != labels.kind:
+        raise UserError(
+            f"was trained for {task['kind']}",
+            path=path,
+            expected=labels.kind,
+            fix="pass the flags that it was trained with (--multi_label, "
+            "--regression)",
+        )
+
+    # Reordered labels would silently swap classes.
+    if names != task["labels"] and sorted(names) == sorted(task["labels"]):
+        raise UserError(
+            f"was trained with the labels {shown(task)}",
+            path=path,
+            expected=shown({"labels": names}),
+            fix="pass --labels in the order of training, with --task_name=tsv",
+        )
+
+
+def _warn_of_share(folder: RunFolder) -> None:
+    """Warns if --eval_share may select examples used for training.
+
+    Args:
+        folder: the folder of a run that does not train.
+    """
+    settings, path = folder.settings, folder.trained
+    share = settings.eval_share
+    if not (share and settings.do_eval):
+        return
+
+    # Another fraction or seed splits the file differently.
+    given = {"eval_share": share, "random_seed": settings.random_seed}
+    for name, value in given.items():
+        trained = folder.recorded.get(name, value)
+        if trained != value:
+            say(
+                f"warning: --{name}={value}, but {path} was trained with "
+                f"{trained}: the evaluation includes training examples"
+            )
+
+
+def weigh_labels(
+    given: tuple[str, ...], labels: Labels, gold: np.ndarray
+) -> tuple[float, ...]:
+    """Computes the weight of each label.
+
+    Balanced weights are N / (C n), as in scikit-learn, so the mean weight of
+    the examples is 1. With several labels, the weight of a positive is the
+    number of texts without the label, divided by the number with it.
+
+    Args:
+        given: tuple of str. The value of --class_weights: ("balanced",), or
+            `name=weight` entries; other labels have the weight 1.
+        labels: the labels of the task, not REGRESSION.
+        gold: the training labels, int [N] or [N, C].
+
+    Raises:
+        UserError: a label is unknown, or a weight is not a positive number.
+    """
+    if given == (BALANCED,):
+        if labels.kind == CLASSES:
+            counts = np.bincount(gold, minlength=labels.size)
+            rests = np.full(labels.size, len(gold) / labels.size)
+        else:
+            counts = gold.sum(0)
+            rests = len(gold) - counts
+
+        # A label of all texts, or without texts, keeps the weight 1.
+        usable = (counts > 0) & (rests > 0)
+        weights = np.where(usable, rests / np.maximum(counts, 1), 1.0)
+        return tuple(weights.tolist())
+
+    weights = dict.fromkeys(labels.names, 1.0)
+    for pair in given:
+        name, _, text = pair.rpartition("=")
+        if name.strip() not in weights:
+            raise UserError(
+                f"--class_weights={pair}",
+                expected=f"{BALANCED}, or name=weight with one of the names "
+                f"{', '.join(labels.names[:10])}",
+            )
+        weights[name.strip()] = _weight(pair, text)
+    return tuple(weights.values())
+
+
+def _weight(pair: str, text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 < weight < math.inf:
+        raise UserError(f"--class_weights={pair}", expected="a weight above 0")
+    return weight
+
+
+def label_notes(
+    path: str, examples: list[TextExample], labels: Labels
+) -> Iterator[str]:
+    """Yields the counts of the labels of a file, and warnings about them.
+
+    Args:
+        path: the file.
+        examples: its examples, all with labels.
+        labels: the labels of the task, not REGRESSION.
+    """
+    values = np.array([example.label for example in examples])
+    counts = values.sum(0)
+    if labels.kind == CLASSES:
+        counts = np.bincount(values, minlength=labels.size)
+
+    # The most frequent first, as a message is limited to some labels.
+    common = sorted(zip(labels.names, counts, strict=True), key=lambda x: -x[1])
+    shown = (f"{name} {count:,}" for name, count in common)
+    yield f"labels: {first_names(shown)}"
+    rare = [repr(name) for name, count in common if count < _FEW]
+    if rare:
+        names = first_names(rare)
+        yield f"warning: {path}: fewer than {_FEW} examples of {names}"
+
+    # Different spellings of a label would be learned as separate classes.
+    spellings: dict[str, list[str]] = {}
+    for name, _ in common:
+        spellings.setdefault(_spelling(name), []).append(name)
+    alike = [_alike(names) for names in spellings.values() if len(names) > 1]
+    if alike:
+        yield (
+            f"warning: {path}: labels that look alike are different classes: "
+            f"{first_names(alike)}; use one spelling for each label"
+        )
+
+
+def _spelling(name: str) -> str:
+    """Normalizes a label: case, blanks, invisible characters; 1.0 is 1."""
+    visible = "".join(
+        x for x in name if not (x.isspace() or unicodedata.category(x) == "Cf")
+    )
+    plain = unicodedata.normalize("NFKC", visible).casefold()
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", plain)
+
+
+def _alike(names: list[str]) -> str:
+    """Joins labels that look alike; escaped if they look identical."""
+    looks = {unicodedata.normalize("NFC", name) for name in names}
+    show = ascii if len(looks) < len(names) else repr
+    return " and ".join(map(show, names))
+
+
+def weights_note(labels: Labels, weights: tuple[float, ...]) -> str:
+    """The class weights in the loss, the highest first."""
+    pairs = sorted(zip(labels.names, weights), key=lambda x: -x[1])
+    shown = (f"{name} {x:.4g}" for name, x in pairs)
+    return f"class weights: {first_names(shown)}"
+
+
+def empty_text_notes(path: str, examples: list[TextExample]) -> Iterator[str]:
+    """Yields a warning if some examples have no text."""
+    empty = [
+        example.line
+        for example in examples
+        if not (example.text.strip() or example.text_b.strip())
+    ]
+    if empty:
+        s = "" if len(empty) == 1 else "s"
+        yield (
+            f"warning: {path}: {len(empty):,} row{s} without text (line{s} "
+            f"{tables.first_few(empty)})"
+        )
+
+
+def copy_notes(path: str, rows: list[TextExample]) -> Iterator[str]:
+    """Yields a warning if rows are copies of earlier rows.
+
+    Args:
+        path: the file.
+        rows: its examples, with labels as in the file.
+    """
+    firsts = [rows[number] for number in examples.first_copies(rows)]
+    pairs = [x for x in zip(firsts, rows) if x[0] is not x[1]]
+    contradictions = [
+        copy.line
+        for first, copy in pairs
+        if str(copy.label).strip() != str(first.label).strip()
+    ]
+    if pairs:
+        lines = tables.first_few([copy.line for _, copy in pairs])
+        copies = "copies of earlier rows (lines"
+        if len(pairs) == 1:
+            copies = "copy of an earlier row (line"
+        more = ""
+        if contradictions:
+            more = (
+                f", {len(contradictions):,} of them with another label (lines "
+                f"{tables.first_few(contradictions)})"
+            )
+        yield (f"warning: {path}: {len(pairs):,} {copies} {lines}){more}")
+
+
+def missing_labels_note(path: str, examples: list[TextExample]) -> str:
+    """The number of examples without a label in a file for prediction."""
+    count = sum(example.label is None for example in examples)
+    return (
+        f"{path}: {count or len(examples):,} of {len(examples):,} rows have no "
+        "label; not scored"
+    )
+
+
+def first_names(names: Iterable[str]) -> str:
+    """Joins the first names for a message; adds the total if truncated."""
+    names = list(names)
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown}, ... ({len(names)})" if len(names) > _SHOWN else shown

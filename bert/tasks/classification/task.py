@@ -16,18 +16,17 @@ from bert.modeling import task_losses, task_models
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import eval_report, finetuning, run_folder
-from bert.tasks.classification import (
-    answers,
-    examples,
-    metrics,
-    reference,
-    tuning,
+from bert.tasks.classification import examples, predictions, scores
+from bert.tasks.classification.datasets import (
+    DEV,
+    MAE,
+    TEST,
+    TRAIN,
+    Data,
+    Part,
 )
-from bert.tasks.classification.inputs import DEV, TEST, TRAIN, Data, Part
 from bert.tasks.classification.pipeline import TextClassification
-from bert.tasks.classification.score_settings import LOSS
-from bert.tasks.classification.settings import Settings
-from bert.tasks.classification.tasks import MAE
+from bert.tasks.classification.settings import LOSS, Settings
 from bert.tasks.run_folder import RunFolder
 from bert.training.task import Task
 from bert.training.trainer import Trainer
@@ -108,11 +107,7 @@ class Classification:
             weights, until an evaluation fits it.
     """
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        data: Data,
-    ):
+    def __init__(self, folder: RunFolder, data: Data):
         settings, model = folder.settings, folder.model
         self._settings, self._model = settings, model
         self._folder, self._data = folder, data
@@ -147,8 +142,8 @@ class Classification:
         logits, fitted = self._evaluated(trainer, part), None
         found = self._predicted(logits)
         if settings.tunes:
-            fitted = tuning.fit(logits, part.labels, data, settings)
-            tuning.log(fitted, part, data, settings)
+            fitted = scores.fit(logits, part.labels, data, settings)
+            scores.log(fitted, part, data, settings)
             found = fitted.answers
             self.labels = dataclasses.replace(
                 data.labels, decision=fitted.decision
@@ -157,8 +152,8 @@ class Classification:
 
         # Folds are reported together.
         if settings.fold:
-            answers.write_logits(trainer.folder, logits)
-        report = answers.report(part, self.labels, logits, found)
+            predictions.write_logits(trainer.folder, logits)
+        report = predictions.report(part, self.labels, logits, found)
         if fitted:
             report |= fitted.report
         report["references"] |= self._score_reference()
@@ -204,7 +199,7 @@ class Classification:
 
         # The metrics of the run, and the number of changed predictions.
         predicted = self._predicted(logits)
-        result = metrics.scores(data.metrics, part.labels, predicted)
+        result = scores.compute(data.metrics, part.labels, predicted)
         if labels.kind != REGRESSION:
             before = self._predicted(self._evaluated(trainer, part))
             result["changed_labels"] = int((predicted != before).sum())
@@ -276,24 +271,24 @@ class Classification:
         """Writes the predictions for a file; returns the paths."""
         folder, labels = self._folder, self.labels
         rows, has_pairs = part.examples, self._data.has_pairs
-        results, predictions, doubtful = (
+        results, table, doubtful = (
             folder.file(part.file(stem, ".tsv"))
             for stem in ("test_results", "predictions", "doubtful_labels")
         )
-        answers.write_test_results(results, logits, labels)
-        answers.write_predictions(predictions, rows, logits, labels, has_pairs)
-        wrote = [results, predictions]
+        predictions.write_test_results(results, logits, labels)
+        predictions.write_predictions(table, rows, logits, labels, has_pairs)
+        wrote = [results, table]
 
         # A labelled test file is scored, but never used for selection.
         if part.is_labelled:
             if labels.kind == CLASSES:
-                answers.write_doubtful_labels(
+                predictions.write_doubtful_labels(
                     doubtful, rows, logits, labels, has_pairs
                 )
                 wrote.append(doubtful)
             names, found = self._data.metrics, self._predicted(logits)
-            scores = metrics.scores(names, part.labels, found)
-            shown = " | ".join(f"{name} {x:.4f}" for name, x in scores.items())
+            result = scores.compute(names, part.labels, found)
+            shown = " | ".join(f"{name} {x:.4f}" for name, x in result.items())
             say(f"{part.path} | {shown}")
 
         # Workers share this folder, so only the chief writes.
@@ -301,7 +296,7 @@ class Classification:
         if folder.is_chief and glue and part.submission:
             ids = [example.id for example in rows]
             wrote.append(
-                answers.write_submission(
+                predictions.write_submission(
                     glue, part.submission, ids, logits, labels
                 )
             )
@@ -313,15 +308,15 @@ class Classification:
         if not (self._settings.reference and data.of(TRAIN)):
             return {}
         train, part = data.of(TRAIN)[0], data.of(DEV)[0]
-        chosen = reference.answers(
+        chosen = scores.tfidf_predictions(
             train, part, data.labels.kind, self._model.tokenizer
         )
         if chosen is None:
             return {}
-        scores = metrics.scores(data.metrics, part.labels, chosen)
+        result = scores.compute(data.metrics, part.labels, chosen)
         return {
             f"eval_{name}/{eval_report.TFIDF}": value
-            for name, value in scores.items()
+            for name, value in result.items()
         }
 
 
@@ -399,7 +394,7 @@ def _ranking(data: Data, part: Part, logits: np.ndarray) -> dict[str, float]:
     if not data.has_pairs:
         return {}
     queries = [example.text for example in part.examples]
-    return metrics.ranking(queries, gold.astype(float), ranks)
+    return scores.ranking(queries, gold.astype(float), ranks)
 
 
 def score(
@@ -419,8 +414,8 @@ def score(
         chosen: the predictions, see `label_kinds.answers`.
     """
     kind, gold = data.labels.kind, part.labels
-    each = metrics.losses(logits, gold, kind)
-    result = metrics.scores(data.metrics, gold, chosen)
+    each = scores.losses(logits, gold, kind)
+    result = scores.compute(data.metrics, gold, chosen)
     result["loss"] = float(each.mean())
     result |= _ranking(data, part, logits)
 

@@ -6,9 +6,8 @@ import pytest
 from bert.common.errors import UserError
 from bert.data.label_kinds import REGRESSION, Labels
 from bert.data.text.tokenizer import Tokenizer
-from bert.tasks.classification import division
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.examples import (
+from bert.tasks.classification.datasets import (
     DEV,
     TRAIN,
     Part,
@@ -101,10 +100,8 @@ def divided(file, labels, share=0.2, seed=7):
     rows = classification.label(table, labels, True)
     settings = Settings(eval_share=share, random_seed=seed)
     parts = [Part(split, "x.tsv", rows) for split in (TRAIN, DEV)]
-    return [
-        [e[:4] for e in division.hold_out(settings, part, labels).examples]
-        for part in parts
-    ]
+    sides = (classification.hold_out(settings, x, labels) for x in parts)
+    return [[example[:4] for example in side.examples] for side in sides]
 
 
 def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
@@ -146,7 +143,7 @@ def test_copies_and_groups_stay_together(groups, firsts):
         TextExample("", text, "", 0, 1, group.strip("-"))
         for text, group in zip("abacbd", groups)
     ]
-    assert division.together(rows) == firsts
+    assert classification.together(rows) == firsts
 
 
 def test_groups_are_on_one_side(tmp_path):
@@ -156,7 +153,7 @@ def test_groups_are_on_one_side(tmp_path):
     train, held_out = (
         {
             row.group
-            for row in division.hold_out(
+            for row in classification.hold_out(
                 settings, Part(split, "x.tsv", rows), labels
             ).examples
         }

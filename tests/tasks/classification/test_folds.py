@@ -11,8 +11,8 @@ from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, REGRESSION, Labels
 from bert.tasks import sweep
-from bert.tasks.classification import answers, division, folds, inputs
-from bert.tasks.classification.examples import (
+from bert.tasks.classification import examples, inputs, predictions
+from bert.tasks.classification.datasets import (
     DEV,
     TRAIN,
     Part,
@@ -44,7 +44,7 @@ def held_out(
     found = []
     for fold in range(1, K + 1):
         settings = Settings(num_folds=K, fold=fold, random_seed=seed)
-        kept = division.hold_out(settings, part, kind).examples
+        kept = examples.hold_out(settings, part, kind).examples
         found.append([row.line for row in kept])
     return found
 
@@ -91,11 +91,11 @@ def test_too_few_examples_are_one_line(changed, message):
 
 def test_rows_belong_together_through_texts_and_groups():
     rows = ["a..", "b.g", "a.g", "b..", "az.", "c.h", "c.."]
-    examples = [
+    linked = [
         TextExample("", a, b.strip("."), 0, 0, group.strip("."))
         for a, b, group in rows
     ]
-    assert division.together(examples) == [0, 0, 0, 0, 4, 5, 5]
+    assert examples.together(linked) == [0, 0, 0, 0, 4, 5, 5]
 
 
 def test_as_many_texts_as_folds_are_enough():
@@ -151,9 +151,9 @@ def test_folds_are_reported_as_one_file(settings, tmp_path):
             inputs.read(run_folders.opened(trial.settings)).of(DEV)[0].examples
         )
         logits = np.tile([0.0, i - 0.5], (count, 1)).astype("f4")
-        answers.write_logits(trial.settings.output_dir, logits)
+        predictions.write_logits(trial.settings.output_dir, logits)
     run = str(tmp_path / "run")
-    paths, report = folds.join(settings, RunFolder(run, run))
+    paths, report = predictions.join_folds(settings, RunFolder(run, run))
 
     table = rows_of(tmp_path / "run" / "out_of_fold.tsv")
     columns = {
@@ -168,10 +168,10 @@ def test_folds_are_reported_as_one_file(settings, tmp_path):
         [pairs.count((gold, found)) for found in "ny"] for gold in "ny"
     ]
     assert {x["predicted"] for x in report["worst_errors"]} == {"n", "y"}
-    doubtful = rows_of(tmp_path / "run" / folds.DOUBTFUL)
+    doubtful = rows_of(tmp_path / "run" / predictions.DOUBTFUL)
     assert sorted(row[1] for row in doubtful[1:]) == sorted(columns["id"])
     assert doubtful[1][2] != doubtful[1][4]
     assert [os.path.basename(x) for x in paths] == [
-        folds.OUT_OF_FOLD,
-        folds.DOUBTFUL,
+        predictions.OUT_OF_FOLD,
+        predictions.DOUBTFUL,
     ]

@@ -8,9 +8,8 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
-from bert.tasks.classification.inputs import DEV, TEST, TRAIN
+from bert.tasks.classification.datasets import DEV, TASKS, TEST, TRAIN
 from bert.tasks.classification.settings import Settings
-from bert.tasks.classification.tasks import TASKS
 from tests.helpers import run_folders
 from tests.helpers.glue_lines import CASES, DEV_LINES
 

@@ -5,9 +5,8 @@ import pytest
 
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.tasks.classification import metrics, task
-from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import DEV, Data, Part
+from bert.tasks.classification import scores, task
+from bert.tasks.classification.datasets import DEV, Data, Part, TextExample
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
@@ -30,7 +29,7 @@ def test_large_logits_overflow_nowhere():
     logits = np.array([[1000.0, -1000.0]], np.float32)
     for kind in (CLASSES, MULTI_LABEL):
         assert label_kinds.probabilities(logits, kind).tolist() == [[1.0, 0.0]]
-    assert metrics.losses(logits, np.array([1]), CLASSES).tolist() == [2000.0]
+    assert scores.losses(logits, np.array([1]), CLASSES).tolist() == [2000.0]
 
 
 def test_answers_of_each_kind():
@@ -43,19 +42,19 @@ def test_answers_of_each_kind():
 
 
 def test_losses_of_each_kind():
-    found = metrics.losses(LOGITS, np.array([1, 2]), CLASSES)
+    found = scores.losses(LOGITS, np.array([1, 2]), CLASSES)
     e = math.e
     expected = [
         -math.log(e**2 / (1 + e**2 + e)),
         -math.log(e**-1 / (e**3 + 1 + e**-1)),
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    found = metrics.losses(LOGITS[:1], np.array([[1, 1, 0]]), MULTI_LABEL)
+    found = scores.losses(LOGITS[:1], np.array([[1, 1, 0]]), MULTI_LABEL)
     by_hand = (
         math.log(2) - math.log(1 / (1 + e**-2)) - math.log(1 - 1 / (1 + e**-1))
     ) / 3
     np.testing.assert_allclose(found, [by_hand], rtol=1e-12)
-    found = metrics.losses(LOGITS[:, :1], np.array([0.5, 1.0]), REGRESSION)
+    found = scores.losses(LOGITS[:, :1], np.array([0.5, 1.0]), REGRESSION)
     assert found.tolist() == [0.25, 4.0]
 
 
@@ -63,12 +62,12 @@ def test_scores_by_hand():
     labels = np.array([1, 1, 1, 0, 0, 1, 0])
     found = np.array([1, 1, 0, 1, 0, 1, 0])  # 3 hits of 1, 2 of 0
     names = ("accuracy", "f1", "macro_f1", "matthews")
-    scores = metrics.scores(names, labels, found)
-    assert scores["accuracy"] == pytest.approx(5 / 7)
+    values = scores.compute(names, labels, found)
+    assert values["accuracy"] == pytest.approx(5 / 7)
     of_one, of_zero = 2 * 3 / (2 * 3 + 1 + 1), 2 * 2 / (2 * 2 + 1 + 1)
-    assert scores["f1"] == pytest.approx(of_one)
-    assert scores["macro_f1"] == pytest.approx((of_one + of_zero) / 2)
-    assert scores["matthews"] == pytest.approx(
+    assert values["f1"] == pytest.approx(of_one)
+    assert values["macro_f1"] == pytest.approx((of_one + of_zero) / 2)
+    assert values["matthews"] == pytest.approx(
         (3 * 2 - 1 * 1) / math.sqrt(4 * 4 * 3 * 3)
     )
 
@@ -76,32 +75,32 @@ def test_scores_by_hand():
 def test_correlations_by_hand():
     labels = np.array([0.0, 1.0, 2.0, 5.0])
     found = np.array([1.0, 0.0, 2.0, 3.0])
-    scores = metrics.scores(("pearson", "spearman", "mae"), labels, found)
-    assert scores["mae"] == (1 + 1 + 0 + 2) / 4
+    values = scores.compute(("pearson", "spearman", "mae"), labels, found)
+    assert values["mae"] == (1 + 1 + 0 + 2) / 4
     a, b = labels - 2.0, found - 1.5
-    assert scores["pearson"] == pytest.approx(
+    assert values["pearson"] == pytest.approx(
         (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
     )
     # Ranks 1 2 3 4 and 2 1 3 4: 1 - 6 * 2 / (4 * 15).
-    assert scores["spearman"] == pytest.approx(0.8)
+    assert values["spearman"] == pytest.approx(0.8)
 
 
 def test_several_labels_are_counted_together():
     labels = np.array([[1, 0, 1], [0, 1, 0]])
     found = np.array([[1, 1, 1], [0, 1, 0]])
-    scores = metrics.scores(("micro_f1", "accuracy"), labels, found)
-    assert scores["micro_f1"] == pytest.approx(2 * 3 / (2 * 3 + 1))
-    assert scores["accuracy"] == 0.5  # examples with every label right
+    values = scores.compute(("micro_f1", "accuracy"), labels, found)
+    assert values["micro_f1"] == pytest.approx(2 * 3 / (2 * 3 + 1))
+    assert values["accuracy"] == 0.5  # examples with every label right
 
 
 def test_constant_predictions_score_zero_without_warnings(recwarn):
     labels = np.array([0, 1, 1])
     zeros = np.zeros(3, np.int64)
-    assert metrics.scores(("f1", "matthews"), labels, zeros) == {
+    assert scores.compute(("f1", "matthews"), labels, zeros) == {
         "f1": 0.0,
         "matthews": 0.0,
     }
-    assert metrics.scores(("pearson", "spearman"), labels, zeros) == {
+    assert scores.compute(("pearson", "spearman"), labels, zeros) == {
         "pearson": 0.0,
         "spearman": 0.0,
     }
@@ -113,14 +112,14 @@ def test_second_texts_are_ranked_for_each_first_text():
     queries = [*"abababaac", *["d"] * 12]
     relevant = np.array([0, 1, 1, 0, 0, 0, 1, 0, 1] + [0] * 11 + [1.0])
     ranks = np.array([7, 2, 5, 3, 1, 1, 3, 2, 1.0, *range(12, 0, -1)])
-    found = metrics.ranking(queries, relevant, ranks)
+    found = scores.ranking(queries, relevant, ranks)
     log = math.log2
     a = (1 / log(3) + 1 / log(4)) / (1 + 1 / log(3))
     assert found == {
         "mrr@10": pytest.approx((1 / 2 + 1 / 2 + 0) / 3),
         "ndcg@10": pytest.approx((a + 1 / log(3) + 0) / 3),
     }
-    assert metrics.ranking(["a"], relevant[:1], ranks[:1]) == {}
+    assert scores.ranking(["a"], relevant[:1], ranks[:1]) == {}
 
 
 TWO = [[0, 1], [-1, 1], [-3, 0]]

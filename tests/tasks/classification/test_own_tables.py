@@ -9,7 +9,7 @@ from bert.common import flags
 from bert.common.errors import UserError
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification import inputs, task
-from bert.tasks.classification.inputs import DEV, TEST, TRAIN
+from bert.tasks.classification.datasets import DEV, TEST, TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
 from tests.helpers import run_folders

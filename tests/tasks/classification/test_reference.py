@@ -4,9 +4,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from bert.data.text.tokenizer import Tokenizer
-from bert.tasks.classification import reference
-from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import DEV, TRAIN, Part
+from bert.tasks.classification import scores
+from bert.tasks.classification.datasets import DEV, TRAIN, Part, TextExample
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad dull 猫 犬 book".split()
 # A word of one letter and one without blanks are words too.
@@ -24,7 +23,8 @@ def part(split, texts, labels):
 def answers(texts, labels, kind):
     new = part(DEV, NEW, [None] * len(NEW))
     tokenizer = Tokenizer("vocab.txt", tokens=TOKENS)
-    return reference.answers(part(TRAIN, texts, labels), new, kind, tokenizer)
+    train = part(TRAIN, texts, labels)
+    return scores.tfidf_predictions(train, new, kind, tokenizer)
 
 
 def weights():

@@ -2,7 +2,7 @@ import pytest
 
 from bert.common.errors import UserError
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.tasks.classification.score_settings import Scoring
+from bert.tasks.classification.settings import Scoring
 
 NAMES = ("a", "b", "c")
 TWO, THREE = Labels(CLASSES, NAMES[:2]), Labels(CLASSES, NAMES)

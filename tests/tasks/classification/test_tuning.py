@@ -8,11 +8,15 @@ from sklearn.metrics import f1_score
 
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
-from bert.tasks.classification import tuning
-from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import DEV, Data, Part
-from bert.tasks.classification.score_settings import Scoring
-from bert.tasks.classification.tasks import METRICS_OF
+from bert.tasks.classification import scores
+from bert.tasks.classification.datasets import (
+    DEV,
+    METRICS_OF,
+    Data,
+    Part,
+    TextExample,
+)
+from bert.tasks.classification.settings import Scoring
 
 TWO, THREE = Labels(names=("ham", "spam")), Labels(names=("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("a", "b", "c"))
@@ -53,8 +57,8 @@ def part(gold):
 def fit(labels, logits, gold, weights=(), **flags):
     data = Data(labels, METRICS_OF[labels.kind], (), False, (), weights)
     scoring = Scoring(**flags)
-    fitted = tuning.fit(logits, gold, data, scoring)
-    tuning.log(fitted, part(gold), data, scoring)
+    fitted = scores.fit(logits, gold, data, scoring)
+    scores.log(fitted, part(gold), data, scoring)
     return fitted
 
 
@@ -63,14 +67,14 @@ def test_a_cut_has_the_highest_f1(seed):
     rng = np.random.default_rng(seed)
     gold = (rng.random(31) < 0.2).astype(int)
     margins = rng.normal(gold, 1.0).round(1).astype("f4")
-    cut = tuning.cut_of(margins, gold)
+    cut = scores.cut_of(margins, gold)
     found = f1_score(gold, margins >= cut)
     all_cuts = [f1_score(gold, margins >= x) for x in np.unique(margins)]
     assert found == max(all_cuts) and cut not in margins
 
 
 def test_a_label_of_no_text_keeps_its_cut():
-    assert tuning.cut_of(np.ones(3, "f4"), np.zeros(3, int)) == 0.0
+    assert scores.cut_of(np.ones(3, "f4"), np.zeros(3, int)) == 0.0
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
@@ -109,14 +113,14 @@ def test_errors_of_calibration_by_hand():
     """Those of the predictions that are given, not of the most probable."""
     chances = np.array([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], "f4")
     gold = np.array([0, 1, 1])
-    found = tuning.calibration(chances, gold, chances.argmax(-1), CLASSES)
+    found = scores.calibration(chances, gold, chances.argmax(-1), CLASSES)
     assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
     assert [x[1:] for x in found["bins"]] == [[1.0, 1], [0.5, 2]]
-    found = tuning.calibration(chances, gold, np.array([1, 1, 1]), CLASSES)
+    found = scores.calibration(chances, gold, np.array([1, 1, 1]), CLASSES)
     assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
     assert [x[1:] for x in found["bins"]] == [[0.5, 2], [1.0, 1]]
     both = np.array([[1, 1]])
-    of_labels = tuning.calibration(chances[:1], both, both, MULTI_LABEL)
+    of_labels = scores.calibration(chances[:1], both, both, MULTI_LABEL)
     assert of_labels["error"] == pytest.approx((0.1 + 0.9) / 2)
 
 
@@ -170,7 +174,7 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     )
     number = TWO.names.index(expected)
     margins = logits[:, number] - logits[:, 1 - number]
-    cut = tuning.cut_of(margins, (gold == number).astype(int))
+    cut = scores.cut_of(margins, (gold == number).astype(int))
     assert tuned.decision.cuts[number] == cut
     answers = label_kinds.answers(logits, CLASSES, tuned.decision)
     assert ((answers == number) == (margins >= cut)).all()
@@ -186,10 +190,10 @@ def test_each_half_is_answered_by_the_cuts_of_the_other():
     order = np.lexsort(gold.T)
     for half, other in ((order[::2], order[1::2]), (order[1::2], order[::2])):
         cuts = [
-            tuning.cut_of(logits[other, i], gold[other, i]) for i in range(3)
+            scores.cut_of(logits[other, i], gold[other, i]) for i in range(3)
         ]
         expected = logits[half] >= np.array(cuts, "f4")
         assert (tuned.answers[half] == expected).all()
-    whole = [tuning.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
+    whole = [scores.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
     assert list(tuned.decision.cuts) == whole
     assert list(tuned.report["cuts"].values()) == whole

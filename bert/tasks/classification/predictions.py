@@ -1,5 +1,6 @@
 """Writes predictions as files, and reports on their errors."""
 
+import dataclasses
 import io
 import itertools
 import os
@@ -12,12 +13,15 @@ from bert.common.atomic import write_whole
 from bert.common.progress import say
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.tasks import class_report, eval_report
-from bert.tasks.classification import notes
-from bert.tasks.classification.examples import TextExample
-from bert.tasks.classification.inputs import Part
+from bert.tasks import class_report, eval_report, sweep
+from bert.tasks.classification import inputs
+from bert.tasks.classification.datasets import DEV, Part, TextExample
+from bert.tasks.classification.settings import Settings
+from bert.tasks.run_folder import RunFolder
 
 HELD_OUT = "held_out_logits.npy"
+OUT_OF_FOLD = "out_of_fold.tsv"
+DOUBTFUL = "out_of_fold_doubtful_labels.tsv"
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
@@ -167,6 +171,38 @@ def write_submission(
     return path
 
 
+def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
+    """Writes the out-of-fold predictions for all rows.
+
+    Args:
+        settings: the settings of the script, with --num_folds.
+        folder: the folder of all runs, which have written their logits.
+
+    Returns:
+        the paths of the files, and a report on all rows, see `report`.
+    """
+    held_out = []
+    for trial in sweep.expand_trials(settings):
+        path = trial.settings.output_dir
+        data = inputs.read(RunFolder(path, path, settings=trial.settings))
+        (part,) = data.of(DEV)
+        logits = read_logits(folder.file(trial.name))
+        each = zip(part.examples, logits, strict=True)
+        held_out += [(row, values, trial.name) for row, values in each]
+    held_out.sort(key=lambda x: x[0].line)
+    rows, all_logits, names = map(list, zip(*held_out))
+    logits, labels = np.stack(all_logits), data.labels
+
+    paths = [folder.file(OUT_OF_FOLD)]
+    write_predictions(paths[0], rows, logits, labels, data.has_pairs, names)
+    if labels.kind == CLASSES:
+        paths.append(folder.file(DOUBTFUL))
+        write_doubtful_labels(paths[1], rows, logits, labels, data.has_pairs)
+    whole = dataclasses.replace(part, examples=rows)
+    found = label_kinds.answers(logits, labels.kind, labels.decision)
+    return paths, report(whole, labels, logits, found)
+
+
 def report(
     part: Part, labels: Labels, logits: np.ndarray, found: np.ndarray
 ) -> dict:
@@ -230,10 +266,11 @@ def _say_never_predicted(part: Part, labels: Labels, found: np.ndarray) -> None:
         if count and not given
     ]
     if never:
+        names = inputs.first_names(never)
         say(
             f"warning: {part.path}: never predicted, with the number of "
-            f"examples: {notes.first(never)}; pass --class_weights=balanced, "
-            "or train for more epochs"
+            f"examples: {names}; pass --class_weights=balanced, or train for "
+            "more epochs"
         )
 
 

@@ -11,8 +11,8 @@ from bert.data.label_kinds import (
     Decision,
     Labels,
 )
-from bert.tasks.classification import answers, inputs
-from bert.tasks.classification.examples import TextExample
+from bert.tasks.classification import inputs, predictions
+from bert.tasks.classification.datasets import TextExample
 from tests.helpers import classifier_files
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
@@ -23,7 +23,7 @@ LOGITS = np.log(np.array([[1, 2, 5], [4, 2, 2]], np.float32))
 
 def test_the_originals_file_has_only_probabilities(tmp_path):
     path = tmp_path / "test_results.tsv"
-    answers.write_test_results(str(path), LOGITS, THREE)
+    predictions.write_test_results(str(path), LOGITS, THREE)
     lines = path.read_text().split("\n")
     assert lines.pop() == ""
     found = [[float(x) for x in line.split("\t")] for line in lines]
@@ -37,7 +37,7 @@ def test_predictions_have_ids_and_names(tmp_path):
         TextExample("q7", "one", "two", 1, 2),
         TextExample("a\tb\nc", "three\tfour\r\n", "", None, 3),
     ]
-    answers.write_predictions(str(path), rows, LOGITS, THREE, has_pairs=True)
+    predictions.write_predictions(str(path), rows, LOGITS, THREE, True)
     assert path.read_text() == (
         "id\tpredicted\tprobability\tlabel\ta\tb\tc\ttext\ttext_b\n"
         "q7\tc\t0.625000\tb\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
@@ -45,15 +45,15 @@ def test_predictions_have_ids_and_names(tmp_path):
         "three\\tfour\\r\\n\t\n"
     )
     with pytest.raises(ValueError, match="argument 2 is longer"):
-        answers.write_predictions(str(path), rows[:1], LOGITS, THREE)
+        predictions.write_predictions(str(path), rows[:1], LOGITS, THREE)
 
 
 def test_several_labels_and_none(tmp_path):
     logits = np.array([[0.0, -3.0, 2.0], [-1.0, -1.0, -1.0]], np.float32)
-    assert answers.names_of(logits, SEVERAL) == ["x;z", ""]
+    assert predictions.names_of(logits, SEVERAL) == ["x;z", ""]
     path = tmp_path / "predictions.tsv"
     rows = [TextExample("0", "one", "", x, 2) for x in ([0, 1, 1], [0, 0, 0])]
-    answers.write_predictions(str(path), rows, logits, SEVERAL)
+    predictions.write_predictions(str(path), rows, logits, SEVERAL)
     lines = [x.split("\t")[:3] for x in path.read_text().splitlines()]
     assert lines == [
         ["id", "predicted", "label"],
@@ -66,7 +66,7 @@ def test_the_least_probable_labels_are_first(tmp_path):
     path = tmp_path / "doubtful_labels.tsv"
     rows = [TextExample(x, f"text {x}", "", 0, ord(x)) for x in "abc"]
     logits = np.log(np.array([[3, 4, 1], [1, 1, 6], [6, 1, 1]], np.float32))
-    answers.write_doubtful_labels(str(path), rows, logits, THREE)
+    predictions.write_doubtful_labels(str(path), rows, logits, THREE)
     assert path.read_text() == (
         "line\tid\tlabel\tlabel_probability\tpredicted\tprobability\ttext\n"
         "98\tb\ta\t0.125000\tc\t0.750000\ttext b\n"
@@ -96,8 +96,8 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
     assert (found == chances.argmax(-1)).all() == (not decision.cuts)
 
     path, doubtful = tmp_path / "p.tsv", tmp_path / "d.tsv"
-    answers.write_predictions(str(path), rows, logits, labels)
-    answers.write_doubtful_labels(str(doubtful), rows, logits, labels)
+    predictions.write_predictions(str(path), rows, logits, labels)
+    predictions.write_doubtful_labels(str(doubtful), rows, logits, labels)
     tables = [classifier_files.rows_of(x)[1:] for x in (path, doubtful)]
     of_row = {row[0]: row[1:3] for row in tables[0]}
     assert of_row == {row[1]: row[4:6] for row in tables[1]}
@@ -118,7 +118,7 @@ def test_the_worst_errors_name_their_rows():
         TextExample("s", "four", "", 0, 7),
     ]
     logits = np.log(np.array([[2, 1, 5], [6, 1, 1], [5, 2, 1]], np.float32))
-    found = answers.worst(rows, THREE, logits, logits.argmax(-1))
+    found = predictions.worst(rows, THREE, logits, logits.argmax(-1))
     assert [(x["id"], x["line"], x["text"]) for x in found] == [
         ("r", 5, ["two", "three"]),
         ("q", 2, "one"),
@@ -131,7 +131,7 @@ def test_no_label_for_any_example_is_reported(capsys):
     rows = [TextExample(x, x, "", [1, 0, 0], 2) for x in "ab"]
     part = inputs.Part(inputs.DEV, "dev.csv", rows)
     logits = np.full((2, 3), -1, np.float32)
-    answers.report(part, SEVERAL, logits, np.zeros((2, 3), int))
+    predictions.report(part, SEVERAL, logits, np.zeros((2, 3), int))
     assert "warning: all 2 predictions are []\n" in capsys.readouterr().err
 
 
@@ -154,7 +154,7 @@ def test_labels_that_are_never_predicted_are_named(
     rows = [TextExample("0", "a", "", x, 2) for x in gold]
     logits = np.zeros((5, 3), "f4")
     part = inputs.Part(inputs.DEV, "dev.csv", rows)
-    answers.report(part, labels, logits, np.array(found))
+    predictions.report(part, labels, logits, np.array(found))
     lines = capsys.readouterr().err.splitlines()
     told = [x for x in lines if "never predicted" in x]
     expected = (
@@ -166,18 +166,18 @@ def test_labels_that_are_never_predicted_are_named(
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     logits = np.array([[3.14159], [7.0], [-1.0]], np.float32)
-    assert answers.names_of(logits, NUMBER) == ["3.14159", "7.0", "-1.0"]
-    path = answers.write_submission(
+    assert predictions.names_of(logits, NUMBER) == ["3.14159", "7.0", "-1.0"]
+    path = predictions.write_submission(
         str(tmp_path / "glue"), "STS-B", ["0", "1", "2"], logits, NUMBER
     )
     assert path == f"{tmp_path}/glue/STS-B.tsv"
     with open(path) as file:
         assert file.read() == "index\tprediction\n0\t3.14159\n1\t5.0\n2\t0.0\n"
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "abc"]
-    answers.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
+    predictions.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
     assert (tmp_path / "p.tsv").read_text() == (
         "id\tpredicted\tlabel\ttext\na\t3.14159\t0.25\ttext a\n"
         "b\t7.0\t0.25\ttext b\nc\t-1.0\t0.25\ttext c\n"
     )
     near = np.float32(0.5) + np.arange(150, dtype="f4")[:, None] / 1e5
-    assert len({*answers.names_of(near, NUMBER)}) == 150
+    assert len({*predictions.names_of(near, NUMBER)}) == 150

@@ -1,30 +1,165 @@
-"""Thresholds and a temperature, fitted to labelled texts after training.
+"""Scores: metrics, a TF-IDF baseline, and post-processing fitted to logits.
+
+Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
+
+Thresholds and a temperature are fitted to labelled texts after training:
 
     logits - thresholds, or logits - log(weights)  -> predictions
     (logits - log(weights)) / temperature          -> probabilities
 
 The values that are used later are fitted to all texts. To avoid optimistic
 scores, each half of the texts is scored with values fitted on the other half.
+
+The baseline is a linear model of the tokens of a text:
+
+    texts -> token ids -> TF-IDF -> logistic regression, or ridge regression
+
+It is fitted to the training examples in seconds. A network with lower scores
+probably has a mistake in its data or settings.
 """
 
 import dataclasses
+import functools
+from collections.abc import Callable
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, sparse, special, stats
 from sklearn import metrics as sklearn_metrics
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from bert.common.progress import say
 from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, Decision, Labels
+from bert.data.label_kinds import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Decision,
+    Labels,
+)
+from bert.data.text.tokenizer import Tokenizer
 from bert.tasks import class_report
-from bert.tasks.classification import metrics
-from bert.tasks.classification.inputs import Data, Part
-from bert.tasks.classification.score_settings import Scoring
-from bert.tasks.classification.tasks import MACRO_F1
+from bert.tasks.classification.datasets import (
+    ACCURACY,
+    F1,
+    MACRO_F1,
+    MAE,
+    MATTHEWS,
+    MICRO_F1,
+    PEARSON,
+    SPEARMAN,
+    Data,
+    Part,
+    TextExample,
+)
+from bert.tasks.classification.settings import Scoring
 
 _BINS = 15  # as Guo et al. 2017
 _POINTS = 50  # per precision-recall curve
-_LARGEST = 20.0  # maximum temperature
+_MAX_TEMPERATURE = 20.0  # maximum temperature
+_MAX_FITTED = 10_000  # training examples; more take minutes
+_STEPS = 1000
+
+
+def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
+    """Computes the training loss of each example.
+
+    Args:
+        logits: float32 [N, C].
+        labels: int [N] class ids, int [N, C] zeros and ones, or float [N].
+        kind: the kind of labels.
+
+    Returns:
+        float64 [N]: cross entropy in nats; for MULTI_LABEL, its mean over the
+        labels; for REGRESSION, the squared error.
+    """
+    logits = np.asarray(logits, np.float64)
+    if kind == CLASSES:
+        logs = special.log_softmax(logits, -1)
+        return -logs[np.arange(len(logs)), labels]
+    if kind == MULTI_LABEL:
+        # log(1 + e^x) - y x, the cross entropy of a sigmoid.
+        return (np.logaddexp(0.0, logits) - labels * logits).mean(-1)
+    return (logits[:, 0] - labels) ** 2
+
+
+def compute(
+    metrics: tuple[str, ...], labels: np.ndarray, predicted: np.ndarray
+) -> dict[str, float]:
+    """Computes metrics.
+
+    Args:
+        metrics: names of metrics in `METRICS`.
+        labels: the labels, [N] or [N, C].
+        predicted: the predictions, in the same shape.
+
+    Returns:
+        metric -> value; correlations with a constant are 0.
+    """
+    return {name: float(METRICS[name](labels, predicted)) for name in metrics}
+
+
+def ranking(
+    queries: list[str], relevant: np.ndarray, ranks: np.ndarray
+) -> dict[str, float]:
+    """Computes the reranking metrics of sentence-transformers.
+
+    Args:
+        queries: the query of each of N examples; equal queries are ranked
+            together.
+        relevant: float [N]. 1 for relevant texts, 0 for others.
+        ranks: float [N]. Scores; the highest is ranked first.
+
+    Returns:
+        mrr@10 and ndcg@10, the means over queries with texts of both kinds;
+        empty without such a query.
+    """
+    rows: dict[str, list[int]] = {}
+    for index, query in enumerate(queries):
+        rows.setdefault(query, []).append(index)
+
+    gains, reciprocals, shares = 1 / np.log2(np.arange(2, 12)), [], []
+    for chosen in rows.values():
+        hits = relevant[chosen][np.argsort(-ranks[chosen], kind="stable")]
+        if hits.min() == hits.max():
+            continue
+        best, top = np.sort(hits)[:-11:-1], hits[:10]
+        shares.append((top @ gains[: len(top)]) / (best @ gains[: len(best)]))
+        reciprocals.append(top.max() / (1 + top.argmax()))
+    if not shares:
+        return {}
+    return {
+        "mrr@10": float(np.mean(reciprocals)),
+        "ndcg@10": float(np.mean(shares)),
+    }
+
+
+def _correlation(function: Callable) -> Callable:
+    """Makes a correlation that is 0 for constants, where it is undefined."""
+
+    def correlate(labels: np.ndarray, predicted: np.ndarray) -> float:
+        if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
+            return 0.0
+        return function(labels, predicted)
+
+    return correlate
+
+
+# F1 of class 1, as for MRPC and QQP.
+_f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0.0)
+
+METRICS = {
+    ACCURACY: sklearn_metrics.accuracy_score,
+    F1: _f1,
+    # Pools the counts of all labels of all examples.
+    MICRO_F1: lambda labels, predicted: _f1(labels.ravel(), predicted.ravel()),
+    # The unweighted mean over the classes.
+    MACRO_F1: functools.partial(_f1, average="macro"),
+    MATTHEWS: _correlation(sklearn_metrics.matthews_corrcoef),
+    PEARSON: _correlation(lambda *both: stats.pearsonr(*both).statistic),
+    MAE: sklearn_metrics.mean_absolute_error,
+    SPEARMAN: _correlation(lambda *both: stats.spearmanr(*both).statistic),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +237,7 @@ def fit(
             "before": calibration(chances_before, gold, before, kind),
             "after": calibration(chances, gold, answers, kind),
         }
-    report["before_tuning"] = metrics.scores(_names(data), gold, before)
+    report["before_tuning"] = compute(_names(data), gold, before)
     return Fitted(decision, before, answers, report)
 
 
@@ -135,7 +270,7 @@ def log(fitted: Fitted, part: Part, data: Data, scoring: Scoring) -> None:
             f"{found['after']['error']:.4f}"
         )
 
-    after = metrics.scores(_names(data), gold, fitted.answers)
+    after = compute(_names(data), gold, fitted.answers)
     changes = ", ".join(
         f"{name} {value:.4f} -> {after[name]:.4f}"
         for name, value in report["before_tuning"].items()
@@ -176,15 +311,15 @@ def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
 
     Args:
         logits: float32 [N, C].
-        gold: the labels, see `metrics.losses`.
+        gold: the labels, see `losses`.
         kind: the kind of labels.
 
     Returns:
         the divisor of the logits with the lowest cross entropy.
     """
     result = optimize.minimize_scalar(
-        lambda log: metrics.losses(logits * np.exp(-log), gold, kind).mean(),
-        bounds=(-np.log(_LARGEST), np.log(_LARGEST)),
+        lambda log: losses(logits * np.exp(-log), gold, kind).mean(),
+        bounds=(-np.log(_MAX_TEMPERATURE), np.log(_MAX_TEMPERATURE)),
         method="bounded",
         options={"xatol": 1e-6},
     )
@@ -264,3 +399,50 @@ def _curves(
         points = np.stack([cuts, precision[:-1], recall[:-1]], -1)
         curves[name] = points[:: -(-len(points) // _POINTS)].tolist()
     return curves
+
+
+def tfidf_predictions(
+    train: Part, part: Part, kind: str, tokenizer: Tokenizer
+) -> np.ndarray | None:
+    """Fits the baseline, and predicts the texts of a file.
+
+    Args:
+        train: the training examples.
+        part: the N examples of the file.
+        kind: the kind of labels.
+        tokenizer: the network's tokenizer; texts are not truncated.
+
+    Returns:
+        predictions, see `label_kinds.answers`; None if the training texts
+        have no tokens.
+    """
+    order = np.random.default_rng(0).permutation(len(train.examples))
+    drawn = order[:_MAX_FITTED]
+    bags = _bags([train.examples[i] for i in drawn], tokenizer)
+    if not any(bags):
+        return None
+    vectorizer = TfidfVectorizer(analyzer=list, sublinear_tf=True)
+    known = vectorizer.fit_transform(bags)
+    new = vectorizer.transform(_bags(part.examples, tokenizer))
+
+    gold = train.labels[drawn]
+    if kind == REGRESSION:
+        return Ridge().fit(known, gold).predict(new)
+    if kind == MULTI_LABEL:
+        return np.stack([_classes(known, y, new) for y in gold.T], -1)
+    return _classes(known, gold, new)
+
+
+def _bags(examples: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
+    """The token ids of both texts of each example."""
+    lines = [f"{example.text} {example.text_b}" for example in examples]
+    return tokenizer.fast.ids_of_lines(lines)
+
+
+def _classes(
+    known: sparse.csr_matrix, gold: np.ndarray, new: sparse.csr_matrix
+) -> np.ndarray:
+    """Predicts classes, or the presence of one label, int [N]."""
+    if np.ptp(gold) == 0:  # only one class
+        return np.full(new.shape[0], gold[0])
+    return LogisticRegression(max_iter=_STEPS).fit(known, gold).predict(new)

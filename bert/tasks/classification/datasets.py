@@ -1,0 +1,291 @@
+"""Files of run_classifier.py: their splits, columns and labels; GLUE and XNLI.
+
+Data    labels, metrics and files of a task, or of a run
+Part    a file, with its examples once it is read
+TASKS   the tasks with a name
+"""
+
+import dataclasses
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert.data import tables
+from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.sequences import FIRST_TOKENS, LongTexts
+from bert.data.tables import Column, Schema
+
+TRAIN, DEV, TEST = "train", "dev", "test"
+MISMATCHED = "mismatched"  # genres that the training file lacks
+ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
+PEARSON, SPEARMAN, MAE = "pearson", "spearman", "mae"
+MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
+METRICS_OF = {  # kind of labels -> default metrics
+    CLASSES: (ACCURACY, MACRO_F1),
+    MULTI_LABEL: (MICRO_F1, ACCURACY),
+    REGRESSION: (PEARSON, SPEARMAN, MAE),
+}
+_KINDS = {"label": None, "group": tables.optional_text}
+
+
+class TextExample(NamedTuple):
+    """One or two texts with their label.
+
+    Attributes:
+        id: the id in the file, or the number of the example from 0.
+        text: the first text.
+        text_b: the second text, or "".
+        label: the id of the class; a list of C zeros and ones; a number; or
+            None if the example has no label. In a `Table`, the field.
+        line: the first line of the example in the file, from 1.
+        group: examples of a group stay in the same split; "" for no group.
+        language: the language in XNLI's files, else "".
+    """
+
+    id: str = ""
+    text: str = ""
+    text_b: str = ""
+    label: Any = None
+    line: int = 0
+    group: str = ""
+    language: str = ""
+
+
+def columns(
+    text: str | int | None,
+    text_b: str | int | None = None,
+    label: str | int | None = None,
+    *,
+    optional: Container[str] = (),
+    **named: str | int | None,
+) -> Schema:
+    """Makes the schema of a file of `TextExample`s.
+
+    Args:
+        text, text_b, label: str, int or None. Columns, see `tables.Column`;
+            None for a field without a column.
+        optional: container of str. Fields whose columns may be missing.
+        **named: str, int or None. Columns of `id`, `group` and `language`.
+    """
+    given = {"text": text, "text_b": text_b, "label": label, **named}
+    return {
+        field: Column(name, _KINDS.get(field, tables.text), field in optional)
+        for field, name in given.items()
+        if name is not None
+    }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """One file of a run or of a task.
+
+    Attributes:
+        split: TRAIN, DEV or TEST.
+        path: the file.
+        examples: its examples.
+        name: "", or a name such as "mismatched" for a second file.
+        submission: the name of its predictions on the GLUE site, or "".
+        schema: its columns, see `columns`.
+        options: dict, more arguments of `Table.read`.
+        sha256: SHA-256 hash of the file, in hex.
+    """
+
+    split: str
+    path: str
+    examples: list[TextExample] = dataclasses.field(default_factory=list)
+    name: str = ""
+    submission: str = ""
+    schema: Schema = dataclasses.field(default_factory=dict)
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    sha256: str = ""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels: [N] for one label or number, int [N, C] for several."""
+        labels = np.array([example.label for example in self.examples])
+        return labels.astype("f4") if labels.dtype.kind == "f" else labels
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the examples are labelled.
+
+        With MULTI_LABEL, some examples may be without labels, but not all.
+        """
+        labels = [example.label for example in self.examples]
+        if isinstance(labels[0], list):
+            return any(map(any, labels))
+        return None not in labels
+
+    def file(self, stem: str, ending: str) -> str:
+        """A file name such as `test_results_mismatched.tsv`."""
+        return f"{stem}{'_' if self.name else ''}{self.name}{ending}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """The labels, metrics and files of a task or of a run.
+
+    Attributes:
+        labels: the valid labels.
+        metrics: names of metrics; the first selects the best checkpoint.
+        parts: the files. Paths of a task are relative to --data_dir;
+            `{language}` is a placeholder.
+        has_pairs: whether examples have two texts.
+        notes: lines to print: label counts and warnings.
+        class_weights: weight of each label in the training loss; () if all
+            are 1.
+        long_texts: long-text handling: truncation or windows.
+    """
+
+    labels: Labels
+    metrics: tuple[str, ...]
+    parts: tuple[Part, ...]
+    has_pairs: bool = False
+    notes: tuple[str, ...] = ()
+    class_weights: tuple[float, ...] = ()
+    long_texts: LongTexts = FIRST_TOKENS
+
+    def of(self, split: str) -> list[Part]:
+        """The files of a split."""
+        return [part for part in self.parts if part.split == split]
+
+    def texts(self) -> Iterator[str]:
+        """Yields the text of each example."""
+        for part in self.parts:
+            for example in part.examples:
+                yield f"{example.text} {example.text_b}"
+
+    def describe(self) -> dict:
+        """Kind and names of the labels, as in `task.json`."""
+        task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
+        return task | ({"pairs": True} if self.has_pairs else {})
+
+    def describe_training(self) -> dict:
+        """Inference settings for `task.json`: weights, long texts."""
+        weights = list(self.class_weights)
+        task = self.long_texts.described()
+        return task | ({"class_weights": weights} if weights else {})
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Name -> weight of each label in the loss; {} if all are 1."""
+        return dict(zip(self.labels.names, self.class_weights))
+
+
+def _glue(
+    submission: str, labelled: Schema, test: Schema, **options: bool
+) -> tuple[Part, ...]:
+    """The files of a task of GLUE.
+
+    Args:
+        submission: name of the predictions on the GLUE site.
+        labelled: columns of train.tsv and dev.tsv.
+        test: columns of test.tsv.
+        **options: see `Part`, for train.tsv and dev.tsv.
+    """
+    return (
+        Part(TRAIN, "train.tsv", schema=labelled, options=options),
+        Part(DEV, "dev.tsv", schema=labelled, options=options),
+        Part(TEST, "test.tsv", [], "", submission, test),
+    )
+
+
+_NLI = Labels(names=("contradiction", "entailment", "neutral"))
+_XNLI = dataclasses.replace(_NLI, aliases=(("contradictory", "contradiction"),))
+_TWO = Labels(names=("0", "1"))
+_ENTAILED = Labels(names=("entailment", "not_entailment"))
+_ACCURACY_F1 = (ACCURACY, F1)
+
+# Columns of the text, the second text and the label.
+_PAIR, _PAIR_TEST = columns(1, 2, -1), columns(1, 2, id=0)
+_MNLI, _MNLI_TEST = columns(8, 9, -1), columns(8, 9, id=0)
+_XNLI_COLUMNS = columns(6, 7, 1, language=0)  # all languages
+
+# A new task is a new entry: its labels, metrics and files.
+TASKS = {
+    "cola": Data(
+        _TWO,
+        (MATTHEWS, ACCURACY),
+        _glue(
+            "CoLA",
+            columns(3, label=1),
+            columns("sentence", id="index"),
+            header=False,
+        ),
+    ),
+    "mnli": Data(
+        _NLI,
+        (ACCURACY,),
+        (
+            Part(TRAIN, "train.tsv", schema=_MNLI),
+            Part(DEV, "dev_matched.tsv", schema=_MNLI),
+            Part(DEV, "dev_mismatched.tsv", [], MISMATCHED, schema=_MNLI),
+            Part(TEST, "test_matched.tsv", [], "", "MNLI-m", _MNLI_TEST),
+            Part(
+                TEST,
+                "test_mismatched.tsv",
+                [],
+                MISMATCHED,
+                "MNLI-mm",
+                _MNLI_TEST,
+            ),
+        ),
+    ),
+    "mrpc": Data(
+        _TWO,
+        _ACCURACY_F1,
+        _glue(
+            "MRPC",
+            columns(3, 4, 0),
+            columns("#1 String", "#2 String", id="index"),
+        ),
+    ),
+    "xnli": Data(
+        _XNLI,
+        (ACCURACY,),
+        (
+            Part(
+                TRAIN,
+                "multinli/multinli.train.{language}.tsv",
+                schema=columns(0, 1, 2),
+            ),
+            Part(DEV, "xnli.dev.tsv", schema=_XNLI_COLUMNS),
+            Part(TEST, "xnli.test.tsv", schema=_XNLI_COLUMNS),
+        ),
+    ),
+    "sst2": Data(
+        _TWO,
+        (ACCURACY,),
+        _glue("SST-2", columns(0, label=1), columns("sentence", id="index")),
+    ),
+    "qnli": Data(_ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)),
+    "qqp": Data(
+        _TWO,
+        _ACCURACY_F1,
+        _glue(
+            "QQP",
+            columns(3, 4, 5),
+            columns("question1", "question2", id="id"),
+            skip_invalid=True,
+        ),
+    ),
+    "rte": Data(_ENTAILED, (ACCURACY,), _glue("RTE", _PAIR, _PAIR_TEST)),
+    "wnli": Data(_TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)),
+    "stsb": Data(
+        Labels(REGRESSION),
+        METRICS_OF[REGRESSION],
+        _glue("STS-B", columns(7, 8, -1), columns(7, 8, id=0)),
+    ),
+    "ax": Data(  # the diagnostic set, for a model trained on MNLI
+        _NLI,
+        (MATTHEWS, ACCURACY),
+        (
+            Part(
+                DEV,
+                "diagnostic-full.tsv",
+                schema=columns("Premise", "Hypothesis", "Label"),
+            ),
+            Part(TEST, "diagnostic.tsv", [], "", "AX", _PAIR_TEST),
+        ),
+    ),
+}
