@@ -290,15 +290,12 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
                 settings do not fit them.
         """
         # Each file is valid on its own; here they are checked together.
-        config, where = model.config, model.config_file
-        tokenizer = model.tokenizer
-        config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
+        model.check()
         if self.export_dir:
-            vocabulary_checks.check_exportable(tokenizer)
-        if model.path != self.output_dir:
-            model.check_casing(tokenizer)
+            vocabulary_checks.check_exportable(model.tokenizer)
 
         # Flags must also fit the network.
+        config, where = model.config, model.config_file
         config.check_length(self.max_seq_length, "max_seq_length", where)
         if self.freeze_layers > config.num_hidden_layers:
             raise UserError(
