@@ -98,46 +98,56 @@ class Sweep:
 
     def _choose(self, trials: list[Trial], results: list[Result]) -> Any:
         """Writes the scores; returns settings of the run that predicts."""
-        settings, metrics = self.settings, [x.metrics for x in results]
+        settings = self.settings
         best = max(range(len(results)), key=lambda i: results[i].rank)
+        if workers.is_chief():
+            self._write(trials, results, best)
+        if not settings.num_folds:
+            return trials[best].settings
 
-        # Lists have no mean: their result is the result of the best run.
-        means = {} if settings.grid else summarize(metrics)
-        summary, report = means or metrics[best], results[best].report
-        source = {name: report[name] for name in ("task", "records")}
-        last = trials[best].settings
-        if settings.num_folds:
-            # The scores of the folds are an estimate for the run on all rows.
-            rows = f"means of {len(trials)} folds"
-            step = results[best].step
-            scores = Scores(**source, metrics={**summary}, step=step, rows=rows)
-            changes = {"num_folds": 0, "do_eval": False, "scores": scores}
-            last = _trial(settings, _ALL_ROWS, **changes).settings
-        if not workers.is_chief():
-            return last
+        # The scores of the folds are an estimate for the run on all rows.
+        scores = Scores(
+            results[best].report["task"],
+            results[best].report["records"],
+            {**summarize([x.metrics for x in results])},
+            results[best].step,
+            f"means of {len(trials)} folds",
+        )
+        changes = {"num_folds": 0, "do_eval": False, "scores": scores}
+        return _trial(settings, _ALL_ROWS, **changes).settings
 
-        # Files about all runs.
-        path = settings.output_dir
+    def _write(
+        self, trials: list[Trial], results: list[Result], best: int
+    ) -> None:
+        """Writes the files about all runs."""
+        settings, path = self.settings, self.settings.output_dir
         model = ModelFolder.open(trials[best].settings.output_dir)
         folder = RunFolder(path, path, model.config, model.tokenizer)
         folder.write_inputs()
-        paths, names = [folder.file(TABLE)], [x.name for x in trials]
+
+        # Lists have no mean: their result is the result of the best run.
+        names, metrics = [x.name for x in trials], [x.metrics for x in results]
+        means = {} if settings.grid else summarize(metrics)
+        paths, report = [folder.file(TABLE)], results[best].report
         chosen = None if settings.num_folds else best
         write_table(paths[0], names, metrics, means, chosen)
+
         if settings.num_folds:
-            report = {}
+            joined: tuple[list[str], dict] = ([], {})
             if self.join_folds:
-                joined, report = self.join_folds(settings, folder)
-                paths += joined
-            references = means_of(
-                [x.report.get("references", {}) for x in results]
-            )
-            report |= source | {"references": references}
+                joined = self.join_folds(settings, folder)
+            paths += joined[0]
+            references = [x.report.get("references", {}) for x in results]
+            report = joined[1] | {
+                "task": report["task"],
+                "records": report["records"],
+                "references": means_of(references),
+            }
         else:
             report = report | {"run": names[best]}
-        paths += folder.write_results(results[best].step, summary, report)
+        summary, step = means or metrics[best], results[best].step
+        paths += folder.write_results(step, summary, report)
         run_folder.print_written(paths)
-        return last
 
     def _copy(self, paths: list[str], folder: str) -> None:
         """Copies the predictions in the folder of a run to --output_dir."""
