@@ -7,7 +7,7 @@ from typing import Any
 
 from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
-from bert.tasks.classification.datasets import Data, Part
+from bert.tasks.classification.datasets import ClassificationData, Split
 from bert.tasks.classification.task import encode
 from bert.tasks.run_folder import RunFolder
 from bert.tasks.squad import settings as squad
@@ -29,7 +29,7 @@ def model_flags(model: str) -> dict[str, str]:
 
 def classified(
     task: str, data_dir: str, model: str, max_seq_length: int
-) -> tuple[Data, Callable[[Part], Iterator[dict]]]:
+) -> tuple[ClassificationData, Callable[[Split], Iterator[dict]]]:
     """Reads the files of a task of run_classifier.py.
 
     Args:
@@ -49,8 +49,8 @@ def classified(
         max_seq_length=max_seq_length,
     )
     data, settings = inputs.read(folder), folder.settings
-    return data, lambda part: itertools.chain.from_iterable(
-        encode(part, settings, data, folder.model)
+    return data, lambda split: itertools.chain.from_iterable(
+        encode(split, settings, data, folder.model)
     )
 
 

@@ -112,7 +112,7 @@ def training_of(
             task_losses.class_sums,
             None,
         ),
-        encode(files.of(TRAIN)[0]),
+        encode(files.split(TRAIN)[0]),
         classification.schema(files.labels),
         "BertForSequenceClassification",
         {features.LABEL_IDS: "labels"},

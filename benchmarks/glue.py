@@ -46,7 +46,7 @@ def theirs(
     """
     data, encode = encoded.classified(task, data_dir, model, MAX_SEQ_LENGTH)
     kind = data.labels.kind
-    train, held_out = data.of(TRAIN)[0], data.of(DEV)[0]
+    train, held_out = data.split(TRAIN)[0], data.split(DEV)[0]
 
     times, logits = transformers_trainer.logits(
         peer,

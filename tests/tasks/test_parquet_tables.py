@@ -46,10 +46,10 @@ def test_a_classifiers_examples(tmp_path):
     write(path, MAILS)
     settings = settings_of("--do_train", train_file=path, label_column="grade")
     data = inputs.read(run_folders.opened(settings))
-    (part,) = data.of(TRAIN)
+    (split,) = data.split(TRAIN)
     assert data.labels.names == ("0", "1")
-    assert part.path == str(path)
-    assert [x[:4] for x in part.examples] == [
+    assert split.path == str(path)
+    assert [x[:4] for x in split.examples] == [
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),
         ("2", "tree", "", 0),

@@ -1,8 +1,8 @@
 """Files of run_classifier.py: their splits, columns and labels; GLUE and XNLI.
 
-Data    labels, metrics and files of a task, or of a run
-Part    a file, with its examples once it is read
-TASKS   the tasks with a name
+ClassificationData  labels, metrics and files of a task, or of a run
+Split               a file, with its examples once it is read
+TASKS               the tasks with a name
 """
 
 import dataclasses
@@ -77,24 +77,24 @@ def columns(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
+class Split:
     """One file of a run or of a task.
 
     Attributes:
-        split: TRAIN, DEV or TEST.
+        name: TRAIN, DEV or TEST.
         path: the file.
         examples: its examples.
-        name: "", or a name such as "mismatched" for a second file.
+        subset: "", or a name such as "mismatched" for a second file.
         submission: the name of its predictions on the GLUE site, or "".
         schema: its columns, see `columns`.
         options: dict, more arguments of `Table.read`.
         sha256: SHA-256 hash of the file, in hex.
     """
 
-    split: str
+    name: str
     path: str
     examples: list[TextExample] = dataclasses.field(default_factory=list)
-    name: str = ""
+    subset: str = ""
     submission: str = ""
     schema: Schema = dataclasses.field(default_factory=dict)
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -119,17 +119,17 @@ class Part:
 
     def file(self, stem: str, ending: str) -> str:
         """A file name such as `test_results_mismatched.tsv`."""
-        return f"{stem}{'_' if self.name else ''}{self.name}{ending}"
+        return f"{stem}{'_' if self.subset else ''}{self.subset}{ending}"
 
 
 @dataclasses.dataclass(frozen=True)
-class Data:
+class ClassificationData:
     """The labels, metrics and files of a task or of a run.
 
     Attributes:
         labels: the valid labels.
         metrics: names of metrics; the first selects the best checkpoint.
-        parts: the files. Paths of a task are relative to --data_dir;
+        splits: the files. Paths of a task are relative to --data_dir;
             `{language}` is a placeholder.
         has_pairs: whether examples have two texts.
         notes: lines to print: label counts and warnings.
@@ -140,20 +140,20 @@ class Data:
 
     labels: Labels
     metrics: tuple[str, ...]
-    parts: tuple[Part, ...]
+    splits: tuple[Split, ...]
     has_pairs: bool = False
     notes: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
     long_texts: LongTexts = FIRST_TOKENS
 
-    def of(self, split: str) -> list[Part]:
-        """The files of a split."""
-        return [part for part in self.parts if part.split == split]
+    def split(self, name: str) -> list[Split]:
+        """The files of TRAIN, DEV or TEST."""
+        return [split for split in self.splits if split.name == name]
 
     def texts(self) -> Iterator[str]:
         """Yields the text of each example."""
-        for part in self.parts:
-            for example in part.examples:
+        for split in self.splits:
+            for example in split.examples:
                 yield f"{example.text} {example.text_b}"
 
     def describe(self) -> dict:
@@ -174,19 +174,19 @@ class Data:
 
 def _glue(
     submission: str, labelled: Schema, test: Schema, **options: bool
-) -> tuple[Part, ...]:
+) -> tuple[Split, ...]:
     """The files of a task of GLUE.
 
     Args:
         submission: name of the predictions on the GLUE site.
         labelled: columns of train.tsv and dev.tsv.
         test: columns of test.tsv.
-        **options: see `Part`, for train.tsv and dev.tsv.
+        **options: see `Split`, for train.tsv and dev.tsv.
     """
     return (
-        Part(TRAIN, "train.tsv", schema=labelled, options=options),
-        Part(DEV, "dev.tsv", schema=labelled, options=options),
-        Part(TEST, "test.tsv", [], "", submission, test),
+        Split(TRAIN, "train.tsv", schema=labelled, options=options),
+        Split(DEV, "dev.tsv", schema=labelled, options=options),
+        Split(TEST, "test.tsv", [], "", submission, test),
     )
 
 
@@ -203,7 +203,7 @@ _XNLI_COLUMNS = columns(6, 7, 1, language=0)  # all languages
 
 # A new task is a new entry: its labels, metrics and files.
 TASKS = {
-    "cola": Data(
+    "cola": ClassificationData(
         _TWO,
         (MATTHEWS, ACCURACY),
         _glue(
@@ -213,15 +213,15 @@ TASKS = {
             header=False,
         ),
     ),
-    "mnli": Data(
+    "mnli": ClassificationData(
         _NLI,
         (ACCURACY,),
         (
-            Part(TRAIN, "train.tsv", schema=_MNLI),
-            Part(DEV, "dev_matched.tsv", schema=_MNLI),
-            Part(DEV, "dev_mismatched.tsv", [], MISMATCHED, schema=_MNLI),
-            Part(TEST, "test_matched.tsv", [], "", "MNLI-m", _MNLI_TEST),
-            Part(
+            Split(TRAIN, "train.tsv", schema=_MNLI),
+            Split(DEV, "dev_matched.tsv", schema=_MNLI),
+            Split(DEV, "dev_mismatched.tsv", [], MISMATCHED, schema=_MNLI),
+            Split(TEST, "test_matched.tsv", [], "", "MNLI-m", _MNLI_TEST),
+            Split(
                 TEST,
                 "test_mismatched.tsv",
                 [],
@@ -231,7 +231,7 @@ TASKS = {
             ),
         ),
     ),
-    "mrpc": Data(
+    "mrpc": ClassificationData(
         _TWO,
         _ACCURACY_F1,
         _glue(
@@ -240,26 +240,28 @@ TASKS = {
             columns("#1 String", "#2 String", id="index"),
         ),
     ),
-    "xnli": Data(
+    "xnli": ClassificationData(
         _XNLI,
         (ACCURACY,),
         (
-            Part(
+            Split(
                 TRAIN,
                 "multinli/multinli.train.{language}.tsv",
                 schema=columns(0, 1, 2),
             ),
-            Part(DEV, "xnli.dev.tsv", schema=_XNLI_COLUMNS),
-            Part(TEST, "xnli.test.tsv", schema=_XNLI_COLUMNS),
+            Split(DEV, "xnli.dev.tsv", schema=_XNLI_COLUMNS),
+            Split(TEST, "xnli.test.tsv", schema=_XNLI_COLUMNS),
         ),
     ),
-    "sst2": Data(
+    "sst2": ClassificationData(
         _TWO,
         (ACCURACY,),
         _glue("SST-2", columns(0, label=1), columns("sentence", id="index")),
     ),
-    "qnli": Data(_ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)),
-    "qqp": Data(
+    "qnli": ClassificationData(
+        _ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)
+    ),
+    "qqp": ClassificationData(
         _TWO,
         _ACCURACY_F1,
         _glue(
@@ -269,23 +271,27 @@ TASKS = {
             skip_invalid=True,
         ),
     ),
-    "rte": Data(_ENTAILED, (ACCURACY,), _glue("RTE", _PAIR, _PAIR_TEST)),
-    "wnli": Data(_TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)),
-    "stsb": Data(
+    "rte": ClassificationData(
+        _ENTAILED, (ACCURACY,), _glue("RTE", _PAIR, _PAIR_TEST)
+    ),
+    "wnli": ClassificationData(
+        _TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)
+    ),
+    "stsb": ClassificationData(
         Labels(REGRESSION),
         METRICS_OF[REGRESSION],
         _glue("STS-B", columns(7, 8, -1), columns(7, 8, id=0)),
     ),
-    "ax": Data(  # the diagnostic set, for a model trained on MNLI
+    "ax": ClassificationData(  # the diagnostic set, for a model trained on MNLI
         _NLI,
         (MATTHEWS, ACCURACY),
         (
-            Part(
+            Split(
                 DEV,
                 "diagnostic-full.tsv",
                 schema=columns("Premise", "Hypothesis", "Label"),
             ),
-            Part(TEST, "diagnostic.tsv", [], "", "AX", _PAIR_TEST),
+            Split(TEST, "diagnostic.tsv", [], "", "AX", _PAIR_TEST),
         ),
     ),
 }

@@ -24,24 +24,24 @@ from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.records.encoding import Feature, Schema
 from bert.data.tables import Table
 from bert.tasks import folds
-from bert.tasks.classification.datasets import DEV, Part, TextExample
+from bert.tasks.classification.datasets import DEV, Split, TextExample
 from bert.tasks.classification.settings import Settings
 
 
-def read(part: Part, language: str = "") -> Table:
+def read(split: Split, language: str = "") -> Table:
     """Reads the `TextExample`s of a file, with labels as in the file.
 
     Args:
-        part: the file.
+        split: the file.
         language: str. The language to read, if the file has several.
 
     Raises:
         UserError: a line is invalid, or the file has no examples.
     """
-    table = Table.read(part.path, part.schema, TextExample, **part.options)
+    table = Table.read(split.path, split.schema, TextExample, **split.options)
     rows = [x for x in table.rows if x.language in ("", language)]
     if not rows:
-        raise UserError(f"no rows with {language!r}", path=part.path)
+        raise UserError(f"no rows with {language!r}", path=split.path)
     if "id" not in table.cells:
         rows = [x._replace(id=str(i)) for i, x in enumerate(rows)]
     return dataclasses.replace(table, rows=rows)
@@ -182,7 +182,7 @@ def schema(labels: Labels) -> Schema:
     }
 
 
-def hold_out(settings: Settings, part: Part, labels: Labels) -> Part:
+def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
     """Keeps the rows of a table for training, or the held-out ones.
 
     Rows are held out at random, by --eval_share or as a fold. Linked rows stay
@@ -190,38 +190,38 @@ def hold_out(settings: Settings, part: Part, labels: Labels) -> Part:
 
     Args:
         settings: the settings of the script.
-        part: the table; its `split` tells which rows are kept.
+        split: the file; its name selects the rows to keep.
         labels: the labels of the task. The choice is stratified by one label.
 
     Raises:
         UserError: there are too few rows.
     """
-    rows, gold = part.examples, None
+    rows, gold = split.examples, None
     if labels.kind == CLASSES:
         gold = [row.label for row in rows]
     if settings.fold:
         groups = _numbered(rows, together(rows))
-        is_held_out = folds.held_out(settings, part.path, groups, gold)
+        is_held_out = folds.held_out(settings, split.path, groups, gold)
     else:
         names = [labels.names[x] for x in gold] if gold else [""] * len(rows)
-        is_held_out = _drawn(settings, part, names)
-    chosen = is_held_out == (part.split == DEV)
+        is_held_out = _drawn(settings, split, names)
+    chosen = is_held_out == (split.name == DEV)
     kept = [*itertools.compress(rows, chosen)]
-    return dataclasses.replace(part, examples=kept)
+    return dataclasses.replace(split, examples=kept)
 
 
-def _drawn(settings: Settings, part: Part, strata: list[str]) -> np.ndarray:
+def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
     """Draws --eval_share of the rows of a table.
 
     Args:
         settings: the settings of the script.
-        part: the table with N rows.
+        split: the file with N rows.
         strata: N strings. Equal ones are drawn separately.
 
     Returns:
         bool [N], whether a row is held out.
     """
-    firsts, share = together(part.examples), settings.eval_share
+    firsts, share = together(split.examples), settings.eval_share
     by_stratum: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
         by_stratum.setdefault(strata[number], []).append(number)
@@ -235,7 +235,7 @@ def _drawn(settings: Settings, part: Part, strata: list[str]) -> np.ndarray:
     if not 0 < len(chosen) < len(set(firsts)):
         raise UserError(
             f"--eval_share={share} of {len(set(firsts)):,} different texts",
-            path=part.path,
+            path=split.path,
             expected="enough for training and evaluation",
         )
     return np.array([number in chosen for number in firsts])

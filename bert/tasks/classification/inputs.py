@@ -1,6 +1,6 @@
 """Reads the input files of run_classifier.py, and checks what they have.
 
-settings -> `Data`: labels, metrics and the files with their examples
+settings -> `ClassificationData`: labels, metrics, files with their examples
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ from bert.tasks.classification.datasets import (
     TASKS,
     TEST,
     TRAIN,
-    Data,
-    Part,
+    ClassificationData,
+    Split,
     TextExample,
     columns,
 )
@@ -49,7 +49,7 @@ _FEW = 5  # labels with fewer examples are reported
 _FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 
 
-def read(folder: RunFolder) -> Data:
+def read(folder: RunFolder) -> ClassificationData:
     """Reads and checks the input files, before the network is built.
 
     Args:
@@ -60,7 +60,7 @@ def read(folder: RunFolder) -> Data:
     """
     settings = folder.settings
     task = TASKS.get(settings.task) or _own_task(settings)
-    if settings.glue_dir and not any(x.submission for x in task.of(TEST)):
+    if settings.glue_dir and not any(x.submission for x in task.split(TEST)):
         raise UserError(
             f"--glue_dir with --task_name={settings.task_name}",
             expected="a GLUE task",
@@ -68,21 +68,21 @@ def read(folder: RunFolder) -> Data:
 
     # Splits may share a file.
     labels, files = task.labels, []
-    for part in _files(settings, task):
+    for split in _files(settings, task):
         found = [
             table
             for x, table in files
-            if (x.path, x.schema) == (part.path, part.schema)
+            if (x.path, x.schema) == (split.path, split.schema)
         ]
-        table = found[0] if found else examples.read(part, settings.language)
-        files.append((part, table))
-        if part.split != TEST:
+        table = found[0] if found else examples.read(split, settings.language)
+        files.append((split, table))
+        if split.name != TEST:
             examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
     recorded = None if settings.do_train else folder.task
     if labels.kind != REGRESSION and not labels.names:
-        train = [table for part, table in files if part.split == TRAIN]
+        train = [table for split, table in files if split.name == TRAIN]
         if train:
             names = examples.discover(train[0], labels)
         elif recorded:
@@ -104,38 +104,38 @@ def read(folder: RunFolder) -> Data:
         _warn_of_share(folder)
     labels = _decided(settings, labels, recorded or {})
 
-    parts, lines = [], []
+    splits, lines = [], []
     of_weights = recorded or {}
     class_weights = of_weights.get("class_weights", ())
     for file, table in files:
         # Labels become numbers here, as all of them are known now.
-        rows = examples.label(table, labels, needed=file.split != TEST)
-        part = dataclasses.replace(file, examples=rows, sha256=table.sha256)
-        if settings.divides and part.split != TEST:
-            part = examples.hold_out(settings, part, labels)
-        parts.append(part)
+        rows = examples.label(table, labels, needed=file.name != TEST)
+        split = dataclasses.replace(file, examples=rows, sha256=table.sha256)
+        if settings.divides and split.name != TEST:
+            split = examples.hold_out(settings, split, labels)
+        splits.append(split)
 
         # Duplicates of these lines are removed below.
-        if part.split == TRAIN and labels.kind != REGRESSION:
-            lines += label_notes(part.path, part.examples, labels)
+        if split.name == TRAIN and labels.kind != REGRESSION:
+            lines += label_notes(split.path, split.examples, labels)
             if given := settings.class_weights:
-                class_weights = weigh_labels(given, labels, part.labels)
+                class_weights = weigh_labels(given, labels, split.labels)
                 lines.append(weights_note(labels, class_weights))
-        lines += empty_text_notes(part.path, table.rows)
-        if part.split != TEST:
-            lines += copy_notes(part.path, table.rows)
-        elif "label" in table.cells and not part.is_labelled:
-            lines.append(missing_labels_note(part.path, rows))
+        lines += empty_text_notes(split.path, table.rows)
+        if split.name != TEST:
+            lines += copy_notes(split.path, table.rows)
+        elif "label" in table.cells and not split.is_labelled:
+            lines.append(missing_labels_note(split.path, rows))
 
-    has_pairs = any("text_b" in part.schema for part in task.parts)
+    has_pairs = any("text_b" in split.schema for split in task.splits)
     long_texts = _long_texts(settings, of_weights)
     long_texts.check(has_pairs)
     best = settings.best_metric
     more = () if best in (None, LOSS, *task.metrics) else (best,)
-    data = Data(
+    data = ClassificationData(
         labels,
         task.metrics + more,
-        tuple(parts),
+        tuple(splits),
         has_pairs,
         (*dict.fromkeys(lines),),
         tuple(class_weights),
@@ -175,7 +175,7 @@ def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
     return dataclasses.replace(labels, decision=decision)
 
 
-def _own_task(settings: Settings) -> Data:
+def _own_task(settings: Settings) -> ClassificationData:
     """The task of a user's tables; their paths are in the flags."""
     reads_labels = bool({*_needed(settings)} - {_FLAGS[TEST]})
     header, named = settings.columns(reads_labels)
@@ -193,13 +193,13 @@ def _own_task(settings: Settings) -> Data:
         kind = MULTI_LABEL
     elif settings.regression:
         kind = REGRESSION
-    return Data(
+    return ClassificationData(
         Labels(kind, settings.label_names, separator=settings.label_separator),
         METRICS_OF[kind],
         (
-            Part(TRAIN, "", schema=labelled, options=options),
-            Part(DEV, "", schema=labelled, options=options),
-            Part(TEST, "", schema=test, options=lines),
+            Split(TRAIN, "", schema=labelled, options=options),
+            Split(DEV, "", schema=labelled, options=options),
+            Split(TEST, "", schema=test, options=lines),
         ),
     )
 
@@ -209,36 +209,36 @@ def _needed(settings: Settings) -> list[str]:
     return settings.needed_files + ["eval_file"] * bool(settings.fold)
 
 
-def _files(settings: Settings, task: Data) -> Iterator[Part]:
+def _files(settings: Settings, task: ClassificationData) -> Iterator[Split]:
     """Yields the files of the run, without their examples."""
-    for split, flag in _FLAGS.items():
+    for name, flag in _FLAGS.items():
         if flag not in _needed(settings):
             continue
-        files = task.of(split)
+        files = task.split(name)
         if not files:
             raise UserError(
-                f"--task_name={settings.task_name} has no {split} file",
+                f"--task_name={settings.task_name} has no {name} file",
                 fix="omit the flag for that step; to evaluate a trained model, "
                 "pass it as --init_checkpoint",
             )
 
         # The training file is divided later, so both splits read it.
-        if split == DEV and settings.divides:
+        if name == DEV and settings.divides:
             flag = _FLAGS[TRAIN]
         if given := getattr(settings, flag):  # it is recognized by its name
-            name = os.path.basename(given)
-            files = ([x for x in files if x.path == name] or files)[:1]
+            base = os.path.basename(given)
+            files = ([x for x in files if x.path == base] or files)[:1]
         elif settings.data_dir is None:
             raise UserError("no --data_dir", fix=f"pass it or --{flag}")
 
         language = settings.language
-        if split == TRAIN:
+        if name == TRAIN:
             language = settings.train_language or language
         for file in files:
-            name = file.path.format(language=language)
-            path = given or os.path.join(settings.data_dir, name)
-            if file.name and not given and not storage.exists(path):
-                say(f"{path} does not exist; skipping {file.name}")
+            relative = file.path.format(language=language)
+            path = given or os.path.join(settings.data_dir, relative)
+            if file.subset and not given and not storage.exists(path):
+                say(f"{path} does not exist; skipping {file.subset}")
                 continue
             yield dataclasses.replace(file, path=path)
 

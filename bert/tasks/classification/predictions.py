@@ -15,7 +15,7 @@ from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import class_report, eval_report, sweep
 from bert.tasks.classification import inputs
-from bert.tasks.classification.datasets import DEV, Part, TextExample
+from bert.tasks.classification.datasets import DEV, Split, TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
 
@@ -185,9 +185,9 @@ def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
     for trial in sweep.expand_trials(settings):
         path = trial.settings.output_dir
         data = inputs.read(RunFolder(path, path, settings=trial.settings))
-        (part,) = data.of(DEV)
+        (split,) = data.split(DEV)
         logits = read_logits(folder.file(trial.name))
-        each = zip(part.examples, logits, strict=True)
+        each = zip(split.examples, logits, strict=True)
         held_out += [(row, values, trial.name) for row, values in each]
     held_out.sort(key=lambda x: x[0].line)
     rows, all_logits, names = map(list, zip(*held_out))
@@ -198,23 +198,23 @@ def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
     if labels.kind == CLASSES:
         paths.append(folder.file(DOUBTFUL))
         write_doubtful_labels(paths[1], rows, logits, labels, data.has_pairs)
-    whole = dataclasses.replace(part, examples=rows)
+    whole = dataclasses.replace(split, examples=rows)
     found = label_kinds.answers(logits, labels.kind, labels.decision)
     return paths, report(whole, labels, logits, found)
 
 
 def report(
-    part: Part, labels: Labels, logits: np.ndarray, found: np.ndarray
+    split: Split, labels: Labels, logits: np.ndarray, found: np.ndarray
 ) -> dict:
     """Reports on the predictions for a file, for `eval_report.write`.
 
     Args:
-        part: the file, with N labelled examples.
+        split: the file, with N labelled examples.
         labels: the labels of the task.
         logits: float32 [N, C].
         found: the predictions, see `label_kinds.answers`.
     """
-    gold = part.labels
+    gold = split.labels
     if labels.kind == REGRESSION:
         # Baseline: the best constant prediction, the mean or the median.
         error = float(np.abs(gold - np.median(gold)).mean())
@@ -224,7 +224,7 @@ def report(
         }
         return {"references": references}
 
-    _say_never_predicted(part, labels, found)
+    _say_never_predicted(split, labels, found)
     if labels.kind == CLASSES:
         class_report.log_one_answer([labels.names[i] for i in found])
         return {
@@ -232,7 +232,7 @@ def report(
                 gold, labels.size, "eval_accuracy", "eval_loss"
             ),
             **class_report.of_classes(gold, found, labels.names),
-            "worst_errors": worst(part.examples, labels, logits, found),
+            "worst_errors": worst(split.examples, labels, logits, found),
         }
 
     # Accuracy compares whole sets of labels.
@@ -248,17 +248,19 @@ def report(
     }
 
 
-def _say_never_predicted(part: Part, labels: Labels, found: np.ndarray) -> None:
+def _say_never_predicted(
+    split: Split, labels: Labels, found: np.ndarray
+) -> None:
     """Warns about labels of the file that are never predicted.
 
     Args:
-        part: the file, with N labelled examples.
+        split: the file, with N labelled examples.
         labels: the labels of the task, not REGRESSION.
         found: the predictions.
     """
     of_labels, of_predictions = (
         x.sum(0) if x.ndim == 2 else np.bincount(x, minlength=labels.size)
-        for x in (part.labels, found)
+        for x in (split.labels, found)
     )
     never = [
         f"{name!r} ({count:,})"
@@ -268,7 +270,7 @@ def _say_never_predicted(part: Part, labels: Labels, found: np.ndarray) -> None:
     if never:
         names = inputs.first_names(never)
         say(
-            f"warning: {part.path}: never predicted, with the number of "
+            f"warning: {split.path}: never predicted, with the number of "
             f"examples: {names}; pass --class_weights=balanced, or train for "
             "more epochs"
         )

@@ -48,8 +48,8 @@ from bert.tasks.classification.datasets import (
     MICRO_F1,
     PEARSON,
     SPEARMAN,
-    Data,
-    Part,
+    ClassificationData,
+    Split,
     TextExample,
 )
 from bert.tasks.classification.settings import Scoring
@@ -181,13 +181,16 @@ class Fitted:
 
 
 def fit(
-    logits: np.ndarray, gold: np.ndarray, data: Data, scoring: Scoring
+    logits: np.ndarray,
+    gold: np.ndarray,
+    data: ClassificationData,
+    scoring: Scoring,
 ) -> Fitted:
     """Fits thresholds and a temperature, as the settings request.
 
     Args:
         logits: float32 [N, C].
-        gold: the labels of the N examples, see `Part.labels`.
+        gold: the labels of the N examples, see `Split.labels`.
         data: labels with recorded post-processing, metrics, class weights.
         scoring: the settings.
     """
@@ -241,15 +244,17 @@ def fit(
     return Fitted(decision, before, answers, report)
 
 
-def log(fitted: Fitted, part: Part, data: Data, scoring: Scoring) -> None:
+def log(
+    fitted: Fitted, split: Split, data: ClassificationData, scoring: Scoring
+) -> None:
     """Prints fitted values, with the scores before and after.
 
     Args:
         fitted: the result of `fit`.
-        part: the file that they are fitted to.
+        split: the file that they are fitted to.
         data, scoring: the arguments of `fit`.
     """
-    report, labels, gold = fitted.report, data.labels, part.labels
+    report, labels, gold = fitted.report, data.labels, split.labels
     if cuts := report.get("cuts"):
         if labels.kind == CLASSES and not scoring.positive_label:
             say(f"--positive_label={next(iter(cuts))}, the rarer label")
@@ -262,10 +267,10 @@ def log(fitted: Fitted, part: Part, data: Data, scoring: Scoring) -> None:
             f"{after[name]['f1']:.4f})"
             for name, cut in cuts.items()
         )
-        say(f"logit thresholds, fitted for F1 on {part.path}: {shown}")
+        say(f"logit thresholds, fitted for F1 on {split.path}: {shown}")
     if found := report.get("calibration"):
         say(
-            f"temperature {found['temperature']:.4g}, fitted on {part.path}: "
+            f"temperature {found['temperature']:.4g}, fitted on {split.path}: "
             f"expected calibration error {found['before']['error']:.4f} -> "
             f"{found['after']['error']:.4f}"
         )
@@ -276,12 +281,12 @@ def log(fitted: Fitted, part: Part, data: Data, scoring: Scoring) -> None:
         for name, value in report["before_tuning"].items()
     )
     say(
-        f"{part.path}, before -> after tuning: {changes} (cross-fitted on two "
+        f"{split.path}, before -> after tuning: {changes} (cross-fitted on two "
         "halves; later predictions use values fitted on the whole file)"
     )
 
 
-def _names(data: Data) -> tuple[str, ...]:
+def _names(data: ClassificationData) -> tuple[str, ...]:
     """The metrics to compare, as one may rise at the cost of another."""
     return (*dict.fromkeys((*data.metrics, MACRO_F1)),)
 
@@ -402,13 +407,13 @@ def _curves(
 
 
 def tfidf_predictions(
-    train: Part, part: Part, kind: str, tokenizer: Tokenizer
+    train: Split, split: Split, kind: str, tokenizer: Tokenizer
 ) -> np.ndarray | None:
     """Fits the baseline, and predicts the texts of a file.
 
     Args:
         train: the training examples.
-        part: the N examples of the file.
+        split: the N examples of the file.
         kind: the kind of labels.
         tokenizer: the network's tokenizer; texts are not truncated.
 
@@ -423,7 +428,7 @@ def tfidf_predictions(
         return None
     vectorizer = TfidfVectorizer(analyzer=list, sublinear_tf=True)
     known = vectorizer.fit_transform(bags)
-    new = vectorizer.transform(_bags(part.examples, tokenizer))
+    new = vectorizer.transform(_bags(split.examples, tokenizer))
 
     gold = train.labels[drawn]
     if kind == REGRESSION:

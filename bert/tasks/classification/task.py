@@ -22,8 +22,8 @@ from bert.tasks.classification.datasets import (
     MAE,
     TEST,
     TRAIN,
-    Data,
-    Part,
+    ClassificationData,
+    Split,
 )
 from bert.tasks.classification.pipeline import TextClassification
 from bert.tasks.classification.settings import LOSS, Settings
@@ -41,7 +41,7 @@ _BATCH_SUMS = {
 
 def make_task(
     folder: RunFolder,
-    data: Data,
+    data: ClassificationData,
 ) -> Task:
     """Encodes the examples, and makes the task for training.
 
@@ -60,9 +60,9 @@ def make_task(
 
     # Errors in the data are reported before the network is built.
     encoded, records = None, ""
-    for part in data.of(TRAIN):
-        records = folder.identify(part.sha256, settings.divides)
-        texts = encode(part, settings, data, model)
+    for split in data.split(TRAIN):
+        records = folder.identify(split.sha256, settings.divides)
+        texts = encode(split, settings, data, model)
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
 
@@ -107,7 +107,7 @@ class Classification:
             weights, until an evaluation fits it.
     """
 
-    def __init__(self, folder: RunFolder, data: Data):
+    def __init__(self, folder: RunFolder, data: ClassificationData):
         settings, model = folder.settings, folder.model
         self._settings, self._model = settings, model
         self._folder, self._data = folder, data
@@ -115,15 +115,15 @@ class Classification:
 
         # Cached for repeated validations.
         self._texts = functools.cache(
-            lambda part: [*encode(part, settings, data, model)]
+            lambda split: [*encode(split, settings, data, model)]
         )
 
     def validate(self, trainer: Trainer) -> dict[str, float]:
         """Scores the first evaluation file, during training."""
-        part = self._data.of(DEV)[0]
-        logits = self._evaluated(trainer, part)
+        split = self._data.split(DEV)[0]
+        logits = self._evaluated(trainer, split)
         answers = label_kinds.answers(logits, self._data.labels.kind)
-        return score(self._settings, self._data, part, logits, answers)
+        return score(self._settings, self._data, split, logits, answers)
 
     def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
         """Scores all evaluation files, and fits the post-processing.
@@ -132,46 +132,46 @@ class Classification:
             the metrics, and a report on the first file.
         """
         settings, data = self._settings, self._data
-        part, *others = data.of(DEV)
+        split, *others = data.split(DEV)
         result = {}
         for other in others:
             logits = self._evaluated(trainer, other)
             found = self._predicted(logits)
             result |= score(settings, data, other, logits, found)
 
-        logits, fitted = self._evaluated(trainer, part), None
+        logits, fitted = self._evaluated(trainer, split), None
         found = self._predicted(logits)
         if settings.tunes:
-            fitted = scores.fit(logits, part.labels, data, settings)
-            scores.log(fitted, part, data, settings)
+            fitted = scores.fit(logits, split.labels, data, settings)
+            scores.log(fitted, split, data, settings)
             found = fitted.answers
             self.labels = dataclasses.replace(
                 data.labels, decision=fitted.decision
             )
-        result |= score(settings, data, part, logits, found)
+        result |= score(settings, data, split, logits, found)
 
         # Folds are reported together.
         if settings.fold:
             predictions.write_logits(trainer.folder, logits)
-        report = predictions.report(part, self.labels, logits, found)
+        report = predictions.report(split, self.labels, logits, found)
         if fitted:
             report |= fitted.report
         report["references"] |= self._score_reference()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
         if settings.eval_share:
-            report["rows"] = f"{len(part.examples):,} of its rows"
-        return result, report | {"task": settings.task, "records": part.path}
+            report["rows"] = f"{len(split.examples):,} of its rows"
+        return result, report | {"task": settings.task, "records": split.path}
 
     def predict(self, trainer: Trainer) -> list[str]:
         """Records the post-processing, and writes all predictions."""
         self._record(trainer)
         settings, data = self._settings, self._data
         batch_size, wrote = settings.predict_batch_size, []
-        for part in data.of(TEST):
-            texts = encode(part, settings, data, self._model)
-            logits = self._logits(trainer, batch_size, part, texts)
-            wrote += self._write_predictions(part, logits)
+        for split in data.split(TEST):
+            texts = encode(split, settings, data, self._model)
+            logits = self._logits(trainer, batch_size, split, texts)
+            wrote += self._write_predictions(split, logits)
         return wrote
 
     def describe(self, trainer: Trainer) -> dict:
@@ -184,31 +184,31 @@ class Classification:
 
     def sample(self) -> list[Row]:
         """Returns tokenized texts of training, else of evaluation."""
-        part = (self._data.of(TRAIN) or self._data.of(DEV))[0]
-        return rows_of(itertools.chain.from_iterable(self._texts(part)))
+        split = (self._data.split(TRAIN) or self._data.split(DEV))[0]
+        return rows_of(itertools.chain.from_iterable(self._texts(split)))
 
     def check_network(self, trainer: Trainer, engine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
         data, labels = self._data, self.labels
-        if not data.of(DEV):
+        if not data.split(DEV):
             return {}
-        part, texts = data.of(DEV)[0], self._texts(data.of(DEV)[0])
+        split, texts = data.split(DEV)[0], self._texts(data.split(DEV)[0])
         rows = rows_of(itertools.chain.from_iterable(texts))
         outputs = np.stack(shared_rows.map_packed(engine, rows, True))
         logits = data.long_texts.pooled(outputs, [*map(len, texts)])
 
         # The metrics of the run, and the number of changed predictions.
         predicted = self._predicted(logits)
-        result = scores.compute(data.metrics, part.labels, predicted)
+        result = scores.compute(data.metrics, split.labels, predicted)
         if labels.kind != REGRESSION:
-            before = self._predicted(self._evaluated(trainer, part))
+            before = self._predicted(self._evaluated(trainer, split))
             result["changed_labels"] = int((predicted != before).sum())
         return result
 
     def example(self) -> dict[str, str]:
         """A text of the data as an example input of an export."""
-        for part in (self._data.of(DEV) or self._data.of(TRAIN))[:1]:
-            row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
+        for split in (self._data.split(DEV) or self._data.split(TRAIN))[:1]:
+            row = min(split.examples, key=lambda x: abs(len(x.text) - _SHORT))
             return {"text": row.text, "text_b": row.text_b}
         return {}
 
@@ -218,20 +218,20 @@ class Classification:
             logits, self.labels.kind, self.labels.decision
         )
 
-    def _evaluated(self, trainer: Trainer, part: Part) -> np.ndarray:
+    def _evaluated(self, trainer: Trainer, split: Split) -> np.ndarray:
         """Logits of an evaluation file, float32 [N, C]."""
         batch_size = self._settings.eval_batch_size
-        return self._logits(trainer, batch_size, part, self._texts(part))
+        return self._logits(trainer, batch_size, split, self._texts(split))
 
     def _logits(
         self,
         trainer: Trainer,
         batch_size: int,
-        part: Part,
+        split: Split,
         texts: Iterable[list[dict]],
     ) -> np.ndarray:
         """Logits of the texts of a file, float32 [N, C]."""
-        long_texts, total = self._data.long_texts, len(part.examples)
+        long_texts, total = self._data.long_texts, len(split.examples)
         if long_texts.pool:
             texts = [*texts]  # to count the windows
             total = sum(map(len, texts))
@@ -243,7 +243,7 @@ class Classification:
                 counts.append(len(windows))
                 yield from windows
 
-        what = "predicted" if part.split == TEST else "evaluated"
+        what = "predicted" if split.name == TEST else "evaluated"
         outputs = trainer.predict(rows(), batch_size, what, total)
         logits = np.stack([output["logits"] for output in outputs])
         return long_texts.pooled(logits, counts)
@@ -267,12 +267,12 @@ class Classification:
             task.pop(name, None)
         checkpoint_files.write_task(folder, task | self.describe(trainer))
 
-    def _write_predictions(self, part: Part, logits: np.ndarray) -> list[str]:
+    def _write_predictions(self, split: Split, logits: np.ndarray) -> list[str]:
         """Writes the predictions for a file; returns the paths."""
         folder, labels = self._folder, self.labels
-        rows, has_pairs = part.examples, self._data.has_pairs
+        rows, has_pairs = split.examples, self._data.has_pairs
         results, table, doubtful = (
-            folder.file(part.file(stem, ".tsv"))
+            folder.file(split.file(stem, ".tsv"))
             for stem in ("test_results", "predictions", "doubtful_labels")
         )
         predictions.write_test_results(results, logits, labels)
@@ -280,24 +280,24 @@ class Classification:
         wrote = [results, table]
 
         # A labelled test file is scored, but never used for selection.
-        if part.is_labelled:
+        if split.is_labelled:
             if labels.kind == CLASSES:
                 predictions.write_doubtful_labels(
                     doubtful, rows, logits, labels, has_pairs
                 )
                 wrote.append(doubtful)
             names, found = self._data.metrics, self._predicted(logits)
-            result = scores.compute(names, part.labels, found)
+            result = scores.compute(names, split.labels, found)
             shown = " | ".join(f"{name} {x:.4f}" for name, x in result.items())
-            say(f"{part.path} | {shown}")
+            say(f"{split.path} | {shown}")
 
         # Workers share this folder, so only the chief writes.
         glue = self._settings.glue_dir
-        if folder.is_chief and glue and part.submission:
+        if folder.is_chief and glue and split.submission:
             ids = [example.id for example in rows]
             wrote.append(
                 predictions.write_submission(
-                    glue, part.submission, ids, logits, labels
+                    glue, split.submission, ids, logits, labels
                 )
             )
         return wrote
@@ -305,22 +305,22 @@ class Classification:
     def _score_reference(self) -> dict[str, float]:
         """Scores of the TF-IDF baseline; {} without it."""
         data = self._data
-        if not (self._settings.reference and data.of(TRAIN)):
+        if not (self._settings.reference and data.split(TRAIN)):
             return {}
-        train, part = data.of(TRAIN)[0], data.of(DEV)[0]
+        train, split = data.split(TRAIN)[0], data.split(DEV)[0]
         chosen = scores.tfidf_predictions(
-            train, part, data.labels.kind, self._model.tokenizer
+            train, split, data.labels.kind, self._model.tokenizer
         )
         if chosen is None:
             return {}
-        result = scores.compute(data.metrics, part.labels, chosen)
+        result = scores.compute(data.metrics, split.labels, chosen)
         return {
             f"eval_{name}/{eval_report.TFIDF}": value
             for name, value in result.items()
         }
 
 
-def _batch_sums(settings: Settings, data: Data) -> Callable:
+def _batch_sums(settings: Settings, data: ClassificationData) -> Callable:
     """The loss function, with class weights and label smoothing."""
     kind, smoothing = data.labels.kind, settings.label_smoothing
     if kind == REGRESSION:
@@ -331,20 +331,23 @@ def _batch_sums(settings: Settings, data: Data) -> Callable:
 
 
 def encode(
-    part: Part, settings: Settings, data: Data, model: ModelFolder
+    split: Split,
+    settings: Settings,
+    data: ClassificationData,
+    model: ModelFolder,
 ) -> Iterator[list[dict]]:
     """Yields the sequences of each text of a file; logs long texts.
 
     Training always truncates long texts, also if windows are chosen.
 
     Args:
-        part: the file.
+        split: the file.
         settings: the settings of the script.
         data: labels and long-text handling.
         model: the model, with its tokenizer.
     """
     limit, long_texts = settings.max_seq_length, data.long_texts
-    if part.split == TRAIN:
+    if split.name == TRAIN:
         long_texts = long_texts.without_windows()
     task = TextClassification(
         model.tokenizer, data.labels, limit, long_texts, data.has_pairs
@@ -352,8 +355,8 @@ def encode(
     is_several = data.labels.kind == MULTI_LABEL
     blank = [0] * data.labels.size if is_several else [0]
     lengths: list[int] = []  # in tokens, before truncation
-    for start in range(0, len(part.examples), _AT_ONCE):
-        held = part.examples[start : start + _AT_ONCE]
+    for start in range(0, len(split.examples), _AT_ONCE):
+        held = split.examples[start : start + _AT_ONCE]
         texts = [{"text": x.text, "text_b": x.text_b} for x in held]
         for example, encoded in zip(held, task.encode(texts)):
             lengths.append(encoded.num_tokens)
@@ -377,15 +380,17 @@ def encode(
         if long_texts.pool:
             level, done = "note", "are read in windows"
         say(
-            f"{level}: {part.path}: {count:,} of {len(lengths):,} texts are "
+            f"{level}: {split.path}: {count:,} of {len(lengths):,} texts are "
             f"longer than {limit} tokens and {done} (longest: "
             f"{max(lengths):,}); see --max_seq_length"
         )
 
 
-def _ranking(data: Data, part: Part, logits: np.ndarray) -> dict[str, float]:
+def _ranking(
+    data: ClassificationData, split: Split, logits: np.ndarray
+) -> dict[str, float]:
     """Ranking metrics of pairs with labels 0 and 1, by first text."""
-    labels, gold, ranks = data.labels, part.labels, logits[:, 0]
+    labels, gold, ranks = data.labels, split.labels, logits[:, 0]
     if labels.kind == CLASSES and sorted(labels.names) == ["0", "1"]:
         one = labels.names.index("1")
         gold, ranks = gold == one, logits[:, one] - logits[:, 1 - one]
@@ -393,14 +398,14 @@ def _ranking(data: Data, part: Part, logits: np.ndarray) -> dict[str, float]:
         return {}
     if not data.has_pairs:
         return {}
-    queries = [example.text for example in part.examples]
+    queries = [example.text for example in split.examples]
     return scores.ranking(queries, gold.astype(float), ranks)
 
 
 def score(
     settings: Settings,
-    data: Data,
-    part: Part,
+    data: ClassificationData,
+    split: Split,
     logits: np.ndarray,
     chosen: np.ndarray,
 ) -> dict[str, float]:
@@ -409,20 +414,20 @@ def score(
     Args:
         settings: the settings of the script.
         data: labels and metrics of the task.
-        part: the file, with N examples.
+        split: the file, with N examples.
         logits: float32 [N, C].
         chosen: the predictions, see `label_kinds.answers`.
     """
-    kind, gold = data.labels.kind, part.labels
+    kind, gold = data.labels.kind, split.labels
     each = scores.losses(logits, gold, kind)
     result = scores.compute(data.metrics, gold, chosen)
     result["loss"] = float(each.mean())
-    result |= _ranking(data, part, logits)
+    result |= _ranking(data, split, logits)
 
     # A second file, such as mismatched, has a prefix.
-    prefix = f"eval_{part.name}{'_' if part.name else ''}"
+    prefix = f"eval_{split.subset}{'_' if split.subset else ''}"
     result = {f"{prefix}{name}": value for name, value in result.items()}
-    if not part.name:  # as in Estimator: the mean over the batches
+    if not split.subset:  # as in Estimator: the mean over the batches
         size = settings.eval_batch_size
         starts = range(0, len(each), size)
         means = [float(each[i : i + size].mean()) for i in starts]

@@ -10,7 +10,7 @@ from bert.tasks.classification import examples as classification
 from bert.tasks.classification.datasets import (
     DEV,
     TRAIN,
-    Part,
+    Split,
     TextExample,
     columns,
 )
@@ -29,7 +29,7 @@ def write(tmp_path, content, name="x.tsv"):
 def file_of(path, *names, header=True, **named):
     """A file with these columns."""
     options = {"header": header}
-    return Part("", path, schema=columns(*names, **named), options=options)
+    return Split("", path, schema=columns(*names, **named), options=options)
 
 
 def read(file, labels, needed=True):
@@ -99,8 +99,8 @@ def divided(file, labels, share=0.2, seed=7):
     table = classification.read(file)
     rows = classification.label(table, labels, True)
     settings = Settings(eval_share=share, random_seed=seed)
-    parts = [Part(split, "x.tsv", rows) for split in (TRAIN, DEV)]
-    sides = (classification.hold_out(settings, x, labels) for x in parts)
+    splits = [Split(split, "x.tsv", rows) for split in (TRAIN, DEV)]
+    sides = (classification.hold_out(settings, x, labels) for x in splits)
     return [[example[:4] for example in side.examples] for side in sides]
 
 
@@ -119,10 +119,10 @@ def test_copies_of_a_text_are_on_one_side(tmp_path):
     """Also copies with another label."""
     rows = [f"{i % 7}\t{'no yes'.split()[i % 2]}" for i in range(61)]
     path = write(tmp_path, "t\tl\n" + "\n".join(rows))
-    parts = divided(file_of(path, "t", label="l"), YES_NO, 0.3)
-    train, held_out = ({example[1] for example in part} for part in parts)
+    splits = divided(file_of(path, "t", label="l"), YES_NO, 0.3)
+    train, held_out = ({example[1] for example in split} for split in splits)
     assert len(held_out) == 2 and not train & held_out
-    assert sum(map(len, parts)) == 61
+    assert sum(map(len, splits)) == 61
     path = write(tmp_path, "t\tl\n" + "a\tno\n" * 9)
     with pytest.raises(UserError, match="--eval_share=0.2 of 1 different text"):
         divided(file_of(path, "t", label="l"), YES_NO)
@@ -154,7 +154,7 @@ def test_groups_are_on_one_side(tmp_path):
         {
             row.group
             for row in classification.hold_out(
-                settings, Part(split, "x.tsv", rows), labels
+                settings, Split(split, "x.tsv", rows), labels
             ).examples
         }
         for split in (TRAIN, DEV)

@@ -15,7 +15,7 @@ from bert.tasks.classification import examples, inputs, predictions
 from bert.tasks.classification.datasets import (
     DEV,
     TRAIN,
-    Part,
+    Split,
     TextExample,
 )
 from bert.tasks.classification.settings import Settings
@@ -39,12 +39,12 @@ def held_out(
         TextExample(f"q{i}", text, "", label, i, group)
         for i, (text, label, group) in enumerate(zip(texts, labels, groups))
     ]
-    part = Part(DEV, "mails.csv", rows)
+    split = Split(DEV, "mails.csv", rows)
     kind = Labels(CLASSES if by_label else REGRESSION)
     found = []
     for fold in range(1, K + 1):
         settings = Settings(num_folds=K, fold=fold, random_seed=seed)
-        kept = examples.hold_out(settings, part, kind).examples
+        kept = examples.hold_out(settings, split, kind).examples
         found.append([row.line for row in kept])
     return found
 
@@ -128,18 +128,18 @@ def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):
     seen = []
     for trial in sweep.expand_trials(settings):
         data = inputs.read(run_folders.opened(trial.settings))
-        (train,), (dev,) = data.of(TRAIN), data.of(DEV)
-        groups = [{x.group for x in part.examples} for part in (train, dev)]
+        (train,), (dev,) = data.split(TRAIN), data.split(DEV)
+        groups = [{x.group for x in split.examples} for split in (train, dev)]
         assert not groups[0] & groups[1]
         rows = sorted(train.examples + dev.examples, key=lambda x: x.line)
-        assert rows == whole.of(TRAIN)[0].examples
+        assert rows == whole.split(TRAIN)[0].examples
         counts = np.bincount(train.labels)
         np.testing.assert_allclose(
             data.class_weights * counts, len(train.labels) / 2
         )
         seen += dev.examples
     seen.sort(key=lambda x: x.line)
-    assert seen == whole.of(TRAIN)[0].examples
+    assert seen == whole.split(TRAIN)[0].examples
     assert trial.settings.rows == "fold 3 of 3, 12345, sorted author"
 
 
@@ -148,7 +148,9 @@ def test_folds_are_reported_as_one_file(settings, tmp_path):
     for i, trial in enumerate(sweep.expand_trials(settings)):
         os.makedirs(trial.settings.output_dir)
         count = len(
-            inputs.read(run_folders.opened(trial.settings)).of(DEV)[0].examples
+            inputs.read(run_folders.opened(trial.settings))
+            .split(DEV)[0]
+            .examples
         )
         logits = np.tile([0.0, i - 0.5], (count, 1)).astype("f4")
         predictions.write_logits(trial.settings.output_dir, logits)

@@ -42,7 +42,7 @@ def read(*words, **named):
 
 
 def examples(data, split):
-    return [[e[:4] for e in part.examples] for part in data.of(split)]
+    return [[e[:4] for e in x.examples] for x in data.split(split)]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
@@ -87,9 +87,9 @@ def test_files_of_several_parts_have_names(tmp_path):
     data = read(
         "--do_eval", "--do_predict", task_name="MNLI", data_dir=tmp_path
     )
-    assert [p.name for p in data.of(DEV)] == ["", "mismatched"]
-    assert [p.submission for p in data.of(TEST)] == ["MNLI-m"]
-    matched, mismatched = data.of(DEV)
+    assert [p.subset for p in data.split(DEV)] == ["", "mismatched"]
+    assert [p.submission for p in data.split(TEST)] == ["MNLI-m"]
+    matched, mismatched = data.split(DEV)
     assert matched.file("eval", ".tsv") == "eval.tsv"
     assert mismatched.file("eval", ".tsv") == "eval_mismatched.tsv"
 
@@ -99,11 +99,11 @@ def test_a_file_of_a_second_part_is_that_part(tmp_path):
     path = tmp_path / "test_mismatched.tsv"
     path.write_text("\n".join(lines))
     data = read("--do_predict", task_name="mnli", predict_file=path)
-    (part,) = data.of(TEST)
-    assert (part.name, part.submission) == ("mismatched", "MNLI-mm")
+    (split,) = data.split(TEST)
+    assert (split.subset, split.submission) == ("mismatched", "MNLI-mm")
     path = path.rename(tmp_path / "mine.tsv")
-    (part,) = read("--do_predict", task_name="mnli", predict_file=path).parts
-    assert (part.name, part.submission) == ("", "MNLI-m")
+    (split,) = read("--do_predict", task_name="mnli", predict_file=path).splits
+    assert (split.subset, split.submission) == ("", "MNLI-m")
 
 
 def test_the_names_of_glue_are_known_in_any_spelling(tmp_path):
@@ -111,7 +111,7 @@ def test_the_names_of_glue_are_known_in_any_spelling(tmp_path):
         (tmp_path / file).write_text("\n".join(lines))
     for name in ("sst2", "SST-2", "sst-2"):
         data = read("--do_predict", task_name=name, data_dir=tmp_path)
-        assert data.of(TEST)[0].submission == "SST-2"
+        assert data.split(TEST)[0].submission == "SST-2"
 
 
 def test_languages_of_xnli_can_differ(tmp_path):
@@ -183,21 +183,21 @@ def test_columns_called_text_and_label_need_no_flags(tmp_path, name, content):
     named = {"task_name": "csv", "train_file": path, "predict_file": path}
     words = "--do_train", "--do_predict"
     for given in ({}, {"text_column": "text"}, {"label_column": "label"}):
-        for part in read(*words, **named, **given).parts:
-            found = [(x.text, x.label) for x in part.examples]
+        for split in read(*words, **named, **given).splits:
+            found = [(x.text, x.label) for x in split.examples]
             assert found == [*zip(rows, (1, 0))]
 
     # Without labels to learn from, another text may have no label.
     named = {"task_name": "csv", "predict_file": new, "labels": "a,b"}
     new.write_text("text,label\none,b\n")
-    (part,) = read("--do_predict", **named).parts
-    assert [x.label for x in part.examples] == [1]
+    (split,) = read("--do_predict", **named).splits
+    assert [x.label for x in split.examples] == [1]
     new.write_text("body,label\none,7 kg\n")
-    (part,) = read("--do_predict", **named, text_column="body").parts
-    assert [(x.text, x.label) for x in part.examples] == [("one", None)]
+    (split,) = read("--do_predict", **named, text_column="body").splits
+    assert [(x.text, x.label) for x in split.examples] == [("one", None)]
     new.write_text("one,7 kg\n")
-    (part,) = read("--do_predict", **named, text_column=0).parts
-    assert [x.text for x in part.examples] == ["one"]
+    (split,) = read("--do_predict", **named, text_column=0).splits
+    assert [x.text for x in split.examples] == ["one"]
 
 
 def test_own_labels_can_be_given_and_are_recorded(tmp_path):
@@ -231,7 +231,7 @@ def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
     named = {"train_file": path, "task_name": "tsv", "eval_share": 0.2}
     named |= {"text_column": "t", "label_column": "l"}
     data = read("--do_train", "--do_eval", "--multi_label", **named)
-    assert [len(x.examples) for x in data.parts] == [36, 9]
+    assert [len(x.examples) for x in data.splits] == [36, 9]
 
 
 def test_evaluations_during_training_read_their_file(tmp_path):
@@ -240,7 +240,7 @@ def test_evaluations_during_training_read_their_file(tmp_path):
     named |= {"text_column": "t", "label_column": "l"}
     for steps, count in ((0, 0), (5, 1)):
         data = read("--do_train", eval_steps=steps, **named)
-        assert len(data.of(DEV)) == count
+        assert len(data.split(DEV)) == count
 
 
 def test_prediction_needs_no_label(tmp_path):
@@ -287,8 +287,8 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
     path.write_text(f"t,l\none,\ntwo,{named}\n")
     flags = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     flags |= {"predict_file": path, "labels": "a,b"}
-    (part,) = read("--do_predict", "--multi_label", **flags).parts
-    assert (len(part.examples), part.is_labelled) == (2, scored)
+    (split,) = read("--do_predict", "--multi_label", **flags).splits
+    assert (len(split.examples), split.is_labelled) == (2, scored)
 
 
 SHARE, FOLDS = "--eval_share=0.1", "--num_folds=3"

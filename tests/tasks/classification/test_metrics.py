@@ -6,7 +6,12 @@ import pytest
 from bert.data import label_kinds
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import scores, task
-from bert.tasks.classification.datasets import DEV, Data, Part, TextExample
+from bert.tasks.classification.datasets import (
+    DEV,
+    ClassificationData,
+    Split,
+    TextExample,
+)
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
@@ -139,8 +144,8 @@ TWO = [[0, 1], [-1, 1], [-3, 0]]
 def test_labels_of_a_ranking(labels, gold, logits, has_pairs, expected):
     examples = [TextExample("", "the", "", label, 1) for label in gold]
     found = task._ranking(
-        Data(labels, (), (), has_pairs),
-        Part(DEV, "dev.tsv", examples),
+        ClassificationData(labels, (), (), has_pairs),
+        Split(DEV, "dev.tsv", examples),
         np.array(logits, np.float32),
     )
     assert found.get("mrr@10") == expected

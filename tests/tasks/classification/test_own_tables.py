@@ -30,8 +30,8 @@ def test_null_labels_are_valid_only_for_prediction(tmp_path):
     with pytest.raises(UserError, match="x.jsonl: rows without a label: 1 of"):
         read("--do_eval", "--labels=a,b", eval_file=path, **named)
     data = read("--do_predict", "--labels=a,b", predict_file=path, **named)
-    (part,) = data.of(TEST)
-    assert (len(part.examples), part.is_labelled) == (2, False)
+    (split,) = data.split(TEST)
+    assert (len(split.examples), split.is_labelled) == (2, False)
     assert "1 of 2 rows have no label; not scored" in data.notes[0]
 
 
@@ -62,7 +62,7 @@ def test_one_file_is_divided(tmp_path):
         "eval_share": 0.1,
     }
     data = read("--do_train", "--do_eval", **flags)
-    counts = [np.bincount(part.labels).tolist() for part in data.parts]
+    counts = [np.bincount(split.labels).tolist() for split in data.splits]
     assert counts == [[35, 3, 1], [4, 1]]  # a tenth of each label, from 1
     assert data.labels.names == ("a", "b", "c")
     again, other = (
@@ -70,7 +70,7 @@ def test_one_file_is_divided(tmp_path):
         for seed in (12345, -2)
     )
     texts, same, others = (
-        [row.text for row in one.of(DEV)[0].examples]
+        [row.text for row in one.split(DEV)[0].examples]
         for one in (data, again, other)
     )
     assert texts == same != others
@@ -98,9 +98,9 @@ def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
         text_column="subject",
         label_column="folder",
     )
-    (part,) = data.of(TEST)
-    assert [example.text for example in part.examples] == texts
-    assert not part.is_labelled
+    (split,) = data.split(TEST)
+    assert [example.text for example in split.examples] == texts
+    assert not split.is_labelled
 
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
@@ -112,10 +112,10 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
             classification.TextExample("0", "one", "", 1, 1),
             classification.TextExample("1", "two", "", label, 2),
         ]
-        part = inputs.Part(TEST, "x.jsonl", rows)
-        data = inputs.Data(labels, ("accuracy",), (part,), False)
+        split = inputs.Split(TEST, "x.jsonl", rows)
+        data = inputs.ClassificationData(labels, ("accuracy",), (split,), False)
         made = task.Classification(folder, data)
-        wrote = made._write_predictions(part, logits)
+        wrote = made._write_predictions(split, logits)
         assert len(wrote) == 2 + is_labelled
         assert rows_of(tmp_path / "predictions.tsv") == [
             ["id", "predicted", "probability", "label", "a", "b", "text"],
@@ -149,8 +149,8 @@ def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
         delimiter=delimiter,
     )
     for split in (TRAIN, DEV, TEST):
-        (part,) = data.of(split)
-        assert [e[:4] for e in part.examples] == [
+        (found,) = data.split(split)
+        assert [e[:4] for e in found.examples] == [
             ("0", "one;", "a,b", 1),
             ("1", "two", "c", 0),
         ]

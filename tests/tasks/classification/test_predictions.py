@@ -129,9 +129,9 @@ def test_the_worst_errors_name_their_rows():
 
 def test_no_label_for_any_example_is_reported(capsys):
     rows = [TextExample(x, x, "", [1, 0, 0], 2) for x in "ab"]
-    part = inputs.Part(inputs.DEV, "dev.csv", rows)
+    split = inputs.Split(inputs.DEV, "dev.csv", rows)
     logits = np.full((2, 3), -1, np.float32)
-    predictions.report(part, SEVERAL, logits, np.zeros((2, 3), int))
+    predictions.report(split, SEVERAL, logits, np.zeros((2, 3), int))
     assert "warning: all 2 predictions are []\n" in capsys.readouterr().err
 
 
@@ -153,8 +153,8 @@ def test_labels_that_are_never_predicted_are_named(
         gold = [[1, 1, 0], [0, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0]]
     rows = [TextExample("0", "a", "", x, 2) for x in gold]
     logits = np.zeros((5, 3), "f4")
-    part = inputs.Part(inputs.DEV, "dev.csv", rows)
-    predictions.report(part, labels, logits, np.array(found))
+    split = inputs.Split(inputs.DEV, "dev.csv", rows)
+    predictions.report(split, labels, logits, np.array(found))
     lines = capsys.readouterr().err.splitlines()
     told = [x for x in lines if "never predicted" in x]
     expected = (

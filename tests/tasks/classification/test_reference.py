@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import scores
-from bert.tasks.classification.datasets import DEV, TRAIN, Part, TextExample
+from bert.tasks.classification.datasets import DEV, TRAIN, Split, TextExample
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad dull 猫 犬 book".split()
 # A word of one letter and one without blanks are words too.
@@ -14,16 +14,16 @@ TEXTS *= 5
 NEW = ["GOOD", "a dull book", "犬猫", ""]
 
 
-def part(split, texts, labels):
+def split(split, texts, labels):
     rows = zip(texts, labels, strict=True)
     examples = [TextExample("0", "", t, y, 1) for t, y in rows]
-    return Part(split, "a.tsv", examples)
+    return Split(split, "a.tsv", examples)
 
 
 def answers(texts, labels, kind):
-    new = part(DEV, NEW, [None] * len(NEW))
+    new = split(DEV, NEW, [None] * len(NEW))
     tokenizer = Tokenizer("vocab.txt", tokens=TOKENS)
-    train = part(TRAIN, texts, labels)
+    train = split(TRAIN, texts, labels)
     return scores.tfidf_predictions(train, new, kind, tokenizer)
 
 

@@ -12,8 +12,8 @@ from bert.tasks.classification import scores
 from bert.tasks.classification.datasets import (
     DEV,
     METRICS_OF,
-    Data,
-    Part,
+    ClassificationData,
+    Split,
     TextExample,
 )
 from bert.tasks.classification.settings import Scoring
@@ -49,16 +49,18 @@ def drawn(count=997, scale=1.0, seed=7):
     return (logits * scale).astype("f4"), gold
 
 
-def part(gold):
+def split(gold):
     rows = [TextExample("0", "", "", x, 1) for x in gold.tolist()]
-    return Part(DEV, "dev.tsv", rows)
+    return Split(DEV, "dev.tsv", rows)
 
 
 def fit(labels, logits, gold, weights=(), **flags):
-    data = Data(labels, METRICS_OF[labels.kind], (), False, (), weights)
+    data = ClassificationData(
+        labels, METRICS_OF[labels.kind], (), False, (), weights
+    )
     scoring = Scoring(**flags)
     fitted = scores.fit(logits, gold, data, scoring)
-    scores.log(fitted, part(gold), data, scoring)
+    scores.log(fitted, split(gold), data, scoring)
     return fitted
 
 
