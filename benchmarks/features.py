@@ -16,7 +16,7 @@ import time
 import tensorflow as tf
 
 from bert.common import flags
-from bert.data import length_batches
+from bert.data import bucketing
 from bert.tasks.features import run
 from bert.tasks.features.settings import Settings, check
 
@@ -32,7 +32,7 @@ def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
         length: maximum sequence length.
         runs: number of runs of each mode.
     """
-    by_length = length_batches.bucket_lengths
+    by_length = bucketing.bucket_lengths
     modes = {"by length": by_length, "padded": lambda longest: [longest]}
     seconds: dict[str, list[float]] = {mode: [] for mode in modes}
     with tempfile.TemporaryDirectory() as folder:
@@ -54,12 +54,12 @@ def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
         extraction = check(settings)
         for _ in range(runs):
             for mode, lengths in modes.items():
-                length_batches.bucket_lengths = lengths
+                bucketing.bucket_lengths = lengths
                 start = time.perf_counter()
                 reader = run.Reader(extraction)
                 count = sum(1 for _ in run.extract(extraction, reader))
                 seconds[mode].append(time.perf_counter() - start)
-        length_batches.bucket_lengths = by_length
+        bucketing.bucket_lengths = by_length
     ratios = [b / a for a, b in zip(seconds["by length"], seconds["padded"])]
     return {
         "what": "extract_features",

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from benchmarks import encoded, transformers_trainer
-from bert.data import batching, features, length_batches
+from bert.data import batching, bucketing, features
 from bert.data.records.encoding import Schema
 from bert.data.records.examples import Examples
 from bert.modeling import (
@@ -42,7 +42,7 @@ from bert.tasks.classification import examples as classification
 from bert.tasks.classification.datasets import TRAIN
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import windows
-from bert.training import distribution, optimization, steps
+from bert.training import distribution, optimization, train_step
 from bert.training.task import Task
 
 BATCH_SIZE = 32
@@ -144,7 +144,7 @@ class OwnTraining:
         optimizer = optimization.AdamWeightDecay(rate)
         optimizer.build(network.trainable_variables)
         config = BertConfig.from_json_file(f"{model}/bert_config.json")
-        self._steps = steps.Steps(
+        self._steps = train_step.TrainStep(
             network,
             task,
             optimizer,
@@ -193,7 +193,7 @@ def measure(
     training = training_of(name, data, model, max_seq_length)
     rows = list(itertools.islice(training.rows, count))
     examples, task = Examples(rows, training.schema), training.task
-    by_length = length_batches.bucket_lengths(max_seq_length)
+    by_length = bucketing.bucket_lengths(max_seq_length)
     sides = {
         "by length": OwnTraining(task, examples, model, by_length).seconds,
         "padded": OwnTraining(task, examples, model, [max_seq_length]).seconds,

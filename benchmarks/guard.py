@@ -23,18 +23,18 @@ from bert.common.storage import hash_file
 from bert.data.records import shard_check
 from bert.modeling import checkpoints, models
 from bert.modeling.config import BertConfig
-from bert.training import guard, optimization
+from bert.training import finite_check, optimization
 from bert.training.saver import Saver
 
 
 def guarded(training, data):
     """Returns a function that takes a step as the training loop does."""
-    losses = collections.deque(maxlen=guard.WINDOW)
+    losses = collections.deque(maxlen=finite_check.WINDOW)
 
     def run():
         step = training.optimizer.step
         sums = training.train(data, tf.constant(1)).numpy()
-        guard.check(training, losses, step, sums, str)
+        finite_check.check(training, losses, step, sums, str)
 
     return run
 

@@ -21,7 +21,7 @@ from benchmarks import flops
 from benchmarks.peers.batches import training_batch
 from bert.modeling import fused_ops, losses, models, precision
 from bert.modeling.config import BertConfig
-from bert.training import distribution, steps
+from bert.training import distribution, train_step
 from bert.training.optimization import AdamWeightDecay
 from bert.training.task import Task
 
@@ -36,7 +36,7 @@ def make_training(
     packed: bool = False,
     accumulation_steps: int = 1,
     deterministic: bool = False,
-) -> steps.Steps:
+) -> train_step.TrainStep:
     """Creates training steps on one device, the first GPU if there is one.
 
     Args:
@@ -49,7 +49,7 @@ def make_training(
     model = models.build_pretraining_model(config, packed=packed)
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
-    return steps.Steps(
+    return train_step.TrainStep(
         model,
         Task(
             "pretraining",
@@ -71,7 +71,7 @@ def make_training(
 
 def make_steps(
     config: BertConfig, batch_size: int, length: int, masks: int, **options
-) -> tuple[steps.Steps, Iterator]:
+) -> tuple[train_step.TrainStep, Iterator]:
     """Creates training steps, and an iterator over a random batch.
 
     Args:

@@ -20,18 +20,18 @@ MAY_IMPORT = {
     "data.features": set(),
     "data.pooling": {"common"},
     "data.sequences": {"common", "data.features"},
-    "data.shared_rows": {"data.features", "data.sequences"},
+    "data.sequence_packing": {"data.features", "data.sequences"},
     "data.text": {"common", "data.features", "data.sequences"},
     "data.corpus": {"common", "data.features", "data.sequences", "data.text"},
     "data.records": {"common", "data.features", "data.sequences", "data.text"},
     "data.pretraining": {"common", "data"},
     "modeling": {"common", "data.features"},
     "modeling.formats": {
-        *("common", "data.features", "data.pooling", "data.shared_rows"),
+        *("common", "data.features", "data.pooling", "data.sequence_packing"),
         *("data.text", "modeling"),
     },
     "training": {
-        *("common", "data.features", "data.length_batches", "data.records")
+        *("common", "data.features", "data.bucketing", "data.records")
     },
     "export": {"common", "data", "modeling"},
     "tasks": {"common", "data", "modeling", "training", "export"},
@@ -92,7 +92,7 @@ FILES_OF_NO_FLAG = {
     "bert/tasks/run_folder.py:RunFolder": "/dev/null",
     "bert/tasks/run_folder.py:claim": "the folder of a lock, which is local",
     "bert/training/distribution.py": "the files of GPUs, /proc/cpuinfo",
-    "bert/training/plan.py": "/proc/self",
+    "bert/training/memory_estimate.py": "/proc/self",
 }
 FORBIDDEN_CALLS = {
     "pickle.load",

@@ -10,7 +10,7 @@ POOLINGS = ("mean", "max", "cls")
 
 
 @dataclasses.dataclass(frozen=True)
-class TextVectors:
+class PoolingConfig:
     """Pooling configuration of the embeddings of a model.
 
     Attributes:

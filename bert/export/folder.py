@@ -15,7 +15,7 @@ from typing import Any
 from bert.common import atomic, storage, tensorflow_log
 from bert.common.formats import json_files
 from bert.common.progress import say
-from bert.data import shared_rows
+from bert.data import sequence_packing
 from bert.data.sequences import Row
 from bert.export import saved_model
 from bert.modeling import openvino_network
@@ -83,7 +83,7 @@ def write_model(
         return
     sample = [*rows]
     sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
-    batches = [shared_rows.pack([row]).inputs for row in sample]
+    batches = [sequence_packing.pack([row]).inputs for row in sample]
 
     # OpenVINO writes only local files, but the export may be remote.
     with tempfile.TemporaryDirectory() as scratch, tensorflow_log.held_back():

@@ -19,7 +19,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files, published
 from bert.common.progress import say
-from bert.data import shared_rows
+from bert.data import sequence_packing
 from bert.data.label_kinds import KINDS
 from bert.data.sequences import Encoded, join_pair
 from bert.data.text import vocabulary
@@ -161,7 +161,9 @@ class Predictor:
         """
         vocab = model.tokenizer.vocab
         row = join_pair([], [], vocab[vocabulary.CLS], vocab[vocabulary.SEP])
-        (output,) = shared_rows.map_packed(self._engine, [row], self._is_pooled)
+        (output,) = sequence_packing.map_packed(
+            self._engine, [row], self._is_pooled
+        )
         if not np.isfinite(output).all():
             raise UserError(
                 "the outputs are not finite",
@@ -281,7 +283,9 @@ class Predictor:
             encoded: list of Encoded. The result of `task.encode`.
         """
         rows = [row for x in encoded for row in x.rows]
-        computed = shared_rows.map_packed(self._engine, rows, self._is_pooled)
+        computed = sequence_packing.map_packed(
+            self._engine, rows, self._is_pooled
+        )
         outputs = iter(computed)
         return [[next(outputs) for _ in x.rows] for x in encoded]
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert.common import atomic, forks, outputs
 from bert.common.errors import UserError
-from bert.data import length_batches
+from bert.data import bucketing
 from bert.data.sequences import Row
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
@@ -477,7 +477,7 @@ class TextModel(keras.Model):
 
 def _check_arguments(batch_size, others: dict) -> None:
     """Rejects invalid batch sizes, and other arguments of `keras.Model`."""
-    length_batches.check_size(batch_size)
+    bucketing.check_size(batch_size)
     if others:
         raise UserError(
             f"the argument {next(iter(others))} is given",

@@ -7,8 +7,8 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.formats import published
-from bert.data import length_batches
-from bert.data.pooling import POOLINGS, TextVectors
+from bert.data import bucketing
+from bert.data.pooling import POOLINGS, PoolingConfig
 from bert.data.text.columns import strings
 from bert.inference.predictor import Predictor, network_of, open_model
 from bert.modeling.openvino_network import Network
@@ -72,7 +72,7 @@ def embed(
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
 
-    how = recorded or TextVectors()
+    how = recorded or PoolingConfig()
     if pooling is not None:
         how = dataclasses.replace(how, pooling=pooling, mistake=None)
     if normalize is not None:
@@ -81,7 +81,7 @@ def embed(
     most = config.max_position_embeddings
     if max_length is None:
         max_length = min(tokenizer.max_length, most)
-    length_batches.check_size(batch_size)
+    bucketing.check_size(batch_size)
     if max_length not in range(3, most + 1):
         raise UserError(f"max_length={max_length}", expected=f"3 to {most}")
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert.common import forks
 from bert.common.errors import UserError
-from bert.data import batching, features, length_batches, sequences
+from bert.data import batching, bucketing, features, sequences
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import FIRST_TOKENS
 from bert.data.text.columns import finite, strings
@@ -311,7 +311,7 @@ def training_batches(
         seed: int. Seed of the order.
         shuffle: bool. Whether to shuffle before each epoch. Default: False.
     """
-    length_batches.check_size(batch_size)
+    bucketing.check_size(batch_size)
     lengths = np.array([len(ids) for ids, _ in columns[0]])
     count = len(lengths)
     size = min(batch_size, count)
@@ -356,7 +356,7 @@ def batch(columns: tuple, chosen: np.ndarray | None = None) -> tuple:
             return sequences.pad_rows(parts, length, parts[0].dtype)
         return column[np.asarray(chosen)]
 
-    inputs = length_batches.pad(rows, length)
+    inputs = bucketing.pad(rows, length)
     return inputs, *map(taken, columns[1:])
 
 

@@ -12,7 +12,7 @@ import keras
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import batching, length_batches
+from bert.data import batching, bucketing
 from bert.data.records.examples import Examples
 from bert.export import folder as export_folder
 from bert.modeling import checkpoints, openvino_network
@@ -80,7 +80,7 @@ def build_trainer(folder: RunFolder, task: Task) -> Trainer:
     settings = folder.settings
     lengths = [settings.max_seq_length]
     if settings.length_buckets:
-        lengths = length_batches.bucket_lengths(settings.max_seq_length)
+        lengths = bucketing.bucket_lengths(settings.max_seq_length)
 
     if folder.model.path and not folder.resumes:
         folder.model.check_sizes()
@@ -180,7 +180,7 @@ def phase(settings: FineTuning, task: Task) -> Phase:
         # XLA compiles the step for each length, so use fewer lengths.
         lengths = list(trainer.lengths)
         if trainer.steps.use_xla:
-            lengths = length_batches.compiled_lengths(lengths)
+            lengths = bucketing.xla_lengths(lengths)
         return batching.training_batches(
             examples, lengths, batch_size, seed, trainer.step, workers.share()
         )

@@ -18,8 +18,8 @@ from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, distribution, optimization
 from bert.training.saver import Saver
 from bert.training.settings import Devices
-from bert.training.steps import Steps
 from bert.training.task import Task
+from bert.training.train_step import TrainStep
 from bert.training.trainer import Trainer
 
 # Effects of flags changed between runs, beyond losing bit-reproducibility.
@@ -76,7 +76,7 @@ def build_trainer(
         )
         optimizer.build(model.trainable_variables)
 
-    steps = Steps(
+    steps = TrainStep(
         model,
         task,
         optimizer,

@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert.common import atomic, storage
 from bert.common.formats import json_files
 from bert.common.progress import draw, duration, quantity, say
-from bert.training.steps import TOKENS, Steps
 from bert.training.task import Phase
+from bert.training.train_step import TOKENS, TrainStep
 
 METRICS = "metrics.jsonl"
 _SECONDS_A_CALL = 2.0
@@ -45,7 +45,7 @@ class TrainingLog:
     def __init__(
         self,
         folder: str,
-        steps: Steps,
+        steps: TrainStep,
         iterations_per_loop: int,
         profiled: tuple[int, int] | None = None,
     ):
@@ -226,7 +226,7 @@ class TrainingLog:
         self._count = 0
 
 
-def means(steps: Steps, sums: np.ndarray, count: int) -> dict[str, float]:
+def means(steps: TrainStep, sums: np.ndarray, count: int) -> dict[str, float]:
     """Total loss, loss and accuracy of each objective, and gradient norm.
 
     Args:

@@ -22,20 +22,21 @@ class Task:
         name: str. Name such as "swag"; title of the report.
         build: function. () -> the network.
         objectives: tuple of str. Names of the losses, in the order of the log.
-        batch_weights, batch_sums: functions. The losses, see `training.steps`.
+        loss_normalizers, loss_sums: functions. The losses, see
+            `training.train_step`.
         learning_rate: Schedule. Learning rate of each step.
-        measures: tuple of str. Sums of `batch_sums` for each objective,
+        measures: tuple of str. Sums of `loss_sums` for each objective,
             besides the weight.
         records: str. JSON value that identifies the training data.
         metric: str. Name of the metric that selects the best checkpoint.
         is_loss: bool. Whether a lower metric is better.
         compares_rows: bool. Whether the losses compare the rows of a batch, so
-            that `batch_sums` needs the outputs of all micro-batches.
+            that `loss_sums` needs the outputs of all micro-batches.
         examples: data.records.examples.Examples or None. Training examples.
             None without training, and in pre-training, which reads records.
         labels: dict or None. Kind and names of the labels, and the settings
             that predictions depend on, as in `task.json`.
-        vectors: TextVectors or None. Embeddings that the checkpoints compute.
+        vectors: PoolingConfig or None. Embeddings that the checkpoints compute.
         validate: function or None. Trainer -> metrics of the current weights,
             during training.
         evaluate: function or None. Trainer -> (metrics, report) of the final
@@ -53,8 +54,8 @@ class Task:
     name: str
     build: Callable[[], keras.Model]
     objectives: tuple[str, ...]
-    batch_weights: Callable[[dict], dict[str, tf.Tensor]]
-    batch_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
+    loss_normalizers: Callable[[dict], dict[str, tf.Tensor]]
+    loss_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
     learning_rate: Schedule
     measures: tuple[str, ...] = ("loss", "accuracy")
     records: str = ""

@@ -13,13 +13,13 @@ from tensorflow.python.framework import config  # has no public name
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, duration, say
-from bert.data import features, length_batches
+from bert.data import bucketing, features
 from bert.data.records.examples import Examples
 from bert.training import (
     collectives,
-    guard,
+    finite_check,
     logs,
-    plan,
+    memory_estimate,
     prediction,
     workers,
 )
@@ -27,8 +27,8 @@ from bert.training.optimization import WarmupClockDecay
 from bert.training.preemption import Abandoned, Preemption
 from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
 from bert.training.settings import Training
-from bert.training.steps import Steps
 from bert.training.task import Phase, Task
+from bert.training.train_step import TrainStep
 
 _WINDOW = 64  # batches of examples that are sorted by length together
 
@@ -58,7 +58,7 @@ class Trainer:
         self,
         task: Task,
         settings: Training,
-        steps: Steps,
+        steps: TrainStep,
         named: dict[str, keras.Variable],
         saver: Saver,
         best: Saver,
@@ -80,17 +80,17 @@ class Trainer:
             settings.iterations_per_loop,
             settings.steps_to_profile if workers.is_chief() else None,
         )
-        self._losses = collections.deque(maxlen=guard.WINDOW)
+        self._losses = collections.deque(maxlen=finite_check.WINDOW)
 
         # The best validation metric, the number of evaluations since then,
         # and whether an interrupted evaluation has to be repeated.
         self._best_value: float | None = None
-        self._waited, self._is_owed = 0, False
+        self._evals_since_best, self._pending_eval = 0, False
 
         # The schedule that depends on time, and the seconds of training.
         rate = task.learning_rate
         self._clock = rate if isinstance(rate, WarmupClockDecay) else None
-        self._spent = 0.0
+        self._train_seconds = 0.0
 
     @property
     def step(self) -> int:
@@ -122,7 +122,7 @@ class Trainer:
         settings, last_step = self.settings, phases[-1].last
         validates = self.task.validate is not None
         if settings.plan:
-            plan.report(self, phases)
+            memory_estimate.report(self, phases)
             raise SystemExit
         self._drop_later_steps()
 
@@ -130,15 +130,15 @@ class Trainer:
         limit = None if self._clock else settings.seconds
         if limit is not None and not settings.train_for:
             say(f"SLURM: the job leaves {duration(limit)} of training")
-        began = time.monotonic() - self._spent
+        began = time.monotonic() - self._train_seconds
         with (
             self._saver,
             self._log,
             Preemption(limit, workers.share()[1] == 1) as preemption,
-            guard.naming_the_step(self.steps),
+            finite_check.annotate_errors(self.steps),
         ):
             # Repeat the evaluation that a signal interrupted.
-            if validates and self._is_owed:
+            if validates and self._pending_eval:
                 self._validate(preemption)
                 self.save()
 
@@ -173,7 +173,7 @@ class Trainer:
 
                     # Log.
                     self._log.add(
-                        guard.check(
+                        finite_check.check(
                             self.steps,
                             self._losses,
                             first,
@@ -228,7 +228,7 @@ class Trainer:
         self.best.remove_after(self.step)
         collectives.barrier(self.steps.strategy)  # until the chief removed them
         if not self.best.steps():  # the search for the best starts again
-            self._best_value, self._waited = None, 0
+            self._best_value, self._evals_since_best = None, 0
         self._log.drop_after(self.step)
 
     def _is_over(self, preemption: Preemption) -> bool:
@@ -238,20 +238,23 @@ class Trainer:
         request = int(requests.max())
         preemption.adopt(request)
         patience = self.settings.early_stopping_patience
-        if self._is_spent or 0 < patience <= self._waited:
+        if self._is_spent or 0 < patience <= self._evals_since_best:
             return True
         return request > 0
 
     @property
     def _is_spent(self) -> bool:
         """Whether the time of a time-based schedule is up."""
-        return self._clock is not None and self._spent >= self._clock.seconds
+        return (
+            self._clock is not None
+            and self._train_seconds >= self._clock.seconds
+        )
 
     def _set_clock(self, spent: float) -> None:
         """Passes the seconds of training to a time-based schedule."""
         if self._clock:
-            self._spent = float(spent)
-            self._clock.spent.assign(self._spent)
+            self._train_seconds = float(spent)
+            self._clock.spent.assign(self._train_seconds)
             self._log.seconds_left = max(0.0, self._clock.seconds - spent)
 
     def _validate(self, preemption: Preemption) -> None:
@@ -260,20 +263,20 @@ class Trainer:
         An evaluation that a signal interrupts is repeated when the run
         resumes.
         """
-        self._is_owed = True
+        self._pending_eval = True
         try:
             with preemption.abandoning():
                 metrics = self.task.validate(self)
         except Abandoned:
             return
-        self._is_owed = False
+        self._pending_eval = False
         logs.log_evaluation(self.step, metrics, self.task.objectives)
         self._log.write(self.step, "eval", metrics)
 
         value, best = metrics[self.task.metric], self._best_value
         sign = -1 if self.task.is_loss else 1
         if not sign * value > (-np.inf if best is None else sign * best):
-            self._waited += 1
+            self._evals_since_best += 1
             return
         self._saver.wait()
         storage.make_folder(self.best.folder)
@@ -284,7 +287,7 @@ class Trainer:
             self.task.metric: value,
         }
         self.best.save(self.step, self.named, described)
-        self._best_value, self._waited = value, 0
+        self._best_value, self._evals_since_best = value, 0
         say(f"best {self.task.metric} so far: {value:.4f}, {self.best.folder}")
 
     def predict(
@@ -315,7 +318,7 @@ class Trainer:
             )
         predictor, lengths = self._predictors[batch_size], list(self.lengths)
         if predictor.is_static:
-            lengths = length_batches.compiled_lengths(lengths)
+            lengths = bucketing.xla_lengths(lengths)
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(part: list[dict], length: int) -> dict[str, np.ndarray]:
@@ -337,7 +340,7 @@ class Trainer:
             ids = example[features.INPUT_IDS]
             return len(ids) if choices == 1 else max(map(len, ids))
 
-        return length_batches.in_order(
+        return bucketing.map_sorted_by_length(
             examples,
             answer,
             lengths,
@@ -459,14 +462,17 @@ class Trainer:
         return {
             "trainer": {
                 "learning_rate": float(self.task.learning_rate(self.step)),
-                "seconds": self._spent,
+                "seconds": self._train_seconds,
                 "window": self._log.state_dict(),
                 "losses": list(self._losses),
                 "steps": self.steps.state_dict(),
             },
             "held_out": {
-                "is_owed": self._is_owed,
-                "best": {"value": value.hex(), "waited": self._waited},
+                "is_owed": self._pending_eval,
+                "best": {
+                    "value": value.hex(),
+                    "waited": self._evals_since_best,
+                },
             },
         }
 
@@ -478,10 +484,10 @@ class Trainer:
         self._losses.extend(state["trainer"].get("losses", ()))
         self.steps.load_state_dict(state["trainer"]["steps"])
         if held_out := state["held_out"]:  # earlier versions: None
-            self._is_owed = held_out["is_owed"]
+            self._pending_eval = held_out["is_owed"]
             value = float.fromhex(held_out["best"]["value"])
             self._best_value = value if np.isfinite(value) else None
-            self._waited = held_out["best"]["waited"]
+            self._evals_since_best = held_out["best"]["waited"]
 
 
 def _is_due(every: int, step: int, is_last: bool) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 import bert
 from bert.common.errors import UserError
-from bert.data import shared_rows
+from bert.data import sequence_packing
 from bert.modeling import hub
 from bert.modeling.openvino_network import Network
 from tests.helpers import library_files, text
@@ -64,7 +64,7 @@ def test_exports_are_refused_in_a_fork(tmp_path_factory):
 
     # OpenVINO would abort the process.
     network = Network(f"{export}/openvino")
-    batch = shared_rows.pack([([2, 3], [0, 0])]).inputs
+    batch = sequence_packing.pack([([2, 3], [0, 0])]).inputs
     network(batch)
     assert forked(lambda: Network(f"{export}/openvino")) == REFUSED
     assert forked(lambda: network(batch)) == REFUSED

@@ -13,7 +13,7 @@ from bert.checks import run
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.formats.curves import read_curves
-from bert.data import vector_files
+from bert.data import embedding_files
 from bert.tasks.squad import answers
 from bert.training import logs
 from tests.helpers import tiny
@@ -109,7 +109,7 @@ def test_answers_have_null(tmp_path):
 
 def test_vectors_have_null(tmp_path):
     path = str(tmp_path / "out.jsonl")
-    with vector_files.json_lines(path, None, True) as write:
+    with embedding_files.json_lines(path, None, True) as write:
         values = np.array([0.5, np.nan, np.inf], "f4")
-        write(vector_files.Vectors([], [], values))
+        write(embedding_files.Vectors([], [], values))
     assert read(path) == {"linex_index": 0, "values": [0.5, None, None]}

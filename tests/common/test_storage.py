@@ -9,7 +9,7 @@ import pytest
 
 import create_pretraining_data
 from bert.common import atomic
-from bert.data import vector_files
+from bert.data import embedding_files
 from bert.data.corpus import corpus_writer
 from bert.export import folder as export_folder
 from bert.modeling.formats import conversion
@@ -83,9 +83,9 @@ def write_shards(folder):
 
 
 def write_vectors(folder):
-    for kind, opened in vector_files.FORMATS.items():
+    for kind, opened in embedding_files.FORMATS.items():
         with opened(f"{folder}/v.{kind}", [1], True) as write:
-            write(vector_files.Vectors([], [], np.ones((1, 3), "f4")))
+            write(embedding_files.Vectors([], [], np.ones((1, 3), "f4")))
 
 
 def write_answers(folder):

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from bert.data import length_batches
+from bert.data import bucketing
 
 
 def test_lengths_are_few_and_end_with_the_longest():
-    assert length_batches.bucket_lengths(128) == [*range(8, 129, 8)]
-    assert length_batches.bucket_lengths(100) == [*range(8, 97, 8), 100]
-    assert length_batches.bucket_lengths(384)[-6:] == [
+    assert bucketing.bucket_lengths(128) == [*range(8, 129, 8)]
+    assert bucketing.bucket_lengths(100) == [*range(8, 97, 8), 100]
+    assert bucketing.bucket_lengths(384)[-6:] == [
         160,
         192,
         224,
@@ -18,8 +18,8 @@ def test_lengths_are_few_and_end_with_the_longest():
         320,
         384,
     ]
-    assert length_batches.bucket_lengths(16) == [8, 16]
-    assert length_batches.bucket_lengths(7) == [7]
+    assert bucketing.bucket_lengths(16) == [8, 16]
+    assert bucketing.bucket_lengths(7) == [7]
 
 
 @pytest.mark.parametrize("count", [0, 1, 61])
@@ -41,7 +41,9 @@ def test_results_are_in_the_order_of_the_examples(count, window):
         return [(row.max(), row.astype(bool).sum()) for row in ids]
 
     found = list(
-        length_batches.in_order(iter(examples), run, [5, 11, 23], 3, window)
+        bucketing.map_sorted_by_length(
+            iter(examples), run, [5, 11, 23], 3, window
+        )
     )
     assert found == [(i + 1, len(ids)) for i, (ids, _) in enumerate(examples)]
     assert all(size <= 3 and length in (5, 11, 23) for size, length in shapes)
@@ -55,7 +57,7 @@ def test_examples_are_padded_to_the_next_length():
         shapes.append(batch["input_ids"].shape)
         return [None] * len(batch["input_ids"])
 
-    list(length_batches.in_order(examples, run, [5, 11, 23], 2, 100))
+    list(bucketing.map_sorted_by_length(examples, run, [5, 11, 23], 2, 100))
     assert shapes == [(2, 5), (2, 11), (1, 23)]
 
 
@@ -67,7 +69,7 @@ def test_examples_are_read_a_window_at_a_time():
             read.append(i)
             yield [1], [0]
 
-    results = length_batches.in_order(
+    results = bucketing.map_sorted_by_length(
         examples(), lambda b: [0] * len(b["input_ids"]), [3], 2, 4
     )
     next(results)

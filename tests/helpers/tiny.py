@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.modeling import dropout, precision
-from bert.training import steps
+from bert.training import train_step
 from bert.training.optimization import AdamWeightDecay
 from bert.training.task import Task
 
@@ -72,7 +72,7 @@ def make_steps(
         squared_error,
         measures=("loss",),
     )
-    return steps.Steps(
+    return train_step.TrainStep(
         model,
         task,
         optimizer,
@@ -98,7 +98,7 @@ def task_of(
 
 def again(made, seed=3, use_xla=False, **changed):
     """Other steps with the same network; `changed` of their task."""
-    return steps.Steps(
+    return train_step.TrainStep(
         made.model,
         dataclasses.replace(made.task, **changed),
         made.optimizer,

@@ -20,7 +20,7 @@ from bert.common import tensor_files
 from bert.data.text import tokenization, vocabulary
 from bert.modeling import task_models
 from bert.modeling.formats import sentence_files
-from bert.modeling.formats.sentence_files import TextVectors
+from bert.modeling.formats.sentence_files import PoolingConfig
 from tests.helpers import (
     determinism,
     model_files,
@@ -222,7 +222,7 @@ def _write_choices(folder: pathlib.Path) -> None:
 
 
 def _write_similar(folder: pathlib.Path) -> None:
-    said = TextVectors("mean", True, {"query": "the cat: "}, "query")
+    said = PoolingConfig("mean", True, {"query": "the cat: "}, "query")
     sentence_files.write(str(folder), said, small.H, POSITIONS)
     rows = [
         {"text": a, "text_b": b, "score": i / 10}

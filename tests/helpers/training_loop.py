@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert.modeling import dropout, losses
 from bert.modeling.models import build_pretraining_model
-from bert.training import steps
+from bert.training import train_step
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 from bert.training.saver import Saver
 from bert.training.settings import Training
@@ -43,7 +43,7 @@ def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         losses.pretraining_sums,
         rate,
     )
-    return steps.Steps(
+    return train_step.TrainStep(
         model,
         task,
         optimizer,

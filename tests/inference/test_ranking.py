@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert.data.label_kinds import CLASSES, REGRESSION
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
@@ -28,7 +28,7 @@ def write_embedding_model(folder):
     config = model_files.write_sizes(folder)
     weights = model_files.random_values(encoder.build_encoder(config), 0.5)
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
-    vectors = TextVectors("mean", True)
+    vectors = PoolingConfig("mean", True)
     bert = ModelFolder.of("", config, weights, tokenizer, vectors=vectors)
     return write_networks(folder, bert)
 

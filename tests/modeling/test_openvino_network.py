@@ -14,7 +14,7 @@ import pytest
 
 import predict
 from bert.common.errors import UserError
-from bert.data import shared_rows
+from bert.data import sequence_packing
 from bert.modeling import openvino_network
 from bert.modeling.openvino_network import Network
 from tests.helpers import classifier_files, once, small
@@ -33,7 +33,7 @@ def folder(tmp_path, tmp_path_factory):
 
 def batch_of(seed, length=small.POSITIONS):
     ids = np.random.default_rng(seed).integers(0, 31, (5, length)).tolist()
-    return shared_rows.pack([(x, [0] * length) for x in ids]).inputs
+    return sequence_packing.pack([(x, [0] * length) for x in ids]).inputs
 
 
 def test_a_loaded_network_does_not_depend_on_its_files(folder):

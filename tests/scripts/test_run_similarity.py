@@ -10,7 +10,7 @@ import run_similarity
 from bert.common import tensor_files
 from bert.export import folder as export_folder
 from bert.modeling.formats import sentence_files
-from bert.modeling.formats.sentence_files import TextVectors
+from bert.modeling.formats.sentence_files import PoolingConfig
 from tests.helpers import (
     classifier_files,
     model_files,
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     classifier_files.write_model(folder)
     rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     model_files.write_sizes(folder, **dict.fromkeys(rates, 0.1))
-    said = TextVectors("cls", False, {"query": "a "}, "query")
+    said = PoolingConfig("cls", False, {"query": "a "}, "query")
     sentence_files.write(str(folder), said, small.H, small.POSITIONS)
     rows = [
         f"{a} {word},{other} {word},{5 * (a == b)}"

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert.modeling import fused_ops, losses, precision
 from bert.modeling.models import build_pretraining_model
-from bert.training import steps
+from bert.training import train_step
 from bert.training.optimization import AdamWeightDecay
 from tests.helpers import small, tiny
 
@@ -35,7 +35,7 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
             model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(0.001)
         optimizer.build(model.trainable_variables)
-    made = steps.Steps(
+    made = train_step.TrainStep(
         model,
         tiny.task_of(
             losses.OBJECTIVES,

@@ -13,14 +13,14 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert.data import batching, features, label_kinds, length_batches
+from bert.data import batching, bucketing, features, label_kinds
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.modeling import fused_ops, losses, models, task_losses, task_models
 from bert.tasks.classification import examples
 from bert.tasks.squad import windows
-from bert.training import optimization, steps
+from bert.training import optimization, train_step
 from tests.helpers import small, tiny
 
 pytestmark = pytest.mark.slow
@@ -175,7 +175,7 @@ def whole_step(monkeypatch):
         rate = optimization.WarmupLinearDecay(0.01, 7, 2)
         optimizer = optimization.AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
-        taken = steps.Steps(
+        taken = train_step.TrainStep(
             model,
             task,
             optimizer,
@@ -264,9 +264,7 @@ def test_batches_of_each_task_are_static(name):
     spec = fine_tuning_batches(name, [small.S]).element_spec
     assert all(x.shape.is_fully_defined() for x in spec.values())
     assert features.INPUT_IDS in spec
-    lengths = length_batches.compiled_lengths(
-        length_batches.bucket_lengths(128)
-    )
+    lengths = bucketing.xla_lengths(bucketing.bucket_lengths(128))
     assert lengths == [32, 64, 128]
     sizes = [7, 31, 33, 64, 65, 127, 128] * ROWS
     batches = fine_tuning_batches(name, lengths, sizes)

@@ -15,7 +15,7 @@ from bert.common import atomic, tensor_files
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.progress import say
-from bert.data import features, shared_rows
+from bert.data import features, sequence_packing
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
@@ -345,7 +345,11 @@ def _outputs_of_rows(
     ]
     is_pooled = head is not None and HEADS[head].is_pooled
     return [
-        {"output": np.concatenate(shared_rows.map_packed(x, rows, is_pooled))}
+        {
+            "output": np.concatenate(
+                sequence_packing.map_packed(x, rows, is_pooled)
+            )
+        }
         for x in (run, engine)
     ]
 

@@ -22,7 +22,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.formats import published
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
@@ -102,7 +102,7 @@ class ModelFolder:
         values: dict[str, Any],
         tokenizer: Tokenizer | None = None,
         task: dict | None = None,
-        vectors: TextVectors | None = None,
+        vectors: PoolingConfig | None = None,
         skipped: Iterable[str] = (),
     ) -> "ModelFolder":
         """Makes a model in memory, such as one to export.
@@ -114,7 +114,7 @@ class ModelFolder:
             tokenizer: Tokenizer or None. Vocabulary, casing and maximum
                 length. Default: None.
             task: dict or None. Content of its `task.json`. Default: None.
-            vectors: TextVectors or None. Pooling that computes an embedding
+            vectors: PoolingConfig or None. Pooling that computes an embedding
                 of a text. Default: None.
             skipped: iterable of str. See the class. Default: no names.
         """
@@ -222,7 +222,7 @@ class ModelFolder:
         return min(recorded or positions, positions)
 
     @functools.cached_property
-    def vectors(self) -> TextVectors | None:
+    def vectors(self) -> PoolingConfig | None:
         """Pooling that computes embeddings of texts; None if unknown."""
         if not self.path:
             return None

@@ -22,7 +22,7 @@ from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.data.pooling import POOLINGS, TextVectors
+from bert.data.pooling import POOLINGS, PoolingConfig
 
 MODULES = "modules.json"
 _NUMBERED = re.compile(r"[0-9]+_")  # folder of a module
@@ -68,7 +68,7 @@ def network_of(folder: str) -> str:
     return folder
 
 
-def read(folder: str) -> TextVectors | None:
+def read(folder: str) -> PoolingConfig | None:
     """Reads the files of a folder; None if they have no pooling.
 
     Unsupported modules are only reported by `check`, since the caller may only
@@ -94,7 +94,7 @@ def read(folder: str) -> TextVectors | None:
     path, prompts = os.path.join(folder, _PROMPTS), _Prompts()
     if storage.is_file(path):
         prompts = json_files.read(path, _Prompts)
-    vectors = TextVectors(
+    vectors = PoolingConfig(
         "mean",
         "Normalize" in kinds,
         prompts.prompts,
@@ -147,13 +147,13 @@ def _read_pooling(
 
 
 def write(
-    folder: str, vectors: TextVectors, hidden_size: int, max_length: int
+    folder: str, vectors: PoolingConfig, hidden_size: int, max_length: int
 ) -> None:
     """Writes the files, as sentence-transformers did before version 5.4.
 
     Args:
         folder: str. Folder to write to.
-        vectors: TextVectors. Supported pooling, prompts and size.
+        vectors: PoolingConfig. Supported pooling, prompts and size.
         hidden_size: int. Hidden size of the model.
         max_length: int. Longest sequence in tokens.
     """

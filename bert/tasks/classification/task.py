@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.progress import say
-from bert.data import features, label_kinds, shared_rows
+from bert.data import features, label_kinds, sequence_packing
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row, rows_of
@@ -194,7 +194,7 @@ class Classification:
             return {}
         split, texts = data.split(DEV)[0], self._texts(data.split(DEV)[0])
         rows = rows_of(itertools.chain.from_iterable(texts))
-        outputs = np.stack(shared_rows.map_packed(engine, rows, True))
+        outputs = np.stack(sequence_packing.map_packed(engine, rows, True))
         logits = data.long_texts.pooled(outputs, [*map(len, texts)])
 
         # The metrics of the run, and the number of changed predictions.

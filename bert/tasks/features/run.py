@@ -10,11 +10,11 @@ from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.common.progress import Progress, say
 from bert.data import (
+    bucketing,
+    embedding_files,
     features,
-    length_batches,
+    sequence_packing,
     sequences,
-    shared_rows,
-    vector_files,
 )
 from bert.data.sequences import Row
 from bert.data.text import vocabulary, vocabulary_checks
@@ -46,7 +46,7 @@ class Reader:
         self.truncated = 0
         self._is_first = True
 
-    def read(self) -> Iterator[length_batches.EncodedExample]:
+    def read(self) -> Iterator[bucketing.EncodedExample]:
         """Yields ids and segment ids of each line, including blank lines."""
         sizes = [storage.size(path) for path in self._files]
         progress, done = Progress("vectors", sum(sizes) / 1e6, "MB"), 0
@@ -61,9 +61,7 @@ class Reader:
             done += size
             advance(0)
 
-    def _tokenize(
-        self, lines: list[str]
-    ) -> Iterator[length_batches.EncodedExample]:
+    def _tokenize(self, lines: list[str]) -> Iterator[bucketing.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
 
         # Two texts per line; the second may be empty.
@@ -96,7 +94,7 @@ class Reader:
 
 def extract(
     extraction: Extraction, reader: Reader
-) -> Iterator[vector_files.Vectors]:
+) -> Iterator[embedding_files.Vectors]:
     """Yields the vectors of each line, in the order of the input.
 
     Args:
@@ -109,7 +107,7 @@ def extract(
 
     for ids, x in compute(extraction, reader.read()):
         found = extraction.how.embed_one(x)
-        yield vector_files.Vectors([tokens[i] for i in ids], ids, found)
+        yield embedding_files.Vectors([tokens[i] for i in ids], ids, found)
 
 
 def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
@@ -121,7 +119,7 @@ def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
     say(network.description)
     is_mixed = extraction.settings.mix_layers != "none"
     while chunk := [*itertools.islice(rows, window(extraction))]:
-        outputs = shared_rows.map_packed(network, chunk, False)
+        outputs = sequence_packing.map_packed(network, chunk, False)
         for (ids, _), x in zip(chunk, outputs):
             yield ids, x if is_mixed else x[:, np.newaxis]
 
@@ -135,9 +133,9 @@ def _of_layers(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
 
     settings = extraction.settings
     predictor = encoder_layers.make_predictor(extraction)
-    lengths = length_batches.bucket_lengths(settings.max_seq_length)
+    lengths = bucketing.bucket_lengths(settings.max_seq_length)
     if predictor.is_static:
-        lengths = length_batches.compiled_lengths(lengths)
+        lengths = bucketing.xla_lengths(lengths)
 
     def run(batch):
         found = predictor(batch)["vectors"]
@@ -148,7 +146,7 @@ def _of_layers(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
             for ids, size, x in zip(batch[features.INPUT_IDS], sizes, found)
         ]
 
-    return length_batches.in_order(
+    return bucketing.map_sorted_by_length(
         rows, run, lengths, settings.batch_size, window(extraction)
     )
 
@@ -180,7 +178,7 @@ def write(extraction: Extraction) -> str:
     settings, reader = extraction.settings, Reader(extraction)
     is_pooled, count = extraction.how.pooling != "none", 0
     layers = extraction.layers if settings.mix_layers == "none" else None
-    opened = vector_files.FORMATS[settings.output_format]
+    opened = embedding_files.FORMATS[settings.output_format]
     with opened(settings.output_file, layers, is_pooled) as write_next:
         for vectors in extract(extraction, reader):
             write_next(vectors)

@@ -8,7 +8,7 @@ from bert.common import outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, REQUIRED, changed, flag
 from bert.common.progress import say
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training.settings import Devices
 
@@ -109,7 +109,7 @@ class Extraction:
     settings: Settings
     model: ModelFolder
     layers: list[int]
-    how: TextVectors
+    how: PoolingConfig
     prompt: str
 
 
@@ -148,7 +148,7 @@ def check(settings: Settings) -> Extraction:
 
 def _with_defaults(
     settings: Settings, model: ModelFolder
-) -> tuple[Settings, TextVectors]:
+) -> tuple[Settings, PoolingConfig]:
     """Returns the settings with defaults, and the pooling configuration.
 
     The configuration of a sentence-transformers folder applies to pooled
@@ -157,9 +157,9 @@ def _with_defaults(
     of_tokens = settings.pooling == "none" or (
         settings.pooling is None and settings.output_format == "jsonl"
     )
-    how, length = model.vectors or TextVectors("none"), 128
+    how, length = model.vectors or PoolingConfig("none"), 128
     if of_tokens:
-        how = TextVectors("none", prompts=how.prompts)
+        how = PoolingConfig("none", prompts=how.prompts)
     elif model.vectors:
         length = model.max_length
     if settings.pooling is None:

@@ -20,7 +20,7 @@ _MASKED = -1e9  # score of masked pairs
 def sums_of(
     loss: str, scale: float, sizes: tuple[int, ...]
 ) -> Callable[[dict, dict], dict]:
-    """Makes the `batch_sums` of a task.
+    """Makes the `loss_sums` of a task.
 
     Args:
         loss: str. Name of a loss: "cosent", "cosine" or "ranking".

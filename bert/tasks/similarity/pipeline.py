@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.data.sequences import Encoded
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -38,7 +38,7 @@ class TextEmbedding:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        how: TextVectors,
+        how: PoolingConfig,
         max_length: int,
         prompt: str | None = None,
     ):

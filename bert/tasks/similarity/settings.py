@@ -7,7 +7,7 @@ from bert.common.errors import UserError
 from bert.common.flags import DATA, RARE, TRAINING, flag
 from bert.common.rules import excludes, rule
 from bert.data import tables
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.finetuning_settings import FineTuning
 
@@ -99,7 +99,7 @@ class Settings(FineTuning):
         resume=True,
     )
 
-    def vectors(self, model: ModelFolder) -> TextVectors:
+    def vectors(self, model: ModelFolder) -> PoolingConfig:
         """The pooling configuration: --pooling, else as recorded in the model.
 
         Args:
@@ -108,7 +108,7 @@ class Settings(FineTuning):
         Raises:
             UserError: the model has an unsupported pooling.
         """
-        recorded = model.vectors or TextVectors()
+        recorded = model.vectors or PoolingConfig()
         if self.pooling is None:
             recorded.check()
         pooling = self.pooling or recorded.pooling

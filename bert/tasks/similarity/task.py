@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.data import features, shared_rows
+from bert.data import features, sequence_packing
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row
 from bert.data.tables import Table
@@ -154,7 +154,7 @@ class Similarity:
     def check_network(self, trainer: Trainer, engine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
         rows = self._held_out()
-        outputs = shared_rows.map_packed(engine, _sequences(rows), False)
+        outputs = sequence_packing.map_packed(engine, _sequences(rows), False)
         vectors = np.stack([self._how.embed_one(x) for x in outputs])
         scores = _score(self._tables["eval_file"], rows, vectors.__getitem__)
         return {k.removeprefix("eval_"): x for k, x in scores.items()}

@@ -6,7 +6,7 @@ import numpy as np
 import openvino
 import pytest
 
-from bert.data import shared_rows
+from bert.data import sequence_packing
 from bert.inference.engines import KerasEngine
 from bert.modeling import encoder, openvino_network, task_models
 from bert.modeling.formats import openvino as writer
@@ -36,7 +36,7 @@ def sequences_of(count):
 
 def outputs_of(engine, head, sequences):
     is_pooled = head is not None and HEADS[head].is_pooled
-    return shared_rows.map_packed(engine, sequences, is_pooled)
+    return sequence_packing.map_packed(engine, sequences, is_pooled)
 
 
 def keras_outputs(config, values, head, sequences):
@@ -79,7 +79,7 @@ def test_outputs_are_those_of_keras(tmp_path, head, changes):
 def test_a_smaller_network_has_similar_outputs(tmp_path, precision, head):
     config, values = model_of(head)
     sequences = sequences_of(31)
-    batches = [shared_rows.pack([x]).inputs for x in sequences]
+    batches = [sequence_packing.pack([x]).inputs for x in sequences]
     writer.write(str(tmp_path), config, values, precision, batches)
     size = os.path.getsize(tmp_path / openvino_network.WEIGHTS)
     assert size < 0.65 * sum(x.nbytes for x in values.values())

@@ -70,7 +70,7 @@ def test_the_pooling_of_any_version_is_read(tmp_path, kinds, pooling, expected):
     for end in ([], ["Normalize"]):
         write(tmp_path, [*kinds, *end], pooling)
         vectors = sentence_files.read(str(tmp_path))
-        assert vectors == sentence_files.TextVectors(
+        assert vectors == sentence_files.PoolingConfig(
             expected, bool(end), PROMPTS
         )
 
@@ -207,7 +207,7 @@ def test_a_converted_model_has_the_same_vectors(
     argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
     convert_checkpoint.main(["", *argv])
     vectors = ModelFolder.open(output).vectors
-    expected = sentence_files.TextVectors("max", True, PROMPTS, "query", 5)
+    expected = sentence_files.PoolingConfig("max", True, PROMPTS, "query", 5)
     assert vectors == expected
     expected = bert.embed(TEXTS, str(folder))
     np.testing.assert_allclose(bert.embed(TEXTS, output), expected, atol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.data import features
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.similarity import examples
 from bert.tasks.similarity.pipeline import TextEmbedding
@@ -109,7 +109,7 @@ def test_equal_texts_have_equal_numbers(read, tmp_path, capsys):
     rows = "the cat,A DOG,1\na dog,the cat sees a bird,0\n"
     table = read(f"text,text_b,score\n{rows}")
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
-    embedding = TextEmbedding(tokenizer, TextVectors(), 4)
+    embedding = TextEmbedding(tokenizer, PoolingConfig(), 4)
     encoded = [*examples.encode(table, embedding)]
     assert [x[examples.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
     assert [x[features.LABEL_IDS] for x in encoded] == [[1.0], [0.0]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bert
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.export import folder as export_folder
 from bert.modeling.formats import conversion, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 def test_each_engine_truncates_vectors_and_texts(tmp_path, ask):
     classifier_files.write_model(tmp_path)
-    how = TextVectors("max", True, {"query": "a "}, "query", 5)
+    how = PoolingConfig("max", True, {"query": "a "}, "query", 5)
     sentence_files.write(str(tmp_path), how, small.H, small.POSITIONS)
     model = conversion.read(ModelFolder.open(str(tmp_path)))
     model = model.replace(tokenizer=model.tokenizer.with_max_length(7))

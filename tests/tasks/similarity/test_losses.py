@@ -12,7 +12,7 @@ from bert.tasks.similarity import losses
 from bert.tasks.similarity.examples import TEXT_NUMBERS
 from bert.tasks.similarity.settings import COSENT, COSINE, RANKING
 from bert.training.optimization import AdamWeightDecay
-from bert.training.steps import Steps
+from bert.training.train_step import TrainStep
 from tests.helpers import tiny
 
 B, H, SCALE = 6, 5, 7.0
@@ -107,7 +107,7 @@ def steps_of(loss, replicas=1, parts=1, rate=0.0):
         measures=("loss",),
         compares_rows=loss != COSINE,
     )
-    return Steps(
+    return TrainStep(
         model,
         task,
         optimizer,
@@ -152,7 +152,7 @@ def test_cached_gradients_are_those_of_the_same_dropout():
                 parts.append(made.model(rows, training=True)["vectors"])
         outputs = {"vectors": tf.concat(parts, 0)}
         tensors = {name: tf.constant(x) for name, x in batch.items()}
-        loss = made.task.batch_sums(tensors, outputs)["labels_loss"] / B
+        loss = made.task.loss_sums(tensors, outputs)["labels_loss"] / B
     expected = tape.gradient(loss, variables)
 
     total, *_, norm, _ = take(made, 2)

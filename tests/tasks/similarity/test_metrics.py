@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.tasks.similarity import metrics
 
 # The second row repeats a query, which then has two texts that belong to it.
@@ -15,7 +15,7 @@ NUMBERS[3, 1] = NUMBERS[2, 1]
 
 
 def unit(x):
-    return TextVectors(normalize=True).embed(x, None)
+    return PoolingConfig(normalize=True).embed(x, None)
 
 
 VECTORS = unit(np.random.default_rng(7).normal(size=(87, 3)))

@@ -3,7 +3,7 @@
 import pytest
 
 import run_similarity
-from bert.data.pooling import TextVectors
+from bert.data.pooling import PoolingConfig
 from bert.modeling.formats import sentence_files
 from bert.reports import drawing
 from bert.tasks import finetuning
@@ -19,7 +19,7 @@ def test_losses_that_compare_all_rows_of_a_batch(
 ):
     """Else gradient accumulation would compare fewer rows."""
     classifier_files.write_model(tmp_path)
-    how = TextVectors("cls", truncate_dim=5)
+    how = PoolingConfig("cls", truncate_dim=5)
     sentence_files.write(str(tmp_path), how, small.H, small.POSITIONS)
     table = tmp_path / "table.csv"
     table.write_text("text,text_b,score\nthe cat,a dog,0.5\na,b,0.1\n")

@@ -4,7 +4,7 @@ import types
 
 import tensorflow as tf
 
-from bert.training import plan
+from bert.training import memory_estimate
 from bert.training.task import Phase
 from bert.training.trainer import Trainer
 
@@ -46,13 +46,15 @@ def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
         strategy=types.SimpleNamespace(num_replicas_in_sync=DEVICES),
         model=types.SimpleNamespace(trainable_variables=[tf.zeros([3, 5])]),
     )
-    monkeypatch.setattr(plan.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(plan, "_memory", lambda: 300 * MB)
+    monkeypatch.setattr(memory_estimate.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(memory_estimate, "_memory", lambda: 300 * MB)
     # Two examples more on each device take 40 MB.
-    monkeypatch.setattr(plan, "_peak", lambda _, __, n: (60 + 40 * n) * MB)
+    monkeypatch.setattr(
+        memory_estimate, "_peak", lambda _, __, n: (60 + 40 * n) * MB
+    )
     run = Trainer.__new__(Trainer)
     run.steps = steps
-    plan.report(run, [phase(7, 4, 90), phase(11, 4, 100)])
+    memory_estimate.report(run, [phase(7, 4, 90), phase(11, 4, 100)])
     memory = "batch of 4: 100.0 MB of 300.0 MB on each device, 10.0 MB for an "
     memory += "example more; about 24 fit"
     assert capsys.readouterr().out.splitlines() == [
@@ -87,9 +89,9 @@ def test_the_widest_of_the_first_batches_is_measured(monkeypatch, capsys):
         strategy=types.SimpleNamespace(num_replicas_in_sync=1),
         model=types.SimpleNamespace(trainable_variables=[]),
     )
-    monkeypatch.setattr(plan, "_peak", peak)
+    monkeypatch.setattr(memory_estimate, "_peak", peak)
     run = Trainer.__new__(Trainer)
     run.steps = steps
-    plan.report(run, [Phase(90, 4, batches)])
+    memory_estimate.report(run, [Phase(90, 4, batches)])
     assert measured == [11, 11]
     assert "batch of 4: 60.0 MB of" in capsys.readouterr().out

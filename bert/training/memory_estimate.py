@@ -9,8 +9,8 @@ import tensorflow as tf
 from tensorflow.python.client import device_lib
 
 from bert.common.progress import duration
-from bert.training.steps import Steps
 from bert.training.task import Phase
+from bert.training.train_step import TrainStep
 
 _WARM_UP, _STEPS = 2, 10
 _RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
@@ -78,7 +78,7 @@ def _size(batch: dict) -> int:
     return sum(x.shape.num_elements() for x in batch.values())
 
 
-def _peak(steps: Steps, batch: dict, times: int) -> int:
+def _peak(steps: TrainStep, batch: dict, times: int) -> int:
     """Bytes of memory while a step runs on a repeated batch."""
     batch = {name: tf.repeat(x, times, 0) for name, x in batch.items()}
     repeated = iter(tf.data.Dataset.from_tensors(batch).repeat())

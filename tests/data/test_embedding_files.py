@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bert.common.errors import UserError
-from bert.data import vector_files
-from bert.data.vector_files import Vectors
+from bert.data import embedding_files
+from bert.data.embedding_files import Vectors
 
 RNG = np.random.default_rng(3)
 
@@ -28,7 +28,7 @@ def texts(pooled, mixed):
 
 def write(path, kind, rows, pooled, mixed):
     layers = None if mixed else [-1, 0]
-    opened = vector_files.FORMATS[kind](str(path), layers, pooled)
+    opened = embedding_files.FORMATS[kind](str(path), layers, pooled)
     with opened as write_next:
         for row in rows:
             write_next(row)
@@ -106,7 +106,7 @@ def test_an_error_leaves_the_earlier_file(tmp_path, kind):
     path = str(tmp_path / "out")
     with (
         pytest.raises(KeyError),
-        vector_files.FORMATS[kind](path, [0], True) as write_next,
+        embedding_files.FORMATS[kind](path, [0], True) as write_next,
     ):
         write_next(texts(True, False)[0]._replace(values=np.ones((1, 5))))
         raise KeyError

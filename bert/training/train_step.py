@@ -3,8 +3,8 @@
 This module does not depend on BERT. A task provides a model and two functions.
 A regression has no accuracy:
 
-    batch_weights(batch) -> objective -> weight of the whole batch
-    batch_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
+    loss_normalizers(batch) -> objective -> weight of the whole batch
+    loss_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
         "<objective>_weight" -> sums over a part of the batch
 
 The loss of a step is the sum over objectives of loss / weight. Both are taken
@@ -16,7 +16,7 @@ loss does not depend on the distribution of the examples:
     micro-batch     0 . 1 . 0 . 1 .     --gradient_accumulation_steps=2
 
 Losses that compare rows get the outputs of all micro-batches of a replica. To
-compare rows of several replicas, `batch_sums` has to gather them.
+compare rows of several replicas, `loss_sums` has to gather them.
 
 With several workers, each one only reads the examples of its own replicas.
 """
@@ -35,7 +35,7 @@ _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_DOUBLE = 2000
 
 
-class Steps:
+class TrainStep:
     """Computes training and evaluation steps.
 
     A step with a non-finite loss or gradient leaves all bits of variables and
@@ -51,7 +51,7 @@ class Steps:
         strategy: tf.distribute.Strategy. Devices.
         seed: int. Seed of the dropout masks.
         seed_scope: function. int32 [3] seed -> context manager that passes it
-            to dropout. Entered around the model and `batch_sums` in training.
+            to dropout. Entered around the model and `loss_sums` in training.
         batch_tokens: function. Batch -> float32 scalar, its number of tokens.
         use_xla: bool. Whether to compile the step as one program: forward and
             backward pass, all-reduce, clipping and in-place update. Evaluation
@@ -109,10 +109,10 @@ class Steps:
 
         with strategy.scope():
             # Number of steps without an update.
-            self._skipped = _counted(tf.constant(0, tf.int64))
+            self._skipped = _replicated_variable(tf.constant(0, tf.int64))
             self._scaling = None  # scale of the loss, steps since it changed
             if self.model.compute_dtype == "float16":
-                self._scaling = _counted([_FIRST_LOSS_SCALE, 0.0])
+                self._scaling = _replicated_variable([_FIRST_LOSS_SCALE, 0.0])
 
     def train(self, iterator, num_steps):
         """Runs training steps, each on the next batch.
@@ -211,7 +211,7 @@ class Steps:
             own = _part(batch, replica % here, here)
             gradients, sums = self._cached_gradients(own, micro_batch)
         else:
-            gradients, sums = self._add_up(
+            gradients, sums = self._accumulate(
                 lambda i: self._gradients(*micro_batch(i)),
                 (tf.zeros(len(self.sum_names)),),
             )
@@ -234,14 +234,14 @@ class Steps:
         """Weights of the whole batch, summed over workers."""
         count = workers.share()[1]
         if count == 1:
-            return self.task.batch_weights(batch)
+            return self.task.loss_normalizers(batch)
 
         replicas = context.num_replicas_in_sync
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         part = _part(batch, replica % (replicas // count), replicas // count)
-        weights = self.task.batch_weights(part)
+        weights = self.task.loss_normalizers(part)
         # The weight of an empty batch, such as 1e-5, counts only once.
-        none = self.task.batch_weights({k: v[:0] for k, v in batch.items()})
+        none = self.task.loss_normalizers({k: v[:0] for k, v in batch.items()})
 
         total = context.all_reduce(
             tf.distribute.ReduceOp.SUM, tf.stack(list(weights.values()))
@@ -251,7 +251,7 @@ class Steps:
             for i, name in enumerate(weights)
         }
 
-    def _add_up(self, compute, others):
+    def _accumulate(self, compute, others):
         """Adds gradients and other sums over a replica's micro-batches."""
         # A loop, so that a micro-batch's activations are freed before the
         # next one's are computed.
@@ -309,9 +309,9 @@ class Steps:
             with tf.GradientTape() as tape:
                 outputs = outputs_of(i)
             pulled = {name: x[i] for name, x in upstream.items()}
-            return (self._pulled_back(tape, outputs, pulled),)
+            return (self._vjp(tape, outputs, pulled),)
 
-        (gradients,) = self._add_up(gradients_of, ())
+        (gradients,) = self._accumulate(gradients_of, ())
         return gradients, tf.stack([sums[name] for name in self.sum_names])
 
     def _gradients(self, part, weights, seed):
@@ -323,7 +323,7 @@ class Steps:
 
             loss = self._loss(sums, weights)
 
-        gradients = self._pulled_back(tape, loss, None)
+        gradients = self._vjp(tape, loss, None)
         return gradients, tf.stack([sums[name] for name in self.sum_names])
 
     def _loss(self, sums, weights):
@@ -334,14 +334,14 @@ class Steps:
             ]
         )
 
-    def _pulled_back(self, tape, target, upstream):
+    def _vjp(self, tape, target, upstream):
         """Dense gradients of the variables."""
         variables = [v.value for v in self._variables]
         gradients = tape.gradient(target, variables, upstream)
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _sums(self, part, outputs):
-        sums = self.task.batch_sums(part, outputs)
+        sums = self.task.loss_sums(part, outputs)
         return {**sums, TOKENS: self._batch_tokens(part)}
 
     def _rescale(self, finite):
@@ -378,7 +378,7 @@ class Steps:
         return self.model(inputs, training=training)
 
 
-def _counted(start) -> tf.Variable:
+def _replicated_variable(start) -> tf.Variable:
     """Variable that counts steps, equal on all replicas."""
     return tf.Variable(
         start,

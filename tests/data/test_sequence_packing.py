@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from bert.data import features, shared_rows
+from bert.data import features, sequence_packing
 
 SEQUENCES = strategies.lists(
     strategies.tuples(strategies.integers(1, 130), strategies.integers(1, 97)),
@@ -43,11 +43,11 @@ def attend_at_first(inputs):
 )
 def test_outputs_are_the_same_as_one_by_one(sequences, width, is_pooled):
     with (
-        mock.patch.object(shared_rows, "_WIDTH", width),
-        mock.patch.object(shared_rows, "_MAX_TOKENS", 500),
+        mock.patch.object(sequence_packing, "_WIDTH", width),
+        mock.patch.object(sequence_packing, "_MAX_TOKENS", 500),
     ):
         run = attend_at_first if is_pooled else attend
-        found = shared_rows.map_packed(run, sequences, is_pooled)
+        found = sequence_packing.map_packed(run, sequences, is_pooled)
     assert len(found) == len(sequences)
     for (ids, segments), output in zip(sequences, found):
         expected = np.array(
@@ -60,7 +60,7 @@ def test_outputs_are_the_same_as_one_by_one(sequences, width, is_pooled):
 
 @hypothesis.given(SEQUENCES.filter(bool))
 def test_no_cell_is_used_twice(sequences):
-    batch = shared_rows.pack(sequences)
+    batch = sequence_packing.pack(sequences)
     shape = batch.inputs[features.INPUT_IDS].shape
     used = np.zeros(shape, int)
     for row, start, length in zip(batch.rows, batch.starts, batch.lengths):
@@ -76,10 +76,10 @@ def test_no_cell_is_used_twice(sequences):
 
 
 def test_sequences_are_distributed_in_alternating_directions(monkeypatch):
-    monkeypatch.setattr(shared_rows, "_WIDTH", 9)
-    monkeypatch.setattr(shared_rows, "_MULTIPLE", 1)
+    monkeypatch.setattr(sequence_packing, "_WIDTH", 9)
+    monkeypatch.setattr(sequence_packing, "_MULTIPLE", 1)
     sequences = [([1] * n, [0] * n) for n in (3, 7, 2, 6, 5, 4)]
-    inputs = shared_rows.pack(sequences).inputs
+    inputs = sequence_packing.pack(sequences).inputs
     assert inputs[features.POSITION_IDS].tolist() == [
         [0, 1, 2, 3, 4, 5, 6, 0, 1],
         [0, 1, 2, 3, 4, 5, 0, 1, 2],
@@ -93,13 +93,13 @@ def test_sequences_are_distributed_in_alternating_directions(monkeypatch):
 def test_little_padding_is_computed(count):
     lengths = np.random.default_rng(0).integers(4, 60, count).tolist()
     sequences = [([1] * n, [0] * n) for n in lengths]
-    ids = shared_rows.pack(sequences).inputs[features.INPUT_IDS]
+    ids = sequence_packing.pack(sequences).inputs[features.INPUT_IDS]
     assert sum(lengths) > 0.9 * ids.size
 
 
 def test_many_sequences_are_computed_some_tokens_at_a_time(monkeypatch):
     """A sequence that is longer than the limit is computed alone."""
-    monkeypatch.setattr(shared_rows, "_MAX_TOKENS", 400)
+    monkeypatch.setattr(sequence_packing, "_MAX_TOKENS", 400)
     sequences = [([1] * n, [0] * n) for n in (*range(1, 60), 700)]
     sizes = []
 
@@ -107,5 +107,5 @@ def test_many_sequences_are_computed_some_tokens_at_a_time(monkeypatch):
         sizes.append(inputs[features.INPUT_MASK].sum())
         return attend(inputs)
 
-    shared_rows.map_packed(run, sequences, is_pooled=False)
+    sequence_packing.map_packed(run, sequences, is_pooled=False)
     assert len(sizes) > 3 and sizes[-1] == 700 and max(sizes[:-1]) <= 400

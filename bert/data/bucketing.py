@@ -35,7 +35,7 @@ def bucket_lengths(max_seq_length: int) -> list[int]:
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
 
 
-def compiled_lengths(lengths: list[int]) -> list[int]:
+def xla_lengths(lengths: list[int]) -> list[int]:
     """Returns the lengths that are worth compiling: 32, 64, 128, ..., S.
 
     GPUs and TPUs compile the whole step for each length, which takes a minute
@@ -64,7 +64,7 @@ def pad(examples: list[EncodedExample], length: int) -> dict[str, np.ndarray]:
     }
 
 
-def in_order(
+def map_sorted_by_length(
     examples: Iterable[AnyExample],
     run: Callable[[dict[str, np.ndarray]], list],
     lengths: list[int],

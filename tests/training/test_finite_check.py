@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.common.progress import quantity
-from bert.training import guard
+from bert.training import finite_check
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_run, phase
 
@@ -60,27 +60,29 @@ def test_three_bad_steps_in_a_row_end_the_run(tmp_path):
 
 
 def test_a_spike_is_a_loss_above_six_deviations():
-    kept = collections.deque(maxlen=guard.WINDOW)
+    kept = collections.deque(maxlen=finite_check.WINDOW)
     rng = np.random.default_rng(7)
-    losses = rng.normal(5.0, 0.1, guard.WINDOW).tolist()
-    limits = [guard.limit_of(kept, loss) for loss in losses]
-    assert limits == [None] * guard.WINDOW
+    losses = rng.normal(5.0, 0.1, finite_check.WINDOW).tolist()
+    limits = [finite_check.limit_of(kept, loss) for loss in losses]
+    assert limits == [None] * finite_check.WINDOW
     mean, deviation = np.mean(losses), np.std(losses)
     below = mean + 5.9 * deviation
-    assert guard.limit_of(kept, below) is None
+    assert finite_check.limit_of(kept, below) is None
     window = [*losses[1:], below]
     expected = np.mean(window) + 6 * np.std(window)
-    assert guard.limit_of(kept, 9.0) == pytest.approx(expected)
+    assert finite_check.limit_of(kept, 9.0) == pytest.approx(expected)
 
 
 def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
     first, second = (make_run(tiny.make_steps(), "") for _ in range(2))
-    rows = np.repeat(row, guard.WINDOW, 0)
-    guard.check(first.steps, first._losses, 0, rows, str)
+    rows = np.repeat(row, finite_check.WINDOW, 0)
+    finite_check.check(first.steps, first._losses, 0, rows, str)
     second._load_state_dict(json.loads(json.dumps(first._state_dict())))
     row[0, 0] = 10.0
-    guard.check(second.steps, second._losses, guard.WINDOW, row, str)
+    finite_check.check(
+        second.steps, second._losses, finite_check.WINDOW, row, str
+    )
     assert "step 129: loss 10.0000 spikes above 5.0" in capsys.readouterr().err
 
 

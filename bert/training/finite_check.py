@@ -16,7 +16,7 @@ import tensorflow as tf
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.training import logs
-from bert.training.steps import Steps
+from bert.training.train_step import TrainStep
 
 MAX_BAD_STEPS = 3  # in a row
 WINDOW = 128  # number of losses that a loss is compared with
@@ -24,7 +24,7 @@ DEVIATIONS = 6.0
 
 
 def check(
-    steps: Steps,
+    steps: TrainStep,
     losses: collections.deque[float],
     step: int,
     sums: np.ndarray,
@@ -101,7 +101,7 @@ def limit_of(losses: collections.deque[float], loss: float) -> float | None:
     return limit if limit is not None and loss > limit else None
 
 
-def _count_bad_step(steps: Steps, step: int) -> None:
+def _count_bad_step(steps: TrainStep, step: int) -> None:
     steps.bad_steps += 1
     if steps.bad_steps == MAX_BAD_STEPS:
         raise UserError(
@@ -113,7 +113,7 @@ def _count_bad_step(steps: Steps, step: int) -> None:
 
 
 @contextlib.contextmanager
-def naming_the_step(steps: Steps) -> Iterator[None]:
+def annotate_errors(steps: TrainStep) -> Iterator[None]:
     """Adds the number of the step to TensorFlow's errors."""
     try:
         yield
