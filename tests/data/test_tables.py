@@ -304,6 +304,14 @@ def test_cells_of_another_kind_are_reported(tmp_path, value, kind, found):
     assert str(error.value) == f"{path}:1: {found}"
 
 
+def test_a_parquet_file_may_have_no_rows(tmp_path):
+    path = str(tmp_path / "x.parquet")
+    parquet.write_table(pyarrow.table({"a": []}), path)
+    with pytest.raises(UserError) as error:
+        Table.read(path, {"a": Column("a")})
+    assert str(error.value) == f"{path}: no rows; expected one per line"
+
+
 def test_cells_are_converted(tmp_path):
     rows = [{"a": 3, "b": None, "c": " 2.5"}, {"a": "x", "b": 0.5, "c": -1}]
     schema = {

@@ -9,7 +9,6 @@ from pyarrow import parquet
 import prepare_corpus
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.data.tables import Column, Table
 from bert.tasks.classification import inputs
 from bert.tasks.classification.datasets import TRAIN
 from bert.tasks.classification.settings import Settings
@@ -32,13 +31,6 @@ def settings_of(*words, **named):
         words += (f"--{name}={value}",)
     argv = ["run_classifier", *words, "--task_name=tsv", "--text_column=mail"]
     return flags.parse(argv, Settings, "")
-
-
-def test_an_empty_table(tmp_path):
-    path = tmp_path / "a.parquet"
-    write(path, {"mail": []})
-    with pytest.raises(UserError, match="no rows; expected one per line$"):
-        Table.read(str(path), {"text": Column("mail")})
 
 
 def test_a_classifiers_examples(tmp_path):
