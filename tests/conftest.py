@@ -92,6 +92,17 @@ def no_report(monkeypatch):
 
 
 @pytest.fixture
+def eagerly():
+    """Functions of TensorFlow are not traced, which takes longer than a step.
+
+    `tests/bert/test_text_models.py` trains with functions.
+    """
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
 def run_script(capsys):
     """Runs a script's main with flags; returns (exit code, out, error)."""
 

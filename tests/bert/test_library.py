@@ -33,16 +33,8 @@ def folder(tmp_path_factory):
     return found
 
 
-SLOW = ("pretraining_dataset",)  # Keras compiles its step
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(x, marks=[pytest.mark.slow] if x in SLOW else [])
-        for x in bert.__all__
-    ],
-)
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("name", bert.__all__)
 def test_the_example_of_the_docstring_runs(name, folder, tmp_path, monkeypatch):
     code = examples(name)
     assert f"bert.{name}" in code or name == "Encoder"

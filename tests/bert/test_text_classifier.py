@@ -152,6 +152,7 @@ def test_scikit_learn_is_told_what_to_use_instead(new):
             ask(new())
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_datasets_are_those_of_lists(new, fitted):
     batches = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(8)
     expected = probabilities(fitted)
@@ -542,6 +543,7 @@ def test_strings_in_a_batch(new):
             model.train_on_batch(texts, labels)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_f1_and_focal_loss_of_the_page_are_those_of_keras(new, tmp_path):
     page = pathlib.Path(__file__).parents[2] / "docs" / "library.md"
     (code,) = re.findall(

@@ -183,6 +183,7 @@ def test_a_file_and_a_folder_have_the_settings(name, model_of, tmp_path):
         assert_same(again.predict(INPUTS[name], verbose=0), expected)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("name", ["several", "words"])
 def test_a_keras_file_has_the_optimizer(name, run_of, model_of, tmp_path):
     model, path = model_of(name), tmp_path / "model.keras"

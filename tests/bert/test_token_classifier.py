@@ -101,6 +101,7 @@ def test_labels_are_valid(folder):
     assert expected == [["B-PER", *["I-PER"] * 3], [], ["B-PER", "I-PER"]]
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_callbacks_see_the_scores_of_an_epoch(folder):
     """At a rate of 0 the second epoch is not better than the first."""
     model = bert.TokenClassifier(str(folder / "model"), BIO)
