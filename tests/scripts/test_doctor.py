@@ -185,7 +185,7 @@ def test_no_file_to_check_and_missing_files(run_script, diagnose, tmp_path):
         (line,) = found["wrong"]
         assert code == 1 and line.startswith(f"{tmp_path}/x: No such file or ")
     for flags, message in (
-        ({}, "no file to check; pass one of --input_file, --vocab_file, "),
+        ({}, "no file to check; pass --input_file, --vocab_file, "),
         ({"input_file": tmp_path / "x"}, "--input_file="),
         ({"output_dir": tmp_path / "x"}, f"{tmp_path}/x: no such folder; "),
     ):
