@@ -66,11 +66,13 @@ def open_reader(prefix: str):
         The reader of `tf.train.load_checkpoint`.
 
     Raises:
+        UserError: The index is a pipe or device.
         ValueError: The tensors are larger than the data files.
         OSError: The folder cannot be read.
         tf.errors.OpError, IndexError, RuntimeError: The checkpoint cannot be
             read.
     """
+    storage.regular(f"{prefix}.index")  # TensorFlow would wait for a pipe
     reader = tf.compat.v1.train.NewCheckpointReader(prefix)
     dtypes = reader.get_variable_to_dtype_map()
     listed = sum(

@@ -3,13 +3,24 @@
 import json
 import pathlib
 
+import pytest
+
 import create_pretraining_data
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling.formats import huggingface
 from bert.modeling.models import build_pretraining_model
-from tests.helpers import model_files, text
+from tests.helpers import model_files, once, text
+
+
+def shared(factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The folder of good files, which no test changes.
+
+    Args:
+        factory: `tmp_path_factory`.
+    """
+    return once.written(factory, "good", write)
 
 
 def write(folder: pathlib.Path) -> None:

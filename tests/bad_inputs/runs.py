@@ -41,6 +41,7 @@ def _tunes(script, **flags) -> tuple:
     return script, {
         "output_dir": "{folder}/out",
         "max_seq_length": 31,
+        "train_batch_size": 1,
         "bert_config_file": CONFIG,
         "vocab_file": VOCABULARY,
         "init_checkpoint": CHECKPOINT,

@@ -13,13 +13,18 @@ from bert.data.corpus import documents
 from bert.data.pretraining import runners
 from bert.tasks.features import run as features_run
 from bert.training import logs, saver
-from tests.bad_inputs import runs
+from tests.bad_inputs import good_files, runs
 
 OUTPUTS = {
     "create_pretraining_data": ("output_file", "a.tfrecord"),
     "extract_features": ("output_file", "a.jsonl"),
     "run_pretraining": ("output_dir", ""),
 }
+
+
+@pytest.fixture
+def good(tmp_path_factory):
+    return good_files.shared(tmp_path_factory)
 
 
 @pytest.fixture

@@ -225,10 +225,6 @@ def append(content):
     return damage
 
 
-def remove(name):
-    return lambda folder: (folder / name).unlink()
-
-
 def names_of_no_bert(folder):
     other = {"x/kernel": np.zeros([2, 3], np.float32)}
     tensor_files.write(str(folder / "bert_model.ckpt-1"), other)
@@ -245,11 +241,6 @@ BROKEN = {  # format -> message -> damage of a good folder
         "for longer texts, see --long_texts=windows": sizes(
             max_position_embeddings=99
         ),
-        "bert_config.json: no such file; pass --bert_config_file, or the "
-        "folder of a model": remove("bert_config.json"),
-        "no checkpoints in this folder; expected a prefix": remove(
-            "bert_model.ckpt.index"
-        ),
         "33 tokens; expected at most": append("more\nless\n"),
     },
     "huggingface": {
@@ -261,9 +252,6 @@ BROKEN = {  # format -> message -> damage of a good folder
         ),
         "layer_norm_eps is 1e-05; expected 1e-12": theirs(layer_norm_eps=1e-5),
         "hidden_act is 'silu'": theirs(hidden_act="silu"),
-        "config.json: no such file; pass --bert_config_file": remove(
-            "config.json"
-        ),
     },
     "model_garden": {"lacks bert/": names_of_no_bert},
 }

@@ -62,13 +62,6 @@ def test_these_files_are_rejected(tmp_path, content, message):
     assert str(error.value).startswith(f"{tmp_path}/vocab.txt{message}")
 
 
-def test_missing_file_and_folder_are_user_errors(tmp_path):
-    with pytest.raises(UserError, match="none.txt: No such file"):
-        vocabulary.read_vocabulary(str(tmp_path / "none.txt"))
-    with pytest.raises(UserError, match="is a folder; expected a vocab"):
-        vocabulary.read_vocabulary(str(tmp_path))
-
-
 def test_the_hash_is_that_of_the_files_bytes(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes(SPECIAL.replace("\n", "\r\n").encode())
