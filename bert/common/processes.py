@@ -1,4 +1,4 @@
-"""Parallel work on several processes of this machine."""
+"""Parallel work on processes of this machine, and detection of forks."""
 
 import collections
 import concurrent.futures
@@ -11,9 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-# TensorFlow's threads do not survive a fork.
+from bert.common.errors import UserError
+
 SPAWN = multiprocessing.get_context("spawn")
 AHEAD = 3  # running and waiting items per process
+
+# A fork copies the calling thread only. TensorFlow would wait for its other
+# threads forever, and OpenVINO would abort the process.
+TENSORFLOW, OPENVINO = "TensorFlow", "OpenVINO"
+_started: set[str] = set()  # started in this process or its parents
+_lost: set[str] = set()  # started before this process was forked
+
+os.register_at_fork(after_in_child=lambda: _lost.update(_started))
 
 _make_worker: Callable  # set in each process of the pool
 _worker = None
@@ -188,3 +197,23 @@ def _run(function: Callable[[Any, Any], Any], item) -> Any:
         return function(_worker, item)
     finally:
         _outside_item.acquire()
+
+
+def check_not_forked(engine: str) -> None:
+    """Checks that an engine works in this process; call it before using one.
+
+    Args:
+        engine: str. `TENSORFLOW` or `OPENVINO`.
+
+    Raises:
+        UserError: The engine was started before this process was forked.
+    """
+    if engine in _lost:
+        raise UserError(
+            f"{engine} was started before this process was forked, and its "
+            "threads were lost",
+            expected="a model that is loaded only after the fork",
+            fix='use multiprocessing.get_context("spawn"), or gunicorn '
+            "without --preload",
+        )
+    _started.add(engine)

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.common import forks
+from bert.common import processes
 from bert.common.errors import UserError
 from bert.data import features
 from bert.modeling import checkpoints, encoder, task_models
@@ -112,7 +112,7 @@ class KerasEngine:
             inputs: dict. Name -> int32 array.
 
         Raises:
-            UserError: See `forks.check`.
+            UserError: See `processes.check_not_forked`.
         """
-        forks.check(forks.TENSORFLOW)
+        processes.check_not_forked(processes.TENSORFLOW)
         return self._run(**{k: tf.constant(inputs[k]) for k in _INPUTS}).numpy()

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from bert.common import forks, storage
+from bert.common import processes, storage
 from bert.common.errors import UserError
 from bert.common.outputs import copy_folder
 from bert.data import features
@@ -72,7 +72,7 @@ def load(path: str, trust_model: bool = False):
 
     Raises:
         UserError: the SavedModel is not trusted, missing or damaged, or has
-            weights that are not finite; or see `forks.check`.
+            weights that are not finite; or see `processes.check_not_forked`.
     """
     if not trust_model:
         raise UserError(
@@ -85,7 +85,7 @@ def load(path: str, trust_model: bool = False):
     with contextlib.suppress(ImportError):  # TPU hosts may not have it
         import tensorflow_text  # noqa: F401 registers its operations
 
-    forks.check(forks.TENSORFLOW)
+    processes.check_not_forked(processes.TENSORFLOW)
     try:
         loaded = tf.saved_model.load(path)
     except Exception as error:  # damaged files raise various types

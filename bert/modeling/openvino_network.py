@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from bert.common import errors, forks, storage
+from bert.common import errors, processes, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import features
@@ -124,11 +124,11 @@ class Network:
 
     Raises:
         UserError: a file is missing, damaged or was changed after the export,
-            or OpenVINO is not installed; or see `forks.check`.
+            or OpenVINO is not installed; or see `processes.check_not_forked`.
     """
 
     def __init__(self, folder: str):
-        forks.check(forks.OPENVINO)
+        processes.check_not_forked(processes.OPENVINO)
         openvino = package()
         self.path = os.path.join(folder, FILE)
         core = _core()
@@ -201,9 +201,9 @@ class Network:
 
         Raises:
             UserError: the inputs do not fit the network, which is damaged; or
-                see `forks.check`.
+                see `processes.check_not_forked`.
         """
-        forks.check(forks.OPENVINO)
+        processes.check_not_forked(processes.OPENVINO)
         given = {name: inputs[name] for name in self.inputs}
         try:
             with self._turn:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
-from bert.common import atomic, forks, outputs
+from bert.common import atomic, outputs, processes
 from bert.common.errors import UserError
 from bert.data import bucketing
 from bert.data.sequences import Row
@@ -386,7 +386,7 @@ class TextModel(keras.Model):
         self, learning_rate: float | None, steps: int
     ) -> None:
         """Compiles with the optimizer and the schedule of the original BERT."""
-        forks.check(forks.TENSORFLOW)
+        processes.check_not_forked(processes.TENSORFLOW)
         peak = _RATE if learning_rate is None else learning_rate
         schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
 

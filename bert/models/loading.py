@@ -6,7 +6,7 @@ import pathlib
 
 import keras
 
-from bert.common import atomic, forks, outputs
+from bert.common import atomic, outputs, processes
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
@@ -53,7 +53,7 @@ def new_encoder(
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
     config = BertConfig.from_dict(dataclasses.asdict(config))  # checks it
-    forks.check(forks.TENSORFLOW)
+    processes.check_not_forked(processes.TENSORFLOW)
     with precision.stored_in(dtype or keras.config.dtype_policy()):
         encoder = build_encoder(config, seed)
     encoder.jit_compile = False  # or `predict` compiles for each length
@@ -190,9 +190,9 @@ def load_pair(
 
     Raises:
         UserError: The vocabulary is missing, or larger than the encoder's
-            embedding table; or see `forks.check`.
+            embedding table; or see `processes.check_not_forked`.
     """
-    forks.check(forks.TENSORFLOW)
+    processes.check_not_forked(processes.TENSORFLOW)
     encoder, tokenizer = (
         model if isinstance(model, tuple | list) else load_encoder(model)
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from bert.common import forks
+from bert.common import processes
 from bert.common.errors import UserError
 from bert.data import batching, bucketing, features, sequences
 from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
@@ -345,7 +345,7 @@ def batch(columns: tuple, chosen: np.ndarray | None = None) -> tuple:
         columns: tuple. See the module.
         chosen: int [B] or None. Indices of the rows. Default: all rows.
     """
-    forks.check(forks.TENSORFLOW)
+    processes.check_not_forked(processes.TENSORFLOW)
     chosen = range(len(columns[0])) if chosen is None else chosen
     rows = [columns[0][i] for i in chosen]
     length = max(len(ids) for ids, _ in rows)
@@ -368,7 +368,7 @@ def dataset(batches: Callable, signature: tuple, steps: int) -> tf.data.Dataset:
         signature: tuple. TensorSpecs of a batch.
         steps: int. Number of batches; negative if it is unknown.
     """
-    forks.check(forks.TENSORFLOW)
+    processes.check_not_forked(processes.TENSORFLOW)
     batched = tf.data.Dataset.from_generator(
         batches, output_signature=signature
     )

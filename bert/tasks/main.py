@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from bert.common import tensorflow_log
 from bert.common.errors import UserError
-from bert.training import cluster, preemption, slurm, workers
+from bert.training import cluster, preemption, workers
 
 # First lines of errors from TensorFlow and XLA.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
@@ -24,7 +24,9 @@ def hooks() -> tuple[Callable, Callable]:
     Returns:
         Functions that leave the script, and that explain an error.
     """
-    has_others = os.environ.get(cluster.VARIABLE) or slurm.num_tasks() > 1
+    has_others = (
+        os.environ.get(cluster.VARIABLE) or cluster.num_slurm_tasks() > 1
+    )
     if has_others and os.environ[tensorflow_log.LEVEL] == "2":
         # TensorFlow's errors about lost workers would hide this project's.
         os.environ[tensorflow_log.LEVEL] = "3"

@@ -6,11 +6,14 @@ which comes first, is the only one that writes files:
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-Without TF_CONFIG, the variables of SLURM are used. TensorFlow waits silently
-for a missing process, so each process first waits until all other ports answer.
+Without TF_CONFIG, the variables of SLURM are used, see `slurm_config`.
+
+TensorFlow waits silently for a missing process, so each process first waits
+until all other ports answer.
 """
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -23,7 +26,7 @@ import msgspec
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.progress import say
-from bert.training import preemption, slurm
+from bert.training import preemption
 
 VARIABLE = "TF_CONFIG"
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
@@ -32,6 +35,10 @@ _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
 _TASK = re.compile(r"/job:(\w+)/(?:replica:0/)?task:(\d+)")
 _PASSED_ON = re.compile(rf"from remote target {_TASK.pattern}")
 _SECONDS_BETWEEN_LINES = 10.0
+
+# SLURM jobs on the same host get different ports, below Linux' ephemeral ports.
+_FIRST_PORT, _PORTS_OF_A_STEP, _STEPS = 12_288, 64, 320
+_SECONDS_TO_SAVE = 60.0  # before SLURM ends the job
 
 
 class _Task(msgspec.Struct):
@@ -164,7 +171,7 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
     if not is_asked_for and (distribution != "auto" or use_tpu):
         return None
 
-    text = os.environ.get(VARIABLE) or slurm.tf_config()
+    text = os.environ.get(VARIABLE) or slurm_config()
     if not text:
         if not is_asked_for:
             return None
@@ -238,3 +245,99 @@ def _split(address: str) -> tuple[str, int]:
     """Host and port."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def num_slurm_tasks() -> int:
+    """Number of processes that `srun` has started, including this one."""
+    return int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
+
+
+def slurm_config() -> str | None:
+    """TF_CONFIG of this process; None if `srun` has started only one.
+
+        SLURM_STEP_NODELIST=node[9-10],gpu1    the hosts
+        SLURM_STEP_TASKS_PER_NODE=2(x2),1      number of tasks on each host
+        SLURM_PROCID=3                         this task: the second of node10
+
+    TensorFlow's resolver needs nvidia-smi, and sorts these hosts as text, so
+    that node10 would get the ranks of node9.
+
+    Raises:
+        UserError: a variable is missing or malformed, or the tasks are not
+            numbered host by host.
+    """
+    if num_slurm_tasks() < 2:
+        return None
+    try:
+        return _slurm_config()
+    except (KeyError, IndexError, ValueError) as error:
+        raise UserError(
+            f"SLURM: {type(error).__name__}: {error}",
+            expected="the variables that srun sets, such as "
+            "SLURM_STEP_NODELIST=node[9-10]",
+            fix="start with srun, or set TF_CONFIG",
+        ) from None
+
+
+def _slurm_config() -> str:
+    """TF_CONFIG if there are several processes."""
+    names = ("PROCID", "NODEID", "LOCALID", "JOB_ID", "STEP_ID")
+    index, host, local, job, step = (
+        int(os.environ[f"SLURM_{name}"]) for name in names
+    )
+
+    hosts = _hosts(os.environ["SLURM_STEP_NODELIST"])
+    counts = _counts(os.environ["SLURM_STEP_TASKS_PER_NODE"])
+    slot = (job + 31 * step) % _STEPS
+    port = _FIRST_PORT + _PORTS_OF_A_STEP * slot
+    workers = [
+        f"{name}:{port + i}"
+        for name, count in zip(hosts, counts, strict=True)
+        for i in range(count)
+    ]
+
+    if workers[index] != f"{hosts[host]}:{port + local}":
+        raise UserError(
+            f"SLURM: task {index} is on {hosts[host]}",
+            expected="tasks that are numbered host by host",
+            fix="pass --distribution=block to srun",
+        )
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": {"worker": workers}, "task": task})
+
+
+def slurm_seconds_left() -> float | None:
+    """Seconds until this job has to save; None if its end is unknown."""
+    end = os.environ.get("SLURM_JOB_END_TIME")
+    if end is None:
+        return None
+    return max(0.0, float(end) - time.time() - _SECONDS_TO_SAVE)
+
+
+def _hosts(names: str) -> list[str]:
+    """`node[09-10],gpu1` -> node09, node10, gpu1."""
+    hosts: list[str] = []
+    for name in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", names):
+        # Texts and lists of numbers alternate.
+        parts = re.split(r"\[([^\]]*)\]", name)
+        parts = [_numbers(x) if i % 2 else [x] for i, x in enumerate(parts)]
+        hosts += map("".join, itertools.product(*parts))
+    return hosts
+
+
+def _numbers(ranges: str) -> list[str]:
+    """`09-10,12` -> 09, 10, 12."""
+    numbers = []
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            numbers.append(f"{number:0{len(first)}}")
+    return numbers
+
+
+def _counts(tasks: str) -> list[int]:
+    """`2(x3),1` -> 2, 2, 2, 1."""
+    counts: list[int] = []
+    for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", tasks):
+        counts += [int(count)] * int(times or 1)
+    return counts

@@ -16,7 +16,7 @@ from bert.common.flags import (
     flag,
 )
 from bert.common.rules import needs, rule
-from bert.training import cluster, slurm
+from bert.training import cluster
 
 _OPTIMIZERS = ("bert_adam", "corrected_adamw", "lamb")
 
@@ -299,7 +299,7 @@ class Training(Devices):
     def seconds(self) -> float | None:
         """--train_for in seconds. Default: until the SLURM job ends."""
         if self.train_for is None:
-            return slurm.seconds_left()
+            return cluster.slurm_seconds_left()
         return read_time(self.train_for)
 
     def check_micro_batches(self, batch_size: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.training import cluster, distribution, slurm, workers
+from bert.training import cluster, distribution, workers
 from bert.training.settings import Training
 
 # The second task of node10, of seven.
@@ -48,7 +48,7 @@ def srun(monkeypatch):
     ],
 )
 def test_hosts_are_in_slurms_order(names, hosts):
-    assert slurm._hosts(names) == hosts
+    assert cluster._hosts(names) == hosts
 
 
 def test_a_step_is_a_cluster(srun):
@@ -115,4 +115,4 @@ def test_odd_variables_are_one_line(monkeypatch):
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
     monkeypatch.delenv("SLURM_PROCID", raising=False)
     with pytest.raises(UserError, match="SLURM: KeyError: .*start with srun"):
-        slurm.tf_config()
+        cluster.slurm_config()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.common import forks
+from bert.common import processes
 from bert.common.errors import UserError
 from bert.common.formats import published
 from bert.common.progress import say
@@ -181,8 +181,8 @@ class Tokenizer:
 
     @property
     def graph(self):
-        """The `text_ops.GraphTokenizer`; see `forks.check`."""
-        forks.check(forks.TENSORFLOW)
+        """The `text_ops.GraphTokenizer`; see `processes.check_not_forked`."""
+        processes.check_not_forked(processes.TENSORFLOW)
         return self._graph
 
     @functools.cached_property
