@@ -8,10 +8,10 @@
         rule("The number of folds divides the rows.", check_folds, "folds=7"),
     ]
 
-A class of settings has its rules in `RULES`, beside those of its base classes.
-`flags.parse` reports all rules that a command line breaks, and `--help` lists
-them. A term of a rule is `name`, for a flag that is true or not empty, or
-`name=value`.
+A class of settings has its rules in `RULES` and inherits the rules of its base
+classes. `flags.parse` reports all rules that a command line breaks, and
+`--help` lists them. A term of a rule is `name`, for a flag that is true or not
+empty, or `name=value`.
 """
 
 import dataclasses

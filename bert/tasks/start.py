@@ -1,6 +1,6 @@
 """Start of a run: its devices, network and first weights.
 
-    open_run -> load
+    build_trainer -> restore_or_initialize
 
 Scripts import this module after their flags are checked.
 """

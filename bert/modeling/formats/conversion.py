@@ -222,7 +222,7 @@ def largest_difference(before: dict, after: dict) -> float:
 def check_outputs(
     before: dict, after: dict, tolerance: float, path: str, when: str
 ) -> float:
-    """Compares the outputs of a model with those of its written files.
+    """Compares the outputs of a model and of its written files.
 
     Args:
         before, after: dict. Name -> array.

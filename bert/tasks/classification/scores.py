@@ -56,7 +56,7 @@ from bert.tasks.classification.settings import Scoring
 
 _BINS = 15  # as Guo et al. 2017
 _POINTS = 50  # per precision-recall curve
-_MAX_TEMPERATURE = 20.0  # maximum temperature
+_MAX_TEMPERATURE = 20.0
 _MAX_FITTED = 10_000  # training examples; more take minutes
 _STEPS = 1000
 
