@@ -59,7 +59,7 @@ def theirs(
         seed=seed,
         bf16=bf16,
     )
-    answers = label_kinds.answers(logits, kind)
+    answers = label_kinds.predictions(logits, kind)
     return times | scores.compute(data.metrics, held_out.labels, answers)
 
 

@@ -13,7 +13,7 @@ KINDS = CLASSES, MULTI_LABEL, REGRESSION = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Decision:
+class PostProcessing:
     """Post-processing of logits to predictions and probabilities.
 
     Attributes:
@@ -49,7 +49,7 @@ class Decision:
         return {"decision": values | lists}
 
 
-PLAIN = Decision()
+PLAIN = PostProcessing()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,20 +63,20 @@ class Labels:
         aliases: tuple of (str, str). Pairs of an alternative spelling in the
             files and the name.
         separator: str. Separator of names in a field, for MULTI_LABEL.
-        decision: Decision. Post-processing; ignored in comparisons.
+        decision: PostProcessing. Post-processing; ignored in comparisons.
     """
 
     kind: str = CLASSES
     names: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     separator: str = ","
-    decision: Decision = dataclasses.field(default=PLAIN, compare=False)
+    decision: PostProcessing = dataclasses.field(default=PLAIN, compare=False)
 
     @classmethod
     def of_task(cls, task: dict) -> Self:
         """Reads the labels from the content of a `task.json`."""
         names = tuple(task["labels"])
-        return cls(task["kind"], names, decision=Decision.of_task(task))
+        return cls(task["kind"], names, decision=PostProcessing.of_task(task))
 
     @property
     def size(self) -> int:
@@ -98,14 +98,14 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def probabilities(
-    logits: np.ndarray, kind: str, decision: Decision = PLAIN
+    logits: np.ndarray, kind: str, decision: PostProcessing = PLAIN
 ) -> np.ndarray:
     """Converts logits to probabilities.
 
     Args:
         logits: float32 [N, C].
         kind: str. Kind of the labels, one of `KINDS`.
-        decision: Decision. Its log_weights and temperature are applied.
+        decision: PostProcessing. Its log_weights and temperature are applied.
 
     Returns:
         float32 [N, C]. Softmax for CLASSES, sigmoid for MULTI_LABEL, and the
@@ -124,8 +124,8 @@ def probabilities(
     return chances.astype(np.float32)
 
 
-def answers(
-    logits: np.ndarray, kind: str, decision: Decision = PLAIN
+def predictions(
+    logits: np.ndarray, kind: str, decision: PostProcessing = PLAIN
 ) -> np.ndarray:
     """Converts logits to predictions, in the shape of the labels.
 
@@ -135,7 +135,8 @@ def answers(
     Args:
         logits: float32 [N, C].
         kind: str. Kind of the labels, one of `KINDS`.
-        decision: Decision. Its cuts, or else its log_weights, are applied.
+        decision: PostProcessing. Its cuts are applied, or else its
+            log_weights.
 
     Returns:
         CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 0 or 1 for each label;
@@ -158,18 +159,18 @@ def of_predicted(chances: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
     Args:
         chances: float32 [N, C]. Probabilities of CLASSES.
-        predicted: int64 [N]. Result of `answers`.
+        predicted: int64 [N]. Result of `predictions`.
     """
     return np.take_along_axis(chances, predicted[:, np.newaxis], -1)[:, 0]
 
 
-def unknown(logits: np.ndarray, decision: Decision) -> np.ndarray:
+def unknown(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
     """Returns whether each prediction is below `unknown_below`, bool [N].
 
     Args:
         logits: float32 [N, C]. Logits of CLASSES.
-        decision: Decision. Post-processing of the predictions.
+        decision: PostProcessing. Post-processing of the predictions.
     """
     chances = probabilities(logits, CLASSES, decision)
-    given = of_predicted(chances, answers(logits, CLASSES, decision))
+    given = of_predicted(chances, predictions(logits, CLASSES, decision))
     return given < np.float32(decision.unknown_below)

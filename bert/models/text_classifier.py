@@ -14,7 +14,7 @@ from bert.data.label_kinds import (
     MULTI_LABEL,
     PLAIN,
     REGRESSION,
-    Decision,
+    PostProcessing,
 )
 from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.data.text.columns import finite
@@ -324,7 +324,7 @@ class TextClassifier(TextModel):
         arguments = {k: x for k, x in config.items() if k not in answered}
         model = super().from_config(arguments, custom_objects)
         model._set_long_texts(LongTexts.of_task(config))
-        model._set_decision(Decision.of_task(config))
+        model._set_decision(PostProcessing.of_task(config))
         return model
 
     def _task(self) -> TextClassification:
@@ -336,7 +336,7 @@ class TextClassifier(TextModel):
             has_pairs=None,
         )
 
-    def _set_decision(self, decision: Decision) -> None:
+    def _set_decision(self, decision: PostProcessing) -> None:
         """Changes the post-processing of logits."""
         self.labels = dataclasses.replace(self.labels, decision=decision)
         self._describe()

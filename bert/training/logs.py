@@ -164,8 +164,8 @@ class TrainingLog:
             is_stop: bool. Whether the means are written and then reset.
         """
         seconds = self.seconds_per_step
-        left = min(seconds * (phase.last - step), self.seconds_left)
-        show_progress(step, phase.last, seconds, left)
+        left = min(seconds * (phase.end_step - step), self.seconds_left)
+        show_progress(step, phase.end_step, seconds, left)
         is_late = self._start - self._logged >= _SECONDS_BETWEEN_LINES
         if not self._count or not (is_stop or is_late):
             return
@@ -179,7 +179,7 @@ class TrainingLog:
         }
 
         objectives = self._steps.task.objectives
-        log_training(step, phase.last, values, objectives, left)
+        log_training(step, phase.end_step, values, objectives, left)
         self._logged = time.monotonic()
         if is_stop:
             self.write(step, "train", values)

@@ -37,12 +37,12 @@ def report(trainer: Any, phases: list[Phase]) -> None:
 
     first, seconds = trainer.step, []
     for phase in phases:
-        count = phase.last - first
+        count = phase.end_step - first
         if count > 0:
             # The input data starts at the current step.
             trainer.steps.optimizer.iterations.assign(first)
             seconds.append(_report_phase(trainer, phase, count))
-            first = phase.last
+            first = phase.end_step
     if len(seconds) > 1:
         print(f"all steps take {duration(sum(seconds))}")
 

@@ -79,14 +79,14 @@ class Phase:
     """Training steps on the same data.
 
     Attributes:
-        last: int. Last step of the phase.
+        end_step: int. Last step of the phase.
         batch_size: int. Examples of the whole batch, over all devices.
         batches: function. Trainer -> endless batches from the current step on.
         records_of: function. Step -> sources of the examples in its batch,
             which are logged for bad steps.
     """
 
-    last: int
+    end_step: int
     batch_size: int
     batches: Callable[[Any], tf.data.Dataset]
     records_of: Callable[[int], str] = "batch {}".format

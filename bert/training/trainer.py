@@ -41,7 +41,7 @@ class Trainer:
     Args:
         task: Task. Network, losses, examples and outputs.
         settings: Training. Intervals, limits and batch sizes.
-        steps: Steps. Computes training and evaluation steps.
+        steps: TrainStep. Computes training and evaluation steps.
         named: dict. Name in the checkpoint -> variable.
         saver: Saver. Writes and finds the checkpoints.
         best: Saver. Writes and finds the best weights.
@@ -119,7 +119,7 @@ class Trainer:
             SystemExit: the run was interrupted and saved; or --plan was given
                 and the plan has been printed.
         """
-        settings, last_step = self.settings, phases[-1].last
+        settings, last_step = self.settings, phases[-1].end_step
         validates = self.task.validate is not None
         if settings.plan:
             memory_estimate.report(self, phases)
@@ -145,13 +145,13 @@ class Trainer:
             is_over = self._is_over(preemption)
             eval_steps = settings.eval_steps if validates else 0
             for phase in phases:
-                if is_over or self.step >= phase.last:
+                if is_over or self.step >= phase.end_step:
                     continue
                 iterator = _iterate(phase.batches(self))
                 self._log.begin_phase()
                 say("compiling the step ...")
 
-                while not is_over and self.step < phase.last:
+                while not is_over and self.step < phase.end_step:
                     # As many steps as fit before the next stop, in one call.
                     first = self.step
                     stop = self._next_stop(phase, last_step, eval_steps)
@@ -181,7 +181,7 @@ class Trainer:
                             phase.records_of,
                         )
                     )
-                    is_last = self.step == phase.last or self._is_spent
+                    is_last = self.step == phase.end_step or self._is_spent
                     is_stop = is_last or self.step == stop
                     rate = float(self.task.learning_rate(self.step - 1))
                     self._log.report(self.step, phase, rate, is_stop)
@@ -212,7 +212,7 @@ class Trainer:
         """The next step after which the run logs, evaluates, saves or ends."""
         settings = self.settings
         log_steps = settings.log_steps or min(100, max(1, last_step // 50))
-        stops = [phase.last]
+        stops = [phase.end_step]
         for every in (log_steps, settings.save_checkpoints_steps, eval_steps):
             if every:
                 stops.append((self.step // every + 1) * every)

@@ -4,7 +4,7 @@ import pathlib
 import random
 
 from bert.common import tensor_files
-from bert.data.label_kinds import CLASSES, PLAIN, Decision, Labels
+from bert.data.label_kinds import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.modeling import task_models
@@ -98,7 +98,7 @@ def classifier_of(
     kind: str = CLASSES,
     names: tuple[str, ...] = ("no", "yes", "maybe"),
     pairs: bool = False,
-    decision: Decision = PLAIN,
+    decision: PostProcessing = PLAIN,
 ) -> ModelFolder:
     """A classifier with random weights.
 

@@ -20,8 +20,8 @@ from bert.data.label_kinds import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
-    Decision,
     Labels,
+    PostProcessing,
 )
 from bert.data.sequences import MEAN, LongTexts
 from bert.tasks.classification import examples
@@ -102,7 +102,7 @@ def read(folder: RunFolder) -> ClassificationData:
     if recorded:
         _check_trained_labels(folder.trained, recorded, labels)
         _warn_of_share(folder)
-    labels = _decided(settings, labels, recorded or {})
+    labels = _with_post_processing(settings, labels, recorded or {})
 
     splits, lines = [], []
     of_weights = recorded or {}
@@ -159,9 +159,11 @@ def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
     return chosen.without_windows() if settings.long_texts else chosen
 
 
-def _decided(settings: Settings, labels: Labels, recorded: dict) -> Labels:
+def _with_post_processing(
+    settings: Settings, labels: Labels, recorded: dict
+) -> Labels:
     """The labels, with recorded post-processing and --unknown_below."""
-    decision, given = Decision.of_task(recorded), settings.unknown_below
+    decision, given = PostProcessing.of_task(recorded), settings.unknown_below
 
     # Tuned thresholds apply to logits, whatever the probability.
     if given and decision.cuts:

@@ -106,7 +106,7 @@ class TextClassification:
         if kind == REGRESSION:
             return [{"value": x} for x in logits[:, 0].tolist()]
 
-        answers = label_kinds.answers(logits, kind, decision)
+        answers = label_kinds.predictions(logits, kind, decision)
         if kind == CLASSES:
             unknown = label_kinds.unknown(logits, decision)
             chosen = [

@@ -69,7 +69,7 @@ def write_predictions(
         ("predicted", names_of(logits, labels)),
     ]
     if kind == CLASSES:
-        predicted = label_kinds.answers(logits, kind, decision)
+        predicted = label_kinds.predictions(logits, kind, decision)
         given = label_kinds.of_predicted(chances, predicted)
         columns.append(("probability", _decimals(given)))
     if any(row.label is not None for row in rows):
@@ -106,7 +106,7 @@ def write_doubtful_labels(
     header = ["line", "id", "label", "label_probability"]
     header += ["predicted", "probability", *texts]
     chances = label_kinds.probabilities(logits, CLASSES, labels.decision)
-    predicted = label_kinds.answers(logits, CLASSES, labels.decision)
+    predicted = label_kinds.predictions(logits, CLASSES, labels.decision)
     gold = np.array([row.label for row in rows])
     of_label = label_kinds.of_predicted(chances, gold)
     of_predicted = label_kinds.of_predicted(chances, predicted)
@@ -199,7 +199,7 @@ def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
         paths.append(folder.file(DOUBTFUL))
         write_doubtful_labels(paths[1], rows, logits, labels, data.has_pairs)
     whole = dataclasses.replace(split, examples=rows)
-    found = label_kinds.answers(logits, labels.kind, labels.decision)
+    found = label_kinds.predictions(logits, labels.kind, labels.decision)
     return paths, report(whole, labels, logits, found)
 
 
@@ -212,7 +212,7 @@ def report(
         split: the file, with N labelled examples.
         labels: the labels of the task.
         logits: float32 [N, C].
-        found: the predictions, see `label_kinds.answers`.
+        found: the predictions, see `label_kinds.predictions`.
     """
     gold = split.labels
     if labels.kind == REGRESSION:
@@ -318,7 +318,7 @@ def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
         names, joined; for REGRESSION all digits of the float32, so that
         different numbers stay different.
     """
-    answers = label_kinds.answers(logits, labels.kind, labels.decision)
+    answers = label_kinds.predictions(logits, labels.kind, labels.decision)
     if labels.kind == REGRESSION:
         return [str(x) for x in answers]
     names = [_label(answer, labels) for answer in answers]

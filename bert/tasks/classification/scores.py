@@ -34,8 +34,8 @@ from bert.data.label_kinds import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
-    Decision,
     Labels,
+    PostProcessing,
 )
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks import class_report
@@ -168,13 +168,14 @@ class Fitted:
 
     Attributes:
         decision: post-processing, fitted to all examples.
-        before: predictions without post-processing, see `label_kinds.answers`.
+        before: predictions without post-processing, see
+            `label_kinds.predictions`.
         answers: cross-fitted predictions. Each half of the examples is
             predicted with the values fitted on the other half.
         report: dict. Entries for `eval_report.write`.
     """
 
-    decision: Decision
+    decision: PostProcessing
     before: np.ndarray
     answers: np.ndarray
     report: dict
@@ -199,7 +200,7 @@ def fit(
     if scoring.tune_thresholds:
         names, margins, is_one = _margins(logits, gold, labels, scoring)
 
-    def fit_to(rows: np.ndarray) -> Decision:
+    def fit_to(rows: np.ndarray) -> PostProcessing:
         decision = labels.decision
         if names:
             columns = zip(names, margins[rows].T, is_one[rows].T)
@@ -220,12 +221,12 @@ def fit(
     order = np.lexsort(gold.reshape(len(gold), -1).T)
     is_first = np.zeros(len(gold), bool)
     is_first[order[::2]] = True
-    before = label_kinds.answers(logits, kind)
+    before = label_kinds.predictions(logits, kind)
     chances_before = label_kinds.probabilities(logits, kind)
     answers, chances = before.copy(), chances_before.copy()
     for rows in (is_first, ~is_first) if len(gold) > 1 else ():
         decision = fit_to(~rows)
-        answers[rows] = label_kinds.answers(logits[rows], kind, decision)
+        answers[rows] = label_kinds.predictions(logits[rows], kind, decision)
         chances[rows] = label_kinds.probabilities(logits[rows], kind, decision)
     decision = fit_to(np.ones(len(gold), bool))
 
@@ -418,7 +419,7 @@ def tfidf_predictions(
         tokenizer: the network's tokenizer; texts are not truncated.
 
     Returns:
-        predictions, see `label_kinds.answers`; None if the training texts
+        predictions, see `label_kinds.predictions`; None if the training texts
         have no tokens.
     """
     order = np.random.default_rng(0).permutation(len(train.examples))

@@ -121,8 +121,8 @@ class Classification:
     def validate(self, trainer: Trainer) -> dict[str, float]:
         """Scores the first evaluation file, during training."""
         split = self._data.split(DEV)[0]
-        logits = self._evaluated(trainer, split)
-        answers = label_kinds.answers(logits, self._data.labels.kind)
+        logits = self._evaluation_logits(trainer, split)
+        answers = label_kinds.predictions(logits, self._data.labels.kind)
         return score(self._settings, self._data, split, logits, answers)
 
     def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
@@ -135,12 +135,12 @@ class Classification:
         split, *others = data.split(DEV)
         result = {}
         for other in others:
-            logits = self._evaluated(trainer, other)
-            found = self._predicted(logits)
+            logits = self._evaluation_logits(trainer, other)
+            found = self._predictions(logits)
             result |= score(settings, data, other, logits, found)
 
-        logits, fitted = self._evaluated(trainer, split), None
-        found = self._predicted(logits)
+        logits, fitted = self._evaluation_logits(trainer, split), None
+        found = self._predictions(logits)
         if settings.tunes:
             fitted = scores.fit(logits, split.labels, data, settings)
             scores.log(fitted, split, data, settings)
@@ -156,7 +156,7 @@ class Classification:
         report = predictions.report(split, self.labels, logits, found)
         if fitted:
             report |= fitted.report
-        report["references"] |= self._score_reference()
+        report["references"] |= self._baseline_scores()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
         if settings.eval_share:
@@ -198,10 +198,10 @@ class Classification:
         logits = data.long_texts.pooled(outputs, [*map(len, texts)])
 
         # The metrics of the run, and the number of changed predictions.
-        predicted = self._predicted(logits)
+        predicted = self._predictions(logits)
         result = scores.compute(data.metrics, split.labels, predicted)
         if labels.kind != REGRESSION:
-            before = self._predicted(self._evaluated(trainer, split))
+            before = self._predictions(self._evaluation_logits(trainer, split))
             result["changed_labels"] = int((predicted != before).sum())
         return result
 
@@ -212,13 +212,13 @@ class Classification:
             return {"text": row.text, "text_b": row.text_b}
         return {}
 
-    def _predicted(self, logits: np.ndarray) -> np.ndarray:
-        """Predictions with the post-processing, see `label_kinds.answers`."""
-        return label_kinds.answers(
+    def _predictions(self, logits: np.ndarray) -> np.ndarray:
+        """Predictions with the current post-processing."""
+        return label_kinds.predictions(
             logits, self.labels.kind, self.labels.decision
         )
 
-    def _evaluated(self, trainer: Trainer, split: Split) -> np.ndarray:
+    def _evaluation_logits(self, trainer: Trainer, split: Split) -> np.ndarray:
         """Logits of an evaluation file, float32 [N, C]."""
         batch_size = self._settings.eval_batch_size
         return self._logits(trainer, batch_size, split, self._texts(split))
@@ -286,7 +286,7 @@ class Classification:
                     doubtful, rows, logits, labels, has_pairs
                 )
                 wrote.append(doubtful)
-            names, found = self._data.metrics, self._predicted(logits)
+            names, found = self._data.metrics, self._predictions(logits)
             result = scores.compute(names, split.labels, found)
             shown = " | ".join(f"{name} {x:.4f}" for name, x in result.items())
             say(f"{split.path} | {shown}")
@@ -302,7 +302,7 @@ class Classification:
             )
         return wrote
 
-    def _score_reference(self) -> dict[str, float]:
+    def _baseline_scores(self) -> dict[str, float]:
         """Scores of the TF-IDF baseline; {} without it."""
         data = self._data
         if not (self._settings.reference and data.split(TRAIN)):
@@ -416,7 +416,7 @@ def score(
         data: labels and metrics of the task.
         split: the file, with N examples.
         logits: float32 [N, C].
-        chosen: the predictions, see `label_kinds.answers`.
+        chosen: the predictions, see `label_kinds.predictions`.
     """
     kind, gold = data.labels.kind, split.labels
     each = scores.losses(logits, gold, kind)

@@ -33,15 +33,15 @@ class PhaseInputs:
         records: Records. Training records.
         masks: InstanceSettings or None. Settings of dynamic masking.
         batch_size: int. Examples of a batch, over all devices.
-        first: int. Number of steps before the phase.
-        last: int. Last step of the phase.
+        start_step: int. Number of steps before the phase.
+        end_step: int. Last step of the phase.
     """
 
     records: Records
     masks: InstanceSettings | None
     batch_size: int
-    first: int
-    last: int
+    start_step: int
+    end_step: int
 
 
 @dataclasses.dataclass(frozen=True)

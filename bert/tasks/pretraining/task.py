@@ -232,13 +232,13 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
     def batches(trainer: Trainer) -> Any:
         if len(inputs.phases) > 1:
             say(
-                f"steps {part.first + 1} to {part.last}: {num_records} "
-                f"records of {part.records.max_seq_length} tokens, batches of "
-                f"{part.batch_size}"
+                f"steps {part.start_step + 1} to {part.end_step}: "
+                f"{num_records} records of {part.records.max_seq_length} "
+                f"tokens, batches of {part.batch_size}"
             )
 
         # Steps are counted within the phase, also when the run resumes.
-        step, share = trainer.step - part.first, workers.share()
+        step, share = trainer.step - part.start_step, workers.share()
         unmasked = reader.training_batches(
             files,
             num_records,
@@ -259,7 +259,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
 
     def records_of(step: int) -> str:
         return reader.report_records(
-            files, num_records, part.batch_size, seed, step - part.first
+            files, num_records, part.batch_size, seed, step - part.start_step
         )
 
-    return Phase(part.last, part.batch_size, batches, records_of)
+    return Phase(part.end_step, part.batch_size, batches, records_of)

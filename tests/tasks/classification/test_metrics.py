@@ -38,12 +38,15 @@ def test_large_logits_overflow_nowhere():
 
 
 def test_answers_of_each_kind():
-    assert label_kinds.answers(LOGITS, CLASSES).tolist() == [1, 0]
-    assert label_kinds.answers(LOGITS, MULTI_LABEL).tolist() == [
+    assert label_kinds.predictions(LOGITS, CLASSES).tolist() == [1, 0]
+    assert label_kinds.predictions(LOGITS, MULTI_LABEL).tolist() == [
         [1, 1, 1],
         [1, 1, 0],
     ]
-    assert label_kinds.answers(LOGITS[:, :1], REGRESSION).tolist() == [0.0, 3.0]
+    assert label_kinds.predictions(LOGITS[:, :1], REGRESSION).tolist() == [
+        0.0,
+        3.0,
+    ]
 
 
 def test_losses_of_each_kind():

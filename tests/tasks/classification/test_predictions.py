@@ -8,8 +8,8 @@ from bert.data.label_kinds import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
-    Decision,
     Labels,
+    PostProcessing,
 )
 from bert.tasks.classification import inputs, predictions
 from bert.tasks.classification.datasets import TextExample
@@ -78,10 +78,10 @@ def test_the_least_probable_labels_are_first(tmp_path):
 @pytest.mark.parametrize(
     "decision",
     [
-        Decision(cuts=(0.0, 0.0, 2.0)),
-        Decision(log_weights=(0.0, 1.0, 2.0), temperature=1.5),
-        Decision((0.0, 0.0, 2.0), (0.0, 1.0, 2.0), 1.5, 0.3),
-        Decision(cuts=(0.0, 0.0, 2.0), unknown_below=0.3),
+        PostProcessing(cuts=(0.0, 0.0, 2.0)),
+        PostProcessing(log_weights=(0.0, 1.0, 2.0), temperature=1.5),
+        PostProcessing((0.0, 0.0, 2.0), (0.0, 1.0, 2.0), 1.5, 0.3),
+        PostProcessing(cuts=(0.0, 0.0, 2.0), unknown_below=0.3),
     ],
     ids=str,
 )
@@ -90,7 +90,7 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
     logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
     rows = [TextExample(str(i), "a", "", 0, i) for i in range(61)]
     chances = label_kinds.probabilities(logits, CLASSES, decision)
-    found = label_kinds.answers(logits, CLASSES, decision)
+    found = label_kinds.predictions(logits, CLASSES, decision)
     assert (found != logits.argmax(-1)).any()
     # Without cuts, it is the highest.
     assert (found == chances.argmax(-1)).all() == (not decision.cuts)

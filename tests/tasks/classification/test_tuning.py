@@ -178,7 +178,7 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     margins = logits[:, number] - logits[:, 1 - number]
     cut = scores.cut_of(margins, (gold == number).astype(int))
     assert tuned.decision.cuts[number] == cut
-    answers = label_kinds.answers(logits, CLASSES, tuned.decision)
+    answers = label_kinds.predictions(logits, CLASSES, tuned.decision)
     assert ((answers == number) == (margins >= cut)).all()
     told = f"--positive_label={expected}, the rarer label\n"
     assert (told in capsys.readouterr().err) == (positive is None)
