@@ -33,11 +33,11 @@ def check(
     """Warns of bad steps and of loss spikes, after the steps were taken.
 
     Args:
-        steps: Steps. Holds the number of successive bad steps.
+        steps: TrainStep. Holds the number of successive bad steps.
         losses: deque of float. Losses of the last `WINDOW` good steps; the new
             losses are appended.
         step: int. Number of the step before the first one of `sums`.
-        sums: float32 [steps, ...]. Result of `Steps.train`.
+        sums: float32 [steps, ...]. Result of `TrainStep.train`.
         records_of: function. Step -> sources of the examples in its batch.
 
     Returns:

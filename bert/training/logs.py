@@ -31,7 +31,7 @@ class TrainingLog:
     Args:
         folder: str. The run's output_dir. It gets the training curves, and
             its subfolder `eval` gets the evaluation curves.
-        steps: Steps. Computes the sums.
+        steps: TrainStep. Computes the sums.
         iterations_per_loop: int. Maximum number of steps in one call.
         profiled: tuple of two ints, or None. First and last step (from 1) of
             a profile for TensorBoard. Default: None, no profile.
@@ -146,7 +146,7 @@ class TrainingLog:
         return sum(x for x, _ in counted) / sum(steps for _, steps in counted)
 
     def add(self, sums: np.ndarray) -> None:
-        """Adds the sums of `Steps.train`, float32 [steps, ...]."""
+        """Adds the sums of `TrainStep.train`, float32 [steps, ...]."""
         # One by one, so that bits do not depend on the steps in a call.
         for row in sums:
             self._sums += row
@@ -230,8 +230,8 @@ def means(steps: TrainStep, sums: np.ndarray, count: int) -> dict[str, float]:
     """Total loss, loss and accuracy of each objective, and gradient norm.
 
     Args:
-        steps: Steps. Names the sums and the objectives.
-        sums: float [...]. Row of `Steps.train`, added up over steps.
+        steps: TrainStep. Names the sums and the objectives.
+        sums: float [...]. Row of `TrainStep.train`, added up over steps.
         count: int. Number of steps.
     """
     named = dict(zip(steps.sum_names, sums.tolist()))
