@@ -186,6 +186,7 @@ def test_low_rank_updates_are_trained_alone_and_saved(tmp_path):
     assert_equal_outputs(model, again, atol=1e-5)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_classifier_is_trained_on_logits_by_default(tmp_path):
     model = built("classifier")
     inputs, labels = batch_of(model), np.arange(ROWS) % C

@@ -194,6 +194,7 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
     assert f"eval_loss = {loss:.6f} (frequencies 0." in out
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "named",
     [

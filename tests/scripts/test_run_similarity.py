@@ -112,6 +112,7 @@ def test_pairs_with_scores_are_learned_and_exported(
     )
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_int8_is_calibrated_with_the_prompt(
     folder, flags_of, run_script, tmp_path, monkeypatch
 ):
@@ -133,6 +134,7 @@ def test_int8_is_calibrated_with_the_prompt(
     assert {ids[1] for ids, _ in rows} == {vocab["a"]}
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(
     flags_of, run_script, tmp_path
 ):
@@ -155,7 +157,7 @@ def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(
         )
         if name == "stopped":
             run = run_script(
-                run_similarity, "--do_train", train_for="0.1s", **flags
+                run_similarity, "--do_train", train_for="0.001s", **flags
             )
             assert "stopped at step 1 of 21" in run[2]
         code, out, err = run_script(

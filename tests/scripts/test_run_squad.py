@@ -151,6 +151,7 @@ def test_writes_the_originals_files(trained, command):
     assert len(set(predictions.values())) > 3
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_a_later_run_reuses_the_threshold(trained, command, tmp_path):
     output = shutil.copytree(trained[0], tmp_path / "run")
