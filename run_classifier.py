@@ -1,7 +1,7 @@
 r"""Fine-tunes BERT to classify texts or pairs: GLUE, XNLI, your own tables.
 
     python run_classifier.py --task_name=csv --train_file=mails.csv \
-        --eval_share=0.1 --text_column=subject --label_column=folder \
+        --eval_fraction=0.1 --text_column=subject --label_column=folder \
         --init_checkpoint=hf://google-bert/bert-base-uncased \
         --do_train --do_eval --output_dir=mails --export_dir=mails_export
 

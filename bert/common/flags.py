@@ -70,7 +70,15 @@ REMOVED = {  # flag of an earlier version -> advice
     "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
     "trust_model": "omit it: no code of a model is run",
 }
-RENAMED = {"window_stride": "doc_stride"}  # former name -> name
+RENAMED = {  # former name -> name
+    "best_metric": "metric_for_best_model",
+    "eval_share": "eval_fraction",
+    "mix_layers": "layer_pooling",
+    "plan": "dry_run",
+    "reference": "tfidf_baseline",
+    "train_for": "max_time",
+    "window_stride": "doc_stride",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,8 +214,6 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             print(f"{usage}{describe(declared, HELP[word], rules)}", end="")
             raise SystemExit(0)
 
-    argv = [_rename(word) for word in argv]
-
     # A new FlagValues: absl's global flags are left unchanged.
     values = absl_flags.FlagValues()
     unreadable = _read_words(argv, declared, values)
@@ -291,6 +297,9 @@ def _read_words(
         parser.parse = functools.partial(_read_value, mistakes, parser.parse)
     values.set_gnu_getopt()  # flags may follow arguments
     try:
+        # Former names may also be in a --flagfile.
+        argv = values.read_flags_from_files(argv, force_gnu=False)
+        argv = [_rename(word) for word in argv]
         words = values(argv, known_only=True)[1:]
     except (absl_flags.Error, ValueError) as error:
         return [*mistakes, UserError(str(error), fix="see --help")]
@@ -322,9 +331,9 @@ def _read_value(
 
 def _rename(word: str) -> str:
     """Replaces the former name of a flag in an argument."""
-    name, equals, value = word.partition("=")
-    new = RENAMED.get(name.removeprefix("--")) if name[:2] == "--" else None
-    return f"--{new}{equals}{value}" if new else word
+    # With one or two dashes, and with "no" before the name of a boolean.
+    match = re.match(rf"(--?(?:no)?)({'|'.join(RENAMED)})(?=$|=)", word)
+    return match[1] + RENAMED[match[2]] + word[match.end() :] if match else word
 
 
 def _unknown(
@@ -404,6 +413,15 @@ def as_dict(
         for one in flags_of(of or type(settings))
         if mark is None or getattr(one, mark)
     }
+
+
+def with_current_names(recorded: dict[str, Any]) -> dict[str, Any]:
+    """Replaces the former names of flags in settings that a run recorded.
+
+    Args:
+        recorded: dict. Settings in the JSON file of a checkpoint.
+    """
+    return {RENAMED.get(name, name): recorded[name] for name in recorded}
 
 
 def _kind(hint: Any) -> type:

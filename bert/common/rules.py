@@ -1,7 +1,7 @@
 """Rules between flags, as data.
 
     RULES = [
-        excludes("eval_share", "num_folds", "eval_file"),
+        excludes("eval_fraction", "num_folds", "eval_file"),
         needs("glue_dir", "do_predict"),
         needs("pool_windows", "long_texts=windows"),
         at_most("doc_stride", lambda s: s.max_seq_length - 2, "a window"),

@@ -13,7 +13,7 @@ import math
 import os
 import re
 
-from bert.common import storage
+from bert.common import flags, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.formats.curves import read_curves
@@ -81,7 +81,7 @@ def read_run(folder: str) -> RunFiles:
     if step is not None:
         steps.append(step)
 
-    settings = dict(description.get("settings", {}))
+    settings = flags.with_current_names(description.get("settings", {}))
     environment = settings.pop("environment", {})
     return RunFiles(
         folder,

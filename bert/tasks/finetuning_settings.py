@@ -84,8 +84,8 @@ def _check_runs(settings: "SweepFlags") -> Iterator[UserError]:
         yield UserError(
             f"--{first}={value}", expected="--do_train and --do_eval too"
         )
-    if settings.train_for:
-        yield UserError(f"--{first} and --train_for", expected="one of them")
+    if settings.max_time:
+        yield UserError(f"--{first} and --max_time", expected="one of them")
     for name, values in settings.grid:
         if len(set(values)) < len(values):
             yield UserError(

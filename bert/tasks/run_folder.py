@@ -63,8 +63,8 @@ class RunFolder:
     def open(cls, settings: Any) -> Iterator[Self]:
         """Locks --output_dir for a run that trains, and reads and checks it.
 
-        With several workers, only the first one writes and prints. With --plan
-        a temporary folder is used instead.
+        With several workers, only the first one writes and prints. With
+        --dry_run a temporary folder is used instead.
 
         Args:
             settings: settings of the script, a subclass of `Training`.
@@ -79,7 +79,7 @@ class RunFolder:
         path = shared = settings.output_dir
         workers = cluster.from_flags(settings.distribution, settings.use_tpu)
         with contextlib.ExitStack() as held:
-            if settings.plan:  # do not write to --output_dir
+            if settings.dry_run:  # do not write to --output_dir
                 path = shared = held.enter_context(
                     tempfile.TemporaryDirectory(prefix="plan-")
                 )

@@ -23,16 +23,16 @@ class Preemption:
     """Context manager that catches signals and watches the time limit.
 
     Args:
-        train_for: float or None. Seconds after which the run has to stop.
+        max_time: float or None. Seconds after which the run has to stop.
             Default: None, no limit.
         alone: bool. Whether the run has a single process. With several, the
             others would wait forever for a process that left an evaluation.
             Default: True.
     """
 
-    def __init__(self, train_for: float | None = None, alone: bool = True):
+    def __init__(self, max_time: float | None = None, alone: bool = True):
         self._alone = alone
-        self._end = None if train_for is None else time.monotonic() + train_for
+        self._end = None if max_time is None else time.monotonic() + max_time
         self._signal: signal.Signals | None = None
         self._may_abandon = False
 
@@ -89,7 +89,7 @@ class Preemption:
         if self._signal is not None:
             cause, code = self._signal.name, _EXIT_CODES[self._signal]
         elif self.request and step < last_step:
-            cause, code = "the time of --train_for is up", 0
+            cause, code = "the time of --max_time is up", 0
         else:
             return
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
-from bert.common import atomic, storage, tensor_files
+from bert.common import atomic, flags, storage, tensor_files
 from bert.common.atomic import write_whole
 from bert.common.errors import StorageError, UserError
 from bert.common.formats import json_files
@@ -315,7 +315,8 @@ class Saver:
         # A checkpoint copied over another may have the same sizes.
         if values.get(GLOBAL_STEP) != step:
             raise ValueError(f"global_step is {values.get(GLOBAL_STEP)}")
-        return Restored(step, values, description.settings, description.state)
+        settings = flags.with_current_names(description.settings)
+        return Restored(step, values, settings, description.state)
 
     def _name_newest(self) -> None:
         steps = self.steps()

@@ -106,7 +106,7 @@ def read_time(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     if match is None:
         raise UserError(
-            f"--train_for={text}", expected="a time such as 90m, 36h or 30s"
+            f"--max_time={text}", expected="a time such as 90m, 36h or 30s"
         )
     unit = {"s": 1, "m": 60, "h": 3600}[match[2]]
     return float(match[1]) * unit
@@ -153,7 +153,7 @@ class Training(Devices):
             "use_tpu",
             "deterministic",
         ),
-        needs("plan", "do_train"),
+        needs("dry_run", "do_train"),
         needs("resume_optimizer", "do_train"),
         needs("resume_optimizer", "init_checkpoint"),
     ]
@@ -181,7 +181,7 @@ class Training(Devices):
         path=True,
         topic=OUTPUT,
     )
-    train_for: str | None = flag(
+    max_time: str | None = flag(
         None,
         "Stop and save after this time, such as 90m, 36h or 30s. Default: a "
         "minute before the end of a SLURM job, else no limit.",
@@ -189,7 +189,7 @@ class Training(Devices):
         per_worker=True,
     )
     do_train: bool = flag(False, "Train.")
-    plan: bool = flag(
+    dry_run: bool = flag(
         False,
         "With --do_train: take a dozen steps, print the memory, the largest "
         "batch and the hours of the run, and stop without writing files.",
@@ -297,10 +297,10 @@ class Training(Devices):
 
     @property
     def seconds(self) -> float | None:
-        """--train_for in seconds. Default: until the SLURM job ends."""
-        if self.train_for is None:
+        """--max_time in seconds. Default: until the SLURM job ends."""
+        if self.max_time is None:
             return cluster.slurm_seconds_left()
-        return read_time(self.train_for)
+        return read_time(self.max_time)
 
     def check_micro_batches(self, batch_size: int) -> None:
         """Checks that a training batch divides into micro-batches."""

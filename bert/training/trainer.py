@@ -116,19 +116,19 @@ class Trainer:
             phases: list of Phase. Trained in this order.
 
         Raises:
-            SystemExit: the run was interrupted and saved; or --plan was given
-                and the plan has been printed.
+            SystemExit: the run was interrupted and saved; or --dry_run was
+                given and the plan has been printed.
         """
         settings, last_step = self.settings, phases[-1].end_step
         validates = self.task.validate is not None
-        if settings.plan:
+        if settings.dry_run:
             memory_estimate.report(self, phases)
             raise SystemExit
         self._drop_later_steps()
 
         # A time-based schedule ends the run, across all its resumptions.
         limit = None if self._clock else settings.seconds
-        if limit is not None and not settings.train_for:
+        if limit is not None and not settings.max_time:
             say(f"SLURM: the job leaves {duration(limit)} of training")
         began = time.monotonic() - self._train_seconds
         with (
@@ -202,7 +202,7 @@ class Trainer:
         if self.step < last_step:
             cause = "without a better evaluation"
             if self._is_spent:
-                cause = "the time of --train_for is up"
+                cause = "the time of --max_time is up"
             say(
                 f"finished: stopped early at step {self.step} of "
                 f"{last_step}, {cause}"

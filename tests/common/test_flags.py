@@ -5,6 +5,7 @@ import pathlib
 import pytest
 from absl import flags as absl_flags
 
+import extract_features
 import run_classifier
 import run_squad
 from bert.common import flags
@@ -105,8 +106,8 @@ def test_all_mistakes_are_told_at_once(run_script):
         "--do_train",
         "--task_name=csv",
         "--train_file=train.csv",
-        "--train_for=soon",
-        "--eval_share=0.7",
+        "--max_time=soon",
+        "--eval_fraction=0.7",
         "--text_column=text",
         "--label_column=label",
         "--multi_label",
@@ -115,8 +116,8 @@ def test_all_mistakes_are_told_at_once(run_script):
     assert code == 2
     assert err.splitlines() == [
         "error: missing --output_dir; see --help",
-        "error: --train_for=soon; expected a time such as 90m, 36h or 30s",
-        "error: --eval_share=0.7; expected at most 0.5",
+        "error: --max_time=soon; expected a time such as 90m, 36h or 30s",
+        "error: --eval_fraction=0.7; expected at most 0.5",
         "error: --multi_label and --regression; expected one of them",
     ]
 
@@ -193,6 +194,53 @@ def test_help_groups_the_flags_by_topic(capsys, word, end):
     assert capsys.readouterr().out == SHORT_HELP + end
 
 
+CLASSIFIER = (
+    *("--output_dir=run", "--do_train", "--task_name=tsv"),
+    *("--train_file=t.tsv", "--long_texts=windows"),
+)
+SEVERAL = (*CLASSIFIER, "--do_eval", "--eval_file=e.tsv", "--eval_steps=5")
+FEATURES = ("--input_file=t.txt", "--output_file=e", "--init_checkpoint=c")
+FORMER = {
+    "best_metric": (run_classifier, SEVERAL, "loss"),
+    "eval_share": (run_classifier, (*CLASSIFIER, "--do_eval"), "0.25"),
+    "mix_layers": (extract_features, FEATURES, "sum"),
+    "plan": (run_classifier, CLASSIFIER, None),
+    "reference": (run_classifier, CLASSIFIER, None),
+    "train_for": (run_classifier, CLASSIFIER, "7m"),
+    "window_stride": (run_classifier, CLASSIFIER, "11"),
+}
+
+
+@pytest.mark.parametrize("old", flags.RENAMED)
+def test_the_former_name_of_a_flag_is_read(old, tmp_path):
+    script, words, value = FORMER[old]
+    new = flags.RENAMED[old]
+
+    def read(*more):
+        return flags.parse(["", *words, *more], script.Settings, "")
+
+    if value is None:
+        forms = [([f"--{x}{old}"], [f"--{x}{new}"]) for x in ("", "no")]
+        forms.append(([f"--{old}=false"], [f"--no{new}"]))
+    else:
+        told = [f"--{new}={value}"]
+        forms = [([f"--{old}={value}"], told), ([f"--{old}", value], told)]
+        forms.append(([f"-{old}={value}"], told))
+    listed = tmp_path / "flags.txt"
+    listed.write_text(f"{forms[0][0][0]}\n")
+    forms.append(([f"--flagfile={listed}"], forms[0][1]))
+    for former, current in forms:
+        settings = read(*former)
+        assert settings == read(*current) and new in settings.given
+
+
+def test_former_names_are_replaced_in_recorded_settings():
+    recorded = {"eval_share": 0.25, "learning_rate": 0.5, "records": "aa"}
+    assert flags.with_current_names(recorded) == {
+        "eval_fraction": 0.25, "learning_rate": 0.5, "records": "aa",
+    }  # fmt: skip
+
+
 def test_an_unknown_flag_suggests_the_nearest():
     with pytest.raises(UserError, match="Did you mean: max_seq_length"):
         parse("--max_seq_lenght=7")
@@ -260,7 +308,7 @@ def test_values_by_mark():
 
 def test_what_workers_may_have_of_their_own_is_marked():
     settings = [script.Settings for script in (run_classifier, run_squad)]
-    shared = {"cluster_timeout", "distribution", "profile_steps", "train_for"}
+    shared = {"cluster_timeout", "distribution", "profile_steps", "max_time"}
     assert [set(flags.as_dict(x(), "per_worker")) for x in settings] == [
         {"export_dir", "glue_dir", *shared},
         {"export_dir", *shared},

@@ -19,7 +19,7 @@ from bert.common.rules import (
 )
 
 ROOT = pathlib.Path(__file__).parents[2]
-VALUES = {"train_for": "90m", "num_folds": "3", "labels": "x,y"}
+VALUES = {"max_time": "90m", "num_folds": "3", "labels": "x,y"}
 
 
 def check_rate(settings):

@@ -237,7 +237,11 @@ _CLASSIFIER = {
     "train_file": "train.jsonl",
     "predict_file": "asked.jsonl",
 }
-_EVALUATED = {"eval_file": "train.jsonl", "do_eval": True, "reference": False}
+_EVALUATED = {
+    "eval_file": "train.jsonl",
+    "do_eval": True,
+    "tfidf_baseline": False,
+}
 # Batches of all examples, whose order is of no account.
 _WHOLE = {
     "train_batch_size": 13,

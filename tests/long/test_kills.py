@@ -84,7 +84,7 @@ def test_three_kills_change_no_bit(server, folder, tmp_path):
             "all_rows/model.ckpt-13.json",
         ),
         (
-            {"eval_share": 0.3, "learning_rate": "0.0005,0.005"},
+            {"eval_fraction": 0.3, "learning_rate": "0.0005,0.005"},
             ["learning_rate_0.0005", "learning_rate_0.005"],
             "test_results.tsv",
         ),

@@ -57,6 +57,12 @@ def test_pretraining_has_curves_with_references(rendered):
     assert "Step 30 of 30" in text and "tensorflow 2.21.0" in text
 
 
+def test_flags_have_their_current_names(tmp_path):
+    folder = report_files.write_classifier(tmp_path / "run", eval_share=0.25)
+    settings = run_files.read_run(str(folder)).settings
+    assert settings == {"num_train_epochs": 2.0, "eval_fraction": 0.25}
+
+
 def test_fine_tuning_has_its_errors(rendered):
     found = Page(rendered[1])
     assert found.headings == ["Results", "Curves", "Errors", "Settings"]

@@ -103,7 +103,7 @@ GOOD = "--input_file={0}/good/0.tfrecord"
             "--phases: 0 of 7 steps for '{0}/long/0.tfrecord'",
         ),
         ("--phases={0}/none*:1", "--phases='{0}/none*' matches no file"),
-        (f"{GOOD} --train_for=soon", "--train_for=soon; expected a time such"),
+        (f"{GOOD} --max_time=soon", "--max_time=soon; expected a time such"),
         (
             f"{GOOD} --schedule=wsd --num_decay_steps=8",
             "--num_decay_steps=8; expected at most --num_train_steps, 7",

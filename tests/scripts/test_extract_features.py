@@ -151,16 +151,16 @@ def test_texts_have_one_vector(extract, expected):
 
 
 @pytest.mark.parametrize(
-    ("mix_layers", "mix"),
+    ("layer_pooling", "mix"),
     [
         pytest.param("sum", np.add, marks=pytest.mark.long),
         pytest.param("mean", lambda *x: sum(x) / 2, marks=pytest.mark.long),
         ("concat", lambda *x: np.concatenate(x, -1)),
     ],
 )
-def test_layers_are_mixed(extract, expected, mix_layers, mix):
+def test_layers_are_mixed(extract, expected, layer_pooling, mix):
     named = {"layers": "-1,-2", "output_format": "npz"}
-    path, _, _ = extract("--normalize", mix_layers=mix_layers, **named)
+    path, _, _ = extract("--normalize", layer_pooling=layer_pooling, **named)
     with np.load(path) as found:
         values, splits = found["values"], found["row_splits"]
     for number, (tokens, vectors) in enumerate(expected):

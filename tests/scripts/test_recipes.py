@@ -125,13 +125,13 @@ def test_a_job_of_slurm_is_requeued_until_it_is_complete(shared):
 
 ENDED = """
 from bert.training.preemption import Preemption
-Preemption(train_for=0.0).end({}, 9)
+Preemption(max_time=0.0).end({}, 9)
 """
 
 
 @pytest.mark.parametrize(("step", "code"), [(3, 75), (9, 0)])
 def test_a_job_whose_time_is_up_is_not_complete(tmp_path, step, code):
-    """The run ends with 0 at --train_for, at whatever step."""
+    """The run ends with 0 at --max_time, at whatever step."""
     calls = tmp_path / "scontrol.txt"
     program(tmp_path, "srun", ENDED.format(step))
     asked = f"print(*sys.argv[1:], file=open({str(calls)!r}, 'a'))"

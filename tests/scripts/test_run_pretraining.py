@@ -73,7 +73,7 @@ def pretrain(folder, run_script):
 @pytest.mark.long
 def test_a_plan_of_a_run_writes_nothing(pretrain, tmp_path):
     output = tmp_path / "run"
-    out, _ = pretrain(output, "--do_train", "--plan", num_train_steps=9_000)
+    out, _ = pretrain(output, "--do_train", "--dry_run", num_train_steps=9_000)
     assert not output.exists()
     model = models.build_pretraining_model(small.config())
     size = sum(x.shape.num_elements() for x in model.trainable_weights)

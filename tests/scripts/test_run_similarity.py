@@ -157,7 +157,7 @@ def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(
         )
         if name == "stopped":
             run = run_script(
-                run_similarity, "--do_train", train_for="0.001s", **flags
+                run_similarity, "--do_train", max_time="0.001s", **flags
             )
             assert "stopped at step 1 of 21" in run[2]
         code, out, err = run_script(

@@ -95,7 +95,11 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
         lambda *x: exported.append((x[1].weights(), x[-1])),
     )
     run, alone = tmp_path / "run", tmp_path / "alone"
-    flags = {"eval_share": 0.3, "eval_steps": 5, "best_metric": "loss"}
+    flags = {
+        "eval_fraction": 0.3,
+        "eval_steps": 5,
+        "metric_for_best_model": "loss",
+    }
     flags |= {"train_batch_size": 11}
     log = classify(
         run,

@@ -77,7 +77,7 @@ def test_a_run_in_phases_is_stopped_in_both(
     err = pretrain(straight, **flags)
     assert "steps 1 to 14: 23 records of 11 tokens, batches of 4\n" in err
     assert "steps 15 to 19: 17 records of 13 tokens, batches of 3\n" in err
-    err = pretrain(stopped, train_for="0.2s", **flags)
+    err = pretrain(stopped, max_time="0.2s", **flags)
     assert "stopped at step 1 of 19, which is saved: the time of" in err
 
     evaluate, log_training = Trainer.evaluate, logs.log_training

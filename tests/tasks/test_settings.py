@@ -50,7 +50,7 @@ def test_steps_to_profile_are_a_range(text):
             WarmupStableDecay(0.7, 11, 3, 5),
         ),
         (
-            {"schedule": "clock", "train_for": "7m"},
+            {"schedule": "clock", "max_time": "7m"},
             WarmupClockDecay(0.7, 11, 3, 420.0),
         ),
     ],

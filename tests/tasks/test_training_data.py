@@ -69,9 +69,9 @@ def test_a_folder_with_other_training_data_is_left_as_it_is(
 @pytest.mark.parametrize(
     ("name", "changed"),
     [
-        ("", {"eval_share": 0.3}),
+        ("", {"eval_fraction": 0.3}),
         ("fold_1", {"num_folds": 2}),
-        ("seed_12345", {"num_seeds": 2, "eval_share": 0.3}),
+        ("seed_12345", {"num_seeds": 2, "eval_fraction": 0.3}),
     ],
 )
 def test_weights_that_may_have_seen_held_out_rows_are_not_advised(

@@ -74,14 +74,14 @@ def test_a_signal_abandons_an_evaluation_only():
     ("step", "state"), [(7, "which is saved"), (0, "with nothing to save")]
 )
 def test_the_time_is_up_before_the_last_step(step, state, capsys):
-    preemption = Preemption(train_for=0.0)
+    preemption = Preemption(max_time=0.0)
     assert preemption.request == 1
     preemption.end(11, 11)  # done: not stopped
     with pytest.raises(SystemExit) as caught:
         preemption.end(step, 11)
     assert caught.value.code == 0
     assert capsys.readouterr().err == (
-        f"stopped at step {step} of 11, {state}: the time of --train_for is "
+        f"stopped at step {step} of 11, {state}: the time of --max_time is "
         "up; the same command resumes the run; --do_eval runs at its end\n"
     )
 
@@ -97,7 +97,7 @@ def test_a_request_of_another_process_is_adopted(request_):
 
 def test_without_a_request_nothing_ends():
     before = signal.getsignal(signal.SIGTERM)
-    with Preemption(train_for=1000.0) as preemption:
+    with Preemption(max_time=1000.0) as preemption:
         assert not preemption.request
         preemption.end(7, 11)
         assert signal.getsignal(signal.SIGTERM) != before

@@ -47,6 +47,12 @@ def test_an_empty_folder_restores_nothing(saver, tmp_path):
     assert Saver(str(tmp_path / "none")).restore_latest() is None
 
 
+def test_former_names_of_flags_are_read_as_the_current_ones(saver):
+    saver.save(7, VALUES, {"eval_share": 0.25, "seed": 3})
+    restored = saver.restore_latest()
+    assert restored.settings == {"eval_fraction": 0.25, "seed": 3}
+
+
 def test_only_the_newest_are_kept(saver):
     for step in (2, 3, 5, 7, 11):
         saver.save(step, VALUES, {})

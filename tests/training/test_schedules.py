@@ -89,7 +89,7 @@ def test_the_rate_follows_the_clock_over_a_resumption(
         time = types.SimpleNamespace(monotonic=lambda t=ticks: next(t))
         monkeypatch.setattr(trainer_lib, "time", time)
         scores = {3: 0.5, 6: 0.7}
-        run = train(tmp_path, clock(), last, scores, train_for="0s")
+        run = train(tmp_path, clock(), last, scores, max_time="0s")
         assert run.step == (3 if last == 3 else 6)
     lines = run_folders.points(tmp_path)
     rates = [x["learning_rate"] for x in lines if x["kind"] == "train"]
@@ -101,7 +101,7 @@ def test_the_rate_follows_the_clock_over_a_resumption(
     assert float(late(7)) == 0
     assert run._log.seconds_left == 0
     assert capsys.readouterr().err.endswith(
-        "finished: stopped early at step 6 of 99, the time of --train_for is "
+        "finished: stopped early at step 6 of 99, the time of --max_time is "
         "up\n"
     )
 
@@ -116,5 +116,5 @@ def test_only_one_step_has_a_rate_of_0(tmp_path, monkeypatch):
     )
     schedule = WarmupClockDecay(PEAK, 99, 1, 12.0)
     schedule.build()
-    run = train(tmp_path, schedule, 99, log_steps=50, train_for="0s")
+    run = train(tmp_path, schedule, 99, log_steps=50, max_time="0s")
     assert run.step == 5 * 5 + 1

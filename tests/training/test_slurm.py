@@ -108,7 +108,7 @@ def test_a_run_stops_before_its_job(monkeypatch):
         monkeypatch.setenv("SLURM_JOB_END_TIME", end)
         assert Training().seconds == seconds
     for time_, seconds in (("7s", 7.0), ("1.5m", 90.0), ("3h", 10_800.0)):
-        assert Training(train_for=time_).seconds == seconds
+        assert Training(max_time=time_).seconds == seconds
 
 
 def test_odd_variables_are_one_line(monkeypatch):

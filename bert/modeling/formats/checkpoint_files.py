@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 import msgspec
 
-from bert.common import atomic, storage
+from bert.common import atomic, flags, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data.text import tokenizer_files
@@ -198,7 +198,8 @@ def _settings_of(prefix: str) -> dict:
     path = f"{prefix}.json"
     if not storage.exists(path):
         return {}
-    return json_files.read(path, _Description, has_nan=True).settings or {}
+    description = json_files.read(path, _Description, has_nan=True)
+    return flags.with_current_names(description.settings or {})
 
 
 def recorded_casing(path: str) -> Casing:

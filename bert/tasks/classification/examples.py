@@ -185,8 +185,8 @@ def schema(labels: Labels) -> Schema:
 def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
     """Keeps the rows of a table for training, or the held-out ones.
 
-    Rows are held out at random, by --eval_share or as a fold. Linked rows stay
-    together, see `together`.
+    Rows are held out at random, by --eval_fraction or as a fold. Linked rows
+    stay together, see `together`.
 
     Args:
         settings: the settings of the script.
@@ -211,7 +211,7 @@ def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
 
 
 def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
-    """Draws --eval_share of the rows of a table.
+    """Draws --eval_fraction of the rows of a table.
 
     Args:
         settings: the settings of the script.
@@ -221,7 +221,7 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
     Returns:
         bool [N], whether a row is held out.
     """
-    firsts, share = together(split.examples), settings.eval_share
+    firsts, share = together(split.examples), settings.eval_fraction
     by_stratum: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
         by_stratum.setdefault(strata[number], []).append(number)
@@ -234,7 +234,7 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
             chosen.update(drawn[:count].tolist())
     if not 0 < len(chosen) < len(set(firsts)):
         raise UserError(
-            f"--eval_share={share} of {len(set(firsts)):,} different texts",
+            f"--eval_fraction={share} of {len(set(firsts)):,} different texts",
             path=split.path,
             expected="enough for training and evaluation",
         )

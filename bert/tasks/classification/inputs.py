@@ -130,7 +130,7 @@ def read(folder: RunFolder) -> ClassificationData:
     has_pairs = any("text_b" in split.schema for split in task.splits)
     long_texts = _long_texts(settings, of_weights)
     long_texts.check(has_pairs)
-    best = settings.best_metric
+    best = settings.metric_for_best_model
     more = () if best in (None, LOSS, *task.metrics) else (best,)
     data = ClassificationData(
         labels,
@@ -280,18 +280,18 @@ def _check_trained_labels(path: str, task: dict, labels: Labels) -> None:
 
 
 def _warn_of_share(folder: RunFolder) -> None:
-    """Warns if --eval_share may select examples used for training.
+    """Warns if --eval_fraction may select examples used for training.
 
     Args:
         folder: the folder of a run that does not train.
     """
     settings, path = folder.settings, folder.trained
-    share = settings.eval_share
+    share = settings.eval_fraction
     if not (share and settings.do_eval):
         return
 
     # Another fraction or seed splits the file differently.
-    given = {"eval_share": share, "random_seed": settings.random_seed}
+    given = {"eval_fraction": share, "random_seed": settings.random_seed}
     for name, value in given.items():
         trained = folder.recorded.get(name, value)
         if trained != value:

@@ -69,8 +69,8 @@ class OwnTables(BaseSettings):
 
     RULES = [
         excludes("multi_label", "regression"),
-        excludes("eval_share", "num_folds", "eval_file"),
-        needs("group_column", "num_folds", "eval_share"),
+        excludes("eval_fraction", "num_folds", "eval_file"),
+        needs("group_column", "num_folds", "eval_fraction"),
         excludes("regression", "labels"),
     ]
 
@@ -79,7 +79,7 @@ class OwnTables(BaseSettings):
         "tsv: column of the text, by name or number from 0; default: text.",
     )
     text_b_column: str | None = flag(None, "tsv: column of the second text.")
-    eval_share: float = flag(
+    eval_fraction: float = flag(
         0.0,
         "tsv: fraction of the training file to hold out for evaluation, "
         "instead of --eval_file; stratified by label.",
@@ -89,8 +89,8 @@ class OwnTables(BaseSettings):
     )
     group_column: str | None = flag(
         None,
-        "tsv: column of groups, such as authors. --num_folds and --eval_share "
-        "keep the texts of a group together.",
+        "tsv: column of groups, such as authors. --num_folds and "
+        "--eval_fraction keep the texts of a group together.",
         topic=RARE,
     )
     label_column: str | None = flag(
@@ -223,7 +223,7 @@ class Scoring(BaseSettings):
         at_most=0.5,
         resume=True,
     )
-    best_metric: str | None = flag(
+    metric_for_best_model: str | None = flag(
         None,
         "Metric that selects the best checkpoint and run; default: the first "
         "metric of the task.",
@@ -294,9 +294,9 @@ class Scoring(BaseSettings):
         names = _SELECTING[labels.kind]
         if labels.kind == CLASSES and labels.size == 2:
             names = (*names, F1)
-        if self.best_metric not in (None, *names):
+        if self.metric_for_best_model not in (None, *names):
             raise UserError(
-                f"--best_metric={self.best_metric}",
+                f"--metric_for_best_model={self.metric_for_best_model}",
                 expected=f"one of {', '.join(names)}",
             )
 
@@ -336,9 +336,10 @@ def _check_columns(settings: "Settings") -> Iterator[UserError]:
 def _check_selection(settings: "Settings") -> None:
     """Raises a UserError for a metric that selects nothing."""
     several = settings.num_seeds > 1 or bool(settings.grid)
-    if settings.best_metric and not (settings.eval_steps or several):
+    if settings.metric_for_best_model and not (settings.eval_steps or several):
         raise UserError(
-            f"--best_metric={settings.best_metric} has no effect",
+            f"--metric_for_best_model={settings.metric_for_best_model} "
+            "has no effect",
             expected="several evaluations to select from",
             fix="pass --eval_steps or --num_seeds too",
         )
@@ -351,9 +352,9 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
     RULES = [
         rule("--task_name has a name and its own flags.", _check_task),
         rule(
-            "--best_metric needs several evaluations.",
+            "--metric_for_best_model needs several evaluations.",
             _check_selection,
-            "best_metric=loss",
+            "metric_for_best_model=loss",
         ),
         *(
             excludes("num_folds", name, reason=HELD_OUT)
@@ -410,7 +411,7 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
         per_worker=True,
         topic=OUTPUT,
     )
-    reference: bool = flag(
+    tfidf_baseline: bool = flag(
         True,
         "Also evaluate a TF-IDF baseline: a linear model fitted to the same "
         "training examples.",
@@ -426,7 +427,7 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
     @property
     def divides(self) -> bool:
         """Whether rows of the training file are held out for evaluation."""
-        return bool(self.eval_share or self.fold)
+        return bool(self.eval_fraction or self.fold)
 
     @property
     def rows(self) -> str:
@@ -443,6 +444,6 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
 
         # Evaluation reads the held-out rows of the training file.
         names = self.needed_files
-        if self.eval_share:
+        if self.eval_fraction:
             names = ["train_file" if x == "eval_file" else x for x in names]
         return {name: getattr(self, name) for name in names}

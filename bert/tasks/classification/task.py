@@ -66,7 +66,7 @@ def make_task(
         rows = itertools.chain.from_iterable(texts)
         encoded = Examples(rows, examples.schema(labels))
 
-    best = settings.best_metric or data.metrics[0]
+    best = settings.metric_for_best_model or data.metrics[0]
     is_number = labels.kind == REGRESSION
     classification = Classification(folder, data)
 
@@ -159,7 +159,7 @@ class Classification:
         report["references"] |= self._baseline_scores()
         if data.class_weights:
             report["class_weights"] = data.weights_by_name()
-        if settings.eval_share:
+        if settings.eval_fraction:
             report["rows"] = f"{len(split.examples):,} of its rows"
         return result, report | {"task": settings.task, "records": split.path}
 
@@ -305,7 +305,7 @@ class Classification:
     def _baseline_scores(self) -> dict[str, float]:
         """Scores of the TF-IDF baseline; {} without it."""
         data = self._data
-        if not (self._settings.reference and data.split(TRAIN)):
+        if not (self._settings.tfidf_baseline and data.split(TRAIN)):
             return {}
         train, split = data.split(TRAIN)[0], data.split(DEV)[0]
         chosen = scores.tfidf_predictions(

@@ -37,11 +37,11 @@ def make_predictor(extraction: Extraction):
         x = tf.stack(
             [every[layer] for layer in extraction.layers], 2
         )  # [B, S, K, H]
-        if settings.mix_layers == "concat":
+        if settings.layer_pooling == "concat":
             x = tf.concat(tf.unstack(x, axis=2), -1)  # [B, S, K * H]
-        elif settings.mix_layers != "none":
+        elif settings.layer_pooling != "none":
             mix = {"sum": tf.reduce_sum, "mean": tf.reduce_mean}
-            x = mix[settings.mix_layers](x, 2)
+            x = mix[settings.layer_pooling](x, 2)
         return {"vectors": x}
 
     return prediction.Predictor(vectors, strategy, settings.batch_size)

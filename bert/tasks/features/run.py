@@ -117,7 +117,7 @@ def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
     """
     network = Network(extraction.model.path)
     say(network.description)
-    is_mixed = extraction.settings.mix_layers != "none"
+    is_mixed = extraction.settings.layer_pooling != "none"
     while chunk := [*itertools.islice(rows, window(extraction))]:
         outputs = sequence_packing.map_packed(network, chunk, False)
         for (ids, _), x in zip(chunk, outputs):
@@ -177,7 +177,7 @@ def write(extraction: Extraction) -> str:
     """
     settings, reader = extraction.settings, Reader(extraction)
     is_pooled, count = extraction.how.pooling != "none", 0
-    layers = extraction.layers if settings.mix_layers == "none" else None
+    layers = extraction.layers if settings.layer_pooling == "none" else None
     opened = embedding_files.FORMATS[settings.output_format]
     with opened(settings.output_file, layers, is_pooled) as write_next:
         for vectors in extract(extraction, reader):

@@ -58,8 +58,8 @@ class Settings(Devices, ModelFiles):
     output_format: str = flag(
         "jsonl",
         "Output format. npz has values [N, K, D] with pooling, for N texts, K "
-        "layers (no K with --mix_layers) and D dimensions. Without pooling it "
-        "has values [tokens, K, D], input_ids, and row_splits [N + 1].",
+        "layers (no K with --layer_pooling) and D dimensions. Without pooling "
+        "it has values [tokens, K, D], input_ids, and row_splits [N + 1].",
         choices=("jsonl", "npz"),
         topic=OUTPUT,
     )
@@ -71,7 +71,7 @@ class Settings(Devices, ModelFiles):
         choices=("none", "cls", "mean", "max"),
         topic=OUTPUT,
     )
-    mix_layers: str = flag(
+    layer_pooling: str = flag(
         "none",
         "How to combine --layers to one vector; none: one vector per layer.",
         choices=("none", "sum", "mean", "concat"),
@@ -164,7 +164,7 @@ def _with_defaults(
         length = model.max_length
     if settings.pooling is None:
         how.check()
-    if settings.mix_layers == "concat":  # larger than one layer
+    if settings.layer_pooling == "concat":  # larger than one layer
         how = dataclasses.replace(how, truncate_dim=None)
 
     defaults: dict[str, Any] = {

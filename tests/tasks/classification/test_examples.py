@@ -98,7 +98,7 @@ def divided(file, labels, share=0.2, seed=7):
     """The examples for training, and those for evaluation."""
     table = classification.read(file)
     rows = classification.label(table, labels, True)
-    settings = Settings(eval_share=share, random_seed=seed)
+    settings = Settings(eval_fraction=share, random_seed=seed)
     splits = [Split(split, "x.tsv", rows) for split in (TRAIN, DEV)]
     sides = (classification.hold_out(settings, x, labels) for x in splits)
     return [[example[:4] for example in side.examples] for side in sides]
@@ -124,7 +124,9 @@ def test_copies_of_a_text_are_on_one_side(tmp_path):
     assert len(held_out) == 2 and not train & held_out
     assert sum(map(len, splits)) == 61
     path = write(tmp_path, "t\tl\n" + "a\tno\n" * 9)
-    with pytest.raises(UserError, match="--eval_share=0.2 of 1 different text"):
+    with pytest.raises(
+        UserError, match="--eval_fraction=0.2 of 1 different text"
+    ):
         divided(file_of(path, "t", label="l"), YES_NO)
 
 
@@ -148,7 +150,7 @@ def test_copies_and_groups_stay_together(groups, firsts):
 
 def test_groups_are_on_one_side(tmp_path):
     rows = [TextExample(text=str(i), group=str(i % 5)) for i in range(43)]
-    settings = Settings(eval_share=0.4, random_seed=7)
+    settings = Settings(eval_fraction=0.4, random_seed=7)
     labels = Labels(REGRESSION)
     train, held_out = (
         {

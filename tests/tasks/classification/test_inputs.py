@@ -228,7 +228,7 @@ def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
     path, letters = tmp_path / "t.tsv", "abcdefghij"
     pairs = [f"{x},{y}" for x in letters for y in letters if x < y]
     path.write_text("t\tl\n" + "".join(f"text {x}\t{x}\n" for x in pairs))
-    named = {"train_file": path, "task_name": "tsv", "eval_share": 0.2}
+    named = {"train_file": path, "task_name": "tsv", "eval_fraction": 0.2}
     named |= {"text_column": "t", "label_column": "l"}
     data = read("--do_train", "--do_eval", "--multi_label", **named)
     assert [len(x.examples) for x in data.splits] == [36, 9]
@@ -291,11 +291,11 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
     assert (len(split.examples), split.is_labelled) == (2, scored)
 
 
-SHARE, FOLDS = "--eval_share=0.1", "--num_folds=3"
+SHARE, FOLDS = "--eval_fraction=0.1", "--num_folds=3"
 RUNS = (
     (
-        [SHARE, "--num_seeds=2", "--train_for=1m"],
-        "--num_seeds and --train_for; expected one of them",
+        [SHARE, "--num_seeds=2", "--max_time=1m"],
+        "--num_seeds and --max_time; expected one of them",
     ),
     (
         [SHARE, "--num_seeds=2", "--learning_rate=1,0.5"],
@@ -322,13 +322,13 @@ RUNS = (
         "--num_folds=3; expected --do_train and --do_eval",
     ),
     (["--num_folds=1"], "--num_folds=1; expected at least 2"),
-    ([FOLDS, SHARE], "--eval_share and --num_folds; expected one of them"),
+    ([FOLDS, SHARE], "--eval_fraction and --num_folds; expected one of them"),
     ([FOLDS, "--eval_file=x"], "--num_folds and --eval_file; expected one of"),
     ([FOLDS, "--eval_steps=5"], "--num_folds and --eval_steps; expected one"),
     ([FOLDS, "--calibrate"], "--num_folds and --calibrate; expected one of"),
     (
         ["--eval_file=x", "--group_column=g"],
-        "--group_column without --num_folds or --eval_share; pass one of them",
+        "--group_column without --num_folds or --eval_fraction; pass one of",
     ),
 )
 

@@ -59,7 +59,7 @@ def test_one_file_is_divided(tmp_path):
         "train_file": path,
         "text_column": "subject",
         "label_column": "folder",
-        "eval_share": 0.1,
+        "eval_fraction": 0.1,
     }
     data = read("--do_train", "--do_eval", **flags)
     counts = [np.bincount(split.labels).tolist() for split in data.splits]
@@ -74,7 +74,7 @@ def test_one_file_is_divided(tmp_path):
         for one in (data, again, other)
     )
     assert texts == same != others
-    with pytest.raises(UserError, match="--eval_share and --eval_file"):
+    with pytest.raises(UserError, match="--eval_fraction and --eval_file"):
         read("--do_train", "--do_eval", eval_file=path, **flags)
 
 
@@ -204,7 +204,7 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     rows[7] = "\tadmin"
     path.write_text("\n".join(["t\tl", *rows]))
     del named["eval_file"]
-    notes = read("--do_train", "--do_eval", eval_share=0.5, **named).notes
+    notes = read("--do_train", "--do_eval", eval_fraction=0.5, **named).notes
     assert notes[-1] == empty and len(notes) == 4
     named["labels"] = "library,admin,Li  brary,odd"
     notes = read("--do_train", **named).notes

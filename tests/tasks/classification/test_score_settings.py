@@ -12,11 +12,23 @@ SEVERAL, NUMBER = Labels(MULTI_LABEL, NAMES), Labels(REGRESSION)
 @pytest.mark.parametrize(
     ("labels", "flags", "found"),
     [
-        (TWO, {"best_metric": "f1", "tune_thresholds": True}, None),
-        (SEVERAL, {"best_metric": "macro_f1", "tune_thresholds": True}, None),
-        (NUMBER, {"best_metric": "mae"}, None),
-        (THREE, {"best_metric": "f1"}, "=f1; expected one of accuracy, macro"),
-        (NUMBER, {"best_metric": "accuracy"}, "expected one of pearson, spea"),
+        (TWO, {"metric_for_best_model": "f1", "tune_thresholds": True}, None),
+        (
+            SEVERAL,
+            {"metric_for_best_model": "macro_f1", "tune_thresholds": True},
+            None,
+        ),
+        (NUMBER, {"metric_for_best_model": "mae"}, None),
+        (
+            THREE,
+            {"metric_for_best_model": "f1"},
+            "=f1; expected one of accuracy, macro",
+        ),
+        (
+            NUMBER,
+            {"metric_for_best_model": "accuracy"},
+            "expected one of pearson, spea",
+        ),
         (NUMBER, {"class_weights": ("balanced",)}, "--class_weights with re"),
         (NUMBER, {"label_smoothing": 0.1}, "--label_smoothing with regressio"),
         (NUMBER, {"calibrate": True}, "--calibrate with regression; expected"),

@@ -96,9 +96,12 @@ def test_tuned_thresholds_exclude_unknown_labels(tmp_path):
     inputs.read(run_folders.opened(flags.parse(words, Settings, "")))
 
 
-def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
+@pytest.mark.parametrize("name", ["eval_fraction", "eval_share"])  # the former
+def test_another_fraction_than_that_of_the_training_is_reported(
+    tmp_path, capsys, name
+):
     write_model(tmp_path / "run", ["a", "b"])
-    recorded = {"eval_share": 0.2, "random_seed": 7}
+    recorded = {name: 0.2, "random_seed": 7}
     for step, settings in ((9, {}), (10, recorded)):
         path = tmp_path / "run" / f"model.ckpt-{step}"
         path.with_name(f"{path.name}.index").touch()
@@ -110,7 +113,7 @@ def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
     named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     named |= {"train_file": table, "output_dir": tmp_path / "run"}
     for share, seed, count in ((0.2, 7, 0), (0.2, 8, 1), (0.1, 8, 2)):
-        changed = {"eval_share": share, "random_seed": seed}
+        changed = {"eval_fraction": share, "random_seed": seed}
         words = [f"--{k}={v}" for k, v in (named | changed).items()]
         settings = flags.parse(["", "--do_eval", *words], Settings, "")
         inputs.read(run_folders.opened(settings))
