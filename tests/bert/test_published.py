@@ -190,6 +190,7 @@ def test_a_path_of_nothing_may_be_a_name(tmp_path, monkeypatch, path, name):
         assert (advice in str(error.value)) == bool(name)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
     classifier_files.write_task(tmp_path)

@@ -118,10 +118,7 @@ def test_fit_and_evaluate_are_those_of_the_script(name, run_of, monkeypatch):
     size = len(model._training_columns(x, y, None)[0])
     assert size == flags["train_batch_size"]
     script = make(run.run)
-    before, expected = (
-        numbers_of(z.predict(dev[0], verbose=0)) for z in (model, script)
-    )
-    assert np.abs(before - expected).max() > 0.1
+    expected = numbers_of(script.predict(dev[0], verbose=0))
     history = model.fit(
         *(x, y, size),
         epochs=flags["num_train_epochs"],
@@ -129,6 +126,7 @@ def test_fit_and_evaluate_are_those_of_the_script(name, run_of, monkeypatch):
         validation_data=dev,
         verbose=0,
     ).history
+    assert history["loss"][-1] < history["loss"][0] - 0.1
     found = numbers_of(model.predict(dev[0], verbose=0))
     np.testing.assert_allclose(found, expected, 1e-3, 1e-3)
 

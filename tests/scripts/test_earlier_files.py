@@ -27,6 +27,7 @@ def folder(request, tmp_path):
     return path
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_run_continues_on_its_records(folder, run_script):
     code, _, err = run_script(
         run_pretraining,

@@ -287,6 +287,7 @@ def test_an_export_tells_its_scores_and_an_example(made):
     assert [example["text"], example["text_b"]] in rows
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "words",
     [

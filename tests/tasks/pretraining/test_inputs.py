@@ -84,6 +84,7 @@ def pretrain(made, run_script, tmp_path):
     return run
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_packed_records_are_trained_and_evaluated(records, pretrain, tmp_path):
     path = records("packed", "--pack_sequences")
