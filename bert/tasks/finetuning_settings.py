@@ -39,7 +39,8 @@ def _check_files(settings: "FineTuning") -> Iterator[UserError]:
     """Yields an error for each missing flag of a file that the run reads."""
     for name, path in settings.files.items():
         if not path:
-            yield UserError(f"no --{name}", fix="name the file")
+            fix = settings.eval_fix if name == "eval_file" else "name the file"
+            yield UserError(f"no --{name}", fix=fix)
 
 
 def _check_openvino(settings: "FineTuning") -> None:
@@ -180,6 +181,7 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         needs("early_stopping_patience", "eval_steps"),
     ]
     topic = TRAINING
+    eval_fix = "name the file"  # if --eval_file is missing
 
     vocab_file: str | None = changed(
         ModelFiles,

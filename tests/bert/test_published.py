@@ -215,7 +215,7 @@ def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
     ("name", "faults", "code", "message"),
     [
         (HUB, {"/resolve/": "cut"}, 75, "HUB: peer closed connection"),
-        (HUB, {"/resolve/": "reset"}, 75, "Connection reset by peer; run the"),
+        (HUB, {"/resolve/": "reset"}, 75, "Connection reset by peer; a folder"),
         (HUB, {"/revision/": 503}, 75, "HUB: HTTP status 503; run the same"),
         (HUB, {"safetensors": 404}, 2, "HTTP 404; check the name; a private "),
         (HUB, {"/resolve/": 403}, 2, "may read; accept its terms on its page"),
@@ -224,10 +224,10 @@ def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
         ("hf://a/b/c", {}, 2, "expected hf://organization/name"),
         ("URL/flat.zip", {}, 2, "an archive; expected a folder; download"),
         ("https://huggingface.co/o/m/tree/v", {}, 2, "name, hf://o/m"),
-        ("URL/google/bert/4", {"": "cut"}, 75, "unexpected end of data; run "),
+        ("URL/google/bert/4", {"": "cut"}, 75, "unexpected end of data; a fol"),
         ("URL/google/bert/5", {}, 2, "/5: no such model or revision, or a "),
         ("URL/page", {}, 2, "URL/page: no model here: "),
-        ("http://127.0.0.1:1/a", {}, 75, "Connection refused; run the"),
+        ("http://127.0.0.1:1/a", {}, 75, "refused; a folder of a model "),
     ],
 )
 def test_a_fault_is_one_line_and_leaves_nothing(

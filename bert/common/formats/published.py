@@ -182,4 +182,6 @@ def _as_one_line(name: str, error: Exception) -> Exception:
                 path=name,
                 expected="hf://..., or a handle of TF-Hub or Kaggle",
             )
-    return StorageError(f"{name}: {causes[-1]}")
+    return StorageError(
+        f"{name}: {causes[-1]}; a folder of a model needs no connection"
+    )

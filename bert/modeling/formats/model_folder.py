@@ -143,7 +143,7 @@ class ModelFolder:
     def _find(self, name: str, flag: str) -> str:
         if not self.path:
             raise UserError(
-                f"no --{flag}", fix="pass it, or the checkpoint of a model"
+                f"no --{flag}", fix="pass it, or a model as --init_checkpoint"
             )
 
         path = beside(self.path, name)

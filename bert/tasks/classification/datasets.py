@@ -58,6 +58,7 @@ def columns(
     label: str | int | None = None,
     *,
     optional: Container[str] = (),
+    have_flags: bool = False,
     **named: str | int | None,
 ) -> Schema:
     """Makes the schema of a file of `TextExample`s.
@@ -66,11 +67,18 @@ def columns(
         text, text_b, label: str, int or None. Columns, see `tables.Column`;
             None for a field without a column.
         optional: container of str. Fields whose columns may be missing.
+        have_flags: bool. Whether each column has a flag, such as
+            `--text_column`, which messages name. Default: False.
         **named: str, int or None. Columns of `id`, `group` and `language`.
     """
     given = {"text": text, "text_b": text_b, "label": label, **named}
     return {
-        field: Column(name, _KINDS.get(field, tables.text), field in optional)
+        field: Column(
+            name,
+            _KINDS.get(field, tables.text),
+            field in optional,
+            f"{field}_column" if have_flags else "",
+        )
         for field, name in given.items()
         if name is not None
     }

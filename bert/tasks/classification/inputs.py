@@ -181,12 +181,12 @@ def _own_task(settings: Settings) -> ClassificationData:
     """The task of a user's tables; their paths are in the flags."""
     reads_labels = bool({*_needed(settings)} - {_FLAGS[TEST]})
     header, named = settings.columns(reads_labels)
-    labelled = columns(**named, optional=("id",))
+    labelled = columns(**named, optional=("id",), have_flags=True)
 
     # A file for prediction may lack labels: their number may be another column.
     if isinstance(named["label"], int):
         named["label"] = None
-    test = columns(**named, optional=("label", "group"))
+    test = columns(**named, optional=("label", "group"), have_flags=True)
 
     options = {"header": header, "delimiter": settings.delimiter}
     lines = {"plain_field": "text", **options}

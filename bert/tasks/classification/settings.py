@@ -363,6 +363,7 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
         excludes("init_checkpoint", "bert_hub_module_handle"),
         needs("glue_dir", "do_predict"),
     ]
+    eval_fix = "name the file, or pass --eval_fraction"
 
     task_name: str | None = flag(
         None,

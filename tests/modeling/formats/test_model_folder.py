@@ -59,7 +59,7 @@ def test_without_a_checkpoint_flags_are_needed(google, tmp_path):
     assert model.tokenizer.path == path
     with pytest.raises(UserError, match="no --bert_config_file; "):
         model.check()
-    with pytest.raises(UserError, match="no --vocab_file; "):
+    with pytest.raises(UserError, match="no --vocab_file; .* --init_chec"):
         ModelFolder.open(None).check()
 
 

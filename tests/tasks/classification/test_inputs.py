@@ -354,6 +354,10 @@ RUNS = (
             + ["--data_dir=x"],
             "no --train_file; name the file",
         ),
+        (
+            ["--task_name=csv", "--train_file=x", "--do_eval"],
+            "no --eval_file; name the file, or pass --eval_fraction",
+        ),
         *(
             (
                 ["--task_name=tsv", "--text_column=0", "--label_column=1"]
