@@ -89,10 +89,14 @@ class BatchQueue:
         return result.result()
 
     def close(self) -> None:
-        """Ends the thread after the requests in the queue."""
+        """Ends the thread after the requests in the queue, and waits for it.
+
+        The thread holds the model, whose memory can be freed afterwards.
+        """
         with self._lock:
             self._is_closed = True
             self._jobs.put(None)
+        self._thread.join()
 
     def _work(self) -> None:
         held = self._jobs.get()

@@ -136,13 +136,16 @@ def test_a_closed_queue_answers_and_ends(pool, blocked):
     """Requests that wait are answered, and so are later ones."""
     gate, queue, first, _ = blocked(max_batch_size=2)
     futures = submit(pool, queue, "a", "bc", "d")
-    queue.close()
+    closing = pool.submit(queue.close)
+    while not queue._is_closed:
+        time.sleep(0.001)
     late = pool.submit(queue, [{"text": "late"}])
     gate.started.acquire()  # computed in the thread of its request
+    assert not closing.done()
     gate.may_end.set()
     found = [x["answer"] for f in (first, *futures, late) for x in f.result()]
     assert found == ["FIRST", *"ABCD", "LATE"]
-    queue._thread.join(10)
+    closing.result()
     assert not queue._thread.is_alive()
     assert queue([{"text": "later"}]) == [{"answer": "LATER"}]
 
