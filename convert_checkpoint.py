@@ -12,7 +12,7 @@ import sys
 
 from bert.common import flags, storage
 from bert.common import main as common_main
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.modeling.formats import checkpoint_files, model_card
 from bert.modeling.formats.conversion_settings import Settings
 from bert.modeling.formats.model_folder import ModelFolder
@@ -42,22 +42,22 @@ def main(argv: list[str]) -> None:
         model = extend_embeddings.add_words(model, settings.extend_vocab)
 
     if model.skipped:
-        say(f"skipped variables: {', '.join(model.skipped)}")
+        log(f"skipped variables: {', '.join(model.skipped)}")
     if not any(name.startswith("bert/pooler/") for name in model.values):
-        say("warning: the input has no pooler; fine-tuning adds a new one")
+        log("warning: the input has no pooler; fine-tuning adds a new one")
 
     one = distribution.make_strategy("one_device")
-    say(distribution.describe(one, "float32"))
+    log(distribution.describe(one, "float32"))
     difference = conversion.convert(model, settings.to, settings.output)
-    say(f"largest difference of the outputs of both models: {difference:.1e}")
+    log(f"largest difference of the outputs of both models: {difference:.1e}")
 
     if settings.to == "huggingface":
-        has_vectors = bool(model.vectors)
+        computes_embeddings = bool(model.pooling_config)
         model_card.write(
             settings.output,
             os.path.basename(storage.absolute(settings.output)),
-            "sentence-transformers" if has_vectors else "transformers",
-            model_card.task_of(model.values, has_vectors),
+            "sentence-transformers" if computes_embeddings else "transformers",
+            model_card.task_of(model.values, computes_embeddings),
             settings,
             recorded.get("init_checkpoint") or settings.input,
             scores,

@@ -18,7 +18,7 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import printable
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.pretraining import creation, partitions, runners
 from bert.data.pretraining.creation import Settings
 
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> None:
     counts = creation.create(job, run_job)
     print(creation.report(counts, settings))
     for line in partitions.warnings(counts, settings):
-        say(f"warning: {line}")
+        log(f"warning: {line}")
     print(
         f"wrote {counts['records']:,} records to "
         f"{printable(', '.join(settings.output_files))}"

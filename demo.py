@@ -17,7 +17,7 @@ from bert.common import errors, flags, storage
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.inference.predictor import Predictor
 from bert.modeling import openvino_network
 from bert.modeling.formats import checkpoint_files
@@ -81,7 +81,7 @@ def main(argv: list[str]) -> None:
         pages = demo_pages.pages_of_run(settings.model, settings.top_k)
 
     app = demo_pages.make_app(settings.model, pages)
-    say(
+    log(
         f"serving {settings.model} on http://{demo_pages.HOST}:"
         f"{opened.getsockname()[1]}; Ctrl-C ends"
     )

@@ -13,7 +13,7 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.export.hub_settings import Settings, check
 
 
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> None:
         print(export_hub.export_preprocessor(settings, model.tokenizer))
     else:
         one = distribution.make_strategy("one_device")
-        say(distribution.describe(one, settings.precision))
+        log(distribution.describe(one, settings.precision))
         print(export_hub.export_model(settings, model))
 
 

@@ -34,7 +34,7 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
 from bert.inference.settings import Settings
@@ -58,12 +58,12 @@ def main(argv: list[str]) -> None:
 
     if not settings.input_file and sys.stdin.isatty():
         fields = ", ".join(settings.ordered(predictor.task.inputs))
-        say(f"reading {fields}, separated by tabs; ^D ends")
+        log(f"reading {fields}, separated by tabs; ^D ends")
     for examples in jsonl.read(settings, predictor, source):
         printer.print(examples)
 
     for line in printer.notes():
-        say(line)
+        log(line)
 
 
 if __name__ == "__main__":

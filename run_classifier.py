@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
 
             sweep.join_folds = join_folds
             task = make_task(folder, data)
-            sweep.tell(finetuning.train_and_evaluate(folder, task))
+            sweep.add_result(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 

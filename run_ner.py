@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
             from bert.tasks.ner.task import make_task
 
             task = make_task(folder, sentences, kind, names)
-            sweep.tell(finetuning.train_and_evaluate(folder, task))
+            sweep.add_result(finetuning.train_and_evaluate(folder, task))
     drawing.draw_trained(sweep.settings, workers.is_chief())
 
 

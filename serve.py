@@ -20,7 +20,7 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.serving import versions
 from bert.serving.settings import Settings
 
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> None:
         app = server.make_app(models, settings, metrics)
         host, port, *_ = opened.getsockname()
         for name, model in models.items():
-            say(
+            log(
                 f"serving version {model.served.number} on http://{host}:{port}"
                 f"/v1/models/{name}; Ctrl-C ends"
             )

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import run_classifier
 from benchmarks import by_seed, encoded, transformers_trainer
-from bert.data import features, label_kinds
+from bert.data import features, postprocessing
 from bert.tasks.classification import scores
 from bert.tasks.classification.datasets import DEV, TASKS, TRAIN
 
@@ -54,12 +54,12 @@ def theirs(
         list(encode(held_out)),
         {features.LABEL_IDS: "labels"},
         model_class="BertForSequenceClassification",
-        num_labels=1 if kind == label_kinds.REGRESSION else data.labels.size,
+        num_labels=1 if kind == postprocessing.REGRESSION else data.labels.size,
         epochs=epochs,
         seed=seed,
         bf16=bf16,
     )
-    answers = label_kinds.predictions(logits, kind)
+    answers = postprocessing.predictions(logits, kind)
     return times | scores.compute(data.metrics, held_out.labels, answers)
 
 

@@ -95,33 +95,33 @@ class StorageError(Exception):
         super().__init__(" ".join(message.split()).removesuffix(again) + again)
 
 
-def check_packages(extra: str, *names: str, what: str = "") -> None:
+def check_packages(extra: str, *names: str, needed_by: str = "") -> None:
     """Checks that packages are installed, without importing them.
 
     Args:
         extra: str. Name of their requirements file,
             `requirements/<extra>.txt`.
         *names: str. Names of the packages in `import` statements.
-        what: str. The flag that needs them, for the message.
+        needed_by: str. The flag that needs them, for the message.
 
     Raises:
         UserError: some are missing.
     """
     missing = [x for x in names if importlib.util.find_spec(x) is None]
     if missing:
-        raise missing_packages(extra, *missing, what=what)
+        raise missing_packages(extra, *missing, needed_by=needed_by)
 
 
 def missing_packages(
-    extra: str, *names: str, what: str = "", path: str | None = None
+    extra: str, *names: str, needed_by: str = "", path: str | None = None
 ) -> UserError:
     """Returns the error about packages that are missing or fail to import.
 
     Args:
-        extra, *names, what: see `check_packages`.
+        extra, *names, needed_by: see `check_packages`.
         path: str or None. The file that needs the packages.
     """
-    where = f"{what}: " if what else ""
+    where = f"{needed_by}: " if needed_by else ""
     return UserError(
         f"{where}missing packages: {', '.join(names)}",
         path=path,

@@ -12,12 +12,12 @@ from bert.common.errors import UserError
 
 
 @contextlib.contextmanager
-def hold(path: str, what: str) -> Iterator[None]:
+def hold(path: str, shown: str) -> Iterator[None]:
     """Context manager that holds a lock.
 
     Args:
         path: str. Local lock file, which is created and removed.
-        what: str. The path that the lock protects, for the message.
+        shown: str. The path that the lock protects, for the message.
 
     Raises:
         UserError: Another process, named in the message, holds the lock.
@@ -30,7 +30,7 @@ def hold(path: str, what: str) -> Iterator[None]:
             owner = file.read(200).strip() or "another process"
         raise UserError(
             f"in use by {owner}",
-            path=what,
+            path=shown,
             fix="wait until it has finished, or choose another output",
         ) from None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bert.common import packages, storage, tensorflow_log
 from bert.common.errors import UserError
-from bert.common.progress import drop_writes, say
+from bert.common.progress import drop_writes, log
 
 _STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error"}
 
@@ -41,7 +41,7 @@ def run(
     """
     closed = _open_closed()
     tensorflow_log.before_import(
-        "tensorflow", lambda: say("loading TensorFlow ...")
+        "tensorflow", lambda: log("loading TensorFlow ...")
     )
     try:
         try:
@@ -83,7 +83,7 @@ def run(
         except OSError:  # Python's own flush at exit would change the exit code
             drop_writes(1)
         for mistake in (error, *getattr(error, "others", ())):
-            say(f"error: {mistake}")
+            log(f"error: {mistake}")
         # Called before the error's objects are freed: TensorFlow would wait.
         return leave(code)
     return leave(code)

@@ -35,13 +35,13 @@ class Progress:
     most every ten seconds.
 
     Args:
-        what: str. Name of the work, such as `records`.
+        description: str. Name of the work, such as `records`.
         total: float. Amount of work.
         unit: str. Unit of `total`, such as `MB`.
     """
 
-    def __init__(self, what: str, total: float, unit: str):
-        self._what, self._total, self._unit = what, total, unit
+    def __init__(self, description: str, total: float, unit: str):
+        self._description, self._total, self._unit = description, total, unit
         self._every = _SECONDS_BETWEEN_BARS if on_terminal() else 10.0
         self._start = self._last = time.monotonic()
 
@@ -63,9 +63,9 @@ class Progress:
             rate_and_left = f"{quantity(rate)} {self._unit}/s, {left} left"
         if on_terminal():
             share = done / self._total if self._total else 1.0
-            draw(self._what, share, f"{of_total}, {rate_and_left}")
+            draw(self._description, share, f"{of_total}, {rate_and_left}")
         else:
-            say(f"{self._what}: {of_total} ({rate_and_left}){note}")
+            log(f"{self._description}: {of_total} ({rate_and_left}){note}")
 
 
 def on_terminal() -> bool:
@@ -73,11 +73,11 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def draw(what: str, share: float, text: str) -> None:
+def draw(description: str, share: float, text: str) -> None:
     """Draws a bar over the last one, on a terminal.
 
     Args:
-        what: str. Name of the work.
+        description: str. Name of the work.
         share: float. Fraction of the work that is done, 0 to 1. At 1 the bar
             is removed.
         text: str. Text to show after the bar.
@@ -87,7 +87,7 @@ def draw(what: str, share: float, text: str) -> None:
     line = ""
     if share < 1:
         bar = "#" * int(_BAR * share)
-        line = f"{what} {share:4.0%} [{bar:-<{_BAR}}] {text}"
+        line = f"{description} {share:4.0%} [{bar:-<{_BAR}}] {text}"
 
     # A wrapped line could not be redrawn in place.
     columns = min(_WIDTH, shutil.get_terminal_size().columns - 1)
@@ -95,7 +95,7 @@ def draw(what: str, share: float, text: str) -> None:
     sys.stderr.flush()
 
 
-def say(message: str) -> None:
+def log(message: str) -> None:
     """Prints one line to standard error, replacing a bar if there is one."""
     message = "\n".join(map(printable, message.split("\n")))
     line = f"{_CLEAR * on_terminal()}{message}\n"  # one write: threads may log

@@ -89,23 +89,25 @@ def at_least_one(found: str, *names: str) -> Rule:
     return Rule(f"At least one of {_listed(names, 'and')}.", check, ())
 
 
-def at_most(name: str, limit: Callable[[Any], int], what: str) -> Rule:
+def at_most(name: str, limit: Callable[[Any], int], description: str) -> Rule:
     """A number has a maximum that depends on other flags.
 
     Args:
         name: str. Name of the flag.
         limit: callable. Settings -> maximum.
-        what: str. Describes the maximum.
+        description: str. Describes the maximum.
     """
 
     def check(settings: Any) -> Iterator[UserError]:
         value, most = getattr(settings, name), limit(settings)
         if value and value > most:
             yield UserError(
-                f"--{name}={value}", expected=f"at most {what}, {most}"
+                f"--{name}={value}", expected=f"at most {description}, {most}"
             )
 
-    return Rule(f"--{name} is at most {what}.", check, (f"{name}=1000000",))
+    return Rule(
+        f"--{name} is at most {description}.", check, (f"{name}=1000000",)
+    )
 
 
 def rules_of(settings_class: type) -> list[Rule]:

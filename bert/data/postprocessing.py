@@ -1,7 +1,7 @@
 """Labels of texts, and post-processing of logits to predictions."""
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,6 +10,7 @@ KINDS = CLASSES, MULTI_LABEL, REGRESSION = (
     "multi_label",
     "regression",
 )
+_FIELDS = {"cuts": "thresholds"}  # keys of JSON that have another name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,8 +18,8 @@ class PostProcessing:
     """Post-processing of logits to predictions and probabilities.
 
     Attributes:
-        cuts: tuple of C floats, or (). Thresholds of the logits. They change
-            the predictions, but not the probabilities.
+        thresholds: tuple of C floats, or (). Thresholds of the logits. They
+            change the predictions, but not the probabilities.
         log_weights: tuple of C floats, or (). Logarithms of the class weights
             in training, which shifted the logits. They are subtracted before
             computing probabilities, and predictions without thresholds.
@@ -28,7 +29,7 @@ class PostProcessing:
             it the prediction is "unknown". Default: 0.
     """
 
-    cuts: tuple[float, ...] = ()
+    thresholds: tuple[float, ...] = ()
     log_weights: tuple[float, ...] = ()
     temperature: float = 1.0
     unknown_below: float = 0.0
@@ -36,17 +37,22 @@ class PostProcessing:
     @classmethod
     def of_task(cls, task: dict) -> Self:
         """Reads the post-processing from the content of a `task.json`."""
-        values = task.get("decision", {})
-        lists = {k: tuple(x) for k, x in values.items() if isinstance(x, list)}
-        return cls(**(values | lists))
+        values: dict[str, Any] = {
+            _FIELDS.get(key, key): tuple(x) if isinstance(x, list) else x
+            for key, x in task.get("decision", {}).items()
+        }
+        return cls(**values)
 
     def described(self) -> dict:
         """Returns the entry of `task.json`; {} for the default."""
         if self == PLAIN:
             return {}
-        values = dataclasses.asdict(self)
-        lists = {k: [*x] for k, x in values.items() if isinstance(x, tuple)}
-        return {"decision": values | lists}
+        keys = {field: key for key, field in _FIELDS.items()}
+        values = {
+            keys.get(field, field): [*x] if isinstance(x, tuple) else x
+            for field, x in dataclasses.asdict(self).items()
+        }
+        return {"decision": values}
 
 
 PLAIN = PostProcessing()
@@ -135,7 +141,7 @@ def predictions(
     Args:
         logits: float32 [N, C].
         kind: str. Kind of the labels, one of `KINDS`.
-        decision: PostProcessing. Its cuts are applied, or else its
+        decision: PostProcessing. Its thresholds are applied, or else its
             log_weights.
 
     Returns:
@@ -143,7 +149,7 @@ def predictions(
         REGRESSION: float32 [N].
     """
     margins = logits
-    if shift := decision.cuts or decision.log_weights:
+    if shift := decision.thresholds or decision.log_weights:
         margins = logits - np.array(shift, np.float32)
     if kind == CLASSES:
         return margins.argmax(-1)
@@ -152,7 +158,9 @@ def predictions(
     return logits[:, 0]
 
 
-def of_predicted(chances: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def predicted_probabilities(
+    chances: np.ndarray, predicted: np.ndarray
+) -> np.ndarray:
     """Returns the probability of each predicted class, float32 [N].
 
     With thresholds, another class may have a higher probability.
@@ -164,7 +172,7 @@ def of_predicted(chances: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     return np.take_along_axis(chances, predicted[:, np.newaxis], -1)[:, 0]
 
 
-def unknown(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
+def is_rejected(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
     """Returns whether each prediction is below `unknown_below`, bool [N].
 
     Args:
@@ -172,5 +180,7 @@ def unknown(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
         decision: PostProcessing. Post-processing of the predictions.
     """
     chances = probabilities(logits, CLASSES, decision)
-    given = of_predicted(chances, predictions(logits, CLASSES, decision))
+    given = predicted_probabilities(
+        chances, predictions(logits, CLASSES, decision)
+    )
     return given < np.float32(decision.unknown_below)

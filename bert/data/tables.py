@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
-from bert.common.progress import say
+from bert.common.progress import log
 
 _TYPED = (".json", ".jsonl", ".parquet")  # files with named columns
 _LARGEST = 3.4e38  # of a float32
@@ -150,7 +150,7 @@ class Table:
                 raise value
 
         if skipped:
-            say(
+            log(
                 f"{path}: skipped {len(skipped)} rows of the published file "
                 f"with too few or too many columns (lines {first_few(skipped)})"
             )
@@ -288,7 +288,7 @@ class Reader:
             and len(first) == 1
             and first[0] != self.schema[self.plain_field].name
         ):
-            say(f"{path}: each line is a text")
+            log(f"{path}: each line is a text")
             rows = ((number, [tab.join(fields)]) for number, fields in rows)
             self.schema, self.header = {self.plain_field: Column(0)}, False
 

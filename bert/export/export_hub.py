@@ -9,7 +9,7 @@ import numpy as np
 
 from bert.common import atomic
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import features
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
@@ -54,7 +54,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
 
     # Models trained without next-sentence prediction may lack a pooler.
     if "bert/pooler/dense/kernel" not in folder.values:
-        say(
+        log(
             f"warning: {prefix} has no pooler; the weights of pooled_output "
             "are random and need fine-tuning"
         )
@@ -74,9 +74,12 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         def save(path: str) -> None:
             nonlocal difference
             hub.save(module, path)
-            if folder.vectors:
+            if folder.pooling_config:
                 sentence_files.write(
-                    path, folder.vectors, config.hidden_size, folder.max_length
+                    path,
+                    folder.pooling_config,
+                    config.hidden_size,
+                    folder.max_length,
                 )
             difference = compare(path, settings, model, inputs)
 
@@ -88,7 +91,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         loss = conversion.largest_difference(
             outputs_of(exact, inputs), outputs_of(model, inputs)
         )
-        say(f"{settings.precision} changes the outputs by up to {loss:.1e}")
+        log(f"{settings.precision} changes the outputs by up to {loss:.1e}")
 
     variables = (module.mlm if with_mlm else module).variables
     count = sum(variable.shape.num_elements() for variable in variables)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bert.common import atomic, storage, tensorflow_log
 from bert.common.formats import json_files
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import sequence_packing
 from bert.data.sequences import Row
 from bert.export import saved_model
@@ -47,7 +47,7 @@ def write(folder: str, save: Callable[[str], None]) -> str:
         UserError: The disk is full, or the folder cannot be written.
     """
     folder = folder.rstrip("/")
-    say(f"exporting to {folder} ...")
+    log(f"exporting to {folder} ...")
     with atomic.whole_folder(folder, _GRAPH) as partial:
         save(partial)
     return folder

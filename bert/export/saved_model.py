@@ -14,8 +14,8 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from bert.data import features, label_kinds, sequences
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.data import features, postprocessing, sequences
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import LongTexts
 from bert.data.text import input_ops, text_ops
 from bert.data.text.tokenizer import Tokenizer
@@ -84,12 +84,12 @@ class FineTunedModel(tf.train.Checkpoint):
         task = model.task or {}
         self._long_texts = LongTexts.of_task(task)
         self.names = ["serve"]
-        if task.get("kind") in label_kinds.KINDS:
+        if task.get("kind") in postprocessing.KINDS:
             self._labels = Labels.of_task(task)
             texts = (TEXT, TEXT_B) if task.get("pairs") else (TEXT,)
             self._add_classifier(texts)
-        elif model.vectors:
-            self._how = model.vectors
+        elif model.pooling_config:
+            self._how = model.pooling_config
             self.serve = _text_signature(self._embed, (TEXT,))
         else:
             specs = {
@@ -160,14 +160,14 @@ class FineTunedModel(tf.train.Checkpoint):
 
 
 def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
-    """Converts logits, [B, C], to predictions, as `label_kinds` does."""
+    """Converts logits, [B, C], to predictions, as `postprocessing` does."""
     decision, names = labels.decision, tf.constant(labels.names, tf.string)
     shifted = logits
     if decision.log_weights:
         shifted = logits - tf.constant(decision.log_weights, tf.float32)
     margins, scaled = shifted, shifted / decision.temperature
-    if decision.cuts:
-        margins = logits - tf.constant(decision.cuts, tf.float32)
+    if decision.thresholds:
+        margins = logits - tf.constant(decision.thresholds, tf.float32)
     if labels.kind == CLASSES:
         probabilities = tf.nn.softmax(scaled)
         answer = tf.argmax(margins, -1)

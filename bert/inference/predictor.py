@@ -17,10 +17,10 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.formats import json_files, published
-from bert.common.progress import say
+from bert.common.formats import hub_download, json_files
+from bert.common.progress import log
 from bert.data import sequence_packing
-from bert.data.label_kinds import KINDS
+from bert.data.postprocessing import KINDS
 from bert.data.sequences import Encoded, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
@@ -119,7 +119,7 @@ class Predictor:
         Raises:
             UserError: The model is missing or damaged.
         """
-        path = published.fetch(path)
+        path = hub_download.fetch(path)
         if engine is None:
             network = network_of(path)
             engine = OPENVINO if network else KERAS
@@ -132,7 +132,7 @@ class Predictor:
                 fix="export it again with --export_openvino=float32",
             )
 
-        say(f"loading {path} ...")
+        log(f"loading {path} ...")
         run: Any
         if engine == OPENVINO:
             run = Network(network)
@@ -144,7 +144,7 @@ class Predictor:
 
             task = task_of(model, head_of(model.values))
             run = KerasEngine.load(model, task.head)
-        say(run.description)
+        log(run.description)
         predictor = cls(task, run)
         predictor.check(model)
         return predictor
@@ -337,7 +337,7 @@ def task_of(model: ModelFolder, head: str | None = None) -> Task:
         kind = TASKS.get(model.task["kind"])
     elif head in _OF_HEADS:  # transformers does not record their labels
         kind = _OF_HEADS[head]
-    elif model.vectors:
+    elif model.pooling_config:
         kind = TextEmbedding
     if kind:
         return kind.from_model(model)

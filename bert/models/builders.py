@@ -5,8 +5,8 @@ A head has the weights of the checkpoint, if the checkpoint has such a head.
 
 import keras
 
-from bert.common.progress import say
-from bert.data.label_kinds import Labels
+from bert.common.progress import log
+from bert.data.postprocessing import Labels
 from bert.modeling import checkpoints, task_models
 from bert.modeling.task_heads import (
     CLASSIFIER,
@@ -182,7 +182,7 @@ def with_labels(
         seed: int. Seed of the initial weights of the head.
     """
     if trained and trained != labels:
-        say(
+        log(
             "a new head with random weights: the head of "
             f"{network.checkpoint.path} is for {label_encoder.shown(trained)}, "
             f"not for {label_encoder.shown(labels)}"
@@ -233,7 +233,7 @@ def _assigned(
     if may_be_new:
         new = [name for name in new if name in checkpoint.values]
     if new:
-        say(
+        log(
             f"random weights, none of this shape in {checkpoint.path}: "
             f"{', '.join(new)}"
         )

@@ -6,10 +6,10 @@ import os
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.common.formats import published
+from bert.common.formats import hub_download
 from bert.data import bucketing
 from bert.data.pooling import POOLINGS, PoolingConfig
-from bert.data.text.columns import strings
+from bert.data.text.array_inputs import strings
 from bert.inference.predictor import Predictor, network_of, open_model
 from bert.modeling.openvino_network import Network
 from bert.tasks.similarity.pipeline import TextEmbedding
@@ -104,7 +104,7 @@ def _open(model):
     """
     is_path = isinstance(model, str | os.PathLike)
     if is_path:
-        model = published.fetch(os.fspath(model))
+        model = hub_download.fetch(os.fspath(model))
     if is_path and (path := network_of(model)):
         folder = open_model(path)
 
@@ -119,7 +119,7 @@ def _open(model):
             return Network(path)
 
         tokenizer = folder.tokenizer.with_max_length(folder.max_length)
-        return folder.config, tokenizer, network, folder.vectors
+        return folder.config, tokenizer, network, folder.pooling_config
 
     from bert.inference.engines import KerasEngine  # imports TensorFlow
     from bert.models import loading
@@ -129,5 +129,5 @@ def _open(model):
         loading.config_of(encoder),
         tokenizer,
         lambda layer: KerasEngine.of(encoder, layer=layer),
-        encoder.checkpoint.vectors if encoder.checkpoint else None,
+        encoder.checkpoint.pooling_config if encoder.checkpoint else None,
     )

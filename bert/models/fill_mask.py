@@ -2,7 +2,7 @@
 
 from bert.common.errors import UserError
 from bert.data.text import vocabulary
-from bert.data.text.columns import strings
+from bert.data.text.array_inputs import strings
 from bert.data.text.tokenizer import Tokenizer
 from bert.models import builders
 from bert.models.loading import Encoder, config_of, load_pair

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.data.label_kinds import (
+from bert.data.postprocessing import (
     CLASSES,
     KINDS,
     MULTI_LABEL,
     REGRESSION,
     Labels,
 )
-from bert.data.text.columns import elements, finite, lists
+from bert.data.text.array_inputs import elements, finite, lists
 from bert.models import loading
 from bert.tasks import run_folder
 

@@ -8,7 +8,7 @@ import keras
 
 from bert.common import atomic, outputs, processes
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, precision
 from bert.modeling.config import BertConfig
@@ -98,7 +98,7 @@ def load_encoder(
         checkpoints.encoder_variables(encoder), bert.values, bert.path
     )
     if missing:
-        say(f"random weights, not in {bert.path}: {', '.join(missing)}")
+        log(f"random weights, not in {bert.path}: {', '.join(missing)}")
 
     # The builders of models read the heads from here.
     heads = {
@@ -174,9 +174,9 @@ def weights_of(
 
     # Only a loaded encoder has it, not a model with a head.
     loaded = getattr(model, "checkpoint", None)
-    vectors = loaded.vectors if loaded else None
+    pooling_config = loaded.pooling_config if loaded else None
     config = config_of(model)
-    return ModelFolder.of(path, config, values, tokenizer, task, vectors)
+    return ModelFolder.of(path, config, values, tokenizer, task, pooling_config)
 
 
 def load_pair(

@@ -16,9 +16,9 @@ import tensorflow as tf
 from bert.common import processes
 from bert.common.errors import UserError
 from bert.data import batching, bucketing, features, sequences
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import FIRST_TOKENS
-from bert.data.text.columns import finite, strings
+from bert.data.text.array_inputs import finite, strings
 from bert.data.text.tokenizer import Tokenizer
 from bert.models import label_encoder
 

@@ -11,7 +11,7 @@ from keras import ops
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.sequences import rows_of
-from bert.data.text.columns import objects, strings
+from bert.data.text.array_inputs import objects, strings
 from bert.models import builders, loading
 from bert.models.base import TextModel
 from bert.tasks.squad import examples as squad

@@ -9,7 +9,7 @@ import numpy as np
 
 from bert.common import errors
 from bert.common.errors import UserError
-from bert.data.label_kinds import (
+from bert.data.postprocessing import (
     CLASSES,
     MULTI_LABEL,
     PLAIN,
@@ -17,7 +17,7 @@ from bert.data.label_kinds import (
     PostProcessing,
 )
 from bert.data.sequences import TRUNCATIONS, LongTexts
-from bert.data.text.columns import finite
+from bert.data.text.array_inputs import finite
 from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
@@ -299,7 +299,9 @@ class TextClassifier(TextModel):
                 expected=f"{SAVED_MODEL} or {ONNX}",
             )
         if format == ONNX:
-            errors.check_packages(ONNX, *NETWORKS[ONNX], what="format=onnx")
+            errors.check_packages(
+                ONNX, *NETWORKS[ONNX], needed_by="format=onnx"
+            )
             filepath = os.fspath(filepath)
             with self._source(filepath) as source:
                 conversion.convert(source, ONNX, filepath)

@@ -7,11 +7,11 @@ import keras
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import features
-from bert.data.label_kinds import Labels
+from bert.data.postprocessing import Labels
 from bert.data.sequences import rows_of
-from bert.data.text.columns import ragged, strings
+from bert.data.text.array_inputs import ragged, strings
 from bert.modeling.task_heads import TOKENS
 from bert.models import builders, label_encoder, loading
 from bert.models.base import TextModel
@@ -227,7 +227,7 @@ def _chosen(given, trained: Labels | None) -> tuple[Labels, tuple[str, ...]]:
     # IOB1, IOBES and BILOU have other labels for the same entity types.
     labels = Labels(entities.kind_of(names), names)
     if label := entities.in_lower_case(names):
-        say(
+        log(
             f"warning: the label {label!r} is not read as an entity label; "
             "expected upper case, such as B-PER and O"
         )

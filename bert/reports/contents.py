@@ -108,22 +108,22 @@ def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
 
     The baselines of the evaluation are named `metric/kind`.
     """
-    references = []
+    baselines = []
     for reference, value in run.evaluation.get("references", {}).items():
         metric, _, kind = reference.partition("/")
         if metric.removeprefix(_EVAL) == name and is_number(value):
-            references.append((kind or "reference", float(value)))
+            baselines.append((kind or "reference", float(value)))
 
     # Chance level if it is not recorded: all predictions equally likely.
     objective = name.rpartition("_")[0]
-    if "chance" in dict(references) or objective not in _objectives(run):
-        return references
+    if "chance" in dict(baselines) or objective not in _objectives(run):
+        return baselines
     size = run.config.get("vocab_size")
     if name == "masked_lm_loss" and is_number(size):
-        references.append((f"chance, ln {size:,}", math.log(size)))
+        baselines.append((f"chance, ln {size:,}", math.log(size)))
     elif name == "next_sentence_loss":
-        references.append(("chance, ln 2", math.log(2)))
-    return references
+        baselines.append(("chance, ln 2", math.log(2)))
+    return baselines
 
 
 def scores(run: RunFiles) -> list[tuple[str, object, str]]:

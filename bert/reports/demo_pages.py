@@ -17,7 +17,7 @@ import uvicorn
 from fastapi.middleware import trustedhost
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.inference.predictor import Predictor, json_values
@@ -149,7 +149,7 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
     """
     model = ModelFolder.open(path)
     model.check()
-    say(f"loading {model.resolve()} ...")
+    log(f"loading {model.resolve()} ...")
     inspector = inspection.Inspector(model)
     pages = {
         "Neighbours": _neighbours_page(inspector.encoder, model.tokenizer),
@@ -158,7 +158,7 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
 
     # Fine-tuned checkpoints have no masked-LM head.
     if MASKED_LM not in heads_of(model.values):
-        say("no masked-LM head: no page that fills masks")
+        log("no masked-LM head: no page that fills masks")
         return pages
     return {"Fill masks": _masks_page(model, top_k), **pages}
 

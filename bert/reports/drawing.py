@@ -5,7 +5,7 @@ from typing import Any
 
 from bert.common import errors, flags, outputs
 from bert.common.errors import StorageError, UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.reports import run_files
 
 REPORT = "report.html"
@@ -26,7 +26,7 @@ def draw(folder: str, path: str) -> None:
     outputs.check_file(path, "output_file")
     errors.check_packages("report", "jinja2", "matplotlib")
 
-    say(f"drawing the report to {path} ...")
+    log(f"drawing the report to {path} ...")
     from bert.reports import page  # loads matplotlib, which takes seconds
 
     page.write(run, path)
@@ -47,4 +47,4 @@ def draw_trained(settings: Any, is_chief: bool) -> None:
         try:
             draw(folder, os.path.join(folder, REPORT))
         except (UserError, StorageError) as error:
-            say(f"{REPORT} is not written: {error}")
+            log(f"{REPORT} is not written: {error}")

@@ -19,7 +19,7 @@ from waitress import channel, task, wasyncore
 from werkzeug import exceptions
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.inference import ranking
 from bert.serving import rest, versions
 from bert.serving.batch_queue import Busy
@@ -168,7 +168,7 @@ def make_app(
         if note or settings.access_log:
             spent = 1000 * (time.perf_counter() - flask.g.start)
             note = note or f"in {spent:.1f} ms"
-            say(f"{request.method} {request.path:.100}: {code} {note:.200}")
+            log(f"{request.method} {request.path:.100}: {code} {note:.200}")
         return response
 
     return app
@@ -223,7 +223,7 @@ class _Refusal(task.ErrorTask):
         self.set_close_on_finish()
 
         message = error.body if error.code == 400 else error.reason
-        say(f"a request failed: {self.status}")
+        log(f"a request failed: {self.status}")
 
         body = json.dumps({"error": message}).encode()
         self.content_length = len(body)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bert.common import errors, storage
 from bert.common.errors import StorageError, UserError
 from bert.common.flags import BaseSettings, flag
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.common.rules import rule
 from bert.inference.settings import ENGINES
 from bert.modeling import openvino_network
@@ -166,7 +166,7 @@ class Settings(BaseSettings):
                 if path == versions[-1][0]:
                     raise
                 text = described(path, error)
-                say(f"warning: {text}; trying the previous version")
+                log(f"warning: {text}; trying the previous version")
                 continue
 
             errors.check_packages("serve", *_NEEDED)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.inference.predictor import Predictor
 from bert.serving import rest
 from bert.serving.batch_queue import BatchQueue
@@ -77,7 +77,7 @@ class Model:
         failed = None
         for path, number in self._versions:
             if failed:
-                say(f"warning: {failed}")
+                log(f"warning: {failed}")
             try:
                 return self._load(path, number)
             except Exception as error:  # files can be damaged in any way
@@ -108,9 +108,9 @@ class Model:
                 self._load(path, number)
             except Exception as error:
                 text = described(path, error)
-                say(f"warning: {text}; still version {self.served.number}")
+                log(f"warning: {text}; still version {self.served.number}")
                 continue
-            say(f"serving version {number} of {self.folder}")
+            log(f"serving version {number} of {self.folder}")
             self._looks.clear()
             _free_memory()
             return
@@ -147,4 +147,4 @@ def watch(models: Iterable[Model], end: threading.Event) -> None:
                 model.refresh()
             except Exception as error:  # the server keeps its models
                 text = described(model.folder, error)
-                say(f"warning: the versions could not be checked: {text}")
+                log(f"warning: the versions could not be checked: {text}")

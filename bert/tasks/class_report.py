@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn import metrics
 
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY
 
 _WORST = 20  # number of errors to list
@@ -58,7 +58,7 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
     }
 
 
-def references_of_classes(
+def baselines_of_classes(
     gold: ArrayLike, num_classes: int, accuracy: str, loss: str
 ) -> dict[str, float]:
     """Baselines of the accuracy and the cross entropy of classes.
@@ -92,4 +92,4 @@ def log_one_answer(answers: Sequence) -> None:
 
     # A single example always has a single prediction.
     if others and all(answer == first for answer in others):
-        say(f"warning: all {len(answers):,} predictions are {first!r}")
+        log(f"warning: all {len(answers):,} predictions are {first!r}")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from bert.common import atomic
 from bert.common.formats import json_files
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.modeling.formats.model_card import REPORT
 
 MAJORITY, CHANCE = "majority", "chance"
@@ -48,20 +48,20 @@ class Result(NamedTuple):
     predictions: list[str]
 
 
-def describe(name: str, value: float, references: dict[str, float]) -> str:
+def describe(name: str, value: float, baselines: dict[str, float]) -> str:
     """Formats a metric and its baselines: `0.656250 (majority 0.656250)`."""
     beside = ", ".join(
         f"{kind} {reference:.6f}"
-        for kind, reference in _of(name, references).items()
+        for kind, reference in _of(name, baselines).items()
     )
     return f"{value:.6f}{f' ({beside})' if beside else ''}"
 
 
-def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
+def warning(metrics: dict[str, float], baselines: dict[str, float]) -> str:
     """Names metrics that are not better than all of their baselines, or ""."""
     worse, better = [], []
     for name, value in metrics.items():
-        beside = _of(name, references)
+        beside = _of(name, baselines)
         beside.pop(TFIDF, None)  # see `simpler`
         if not beside:
             continue
@@ -85,11 +85,11 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
     return f"not better than a baseline: {', '.join(worse)}; {advice}"
 
 
-def simpler(metrics: dict[str, float], references: dict[str, float]) -> str:
+def simpler(metrics: dict[str, float], baselines: dict[str, float]) -> str:
     """Names metrics for which the linear model of words is better, or ""."""
     worse = []
     for name, value in metrics.items():
-        simple = _of(name, references).get(TFIDF, value)
+        simple = _of(name, baselines).get(TFIDF, value)
         if _sign(name) * simple > _sign(name) * value:
             worse.append(f"{name} {value:.6f} ({TFIDF} {simple:.6f})")
     if not worse:
@@ -106,12 +106,12 @@ def _sign(name: str) -> int:
     return -1 if name.endswith(_ERRORS) else 1
 
 
-def _of(name: str, references: dict[str, float]) -> dict[str, float]:
+def _of(name: str, baselines: dict[str, float]) -> dict[str, float]:
     """Baselines of a metric: kind -> value."""
     prefix = f"{name}/"
     return {
         key.removeprefix(prefix): value
-        for key, value in references.items()
+        for key, value in baselines.items()
         if key.startswith(prefix)
     }
 
@@ -135,10 +135,10 @@ def write(
     summary = {"task": report["task"], "step": step}
     summary |= {"records": report["records"], "metrics": metrics}
     whole = summary | report
-    references = report.get("references", {})
-    both = warning(metrics, references), simpler(metrics, references)
+    baselines = report.get("references", {})
+    both = warning(metrics, baselines), simpler(metrics, baselines)
     for worse in filter(None, both):
-        say(f"warning: {worse}")
+        log(f"warning: {worse}")
         whole["warning"] = "; ".join(filter(None, both))
     path = os.path.join(folder, REPORT)
     text = json_files.to_json(whole, indent=1, ensure_ascii=False)

@@ -11,7 +11,7 @@ import keras
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import batching, bucketing
 from bert.data.records.examples import Examples
 from bert.export import folder as export_folder
@@ -119,15 +119,15 @@ def build_trainer(folder: RunFolder, task: Task) -> Trainer:
         )
 
     if start.restore_or_initialize(trainer, folder):
-        say("warning: no --init_checkpoint: training from random weights")
+        log("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels beside the checkpoints.
     if task.labels and settings.do_train:
         length = {"max_seq_length": settings.max_seq_length}
         checkpoint_files.write_task(folder.path, task.labels | length)
-    if task.vectors and settings.do_train:
+    if task.pooling_config and settings.do_train:
         size, most = folder.config.hidden_size, settings.max_seq_length
-        sentence_files.write(folder.path, task.vectors, size, most)
+        sentence_files.write(folder.path, task.pooling_config, size, most)
     return trainer
 
 
@@ -182,7 +182,12 @@ def phase(settings: FineTuning, task: Task) -> Phase:
         if trainer.steps.use_xla:
             lengths = bucketing.xla_lengths(lengths)
         return batching.training_batches(
-            examples, lengths, batch_size, seed, trainer.step, workers.share()
+            examples,
+            lengths,
+            batch_size,
+            seed,
+            trainer.step,
+            workers.index_and_count(),
         )
 
     return Phase(
@@ -216,7 +221,7 @@ def export(
         trainer.weights(),
         model.tokenizer.with_max_length(settings.max_seq_length),
         described and described | length,
-        task.vectors,
+        task.pooling_config,
     )
     export_folder.write_model(
         path,
@@ -231,7 +236,7 @@ def export(
     if network and settings.do_eval and task.check_network:
         found = task.check_network(trainer, Network(network))
         shown = " | ".join(f"{name} {x:.4g}" for name, x in found.items())
-        say(f"OpenVINO | {shown}")
+        log(f"OpenVINO | {shown}")
         scores = scores | {f"openvino_{k}": x for k, x in found.items()}
     if scores:
         export_folder.write_extra(path, export_folder.METRICS, scores)
@@ -256,7 +261,7 @@ def write_card(
         path,
         os.path.basename(storage.absolute(settings.export_dir)),
         "tensorflow",
-        model_card.task_of(trainer.named, bool(trainer.task.vectors)),
+        model_card.task_of(trainer.named, bool(trainer.task.pooling_config)),
         settings,
         settings.init_checkpoint or folder.recorded.get("init_checkpoint"),
         model_card.read_scores(folder.path, trainer.weights_step)

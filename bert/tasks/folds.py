@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.tables import Table
 
 Row = TypeVar("Row")
@@ -120,7 +120,7 @@ def held_out(
             text = f"--num_folds={count}: {error}"
             raise UserError(text, path=path) from None
     for warning in caught:
-        say(f"warning: {path}: {warning.message}")
+        log(f"warning: {path}: {warning.message}")
 
     _, chosen = pairs[settings.fold - 1]
     return np.isin(np.arange(len(groups)), chosen)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from bert.common import flags, locks, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
-from bert.common.formats import published
+from bert.common.formats import hub_download
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
@@ -109,7 +109,9 @@ class RunFolder:
         """
         values = flags.as_dict(settings)
         start = values["init_checkpoint"]
-        start = published.fetch(start or values.get("bert_hub_module_handle"))
+        start = hub_download.fetch(
+            start or values.get("bert_hub_module_handle")
+        )
         settings = dataclasses.replace(settings, init_checkpoint=start)
 
         # Labels and length of a new run come from its flags, not from the
@@ -306,11 +308,11 @@ class RunFolder:
         write_whole(paths[0], "".join(lines))
 
         # Log.
-        references = (report or {}).get("references", {})
+        baselines = (report or {}).get("references", {})
         for key in sorted(result):
             shown = value = result[key]
             if isinstance(value, float):
-                shown = eval_report.describe(key, value, references)
+                shown = eval_report.describe(key, value, baselines)
             print(f"{key} = {shown}")
         if report is not None:
             paths.append(eval_report.write(self.path, step, metrics, report))

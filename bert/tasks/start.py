@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -62,7 +62,7 @@ def build_trainer(
     )
     computed_in = distribution.choose_precision(strategy, settings.precision)
     use_xla = distribution.use_xla(strategy, settings.use_xla)
-    say(distribution.describe(strategy, computed_in, use_xla))
+    log(distribution.describe(strategy, computed_in, use_xla))
 
     # All variables, including the optimizer's, are on the strategy's devices.
     with strategy.scope():
@@ -207,7 +207,7 @@ def initialize(trainer: Trainer, model: ModelFolder) -> bool:
 
     # Log random variables, which reveal a wrong checkpoint.
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
-    say(f"starting from {path}; {fresh}")
+    log(f"starting from {path}; {fresh}")
     if settings.resume_optimizer:
         trainer.assign(weights, path, "omit --resume_optimizer")
     return False
@@ -235,9 +235,9 @@ def check_step(trainer: Trainer) -> None:
 
     # Not an error: the same command may still evaluate and export.
     if step == last:
-        say(f"finished: {folder} is at step {step} of {last}")
+        log(f"finished: {folder} is at step {step} of {last}")
     elif warmup >= last:
-        say(
+        log(
             f"warning: {warmup} of {last} steps are warm-up: the learning "
             "rate never reaches its peak"
         )
@@ -289,7 +289,7 @@ def warn_of_changes(
         effects.append("it is no longer bit-reproducible")
     else:
         effects.append("the learning rate of the next step is the same")
-    say(
+    log(
         f"warning: {'; '.join(changed.values())}: the run continues: "
         f"{', '.join(dict.fromkeys(effects))}"
     )

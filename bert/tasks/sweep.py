@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bert.common import storage
 from bert.common.atomic import write_whole
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import run_folder
@@ -50,7 +50,7 @@ class Trial(NamedTuple):
 class Sweep:
     """The runs of a command: one, or several and one that predicts.
 
-    Iterating yields the settings of each; `tell` receives its result.
+    Iterating yields the settings of each; `add_result` receives its result.
     Prediction and export use the best run of seeds or lists. With folds they
     use one more run, which is trained on all rows.
 
@@ -66,7 +66,7 @@ class Sweep:
         self.settings, self._told = settings, list[Result]()
         self.join_folds: JoinFolds | None = None
 
-    def tell(self, result: Result) -> None:
+    def add_result(self, result: Result) -> None:
         """Adds the result of the last run."""
         self._told.append(result)
 
@@ -79,7 +79,7 @@ class Sweep:
 
         # The largest batches first: they need the most examples and memory.
         for trial in sorted(trials, key=lambda x: -x.settings.train_batch_size):
-            say(f"run: {trial.name}")
+            log(f"run: {trial.name}")
             yield trial.settings
             results[trial.name] = self._told.pop()
         last = self._choose(trials, [results[x.name] for x in trials])
@@ -87,7 +87,7 @@ class Sweep:
             return
 
         # The best run is repeated, without training.
-        say(f"predictions and export use {last.output_dir}")
+        log(f"predictions and export use {last.output_dir}")
         yield dataclasses.replace(
             last,
             do_predict=settings.do_predict,
@@ -137,11 +137,11 @@ class Sweep:
             if self.join_folds:
                 joined = self.join_folds(settings, folder)
             paths += joined[0]
-            references = [x.report.get("references", {}) for x in results]
+            baselines = [x.report.get("references", {}) for x in results]
             report = joined[1] | {
                 "task": report["task"],
                 "records": report["records"],
-                "references": means_of(references),
+                "references": means_of(baselines),
             }
         else:
             report = report | {"run": names[best]}

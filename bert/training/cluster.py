@@ -25,7 +25,7 @@ import msgspec
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.training import preemption
 
 VARIABLE = "TF_CONFIG"
@@ -132,7 +132,7 @@ def read(text: str) -> Cluster:
         config = json_files.decode(text, _Config)
     me = f"{config.task.type} {config.task.index}"
     if config.task.type in _OTHERS:
-        say(f"{VARIABLE}: {me} does not take part in the training")
+        log(f"{VARIABLE}: {me} does not take part in the training")
         raise SystemExit(0)
 
     # The chief is first.
@@ -229,7 +229,7 @@ def meet(cluster: Cluster, timeout: float) -> None:
 
             if now - logged > _SECONDS_BETWEEN_LINES:
                 logged = now
-                say(f"waiting for {names}")
+                log(f"waiting for {names}")
             time.sleep(0.2)
 
 

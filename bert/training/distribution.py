@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert.common import tensorflow_log
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.training import cluster, workers
 
 _GPU_FILES = "/dev/nvidia[0-9]*"  # the driver makes one for each GPU
@@ -82,7 +82,7 @@ def make_strategy(
 def _join(processes: cluster.Cluster, timeout: float) -> tf.distribute.Strategy:
     source = cluster.VARIABLE if os.environ.get(cluster.VARIABLE) else "SLURM"
     me, count = processes.describe(processes.index), len(processes.tasks)
-    say(f"{source}: this is {me} of {count} processes")
+    log(f"{source}: this is {me} of {count} processes")
 
     workers.join(processes, timeout)
     os.environ[cluster.VARIABLE] = processes.tf_config
@@ -200,7 +200,7 @@ def choose_precision(strategy: tf.distribute.Strategy, precision: str) -> str:
         has, where = _cpu_has_bfloat16(), "the processor"
 
     chosen = "bfloat16" if has else "float32"
-    say(f"precision {chosen}: {where} has {'' if has else 'no '}bfloat16")
+    log(f"precision {chosen}: {where} has {'' if has else 'no '}bfloat16")
     return chosen
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.training import logs
 from bert.training.train_step import TrainStep
 
@@ -55,7 +55,7 @@ def check(
             steps.bad_steps = 0
             limit = limit_of(losses, means["loss"])
             if limit is not None:
-                say(
+                log(
                     f"warning: step {number}: loss {means['loss']:.4f} "
                     f"spikes above {limit:.4f}, the mean of the last steps "
                     "and six standard deviations; examples of its batch: "
@@ -69,7 +69,7 @@ def check(
                 for name, x in means.items()
                 if name.endswith("loss")
             )
-            say(
+            log(
                 f"warning: step {number}: {shown}, gradient norm "
                 f"{norm:.4g}: the batch was skipped; its examples: "
                 f"{records_of(number)}"

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert.common import atomic, storage
 from bert.common.formats import json_files
-from bert.common.progress import draw, duration, quantity, say
+from bert.common.progress import draw, duration, log, quantity
 from bert.training.task import Phase
 from bert.training.train_step import TOKENS, TrainStep
 
@@ -68,7 +68,7 @@ class TrainingLog:
             self._is_profiling = False
             tf.profiler.experimental.stop()
             folder = self._folders["train"]
-            say(f"profiled {folder}: tensorboard --logdir shows it")
+            log(f"profiled {folder}: tensorboard --logdir shows it")
 
     def drop_after(self, step: int) -> None:
         """Drops later log entries, after a run was killed or went back."""
@@ -288,7 +288,7 @@ def log_training(
         f"{duration(seconds_left)} left"
     )
 
-    say(
+    log(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "
         f"lr {values['learning_rate']:.3g} | "
         f"grad norm {values['gradient_norm']:.3g} | "
@@ -314,7 +314,7 @@ def log_evaluation(
     shown = " | ".join(f"{name} {x:.4f}" for name, x in values.items())
     if all(f"{objective}_loss" in values for objective in objectives):
         shown = _losses(values, objectives)
-    say(f"step {step} held out | {shown}")
+    log(f"step {step} held out | {shown}")
 
 
 def _losses(values: dict[str, float], objectives: tuple[str, ...]) -> str:

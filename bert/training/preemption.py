@@ -9,7 +9,7 @@ import os
 import signal
 import time
 
-from bert.common.progress import say
+from bert.common.progress import log
 
 RUN_AGAIN = 75  # EX_TEMPFAIL of sysexits.h: the same command resumes
 _EXIT_CODES = {signal.SIGTERM: RUN_AGAIN, signal.SIGINT: 130}
@@ -95,7 +95,7 @@ class Preemption:
 
         # A run that has not begun has no checkpoint.
         state = "which is saved" if step else "with nothing to save"
-        say(
+        log(
             f"stopped at step {step} of {last_step}, {state}: {cause}; "
             "the same command resumes the run; --do_eval runs at its end"
         )

@@ -25,7 +25,7 @@ from bert.common.atomic import write_whole
 from bert.common.errors import StorageError, UserError
 from bert.common.formats import json_files
 from bert.common.formats.json_files import Name
-from bert.common.progress import say
+from bert.common.progress import log
 
 PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
@@ -167,7 +167,7 @@ class Saver:
             pending.result()
 
     def _save_and_log(self, *arguments) -> None:
-        say(f"saved {self._save(*arguments)}")
+        log(f"saved {self._save(*arguments)}")
 
     def _save(
         self, step: int, values: dict, settings: dict, state: dict | None
@@ -231,7 +231,7 @@ class Saver:
         later = [x for x in self.steps(".+") if x > step]
         for other in reversed(later):
             self._remove(other)
-            say(
+            log(
                 f"removed {self.folder}/{PREFIX}-{other}: later than step "
                 f"{step}, from which the run resumes"
             )
@@ -287,7 +287,7 @@ class Saver:
             except PermissionError:
                 raise  # the checkpoint may be undamaged
             except DAMAGE as error:
-                say(
+                log(
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"
                 )

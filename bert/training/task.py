@@ -25,7 +25,7 @@ class Task:
         loss_normalizers, loss_sums: functions. The losses, see
             `training.train_step`.
         learning_rate: Schedule. Learning rate of each step.
-        measures: tuple of str. Sums of `loss_sums` for each objective,
+        metrics: tuple of str. Sums of `loss_sums` for each objective,
             besides the weight.
         records: str. JSON value that identifies the training data.
         metric: str. Name of the metric that selects the best checkpoint.
@@ -36,7 +36,8 @@ class Task:
             None without training, and in pre-training, which reads records.
         labels: dict or None. Kind and names of the labels, and the settings
             that predictions depend on, as in `task.json`.
-        vectors: PoolingConfig or None. Embeddings that the checkpoints compute.
+        pooling_config: PoolingConfig or None. Pooling of the embeddings that
+            the checkpoints compute.
         validate: function or None. Trainer -> metrics of the current weights,
             during training.
         evaluate: function or None. Trainer -> (metrics, report) of the final
@@ -57,14 +58,14 @@ class Task:
     loss_normalizers: Callable[[dict], dict[str, tf.Tensor]]
     loss_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
     learning_rate: Schedule
-    measures: tuple[str, ...] = ("loss", "accuracy")
+    metrics: tuple[str, ...] = ("loss", "accuracy")
     records: str = ""
     metric: str = "loss"
     is_loss: bool = False
     compares_rows: bool = False
     examples: Any = None
     labels: dict | None = None
-    vectors: Any = None
+    pooling_config: Any = None
     validate: Callable[[Any], dict[str, float]] | None = None
     evaluate: Callable[[Any], tuple[dict[str, float], dict]] | None = None
     predict: Callable[[Any], list[str]] | None = None

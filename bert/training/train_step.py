@@ -90,7 +90,7 @@ class TrainStep:
         self.sum_names = tuple(
             f"{objective}_{what}"
             for objective in task.objectives
-            for what in (*task.measures, "weight")
+            for what in (*task.metrics, "weight")
         ) + (TOKENS,)
 
         self.use_xla = use_xla
@@ -196,7 +196,7 @@ class TrainStep:
         # of its own replicas, and this replica takes its part of them.
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         replicas = context.num_replicas_in_sync
-        here = replicas // workers.share()[1]
+        here = replicas // workers.index_and_count()[1]
         count = self._accumulation_steps
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
 
@@ -232,7 +232,7 @@ class TrainStep:
 
     def _weights(self, context, batch):
         """Weights of the whole batch, summed over workers."""
-        count = workers.share()[1]
+        count = workers.index_and_count()[1]
         if count == 1:
             return self.task.loss_normalizers(batch)
 

@@ -12,7 +12,7 @@ from tensorflow.python.framework import config  # has no public name
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.progress import Progress, duration, say
+from bert.common.progress import Progress, duration, log
 from bert.data import bucketing, features
 from bert.data.records.examples import Examples
 from bert.training import (
@@ -129,12 +129,12 @@ class Trainer:
         # A time-based schedule ends the run, across all its resumptions.
         limit = None if self._clock else settings.seconds
         if limit is not None and not settings.max_time:
-            say(f"SLURM: the job leaves {duration(limit)} of training")
+            log(f"SLURM: the job leaves {duration(limit)} of training")
         began = time.monotonic() - self._train_seconds
         with (
             self._saver,
             self._log,
-            Preemption(limit, workers.share()[1] == 1) as preemption,
+            Preemption(limit, workers.index_and_count()[1] == 1) as preemption,
             finite_check.annotate_errors(self.steps),
         ):
             # Repeat the evaluation that a signal interrupted.
@@ -149,7 +149,7 @@ class Trainer:
                     continue
                 iterator = _iterate(phase.batches(self))
                 self._log.begin_phase()
-                say("compiling the step ...")
+                log("compiling the step ...")
 
                 while not is_over and self.step < phase.end_step:
                     # As many steps as fit before the next stop, in one call.
@@ -203,7 +203,7 @@ class Trainer:
             cause = "without a better evaluation"
             if self._is_spent:
                 cause = "the time of --max_time is up"
-            say(
+            log(
                 f"finished: stopped early at step {self.step} of "
                 f"{last_step}, {cause}"
             )
@@ -288,13 +288,13 @@ class Trainer:
         }
         self.best.save(self.step, self.named, described)
         self._best_value, self._evals_since_best = value, 0
-        say(f"best {self.task.metric} so far: {value:.4f}, {self.best.folder}")
+        log(f"best {self.task.metric} so far: {value:.4f}, {self.best.folder}")
 
     def predict(
         self,
         examples: Iterable[dict],
         batch_size: int,
-        what: str,
+        description: str,
         total: int,
         choices: int = 1,
     ) -> Iterator[dict[str, np.ndarray]]:
@@ -319,7 +319,7 @@ class Trainer:
         predictor, lengths = self._predictors[batch_size], list(self.lengths)
         if predictor.is_static:
             lengths = bucketing.xla_lengths(lengths)
-        progress, done = Progress(what, total, "examples"), 0
+        progress, done = Progress(description, total, "examples"), 0
 
         def pad(part: list[dict], length: int) -> dict[str, np.ndarray]:
             padded = Examples(part, {}, choices)
@@ -435,7 +435,7 @@ class Trainer:
         for name, variable in variables.items():
             variable.assign(values[name])
         self.steps.optimizer.iterations.assign(step)
-        say(f"resuming from step {step} in {path}")
+        log(f"resuming from step {step} in {path}")
 
     def restore_best(self) -> None:
         """Restores the best weights of the run, if there are any."""
@@ -447,7 +447,7 @@ class Trainer:
             if best:
                 for name, variable in self.named.items():
                     variable.assign(best.values[name])
-                say(f"using the best checkpoint, from step {best.step}")
+                log(f"using the best checkpoint, from step {best.step}")
                 self.weights_step = best.step
 
     def save(self) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.training import cluster
 from bert.training.cluster import Cluster, WorkerLostError
 from bert.training.preemption import RUN_AGAIN
@@ -46,7 +46,7 @@ def is_chief() -> bool:
     return _joined is None or _joined.is_chief
 
 
-def share() -> tuple[int, int]:
+def index_and_count() -> tuple[int, int]:
     """Index of this process, and the number of processes of the run."""
     return (_joined.index, len(_joined.tasks)) if _joined else (0, 1)
 
@@ -100,7 +100,7 @@ def _end_together() -> int:
     except errors.OpError as error:
         if _joined.is_chief:  # it has written everything
             return 0
-        say(f"error: {_lost(error)} lost at the end; see its log")
+        log(f"error: {_lost(error)} lost at the end; see its log")
         return RUN_AGAIN
 
     # The chief leaves when the ports of all others are closed.

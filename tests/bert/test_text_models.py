@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bert
-from bert.data.label_kinds import PLAIN
+from bert.data.postprocessing import PLAIN
 from bert.modeling import task_models
 from bert.tasks.squad import examples as squad
 from tests.helpers import run_folders, trained

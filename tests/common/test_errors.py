@@ -19,7 +19,7 @@ def test_all_missing_packages_are_named(monkeypatch):
     )
     with pytest.raises(UserError) as caught:
         errors.check_packages(
-            "serve", "flask", "numpy", "waitress", what="--port"
+            "serve", "flask", "numpy", "waitress", needed_by="--port"
         )
     assert str(caught.value) == (
         "--port: missing packages: flask, waitress; "

@@ -46,10 +46,10 @@ def test_another_pipe_that_breaks_is_an_error():
 READING = """
 import os, sys
 from bert.common import errors, main, tensorflow_log
-from bert.common.progress import say
+from bert.common.progress import log
 
 def run(argv):
-    say("starts")
+    log("starts")
     assert os.open(os.devnull, os.O_RDONLY) > 2
     with tensorflow_log.held_back():
         print(sys.stdin.buffer.read1(9))

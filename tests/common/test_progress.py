@@ -106,11 +106,11 @@ def test_the_bar_fits_the_terminal(monkeypatch, terminal, columns, width):
 
 def test_a_message_takes_the_line_of_the_bar(terminal):
     progress.draw("training", 0.31, "step 31 of 100")
-    progress.say("a message")
+    progress.log("a message")
     assert drawn(terminal)[1] == "a message\n"
 
 
 def test_a_log_has_no_bar(capsys):
     progress.draw("training", 0.31, "step 31 of 100")
-    progress.say("a message")
+    progress.log("a message")
     assert capsys.readouterr().err == "a message\n"

@@ -120,7 +120,7 @@ def convert(folder):
         patch.setattr(conversion, "read", lambda _: None)
         patch.setattr(conversion, "outputs_of", lambda _: {"x": 1})
         patch.setattr(conversion, "largest_difference", lambda *_: 0)
-        bert = types.SimpleNamespace(path="model", vectors=None)
+        bert = types.SimpleNamespace(path="model", pooling_config=None)
         conversion.convert(bert, "none", folder)
 
 

@@ -4,7 +4,7 @@ import pathlib
 import random
 
 from bert.common import tensor_files
-from bert.data.label_kinds import CLASSES, PLAIN, Labels, PostProcessing
+from bert.data.postprocessing import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.modeling import task_models

@@ -70,7 +70,7 @@ def make_steps(
         ("error",),
         lambda batch: {"error": tf.reduce_sum(batch["weight"])},
         squared_error,
-        measures=("loss",),
+        metrics=("loss",),
     )
     return train_step.TrainStep(
         model,

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from bert.data.label_kinds import CLASSES, REGRESSION
 from bert.data.pooling import PoolingConfig
+from bert.data.postprocessing import CLASSES, REGRESSION
 from bert.data.text.tokenizer import Tokenizer
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
@@ -29,7 +29,9 @@ def write_embedding_model(folder):
     weights = model_files.random_values(encoder.build_encoder(config), 0.5)
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
     vectors = PoolingConfig("mean", True)
-    bert = ModelFolder.of("", config, weights, tokenizer, vectors=vectors)
+    bert = ModelFolder.of(
+        "", config, weights, tokenizer, pooling_config=vectors
+    )
     return write_networks(folder, bert)
 
 

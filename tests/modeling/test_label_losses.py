@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from scipy import special
 
-from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data import postprocessing
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
 from bert.modeling import task_losses
 from bert.tasks.classification import scores
 
@@ -40,7 +40,7 @@ def test_sums_equal_the_metrics_and_skip_filling_examples(kind):
     np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
     assert sums["labels_weight"] == 5
     assert task_losses.label_weights(batch) == {"labels": 5.0}
-    answers = label_kinds.predictions(logits, kind)[:5]
+    answers = postprocessing.predictions(logits, kind)[:5]
     if kind == REGRESSION:
         assert sums.keys() == {"labels_loss", "labels_weight"}
         return
@@ -58,7 +58,7 @@ def test_one_label_that_may_be_missing_has_its_own_loss():
     sums = task_losses.multi_label_sums(batch, {"logits": logits})
     expected = scores.losses(logits, labels, MULTI_LABEL).sum()
     np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
-    hits = label_kinds.predictions(logits, MULTI_LABEL) == labels
+    hits = postprocessing.predictions(logits, MULTI_LABEL) == labels
     assert sums["labels_accuracy"] == hits.sum()
 
 

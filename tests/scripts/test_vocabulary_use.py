@@ -209,7 +209,7 @@ def test_unknown_words_of_sentences_are_warned_of(
     settings = flags.parse(argv, extract_features.Settings, "")
     extraction = features_settings.check(settings)
     logged = []
-    monkeypatch.setattr(vocabulary_checks, "say", logged.append)
+    monkeypatch.setattr(vocabulary_checks, "log", logged.append)
     assert len(list(features.Reader(extraction).read())) > 1
     warning = "texts are [UNK]; expected at most 1%"
     assert sum(warning in line for line in logged) == 1

@@ -53,7 +53,7 @@ def test_one_label_that_may_be_missing_has_the_scores_of_its_own():
 
 def test_references_are_those_of_the_label_shares():
     shares = [3 / 6, 2 / 6, 1 / 6]
-    assert class_report.references_of_classes(GOLD, 3, "acc", "loss") == {
+    assert class_report.baselines_of_classes(GOLD, 3, "acc", "loss") == {
         "acc/majority": 0.5,
         "acc/chance": 1 / 3,
         "loss/frequencies": pytest.approx(

@@ -79,7 +79,7 @@ def run(tmp_path):
         runs = sweep.Sweep(settings)
         runs.join_folds = join_folds
         for one in runs:
-            runs.tell(train(one))
+            runs.add_result(train(one))
         return tmp_path / "run", trained
 
     return call

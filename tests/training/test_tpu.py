@@ -13,7 +13,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert.data import batching, bucketing, features, label_kinds
+from bert.data import batching, bucketing, features, postprocessing
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
@@ -70,7 +70,7 @@ def pretraining(packed, remat=False):
 
 
 def of(kind, names=("a", "b", "c", "d", "e")):
-    return label_kinds.Labels(kind, names)
+    return postprocessing.Labels(kind, names)
 
 
 CLASSES = of("classes")
@@ -152,8 +152,8 @@ def fine_tuning_batches(name, lengths, sizes=(1,) * ROWS):
 def fine_tuning(name):
     """A fine-tuning task and its batches."""
     _, build, objective, weights, sums = FINE_TUNING[name]
-    measures = ("loss",) if name == "regression" else ("loss", "accuracy")
-    task = tiny.task_of((objective,), weights, sums, measures=measures)
+    metrics = ("loss",) if name == "regression" else ("loss", "accuracy")
+    task = tiny.task_of((objective,), weights, sums, metrics=metrics)
     scope = fused_ops.step_scope(CONFIG, False, compiled=True)
     return build(), task, scope, fine_tuning_batches(name, [small.S])
 

@@ -106,7 +106,7 @@ def keys_of_dropout(use_xla, count):
 
     made = tiny.make_steps()
     made = tiny.again(
-        made, use_xla=use_xla, loss_sums=sums, measures=("loss", *names)
+        made, use_xla=use_xla, loss_sums=sums, metrics=("loss", *names)
     )
     data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
     rows = made.train(iter(data), tf.constant(count)).numpy()

@@ -17,7 +17,7 @@ import warnings
 
 from bert.common import errors, storage
 from bert.common.errors import StorageError, UserError
-from bert.common.progress import on_terminal, say
+from bert.common.progress import log, on_terminal
 
 _HUGGING_FACE, _WEB = "hf://", ("http://", "https://")
 _REPOSITORY = re.compile(r"hf://([\w.-]+(?:/[\w.-]+)?)(?:@(.+))?")
@@ -73,7 +73,7 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
         raise
     except Exception as error:
         raise _as_one_line(name, error) from None
-    say(f"{name}: {version}, in {folder}")
+    log(f"{name}: {version}, in {folder}")
     return folder
 
 
@@ -95,7 +95,7 @@ def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
             path=name,
             expected="hf://organization/name, or with @revision",
         )
-    errors.check_packages("hub", "huggingface_hub", what=name)
+    errors.check_packages("hub", "huggingface_hub", needed_by=name)
     import huggingface_hub
 
     # Only these files: others may be gigabytes, or pickles.

@@ -154,12 +154,12 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
 
 
 def follow(
-    what: str, files: list[str]
+    description: str, files: list[str]
 ) -> Iterator[tuple[str, Callable[[int], None]]]:
     """Yields files and shows the progress of reading them.
 
     Args:
-        what: str. Name of the work.
+        description: str. Name of the work.
         files: list of str. Paths of the files.
 
     Yields:
@@ -176,7 +176,7 @@ def follow(
         except OSError as error:
             raise text_lines.unreadable(path, error) from None
 
-    progress = Progress(what, sum(sizes) / 1e6, "MB")
+    progress = Progress(description, sum(sizes) / 1e6, "MB")
     for path, size in zip(files, sizes, strict=True):
 
         def on_read(position, done=done):

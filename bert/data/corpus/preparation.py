@@ -8,7 +8,7 @@ import zlib
 from bert.common import outputs, storage
 from bert.common.errors import UserError, name_of
 from bert.common.flags import BaseSettings, flag
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.common.rules import rule
 from bert.data.corpus import corpus_writer, documents, raw_text
 
@@ -127,7 +127,7 @@ def list_inputs(settings: Settings) -> list[str]:
     # This is allowed, but ids and labels become part of the sentences.
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
-        say(
+        log(
             "warning: tables are read as text, with all columns: "
             f"{name_of(tables)}; write the texts to a .txt or .jsonl "
             "file"
@@ -136,7 +136,7 @@ def list_inputs(settings: Settings) -> list[str]:
     # Keys and tags would be learned as words.
     markup = [x for x in files if raw_text.is_marked_up(x)]
     if markup:
-        say(
+        log(
             "warning: JSON or markup is read as plain text: "
             f"{name_of(markup)}; WikiExtractor makes JSON lines with "
             "--json, which need names such as wiki.jsonl"
@@ -157,7 +157,7 @@ def _texts_below(folder: str) -> list[str]:
     # A folder may also have images or archives.
     binary = [path for path in files if raw_text.is_binary(path)]
     if binary:
-        say(f"note: skipped binary files: {name_of(binary)}")
+        log(f"note: skipped binary files: {name_of(binary)}")
 
     texts = [path for path in files if path not in set(binary)]
     if not texts:
@@ -182,13 +182,13 @@ def prepare(
         UserError: A file cannot be read or written, the inputs have no text,
             or --held_out selects no or all documents.
     """
-    say(f"reading {documents.number_of(files)}")
+    log(f"reading {documents.number_of(files)}")
     outputs = settings.outputs
     counts = [corpus_writer.CorpusCounts() for _ in outputs]
     sizes = [0 for _ in outputs]
 
     # These are generators: reading starts in the loop below.
-    bad = raw_text.BadLines(settings.max_bad_lines, say)
+    bad = raw_text.BadLines(settings.max_bad_lines, log)
     paragraphs = raw_text.read_paragraphs(
         files,
         settings.document_boundary,
@@ -224,20 +224,20 @@ def prepare(
 
     # Log dropped lines and documents, and warnings.
     if bad.count:
-        say(
+        log(
             f"warning: dropped {bad.count:,} bad lines "
             f"(--max_bad_lines={settings.max_bad_lines})"
         )
     empty = sum(x.empty for x in counts)
     if empty:
-        say(
+        log(
             f"note: {empty:,} of {sum(chosen) + empty:,} "
             "documents have no text and are dropped"
         )
 
     shares = [x[-1] / sum(x) for x in (chosen, sizes)]
     for line in warnings(counts[0], *shares):
-        say(f"warning: {line}")
+        log(f"warning: {line}")
     return list(zip(outputs, counts, sizes))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bert.common import outputs
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.common.rules import needs, rule
 from bert.data.corpus import (
     documents,
@@ -131,7 +131,7 @@ def read_base(settings: Settings) -> list[str] | None:
     # `is_cased` is None for scripts without case, for which no warning is due.
     lower = settings.do_lower_case
     if vocabulary_checks.is_cased(vocab) is lower:
-        say(
+        log(
             f"warning: {settings.base_vocab} does not look like a vocabulary "
             f"for --do_lower_case={lower}"
         )
@@ -154,7 +154,7 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
         documents.sample_lines(files),
     )
 
-    say(f"counting the words of {documents.number_of(files)}")
+    log(f"counting the words of {documents.number_of(files)}")
     counts = word_counts.count_corpus(
         files,
         settings,
@@ -162,7 +162,7 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     )
 
     if counts.dropped_below:
-        say(
+        log(
             "the corpus has too many distinct words to count: some words that "
             f"occur less than {counts.dropped_below:,} times were dropped"
         )
@@ -185,7 +185,7 @@ def extend(
     Raises:
         UserError: The corpus has no word to add.
     """
-    say(f"tokenizing {len(counts.words):,} different words")
+    log(f"tokenizing {len(counts.words):,} different words")
     words = vocabulary_fit.missing_words(
         counts.words, base, settings.min_frequency
     )[: settings.num_new_tokens]
@@ -198,13 +198,13 @@ def extend(
             f"--min_frequency={settings.min_frequency} times",
         )
     if len(words) < settings.num_new_tokens:
-        say(f"warning: the corpus has only {len(words):,} words to add")
+        log(f"warning: the corpus has only {len(words):,} words to add")
     return vocabulary_slots.add_words(base, words)[0], len(words)
 
 
 def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
     """Learns a new vocabulary; warns if it is smaller than requested."""
-    say(f"merging tokens of {len(counts.words):,} different words")
+    log(f"merging tokens of {len(counts.words):,} different words")
     tokens = vocabulary_learner.learn_vocabulary(
         counts.words,
         settings.vocab_size,
@@ -215,7 +215,7 @@ def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
 
     wanted = settings.vocab_size
     if len(tokens) < wanted:
-        say(
+        log(
             f"warning: {len(tokens):,} tokens, not {wanted:,}: "
             "the corpus has no more pairs to merge"
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bert.common import atomic, errors, processes, storage
 from bert.common.errors import UserError
-from bert.common.progress import Progress, say
+from bert.common.progress import Progress, log
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining.partitions import (
     Job,
@@ -34,7 +34,7 @@ def run_local(job: Job, num_processes: int) -> JobResult:
     plan = deal(job)
     missing = [x for x in plan if not storage.exists(job.part_path(x.number))]
     if len(missing) < len(plan):
-        say(
+        log(
             f"continuing: {len(plan) - len(missing)} of {len(plan)} "
             "partitions are finished"
         )
@@ -70,7 +70,7 @@ def deal(job: Job) -> list[Partition]:
         corpora = {}
         for name, files in job.inputs.items():
             of_group = f" of {name}" if name else ""
-            say(f"reading {corpus_lib.number_of(files)}{of_group}")
+            log(f"reading {corpus_lib.number_of(files)}{of_group}")
             corpora[name] = corpus_lib.scan(files, job.max_document_mb)
 
         plan = job.plan(corpora)
@@ -100,7 +100,7 @@ def check_beam(runner: str) -> None:
         from apache_beam.runners import runner as runners
     except ImportError:
         raise errors.missing_packages(
-            "beam", "apache_beam", what="--runner"
+            "beam", "apache_beam", needed_by="--runner"
         ) from None
     try:
         runners.create_runner(runner)
@@ -111,11 +111,15 @@ def check_beam(runner: str) -> None:
 
 
 def _map(
-    pool: processes.Pool, work: Callable, items: list, what: str, unit: str
+    pool: processes.Pool,
+    work: Callable,
+    items: list,
+    description: str,
+    unit: str,
 ) -> list:
     """Returns the results of a pool in order, and shows the progress."""
     results: list = []
-    progress = Progress(what, len(items), unit)
+    progress = Progress(description, len(items), unit)
     for result in pool.map(work, items, lambda: progress.update(len(results))):
         results.append(result)
         progress.update(len(results))

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert.common import storage
 from bert.common.errors import UserError, name_of
-from bert.common.progress import Progress, say
+from bert.common.progress import Progress, log
 from bert.data import features
 from bert.data.records import pipelines, reader, shard_check
 from bert.data.records.shards import Records, Shard
@@ -38,7 +38,7 @@ def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
     for shard in records.shards:
         path, entry = shard.path, shard.entry
         if entry is None:
-            say(f"{path}: not in a manifest, checking every record")
+            log(f"{path}: not in a manifest, checking every record")
             count += check_records(path, records.schema, vocab_size)
             continue
 
@@ -51,7 +51,7 @@ def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
 
     files = records.files
     if total > _HASHED_BYTES:
-        say(
+        log(
             f"{name_of(files)}: {total / 1e9:.0f} GB, sizes "
             "compared; doctor.py checks their contents"
         )

@@ -12,7 +12,7 @@ from bert.common import atomic, locks, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import StorageError
 from bert.common.processes import KilledProcess
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.records import manifest
 from bert.data.records.shard_check import ShardEntry
 from bert.data.text.tokenizer import Tokenizer
@@ -77,7 +77,7 @@ def claim(paths: list[str], scratch: str) -> Iterator[str]:
                 yield folder
             except (KeyboardInterrupt, KilledProcess, StorageError):
                 if kept := storage.find(scratch, "part-*.json"):
-                    say(
+                    log(
                         f"{len(kept)} finished partitions are kept in "
                         f"{scratch}; the same command continues"
                     )

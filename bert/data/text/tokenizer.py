@@ -16,8 +16,8 @@ import numpy as np
 
 from bert.common import processes
 from bert.common.errors import UserError
-from bert.common.formats import published
-from bert.common.progress import say
+from bert.common.formats import hub_download
+from bert.common.progress import log
 from bert.data import features, sequences
 from bert.data.text import (
     fast_tokenization,
@@ -25,8 +25,8 @@ from bert.data.text import (
     tokenizer_files,
     vocabulary,
 )
+from bert.data.text.array_inputs import strings
 from bert.data.text.casing import Casing
-from bert.data.text.columns import strings
 
 PADDING = ("longest", "max_length")
 # For shorter texts, tokenizing word by word is faster than with arrays.
@@ -92,7 +92,7 @@ class Tokenizer:
         tokens: list[str] | None = None,
     ):
         recorded = Casing()
-        folder = published.fetch(vocab_file, weights=False)
+        folder = hub_download.fetch(vocab_file, weights=False)
         if folder != vocab_file:
             vocab_file = os.path.join(folder, "vocab.txt")
             tokens, recorded = tokenizer_files.read(folder)
@@ -139,7 +139,7 @@ class Tokenizer:
 
         # The guess is logged, as a wrong one changes most tokens.
         guess = tokenization.looks_lower_case(self.tokens)
-        say(
+        log(
             f"guessed do_lower_case={guess} from the vocabulary; pass "
             "--do_lower_case, or do_lower_case=, if that is wrong"
         )

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.text import tokenization, vocabulary
 from bert.data.text.tokenizer import Tokenizer
 
@@ -109,7 +109,7 @@ def warn(
         )
 
     for warning in warnings:
-        say(f"warning: {warning}")
+        log(f"warning: {warning}")
     warn_of_accents(tokenizer.strips_accents, tokenizer.path, texts)
 
 
@@ -142,7 +142,7 @@ def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
         fix="pass --nostrip_accents, also to create_vocab.py, or use a cased "
         "model",
     )
-    say(f"warning: {warning}")
+    log(f"warning: {warning}")
 
 
 def is_too_long(token: str) -> bool:

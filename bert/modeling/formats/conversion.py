@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert.common import atomic, tensor_files
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import features, sequence_packing
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling import checkpoints, task_models
@@ -80,8 +80,8 @@ def read(model: ModelFolder) -> ModelFolder:
             tokenizer.tokens, tokenizer.path, model.config_file
         )
     else:
-        say("warning: no vocabulary beside the input, so none is written")
-    path, parts = model.resolve(), (tokenizer, model.task, model.vectors)
+        log("warning: no vocabulary beside the input, so none is written")
+    path, parts = model.resolve(), (tokenizer, model.task, model.pooling_config)
     return ModelFolder.of(path, model.config, values, *parts, skipped)
 
 
@@ -156,7 +156,7 @@ def write(model: ModelFolder, target: str, folder: str) -> None:
         huggingface.write(folder, model.config, model.values, model.task)
         for entry, lost in _LOST.items():
             if entry in (model.task or {}):
-                say(f"warning: config.json has no field for {lost}")
+                log(f"warning: config.json has no field for {lost}")
     elif target == "google":
         tensor_files.write(
             os.path.join(folder, "bert_model.ckpt"), model.values
@@ -183,10 +183,10 @@ def write_files(
         if model.task is not None and head_of(model.values):
             checkpoint_files.write_task(folder, model.task)
 
-    if model.vectors and model.tokenizer:
+    if model.pooling_config and model.tokenizer:
         sentence_files.write(
             folder,
-            model.vectors,
+            model.pooling_config,
             model.config.hidden_size,
             model.tokenizer.max_length,
         )
@@ -262,8 +262,8 @@ def convert(model: ModelFolder, target: str, output: str) -> float:
     Raises:
         UserError: the difference exceeds `TOLERANCE`, or the disk is full.
     """
-    if model.vectors:
-        model.vectors.check()
+    if model.pooling_config:
+        model.pooling_config.check()
     before = {} if target in NETWORKS else outputs_of(model)
     with atomic.whole_folder(output) as scratch:
         write(model, target, scratch)

@@ -19,7 +19,7 @@ NETWORKS = {
 def _check_packages(target: str) -> None:
     """Raises a UserError if a format needs a package that is missing."""
     errors.check_packages(
-        target, *NETWORKS.get(target, ()), what=f"--to={target}"
+        target, *NETWORKS.get(target, ()), needed_by=f"--to={target}"
     )
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.text import vocabulary_slots
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -100,7 +100,7 @@ def add_words(model: ModelFolder, path: str) -> ModelFolder:
         ),
     )
 
-    say(
+    log(
         f"added {len(new)} words: {reused} in unused slots, "
         f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
         "already in the vocabulary"

@@ -105,14 +105,14 @@ def read_scores(folder: str, step: int) -> Scores | None:
     return scores if scores.step == step else None
 
 
-def task_of(variables: Collection[str], has_vectors: bool) -> str:
+def task_of(variables: Collection[str], computes_embeddings: bool) -> str:
     """Name of a model's task at Hugging Face.
 
     Args:
         variables: collection of str. Names of the model's variables.
-        has_vectors: bool. Whether the model computes embeddings of texts.
+        computes_embeddings: bool. Whether the model embeds texts.
     """
-    if has_vectors:
+    if computes_embeddings:
         return "sentence-similarity"
     heads = heads_of(variables)
     tasks = (task for head, task in _TASKS.items() if head in heads)

@@ -21,7 +21,7 @@ from typing import Any
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
-from bert.common.formats import published
+from bert.common.formats import hub_download
 from bert.data.pooling import PoolingConfig
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
@@ -82,14 +82,14 @@ class ModelFolder:
         """
         if not path:
             return cls("", "google", given)
-        path = published.fetch(path)
+        path = hub_download.fetch(path)
         if not storage.any_starts_with(path):
             path = path.rstrip("/")  # the shell completes names of folders
             raise UserError(
                 "no such checkpoint",
                 path=path,
                 expected=f"the file {path}.index, or a folder of checkpoints",
-                fix=published.advice(path),
+                fix=hub_download.advice(path),
             )
         path = sentence_files.network_of(path)
         return cls(path, readers.format_of(path), given)
@@ -102,7 +102,7 @@ class ModelFolder:
         values: dict[str, Any],
         tokenizer: Tokenizer | None = None,
         task: dict | None = None,
-        vectors: PoolingConfig | None = None,
+        pooling_config: PoolingConfig | None = None,
         skipped: Iterable[str] = (),
     ) -> "ModelFolder":
         """Makes a model in memory, such as one to export.
@@ -114,8 +114,8 @@ class ModelFolder:
             tokenizer: Tokenizer or None. Vocabulary, casing and maximum
                 length. Default: None.
             task: dict or None. Content of its `task.json`. Default: None.
-            vectors: PoolingConfig or None. Pooling that computes an embedding
-                of a text. Default: None.
+            pooling_config: PoolingConfig or None. Pooling that computes an
+                embedding of a text. Default: None.
             skipped: iterable of str. See the class. Default: no names.
         """
         model = cls(path, MEMORY, skipped=tuple(skipped))
@@ -126,7 +126,7 @@ class ModelFolder:
             values=values,
             tokenizer=tokenizer,
             task=task,
-            vectors=vectors,
+            pooling_config=pooling_config,
         )
         return model
 
@@ -136,7 +136,14 @@ class ModelFolder:
         Args:
             **parts: arguments of `of`.
         """
-        names = "config", "values", "tokenizer", "task", "vectors", "skipped"
+        names = (
+            "config",
+            "values",
+            "tokenizer",
+            "task",
+            "pooling_config",
+            "skipped",
+        )
         kept = {name: getattr(self, name) for name in names}
         return self.of(self.path, **kept | parts)
 
@@ -222,7 +229,7 @@ class ModelFolder:
         return min(recorded or positions, positions)
 
     @functools.cached_property
-    def vectors(self) -> PoolingConfig | None:
+    def pooling_config(self) -> PoolingConfig | None:
         """Pooling that computes embeddings of texts; None if unknown."""
         if not self.path:
             return None

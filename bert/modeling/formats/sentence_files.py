@@ -94,7 +94,7 @@ def read(folder: str) -> PoolingConfig | None:
     path, prompts = os.path.join(folder, _PROMPTS), _Prompts()
     if storage.is_file(path):
         prompts = json_files.read(path, _Prompts)
-    vectors = PoolingConfig(
+    pooling_config = PoolingConfig(
         "mean",
         "Normalize" in kinds,
         prompts.prompts,
@@ -104,8 +104,8 @@ def read(folder: str) -> PoolingConfig | None:
     try:
         pooling = _read_pooling(folder, modules, kinds, prompts.prompts)
     except UserError as error:
-        return dataclasses.replace(vectors, mistake=error)
-    return dataclasses.replace(vectors, pooling=pooling)
+        return dataclasses.replace(pooling_config, mistake=error)
+    return dataclasses.replace(pooling_config, pooling=pooling)
 
 
 def _read_pooling(
@@ -147,22 +147,27 @@ def _read_pooling(
 
 
 def write(
-    folder: str, vectors: PoolingConfig, hidden_size: int, max_length: int
+    folder: str,
+    pooling_config: PoolingConfig,
+    hidden_size: int,
+    max_length: int,
 ) -> None:
     """Writes the files, as sentence-transformers did before version 5.4.
 
     Args:
         folder: str. Folder to write to.
-        vectors: PoolingConfig. Supported pooling, prompts and size.
+        pooling_config: PoolingConfig. Supported pooling, prompts and size.
         hidden_size: int. Hidden size of the model.
         max_length: int. Longest sequence in tokens.
     """
-    vectors.check()
+    pooling_config.check()
     modules = [("", "Transformer"), (_POOLING, "Pooling")]
-    if vectors.normalize:
+    if pooling_config.normalize:
         modules.append(("2_Normalize", "Normalize"))
 
-    modes = {key: mode == vectors.pooling for key, mode in _MODES.items()}
+    modes = {
+        key: mode == pooling_config.pooling for key, mode in _MODES.items()
+    }
     files = {
         MODULES: [
             {
@@ -178,9 +183,9 @@ def write(
             **modes,
         },
         _PROMPTS: {
-            "prompts": vectors.prompts,
-            "default_prompt_name": vectors.default_prompt,
-            "truncate_dim": vectors.truncate_dim,
+            "prompts": pooling_config.prompts,
+            "default_prompt_name": pooling_config.default_prompt,
+            "truncate_dim": pooling_config.truncate_dim,
         },
         _LENGTH: {"max_seq_length": max_length, "do_lower_case": False},
     }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.data import tables
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import FIRST_TOKENS, LongTexts
 from bert.data.tables import Column, Schema
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import tables
-from bert.data.label_kinds import (
+from bert.data.postprocessing import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
@@ -101,7 +101,7 @@ def read(folder: RunFolder) -> ClassificationData:
     # The logits of a trained model are in the order of its labels.
     if recorded:
         _check_trained_labels(folder.trained, recorded, labels)
-        _warn_of_share(folder)
+        _warn_of_other_fraction(folder)
     labels = _with_post_processing(settings, labels, recorded or {})
 
     splits, lines = [], []
@@ -166,7 +166,7 @@ def _with_post_processing(
     decision, given = PostProcessing.of_task(recorded), settings.unknown_below
 
     # Tuned thresholds apply to logits, whatever the probability.
-    if given and decision.cuts:
+    if given and decision.thresholds:
         raise UserError(
             f"--unknown_below={given}",
             expected="a model that was trained without --tune_thresholds",
@@ -240,7 +240,7 @@ def _files(settings: Settings, task: ClassificationData) -> Iterator[Split]:
             relative = file.path.format(language=language)
             path = given or os.path.join(settings.data_dir, relative)
             if file.subset and not given and not storage.exists(path):
-                say(f"{path} does not exist; skipping {file.subset}")
+                log(f"{path} does not exist; skipping {file.subset}")
                 continue
             yield dataclasses.replace(file, path=path)
 
@@ -279,7 +279,7 @@ def _check_trained_labels(path: str, task: dict, labels: Labels) -> None:
         )
 
 
-def _warn_of_share(folder: RunFolder) -> None:
+def _warn_of_other_fraction(folder: RunFolder) -> None:
     """Warns if --eval_fraction may select examples used for training.
 
     Args:
@@ -295,7 +295,7 @@ def _warn_of_share(folder: RunFolder) -> None:
     for name, value in given.items():
         trained = folder.recorded.get(name, value)
         if trained != value:
-            say(
+            log(
                 f"warning: --{name}={value}, but {path} was trained with "
                 f"{trained}: the evaluation includes training examples"
             )

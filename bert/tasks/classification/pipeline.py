@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, REGRESSION, Labels
+from bert.data import postprocessing
+from bert.data.postprocessing import CLASSES, REGRESSION, Labels
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -106,9 +106,9 @@ class TextClassification:
         if kind == REGRESSION:
             return [{"value": x} for x in logits[:, 0].tolist()]
 
-        answers = label_kinds.predictions(logits, kind, decision)
+        answers = postprocessing.predictions(logits, kind, decision)
         if kind == CLASSES:
-            unknown = label_kinds.unknown(logits, decision)
+            unknown = postprocessing.is_rejected(logits, decision)
             chosen = [
                 None if is_unknown else names[i]
                 for i, is_unknown in zip(answers, unknown)
@@ -117,7 +117,7 @@ class TextClassification:
             chosen = [
                 [name for name, x in zip(names, row) if x] for row in answers
             ]
-        probabilities = label_kinds.probabilities(logits, kind, decision)
+        probabilities = postprocessing.probabilities(logits, kind, decision)
         return [
             {"label": label, "probabilities": dict(zip(names, row))}
             for label, row in zip(chosen, probabilities.tolist())

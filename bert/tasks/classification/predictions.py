@@ -10,9 +10,9 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.atomic import write_whole
-from bert.common.progress import say
-from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.common.progress import log
+from bert.data import postprocessing
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import class_report, eval_report, sweep
 from bert.tasks.classification import inputs
 from bert.tasks.classification.datasets import DEV, Split, TextExample
@@ -34,7 +34,7 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
         logits: float32 [N, C].
         labels: the labels of the task, with their post-processing.
     """
-    found = label_kinds.probabilities(logits, labels.kind, labels.decision)
+    found = postprocessing.probabilities(logits, labels.kind, labels.decision)
     lines = ["\t".join(map(str, row)) + "\n" for row in found]
     write_whole(path, "".join(lines))
 
@@ -63,14 +63,14 @@ def write_predictions(
             writes no column fold.
     """
     kind, decision = labels.kind, labels.decision
-    chances = label_kinds.probabilities(logits, kind, decision)
+    chances = postprocessing.probabilities(logits, kind, decision)
     columns = [
         ("id", [row.id for row in rows]),
         ("predicted", names_of(logits, labels)),
     ]
     if kind == CLASSES:
-        predicted = label_kinds.predictions(logits, kind, decision)
-        given = label_kinds.of_predicted(chances, predicted)
+        predicted = postprocessing.predictions(logits, kind, decision)
+        given = postprocessing.predicted_probabilities(chances, predicted)
         columns.append(("probability", _decimals(given)))
     if any(row.label is not None for row in rows):
         columns.append(("label", [_label(row.label, labels) for row in rows]))
@@ -105,11 +105,11 @@ def write_doubtful_labels(
     texts = ["text", "text_b"] if has_pairs else ["text"]
     header = ["line", "id", "label", "label_probability"]
     header += ["predicted", "probability", *texts]
-    chances = label_kinds.probabilities(logits, CLASSES, labels.decision)
-    predicted = label_kinds.predictions(logits, CLASSES, labels.decision)
+    chances = postprocessing.probabilities(logits, CLASSES, labels.decision)
+    predicted = postprocessing.predictions(logits, CLASSES, labels.decision)
     gold = np.array([row.label for row in rows])
-    of_label = label_kinds.of_predicted(chances, gold)
-    of_predicted = label_kinds.of_predicted(chances, predicted)
+    of_label = postprocessing.predicted_probabilities(chances, gold)
+    of_predicted = postprocessing.predicted_probabilities(chances, predicted)
     columns = (
         rows,
         _decimals(of_label),
@@ -199,7 +199,7 @@ def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
         paths.append(folder.file(DOUBTFUL))
         write_doubtful_labels(paths[1], rows, logits, labels, data.has_pairs)
     whole = dataclasses.replace(split, examples=rows)
-    found = label_kinds.predictions(logits, labels.kind, labels.decision)
+    found = postprocessing.predictions(logits, labels.kind, labels.decision)
     return paths, report(whole, labels, logits, found)
 
 
@@ -212,23 +212,23 @@ def report(
         split: the file, with N labelled examples.
         labels: the labels of the task.
         logits: float32 [N, C].
-        found: the predictions, see `label_kinds.predictions`.
+        found: the predictions, see `postprocessing.predictions`.
     """
     gold = split.labels
     if labels.kind == REGRESSION:
         # Baseline: the best constant prediction, the mean or the median.
         error = float(np.abs(gold - np.median(gold)).mean())
-        references = {
+        baselines = {
             f"eval_loss/{eval_report.MAJORITY}": float(np.var(gold)),
             f"eval_mae/{eval_report.MAJORITY}": error,
         }
-        return {"references": references}
+        return {"references": baselines}
 
     _say_never_predicted(split, labels, found)
     if labels.kind == CLASSES:
         class_report.log_one_answer([labels.names[i] for i in found])
         return {
-            "references": class_report.references_of_classes(
+            "references": class_report.baselines_of_classes(
                 gold, labels.size, "eval_accuracy", "eval_loss"
             ),
             **class_report.of_classes(gold, found, labels.names),
@@ -269,7 +269,7 @@ def _say_never_predicted(
     ]
     if never:
         names = inputs.first_names(never)
-        say(
+        log(
             f"warning: {split.path}: never predicted, with the number of "
             f"examples: {names}; pass --class_weights=balanced, or train for "
             "more epochs"
@@ -293,8 +293,8 @@ def worst(
     Returns:
         a dict for each, with id, line, text, label, predicted, probability.
     """
-    chances = label_kinds.probabilities(logits, CLASSES, labels.decision)
-    of_predicted = label_kinds.of_predicted(chances, found)
+    chances = postprocessing.probabilities(logits, CLASSES, labels.decision)
+    of_predicted = postprocessing.predicted_probabilities(chances, found)
     wrong = (
         {
             "id": row.id,
@@ -318,12 +318,12 @@ def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
         names, joined; for REGRESSION all digits of the float32, so that
         different numbers stay different.
     """
-    answers = label_kinds.predictions(logits, labels.kind, labels.decision)
+    answers = postprocessing.predictions(logits, labels.kind, labels.decision)
     if labels.kind == REGRESSION:
         return [str(x) for x in answers]
     names = [_label(answer, labels) for answer in answers]
     if labels.kind == CLASSES:
-        pairs = zip(names, label_kinds.unknown(logits, labels.decision))
+        pairs = zip(names, postprocessing.is_rejected(logits, labels.decision))
         names = ["" if is_unknown else name for name, is_unknown in pairs]
     return names
 

@@ -28,9 +28,9 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from bert.common.progress import say
-from bert.data import label_kinds
-from bert.data.label_kinds import (
+from bert.common.progress import log
+from bert.data import postprocessing
+from bert.data.postprocessing import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
@@ -169,15 +169,15 @@ class Fitted:
     Attributes:
         decision: post-processing, fitted to all examples.
         before: predictions without post-processing, see
-            `label_kinds.predictions`.
-        answers: cross-fitted predictions. Each half of the examples is
+            `postprocessing.predictions`.
+        predictions: cross-fitted predictions. Each half of the examples is
             predicted with the values fitted on the other half.
         report: dict. Entries for `eval_report.write`.
     """
 
     decision: PostProcessing
     before: np.ndarray
-    answers: np.ndarray
+    predictions: np.ndarray
     report: dict
 
 
@@ -204,9 +204,9 @@ def fit(
         decision = labels.decision
         if names:
             columns = zip(names, margins[rows].T, is_one[rows].T)
-            cuts = {name: cut_of(x, y) for name, x, y in columns}
-            in_order = tuple(cuts.get(name, 0.0) for name in labels.names)
-            decision = dataclasses.replace(decision, cuts=in_order)
+            thresholds = {name: cut_of(x, y) for name, x, y in columns}
+            in_order = tuple(thresholds.get(name, 0.0) for name in labels.names)
+            decision = dataclasses.replace(decision, thresholds=in_order)
         if scoring.calibrate:
             logs = tuple(np.log(data.class_weights).tolist())
             shifted = logits[rows] - (np.array(logs) if logs else 0.0)
@@ -221,31 +221,35 @@ def fit(
     order = np.lexsort(gold.reshape(len(gold), -1).T)
     is_first = np.zeros(len(gold), bool)
     is_first[order[::2]] = True
-    before = label_kinds.predictions(logits, kind)
-    chances_before = label_kinds.probabilities(logits, kind)
-    answers, chances = before.copy(), chances_before.copy()
+    before = postprocessing.predictions(logits, kind)
+    chances_before = postprocessing.probabilities(logits, kind)
+    predictions, chances = before.copy(), chances_before.copy()
     for rows in (is_first, ~is_first) if len(gold) > 1 else ():
         decision = fit_to(~rows)
-        answers[rows] = label_kinds.predictions(logits[rows], kind, decision)
-        chances[rows] = label_kinds.probabilities(logits[rows], kind, decision)
+        predictions[rows] = postprocessing.predictions(
+            logits[rows], kind, decision
+        )
+        chances[rows] = postprocessing.probabilities(
+            logits[rows], kind, decision
+        )
     decision = fit_to(np.ones(len(gold), bool))
 
     report: dict = {}
     if names:
-        cuts = dict(zip(labels.names, decision.cuts))
-        report["cuts"] = {name: cuts[name] for name in names}
+        thresholds = dict(zip(labels.names, decision.thresholds))
+        report["cuts"] = {name: thresholds[name] for name in names}
         report["curves"] = _curves(names, margins, is_one)
     if scoring.calibrate:
         report["calibration"] = {
             "temperature": decision.temperature,
             "before": calibration(chances_before, gold, before, kind),
-            "after": calibration(chances, gold, answers, kind),
+            "after": calibration(chances, gold, predictions, kind),
         }
     report["before_tuning"] = compute(_names(data), gold, before)
-    return Fitted(decision, before, answers, report)
+    return Fitted(decision, before, predictions, report)
 
 
-def log(
+def log_fitted(
     fitted: Fitted, split: Split, data: ClassificationData, scoring: Scoring
 ) -> None:
     """Prints fitted values, with the scores before and after.
@@ -258,30 +262,30 @@ def log(
     report, labels, gold = fitted.report, data.labels, split.labels
     if cuts := report.get("cuts"):
         if labels.kind == CLASSES and not scoring.positive_label:
-            say(f"--positive_label={next(iter(cuts))}, the rarer label")
+            log(f"--positive_label={next(iter(cuts))}, the rarer label")
         before, after = (
             class_report.per_class(gold, found, labels.names)
-            for found in (fitted.before, fitted.answers)
+            for found in (fitted.before, fitted.predictions)
         )
         shown = ", ".join(
             f"{name} {cut:.4g} (F1 {before[name]['f1']:.4f} -> "
             f"{after[name]['f1']:.4f})"
             for name, cut in cuts.items()
         )
-        say(f"logit thresholds, fitted for F1 on {split.path}: {shown}")
+        log(f"logit thresholds, fitted for F1 on {split.path}: {shown}")
     if found := report.get("calibration"):
-        say(
+        log(
             f"temperature {found['temperature']:.4g}, fitted on {split.path}: "
             f"expected calibration error {found['before']['error']:.4f} -> "
             f"{found['after']['error']:.4f}"
         )
 
-    after = compute(_names(data), gold, fitted.answers)
+    after = compute(_names(data), gold, fitted.predictions)
     changes = ", ".join(
         f"{name} {value:.4f} -> {after[name]:.4f}"
         for name, value in report["before_tuning"].items()
     )
-    say(
+    log(
         f"{split.path}, before -> after tuning: {changes} (cross-fitted on two "
         "halves; later predictions use values fitted on the whole file)"
     )
@@ -324,7 +328,7 @@ def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
         the divisor of the logits with the lowest cross entropy.
     """
     result = optimize.minimize_scalar(
-        lambda log: losses(logits * np.exp(-log), gold, kind).mean(),
+        lambda x: losses(logits * np.exp(-x), gold, kind).mean(),
         bounds=(-np.log(_MAX_TEMPERATURE), np.log(_MAX_TEMPERATURE)),
         method="bounded",
         options={"xatol": 1e-6},
@@ -349,7 +353,7 @@ def calibration(
         probability, fraction of correct predictions, number of examples.
     """
     if kind == CLASSES:
-        sure = label_kinds.of_predicted(chances, predicted)
+        sure = postprocessing.predicted_probabilities(chances, predicted)
         hits = predicted == gold
     else:
         sure, hits = chances.ravel(), gold.ravel()
@@ -419,8 +423,8 @@ def tfidf_predictions(
         tokenizer: the network's tokenizer; texts are not truncated.
 
     Returns:
-        predictions, see `label_kinds.predictions`; None if the training texts
-        have no tokens.
+        predictions, see `postprocessing.predictions`; None if the training
+        texts have no tokens.
     """
     order = np.random.default_rng(0).permutation(len(train.examples))
     drawn = order[:_MAX_FITTED]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from bert.common.progress import say
-from bert.data import features, label_kinds, sequence_packing
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION
+from bert.common.progress import log
+from bert.data import features, postprocessing, sequence_packing
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
@@ -55,7 +55,7 @@ def make_task(
     """
     settings, model = folder.settings, folder.model
     for note in data.notes:
-        say(note)
+        log(note)
     labels = data.labels
 
     # Errors in the data are reported before the network is built.
@@ -79,7 +79,7 @@ def make_task(
         task_losses.label_weights,
         _batch_sums(settings, data),
         finetuning.schedule(settings, len(encoded or ())),
-        measures=("loss",) if is_number else ("loss", "accuracy"),
+        metrics=("loss",) if is_number else ("loss", "accuracy"),
         records=finetuning.describe(encoded, records),
         metric=f"eval_{best}",
         is_loss=best in (LOSS, MAE),
@@ -122,7 +122,7 @@ class Classification:
         """Scores the first evaluation file, during training."""
         split = self._data.split(DEV)[0]
         logits = self._evaluation_logits(trainer, split)
-        answers = label_kinds.predictions(logits, self._data.labels.kind)
+        answers = postprocessing.predictions(logits, self._data.labels.kind)
         return score(self._settings, self._data, split, logits, answers)
 
     def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
@@ -143,8 +143,8 @@ class Classification:
         found = self._predictions(logits)
         if settings.tunes:
             fitted = scores.fit(logits, split.labels, data, settings)
-            scores.log(fitted, split, data, settings)
-            found = fitted.answers
+            scores.log_fitted(fitted, split, data, settings)
+            found = fitted.predictions
             self.labels = dataclasses.replace(
                 data.labels, decision=fitted.decision
             )
@@ -214,7 +214,7 @@ class Classification:
 
     def _predictions(self, logits: np.ndarray) -> np.ndarray:
         """Predictions with the current post-processing."""
-        return label_kinds.predictions(
+        return postprocessing.predictions(
             logits, self.labels.kind, self.labels.decision
         )
 
@@ -243,8 +243,8 @@ class Classification:
                 counts.append(len(windows))
                 yield from windows
 
-        what = "predicted" if split.name == TEST else "evaluated"
-        outputs = trainer.predict(rows(), batch_size, what, total)
+        description = "predicted" if split.name == TEST else "evaluated"
+        outputs = trainer.predict(rows(), batch_size, description, total)
         logits = np.stack([output["logits"] for output in outputs])
         return long_texts.pooled(logits, counts)
 
@@ -289,7 +289,7 @@ class Classification:
             names, found = self._data.metrics, self._predictions(logits)
             result = scores.compute(names, split.labels, found)
             shown = " | ".join(f"{name} {x:.4f}" for name, x in result.items())
-            say(f"{split.path} | {shown}")
+            log(f"{split.path} | {shown}")
 
         # Workers share this folder, so only the chief writes.
         glue = self._settings.glue_dir
@@ -379,7 +379,7 @@ def encode(
         level, done = "warning", "were truncated"
         if long_texts.pool:
             level, done = "note", "are read in windows"
-        say(
+        log(
             f"{level}: {split.path}: {count:,} of {len(lengths):,} texts are "
             f"longer than {limit} tokens and {done} (longest: "
             f"{max(lengths):,}); see --max_seq_length"
@@ -416,7 +416,7 @@ def score(
         data: labels and metrics of the task.
         split: the file, with N examples.
         logits: float32 [N, C].
-        chosen: the predictions, see `label_kinds.predictions`.
+        chosen: the predictions, see `postprocessing.predictions`.
     """
     kind, gold = data.labels.kind, split.labels
     each = scores.losses(logits, gold, kind)

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from bert.common import flags
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.modeling import checkpoints, encoder
 from bert.tasks.features.settings import Extraction
 from bert.training import distribution, prediction
@@ -18,7 +18,7 @@ def make_predictor(extraction: Extraction):
     """
     settings = extraction.settings
     strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
-    say(distribution.describe(strategy, "float32"))
+    log(distribution.describe(strategy, "float32"))
     path = extraction.model.resolve()
     extraction.model.check_sizes()
     with strategy.scope():
@@ -29,7 +29,7 @@ def make_predictor(extraction: Extraction):
         path,
     )
     if fresh:
-        say(f"missing in {path}, but not needed: {', '.join(fresh)}")
+        log(f"missing in {path}, but not needed: {', '.join(fresh)}")
 
     def vectors(batch):
         outputs = model(batch)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
-from bert.common.progress import Progress, say
+from bert.common.progress import Progress, log
 from bert.data import (
     bucketing,
     embedding_files,
@@ -116,7 +116,7 @@ def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
     The outputs are float32 [S, 1, H], or [S, H] if layers are mixed.
     """
     network = Network(extraction.model.path)
-    say(network.description)
+    log(network.description)
     is_mixed = extraction.settings.layer_pooling != "none"
     while chunk := [*itertools.islice(rows, window(extraction))]:
         outputs = sequence_packing.map_packed(network, chunk, False)
@@ -192,7 +192,7 @@ def write(extraction: Extraction) -> str:
 
     # Log.
     if reader.truncated:
-        say(
+        log(
             f"{reader.truncated:,} lines were truncated to "
             f"{settings.max_seq_length} tokens; see --max_seq_length"
         )

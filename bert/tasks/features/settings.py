@@ -7,7 +7,7 @@ from typing import Any
 from bert.common import outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, REQUIRED, changed, flag
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.pooling import PoolingConfig
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training.settings import Devices
@@ -157,10 +157,10 @@ def _with_defaults(
     of_tokens = settings.pooling == "none" or (
         settings.pooling is None and settings.output_format == "jsonl"
     )
-    how, length = model.vectors or PoolingConfig("none"), 128
+    how, length = model.pooling_config or PoolingConfig("none"), 128
     if of_tokens:
         how = PoolingConfig("none", prompts=how.prompts)
-    elif model.vectors:
+    elif model.pooling_config:
         length = model.max_length
     if settings.pooling is None:
         how.check()
@@ -174,12 +174,12 @@ def _with_defaults(
     }
     untold = {x: defaults[x] for x in defaults if getattr(settings, x) is None}
     settings = dataclasses.replace(settings, **untold)
-    if model.vectors and not of_tokens:
+    if model.pooling_config and not of_tokens:
         listed = [f"--{name}={value}" for name, value in untold.items()]
         if how.truncate_dim:
             listed.append(f"the first {how.truncate_dim} dimensions")
         if listed:
-            say(f"as recorded in {model.path}: {', '.join(listed)}")
+            log(f"as recorded in {model.path}: {', '.join(listed)}")
     how = dataclasses.replace(
         how, pooling=settings.pooling, normalize=settings.normalize
     )

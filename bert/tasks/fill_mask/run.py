@@ -8,7 +8,7 @@ import numpy as np
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.data import features, sequences
-from bert.data.label_kinds import softmax
+from bert.data.postprocessing import softmax
 from bert.data.text import tokenization, vocabulary, vocabulary_checks
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert.data import features
-from bert.data.label_kinds import log_softmax
+from bert.data.postprocessing import log_softmax
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text import words
 from bert.data.text.tokenizer import Tokenizer

@@ -1,7 +1,7 @@
 """The task of run_ner.py: token classification."""
 
 from bert.common import storage
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row, rows_of
 from bert.modeling import task_losses, task_models
@@ -44,11 +44,11 @@ def make_task(
     )
 
     def answer(
-        trainer: Trainer, name: str, batch_size: int, what: str
+        trainer: Trainer, name: str, batch_size: int, description: str
     ) -> tuple[list[list[str]], list[Answer]]:
         """The labels of each sentence, and the prediction for each word."""
         rows = tagger.windows_of(sentences[name])
-        outputs = trainer.predict(rows, batch_size, what, len(rows))
+        outputs = trainer.predict(rows, batch_size, description, len(rows))
         logits = (output["logits"] for output in outputs)
         answers = [*tagger.read_answers(rows, logits)]
         found = (label for label, *_ in answers)
@@ -164,7 +164,7 @@ def report(
     )
     return {
         "task": "ner",
-        "references": class_report.references_of_classes(
+        "references": class_report.baselines_of_classes(
             gold, len(names), "eval_accuracy", "eval_loss"
         ),
         **class_report.of_classes(gold, predicted, names),
@@ -175,7 +175,7 @@ def report(
 def _warn_unknown(gold: list[list[str]], labels: list[str]) -> None:
     unknown = {y for x in gold for y in x} - set(labels)
     if unknown:
-        say(
+        log(
             "warning: labels that are not in the training data count as "
             f"errors: {', '.join(sorted(unknown))[:80]}"
         )

@@ -33,7 +33,7 @@ class TargetCounts:
             _add(self._tokens, batch[features.MASKED_LM_IDS], shown)
             yield batch
 
-    def references(self) -> dict[str, float]:
+    def baselines(self) -> dict[str, float]:
         """Baselines by name, see `eval_report`."""
         vocab_size = len(self._tokens)
         found = {

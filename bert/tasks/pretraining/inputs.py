@@ -5,7 +5,7 @@ import re
 from typing import Self
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records.manifest import Manifest
 from bert.data.records.shards import Records, check_alike
@@ -260,7 +260,7 @@ def check_config(
             expected=f"at least {tokens}, the tokens of {path}",
         )
     if tokens < size and not vocabulary.is_padded(size, tokens):
-        say(
+        log(
             f"warning: {config_file}: vocab_size is {size}, {path} has "
             f"{tokens} tokens: the others are never trained; pass "
             f"--vocab_size={tokens}"
@@ -268,7 +268,7 @@ def check_config(
 
     unknown = max(x.shares.get("unknown", 0) for x in manifests)
     if unknown > 0.01:
-        say(
+        log(
             f"warning: {unknown:.1%} of the tokens of the records are [UNK]; "
             "were they made with the vocabulary of their language and casing?"
         )

@@ -5,14 +5,14 @@ from typing import Any
 import keras
 
 from bert.common.errors import UserError, name_of
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, models
 from bert.tasks import start
+from bert.tasks.pretraining.baselines import TargetCounts
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
-from bert.tasks.pretraining.references import TargetCounts
 from bert.tasks.pretraining.settings import Settings
 from bert.training import collectives, distribution, workers
 from bert.training.optimization import (
@@ -173,7 +173,7 @@ def make_task(inputs: Inputs) -> Task:
         return metrics, {
             "task": "pretraining",
             "records": name_of(evaluated(inputs).files),
-            "references": counts.references(),
+            "references": counts.baselines(),
         }
 
     return Task(
@@ -231,14 +231,14 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
 
     def batches(trainer: Trainer) -> Any:
         if len(inputs.phases) > 1:
-            say(
+            log(
                 f"steps {part.start_step + 1} to {part.end_step}: "
                 f"{num_records} records of {part.records.max_seq_length} "
                 f"tokens, batches of {part.batch_size}"
             )
 
         # Steps are counted within the phase, also when the run resumes.
-        step, share = trainer.step - part.start_step, workers.share()
+        step, share = trainer.step - part.start_step, workers.index_and_count()
         unmasked = reader.training_batches(
             files,
             num_records,

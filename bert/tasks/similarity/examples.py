@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bert.common.errors import UserError
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.data import features, tables
 from bert.data.records.encoding import Feature, Schema
 from bert.data.tables import Column, Table
@@ -92,7 +92,7 @@ def encode(table: Table, embedding: TextEmbedding) -> Iterator[dict]:
 
     # Log.
     if cut:
-        say(
+        log(
             f"warning: {table.path}: {cut:,} texts were truncated to "
             f"{embedding.max_length} tokens; see --max_seq_length"
         )

@@ -49,7 +49,7 @@ class TextEmbedding:
     @classmethod
     def from_model(cls, model: ModelFolder) -> "TextEmbedding":
         """The task of a model, as recorded in its `modules.json`."""
-        return cls(model.tokenizer, model.vectors, model.max_length)
+        return cls(model.tokenizer, model.pooling_config, model.max_length)
 
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Converts texts to sequences.

@@ -99,7 +99,7 @@ class Settings(FineTuning):
         resume=True,
     )
 
-    def vectors(self, model: ModelFolder) -> PoolingConfig:
+    def pooling_config(self, model: ModelFolder) -> PoolingConfig:
         """The pooling configuration: --pooling, else as recorded in the model.
 
         Args:
@@ -108,7 +108,7 @@ class Settings(FineTuning):
         Raises:
             UserError: the model has an unsupported pooling.
         """
-        recorded = model.vectors or PoolingConfig()
+        recorded = model.pooling_config or PoolingConfig()
         if self.pooling is None:
             recorded.check()
         pooling = self.pooling or recorded.pooling
@@ -118,7 +118,7 @@ class Settings(FineTuning):
 
     def for_model(self, model: ModelFolder) -> Self:
         """Returns the settings, with the pooling that the model records."""
-        pooling = self.vectors(model).pooling
+        pooling = self.pooling_config(model).pooling
         return dataclasses.replace(super().for_model(model), pooling=pooling)
 
     def sizes(self, hidden_size: int, used: int) -> tuple[int, ...]:

@@ -36,7 +36,7 @@ def make_task(
             holds a run with other training data.
     """
     settings, model = folder.settings, folder.model
-    how = settings.vectors(model)
+    how = settings.pooling_config(model)
     similarity = Similarity(folder, tables)
 
     # Errors in the data are reported before the network is built.
@@ -61,11 +61,11 @@ def make_task(
         task_losses.label_weights,
         losses.sums_of(settings.loss, settings.scale, sizes),
         finetuning.schedule(settings, len(encoded or ())),
-        measures=("loss",),
+        metrics=("loss",),
         records=finetuning.describe(encoded, records),
         metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
         examples=encoded,
-        vectors=how,
+        pooling_config=how,
         compares_rows=settings.loss != COSINE,
         validate=similarity.validate,
         evaluate=similarity.evaluate,
@@ -91,7 +91,7 @@ class Similarity:
         settings, model = folder.settings, folder.model
         self._settings, self._model = settings, model
         self._folder, self._tables = folder, tables
-        self._how = settings.vectors(model)
+        self._how = settings.pooling_config(model)
 
         # Cached for repeated validations.
         self._held_out = functools.cache(lambda: [*self.encode("eval_file")])
@@ -114,13 +114,13 @@ class Similarity:
         model, folder = self._model, self._folder
         table, trained = self._tables["eval_file"], trainer.weights()
         result = self.validate(trainer)
-        references = {eval_report.OVERLAP: _overlap(table, self._held_out())}
+        baselines = {eval_report.OVERLAP: _overlap(table, self._held_out())}
 
         # Baseline: the weights before training.
         trains = self._settings.do_train
         if trains and model.path not in ("", folder.shared):
             checkpoints.assign(trainer.named, model.weights()[0], model.path)
-            references[eval_report.BEFORE] = self.validate(trainer)
+            baselines[eval_report.BEFORE] = self.validate(trainer)
             checkpoints.assign(trainer.named, trained, folder.path)
 
         return result, {
@@ -128,7 +128,7 @@ class Similarity:
             "records": table.path,
             "references": {
                 f"{name}/{kind}": value
-                for kind, values in references.items()
+                for kind, values in baselines.items()
                 for name, value in values.items()
             },
         }
@@ -163,15 +163,15 @@ class Similarity:
         self, trainer: Trainer, rows: Iterable[dict], name: str
     ) -> np.ndarray:
         """Embeddings of the texts, float32 [N, T, D], L2-normalized."""
-        settings, what = self._settings, "evaluated"
+        settings, description = self._settings, "evaluated"
         size = settings.eval_batch_size
         if name == "predict_file":
-            size, what = settings.predict_batch_size, "predicted"
+            size, description = settings.predict_batch_size, "predicted"
         total, count = (
             len(self._tables[name].rows),
             len(self._settings.text_columns),
         )
-        outputs = trainer.predict(rows, size, what, total, count)
+        outputs = trainer.predict(rows, size, description, total, count)
         pooled = np.stack([x["vectors"] for x in outputs])
         return self._how.embed(pooled, None)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.tasks import folds
 from bert.tasks.run_folder import RunFolder
 
@@ -324,7 +324,7 @@ def read_files(folder: RunFolder) -> dict[str, Dataset]:
         if kind != NOTHING:
             check_version(dataset, version_2)
         elif not version_2 and any(x.impossible for x in dataset.examples):
-            say(
+            log(
                 f"warning: {path} has unanswerable questions, but every "
                 "question gets an answer; see --version_2_with_negative"
             )

@@ -4,7 +4,7 @@ import msgspec
 
 from bert.common import storage
 from bert.common.formats import json_files
-from bert.common.progress import say
+from bert.common.progress import log
 from bert.modeling.formats import checkpoint_files
 from bert.tasks.run_folder import RunFolder, has_checkpoint
 from bert.tasks.squad import answers
@@ -61,10 +61,10 @@ def restore(settings: Settings, folder: RunFolder, step: int) -> float:
     fix = "remove it, or pass --null_score_diff_threshold"
     tuned = json_files.read(path, _Tuned, fix=fix)
     if (tuned.global_step, tuned.init_checkpoint) != weights:
-        say(f"ignoring {path}: tuned for other weights")
+        log(f"ignoring {path}: tuned for other weights")
         return default
     threshold = tuned.null_score_diff_threshold
-    say(f"null threshold {threshold:.4f} restored from {path}")
+    log(f"null threshold {threshold:.4f} restored from {path}")
     return threshold
 
 
@@ -80,7 +80,7 @@ def save(
     Returns:
         the path of its file.
     """
-    say(f"null threshold tuned to {threshold:.4f}")
+    log(f"null threshold tuned to {threshold:.4f}")
     tuned = _Tuned(threshold, step, _start_of(settings, step))
     if folder.is_chief and has_checkpoint(folder.path):
         task = checkpoint_files.recorded_task(folder.path)

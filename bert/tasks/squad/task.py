@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from bert.common import storage
-from bert.common.progress import Progress, say
+from bert.common.progress import Progress, log
 from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded, Row
 from bert.modeling import task_losses, task_models
@@ -144,7 +144,7 @@ def make_task(
     def describe_tuned(trainer: Trainer) -> dict:
         """The `task.json` of an export, with the threshold of the run."""
         if settings.answer_text != OFFSETS:
-            say("note: the export uses --answer_text=offsets")
+            log("note: the export uses --answer_text=offsets")
         threshold = predictions_of(trainer)[0].threshold
         return describe(settings) | {"null_score_diff_threshold": threshold}
 
@@ -192,12 +192,12 @@ def report(
     settings: Settings, dataset: squad.Dataset, predictions: Predictions
 ) -> dict:
     """Reports on wrong answers, for `eval_report.write`."""
-    texts, examples, references = predictions.best, dataset.examples, {}
+    texts, examples, baselines = predictions.best, dataset.examples, {}
     if settings.version_2_with_negative:
         texts = predictions.texts
         silent = sum(not x.answers for x in examples) / len(examples)
         # In percent, like the metrics.
-        references[f"best_exact/{eval_report.MAJORITY}"] = 100 * silent
+        baselines[f"best_exact/{eval_report.MAJORITY}"] = 100 * silent
 
     # Worst errors, without questions that got an empty answer.
     errors = (
@@ -218,7 +218,7 @@ def report(
     return {
         "task": "squad",
         "records": dataset.path,
-        "references": references,
+        "references": baselines,
         "worst_errors": class_report.worst(errors),
     }
 
@@ -278,7 +278,7 @@ def _write(
     # Without a valid span the answer is empty, too.
     silent = sum(not text for text in predictions.best.values())
     if silent:
-        say(f"warning: {silent:,} questions have no valid answer span")
+        log(f"warning: {silent:,} questions have no valid answer span")
     return wrote
 
 
@@ -286,7 +286,7 @@ def report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
     """Logs labelled answers that are skipped or changed in training."""
     several = sum(len(x.answers) > 1 for x in dataset.examples)
     if several:
-        say(
+        log(
             f"warning: {several:,} questions have several answers; only "
             "the first is used for training"
         )
@@ -294,7 +294,7 @@ def report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
         some = (
             f"{', '.join(ids[:_SHOWN])}{', ...' if len(ids) > _SHOWN else ''}"
         )
-        say(f"warning: {len(ids):,} answers: {reason}; qa {some}")
+        log(f"warning: {len(ids):,} answers: {reason}; qa {some}")
 
 
 def _text_of(settings: Settings, model: ModelFolder) -> Callable:
@@ -304,5 +304,5 @@ def _text_of(settings: Settings, model: ModelFolder) -> Callable:
     return spans.OriginalText(
         tokenizer.tokens,
         tokenizer.exact.basic_tokenizer,
-        say if settings.verbose_logging else None,
+        log if settings.verbose_logging else None,
     ).text_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert.data import features
-from bert.data.label_kinds import softmax
+from bert.data.postprocessing import softmax
 from bert.data.records.encoding import Feature, Schema
 from bert.data.sequences import Encoded, join_pair, truncate_pair
 from bert.data.text import vocabulary

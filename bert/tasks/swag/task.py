@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.common.progress import say
-from bert.data.label_kinds import softmax
+from bert.common.progress import log
+from bert.data.postprocessing import softmax
 from bert.data.records.examples import Examples
 from bert.data.sequences import Row
 from bert.data.tables import Table
@@ -54,18 +54,22 @@ def make_task(
             rows_of("train_file"), training_schema(choices), choices
         )
         if choice_task.num_truncated:
-            say(
+            log(
                 f"{choice_task.num_truncated:,} choices of "
                 f"{settings.train_file} were truncated to "
                 f"{settings.max_seq_length} tokens; see --max_seq_length"
             )
 
     def answers(
-        trainer: Trainer, flag: str, batch_size: int, what: str
+        trainer: Trainer, flag: str, batch_size: int, description: str
     ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
         """Yields each example of a file, with its probabilities."""
         outputs = trainer.predict(
-            rows_of(flag), batch_size, what, len(tables[flag].rows), choices
+            rows_of(flag),
+            batch_size,
+            description,
+            len(tables[flag].rows),
+            choices,
         )
         for example, output in zip(tables[flag].rows, outputs, strict=True):
             logits = output["logits"][: len(example.choices)]
@@ -152,14 +156,14 @@ def score(
     chances = [1 / len(example.choices) for example, _ in answers]
     positions = np.bincount([example.label for example, _ in answers])
     majority = float(positions.max() / count)
-    references = {
+    baselines = {
         f"eval_accuracy/{eval_report.CHANCE}": float(np.mean(chances)),
         f"eval_accuracy/{eval_report.MAJORITY}": majority,
         f"eval_loss/{eval_report.CHANCE}": -float(np.mean(np.log(chances))),
     }
     return metrics, {
         "task": "swag",
-        "references": references,
+        "references": baselines,
         "worst_errors": class_report.worst(wrong),
     }
 

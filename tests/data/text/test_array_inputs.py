@@ -6,7 +6,7 @@ import pyarrow
 import pytest
 
 from bert.common.errors import UserError
-from bert.data.text import columns
+from bert.data.text import array_inputs
 from tests.helpers.frames import Frame
 
 TEXTS = ["a", "bb", "ccc"]
@@ -29,15 +29,15 @@ TABLE = pyarrow.table({"text": TEXTS, "label": [3, 5, 7]})
     ],
 )
 def test_a_column_is_a_column(values):
-    listed = columns.strings(values, "texts")
+    listed = array_inputs.strings(values, "texts")
     assert listed == TEXTS
     assert {type(text) for text in listed} == {str}
 
 
 def test_one_is_a_column_of_one():
-    assert columns.strings("bb", "texts") == ["bb"]
-    assert columns.strings(np.array("bb"), "texts") == ["bb"]
-    assert columns.elements([], "texts") == []
+    assert array_inputs.strings("bb", "texts") == ["bb"]
+    assert array_inputs.strings(np.array("bb"), "texts") == ["bb"]
+    assert array_inputs.elements([], "texts") == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_one_is_a_column_of_one():
 )
 def test_what_is_no_column_of_strings(values, message):
     with pytest.raises(UserError, match=re.escape(message)):
-        columns.strings(values, "texts", "pass one")
+        array_inputs.strings(values, "texts", "pass one")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_no_column_of_strings(values, message):
     [[3, 5.0, np.float32(7)], TABLE["label"], [[3], [5], [7]], ["3", "5", "7"]],
 )
 def test_numbers(values):
-    numbers = columns.finite(values, "labels")
+    numbers = array_inputs.finite(values, "labels")
     assert numbers.dtype == np.float32
     assert numbers.tolist() == [3.0, 5.0, 7.0]
 
@@ -75,15 +75,15 @@ def test_numbers(values):
 def test_what_is_no_number(value):
     message = rf"labels\[1\] is {re.escape(repr(value)[:60])}; expected a fin"
     with pytest.raises(UserError, match=message):
-        columns.finite([3.0, value], "labels")
+        array_inputs.finite([3.0, value], "labels")
 
 
 def test_lists_are_lists_or_the_rows_of_a_table():
     names = ("b", "a")
     lists = [["a"], [], ["a", "b"]]
-    assert columns.lists(lists, "labels", names) == lists
+    assert array_inputs.lists(lists, "labels", names) == lists
     for table in (Frame(b=[1, 0], a=[0, 1]), np.eye(2, dtype=int)):
-        assert columns.lists(table, "labels", names) == [[1, 0], [0, 1]]
+        assert array_inputs.lists(table, "labels", names) == [[1, 0], [0, 1]]
     for values, message in {
         Frame(
             a=[1, 0], b=[0, 1]
@@ -93,6 +93,6 @@ def test_lists_are_lists_or_the_rows_of_a_table():
         5: "labels is 5; expected a list, or a column",
     }.items():
         with pytest.raises(UserError, match=re.escape(message)):
-            columns.lists(values, "labels", names)
+            array_inputs.lists(values, "labels", names)
     with pytest.raises(UserError, match=r"labels of \[5, 3\]; expected the"):
-        columns.lists(np.ones((5, 3)), "labels", names)
+        array_inputs.lists(np.ones((5, 3)), "labels", names)

@@ -60,7 +60,7 @@ def test_characters_that_are_stripped_are_warned_of(
 ):
     tokenizer = Tokenizer("v", *casing, tokens=LOWER)
     logged = []
-    monkeypatch.setattr(vocabulary_checks, "say", logged.append)
+    monkeypatch.setattr(vocabulary_checks, "log", logged.append)
     vocabulary_checks.warn(tokenizer, texts=iter(texts))
     found = [text for text in logged if "accents" in text]
     assert found == ([line] if line else [])

@@ -179,7 +179,7 @@ def test_damaged_files(folder, name, content):
 
 def test_a_cross_encoder_has_no_vectors(folder):
     write(folder, ["Transformer"], {})
-    assert ModelFolder.open(str(folder)).vectors is None
+    assert ModelFolder.open(str(folder)).pooling_config is None
 
 
 def test_texts_are_lower_cased_and_keep_their_accents(folder):
@@ -206,7 +206,7 @@ def test_a_converted_model_has_the_same_vectors(
     output = str(tmp_path / target)
     argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
     convert_checkpoint.main(["", *argv])
-    vectors = ModelFolder.open(output).vectors
+    vectors = ModelFolder.open(output).pooling_config
     expected = sentence_files.PoolingConfig("max", True, PROMPTS, "query", 5)
     assert vectors == expected
     expected = bert.embed(TEXTS, str(folder))

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data import postprocessing
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import scores, task
 from bert.tasks.classification.datasets import (
     DEV,
@@ -17,33 +17,35 @@ LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
 
 def test_probabilities_of_each_kind():
-    found = label_kinds.probabilities(LOGITS, CLASSES)
+    found = postprocessing.probabilities(LOGITS, CLASSES)
     e = math.e
     total = 1 + e**2 + e
     np.testing.assert_allclose(
         found[0], [1 / total, e**2 / total, e / total], rtol=1e-6
     )
     assert found.dtype == np.float32
-    found = label_kinds.probabilities(LOGITS, MULTI_LABEL)
+    found = postprocessing.probabilities(LOGITS, MULTI_LABEL)
     np.testing.assert_allclose(found[0, :2], [0.5, 1 / (1 + e**-2)], rtol=1e-6)
-    found = label_kinds.probabilities(LOGITS[:, :1], REGRESSION)
+    found = postprocessing.probabilities(LOGITS[:, :1], REGRESSION)
     assert found.tolist() == [[0.0], [3.0]]
 
 
 def test_large_logits_overflow_nowhere():
     logits = np.array([[1000.0, -1000.0]], np.float32)
     for kind in (CLASSES, MULTI_LABEL):
-        assert label_kinds.probabilities(logits, kind).tolist() == [[1.0, 0.0]]
+        assert postprocessing.probabilities(logits, kind).tolist() == [
+            [1.0, 0.0]
+        ]
     assert scores.losses(logits, np.array([1]), CLASSES).tolist() == [2000.0]
 
 
 def test_answers_of_each_kind():
-    assert label_kinds.predictions(LOGITS, CLASSES).tolist() == [1, 0]
-    assert label_kinds.predictions(LOGITS, MULTI_LABEL).tolist() == [
+    assert postprocessing.predictions(LOGITS, CLASSES).tolist() == [1, 0]
+    assert postprocessing.predictions(LOGITS, MULTI_LABEL).tolist() == [
         [1, 1, 1],
         [1, 1, 0],
     ]
-    assert label_kinds.predictions(LOGITS[:, :1], REGRESSION).tolist() == [
+    assert postprocessing.predictions(LOGITS[:, :1], REGRESSION).tolist() == [
         0.0,
         3.0,
     ]

@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert.data import label_kinds
-from bert.data.label_kinds import (
+from bert.data import postprocessing
+from bert.data.postprocessing import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
@@ -78,10 +78,10 @@ def test_the_least_probable_labels_are_first(tmp_path):
 @pytest.mark.parametrize(
     "decision",
     [
-        PostProcessing(cuts=(0.0, 0.0, 2.0)),
+        PostProcessing(thresholds=(0.0, 0.0, 2.0)),
         PostProcessing(log_weights=(0.0, 1.0, 2.0), temperature=1.5),
         PostProcessing((0.0, 0.0, 2.0), (0.0, 1.0, 2.0), 1.5, 0.3),
-        PostProcessing(cuts=(0.0, 0.0, 2.0), unknown_below=0.3),
+        PostProcessing(thresholds=(0.0, 0.0, 2.0), unknown_below=0.3),
     ],
     ids=str,
 )
@@ -89,11 +89,11 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
     labels = dataclasses.replace(THREE, decision=decision)
     logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
     rows = [TextExample(str(i), "a", "", 0, i) for i in range(61)]
-    chances = label_kinds.probabilities(logits, CLASSES, decision)
-    found = label_kinds.predictions(logits, CLASSES, decision)
+    chances = postprocessing.probabilities(logits, CLASSES, decision)
+    found = postprocessing.predictions(logits, CLASSES, decision)
     assert (found != logits.argmax(-1)).any()
-    # Without cuts, it is the highest.
-    assert (found == chances.argmax(-1)).all() == (not decision.cuts)
+    # Without thresholds, it is the highest.
+    assert (found == chances.argmax(-1)).all() == (not decision.thresholds)
 
     path, doubtful = tmp_path / "p.tsv", tmp_path / "d.tsv"
     predictions.write_predictions(str(path), rows, logits, labels)

@@ -6,8 +6,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import f1_score
 
-from bert.data import label_kinds
-from bert.data.label_kinds import CLASSES, MULTI_LABEL, Labels
+from bert.data import postprocessing
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
 from bert.tasks.classification import scores
 from bert.tasks.classification.datasets import (
     DEV,
@@ -60,7 +60,7 @@ def fit(labels, logits, gold, weights=(), **flags):
     )
     scoring = Scoring(**flags)
     fitted = scores.fit(logits, gold, data, scoring)
-    scores.log(fitted, split(gold), data, scoring)
+    scores.log_fitted(fitted, split(gold), data, scoring)
     return fitted
 
 
@@ -88,7 +88,7 @@ def test_a_temperature_is_that_of_scikit_learn(scale):
         FrozenEstimator(Logits()), method="temperature"
     ).fit(logits, gold)
     np.testing.assert_allclose(
-        label_kinds.probabilities(logits, CLASSES, found),
+        postprocessing.probabilities(logits, CLASSES, found),
         theirs.predict_proba(logits),
         atol=1e-3,
     )
@@ -107,8 +107,8 @@ def test_weights_of_training_are_taken_from_the_probabilities():
     assert after == pytest.approx(plain.report["calibration"]["after"]["error"])
     assert after < 0.05 < before
     assert weighted.decision.temperature == pytest.approx(2.0, rel=0.1)
-    assert (weighted.answers == plain.answers).all()
-    assert (weighted.answers != shifted.argmax(-1)).any()
+    assert (weighted.predictions == plain.predictions).all()
+    assert (weighted.predictions != shifted.argmax(-1)).any()
 
 
 def test_errors_of_calibration_by_hand():
@@ -133,7 +133,7 @@ def test_the_printed_error_is_of_the_predictions_that_are_given(cuts):
     logits = np.stack([np.zeros(401), rng.normal(2 * gold, 1)], -1).astype("f4")
     flags = {"calibrate": True, "tune_thresholds": cuts}
     tuned = fit(TWO, logits, gold, (0.5, 5.0), **flags)
-    right = (tuned.answers == gold).mean()
+    right = (tuned.predictions == gold).mean()
     bins = tuned.report["calibration"]["after"]["bins"]
     shares = [share * count for _, share, count in bins]
     assert sum(shares) / 401 == pytest.approx(right)
@@ -146,7 +146,7 @@ def test_scores_without_thresholds_are_printed(capsys):
     gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
     logits = rng.normal(gold - 1.5, 1.0).astype("f4")
     tuned = fit(SEVERAL, logits, gold, tune_thresholds=True)
-    both = (logits >= 0).astype(int), tuned.answers
+    both = (logits >= 0).astype(int), tuned.predictions
     macro = [f1_score(gold, x, average="macro", zero_division=0) for x in both]
     exact = [(gold == x).all(-1).mean() for x in both]
     of_a = [f1_score(gold[:, 0], x[:, 0], zero_division=0) for x in both]
@@ -177,8 +177,8 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     number = TWO.names.index(expected)
     margins = logits[:, number] - logits[:, 1 - number]
     cut = scores.cut_of(margins, (gold == number).astype(int))
-    assert tuned.decision.cuts[number] == cut
-    answers = label_kinds.predictions(logits, CLASSES, tuned.decision)
+    assert tuned.decision.thresholds[number] == cut
+    answers = postprocessing.predictions(logits, CLASSES, tuned.decision)
     assert ((answers == number) == (margins >= cut)).all()
     told = f"--positive_label={expected}, the rarer label\n"
     assert (told in capsys.readouterr().err) == (positive is None)
@@ -195,7 +195,7 @@ def test_each_half_is_answered_by_the_cuts_of_the_other():
             scores.cut_of(logits[other, i], gold[other, i]) for i in range(3)
         ]
         expected = logits[half] >= np.array(cuts, "f4")
-        assert (tuned.answers[half] == expected).all()
+        assert (tuned.predictions[half] == expected).all()
     whole = [scores.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
-    assert list(tuned.decision.cuts) == whole
+    assert list(tuned.decision.thresholds) == whole
     assert list(tuned.report["cuts"].values()) == whole

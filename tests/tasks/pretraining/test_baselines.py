@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert.common.errors import UserError
 from bert.data import features
 from bert.tasks.pretraining import inputs
-from bert.tasks.pretraining.references import TargetCounts
+from bert.tasks.pretraining.baselines import TargetCounts
 from tests.helpers import pretraining_files, small
 
 
@@ -30,7 +30,7 @@ def test_references_are_those_of_the_real_targets():
     shares = np.unique(tokens, return_counts=True)[1] / len(tokens)
     ones = sum(pairs) / len(pairs)
     assert len(pairs) == 21
-    assert counts.references() == {
+    assert counts.baselines() == {
         "masked_lm_loss/chance": math.log(small.V),
         "next_sentence_loss/chance": math.log(2),
         "masked_lm_loss/unigrams": pytest.approx(-(shares @ np.log(shares))),
@@ -45,11 +45,11 @@ def test_packed_rows_have_weights_of_their_pairs():
     batch[features.NEXT_SENTENCE_WEIGHTS] = tf.constant([[1.0, 1.0, 0.0]] * 5)
     counts = TargetCounts(small.V)
     list(counts.watch([batch]))
-    assert counts.references()["next_sentence_accuracy/majority"] == 0.5
+    assert counts.baselines()["next_sentence_accuracy/majority"] == 0.5
 
 
 def test_without_a_target_chance_alone_is_known():
-    assert set(TargetCounts(2).references()) == {
+    assert set(TargetCounts(2).baselines()) == {
         "masked_lm_loss/chance",
         "next_sentence_loss/chance",
     }

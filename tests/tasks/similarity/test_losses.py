@@ -104,7 +104,7 @@ def steps_of(loss, replicas=1, parts=1, rate=0.0):
         (task_losses.LABELS,),
         task_losses.label_weights,
         losses.sums_of(loss, SCALE, SIZES),
-        measures=("loss",),
+        metrics=("loss",),
         compares_rows=loss != COSINE,
     )
     return TrainStep(

@@ -40,4 +40,7 @@ def test_losses_that_compare_all_rows_of_a_batch(
     run_similarity.main(["", "--do_train", *argv])
     (task,) = tasks
     assert task.compares_rows == compares_rows
-    assert (task.vectors.truncate_dim, task.vectors.normalize) == (5, True)
+    assert (
+        task.pooling_config.truncate_dim,
+        task.pooling_config.normalize,
+    ) == (5, True)
