@@ -166,14 +166,18 @@ def test_the_pages_of_public_names_are_the_generated_ones():
 
 @pytest.mark.parametrize("name", bert.__all__)
 def test_a_public_name_has_an_example_and_describes_its_arguments(name):
+    """Arguments have a type and a meaning, optional ones also a default."""
     found = getattr(bert, name)
     text = inspect.getdoc(found)
     assert re.search(r"^    .*\bbert\.\w+", text, re.M)
     parameters = inspect.signature(found).parameters.values()
     for parameter in parameters:  # of Encoder: *args and **kwargs of Keras
         if parameter.kind < parameter.VAR_KEYWORD and name != "Encoder":
-            line = rf"^    {parameter.name}: .+?\. "  # its type, its meaning
-            assert re.search(line, text, re.M), parameter.name
+            line = rf"^    {parameter.name}: .+?\. .*(?:\n        .*)*"
+            entry = re.search(line, text, re.M)
+            assert entry, parameter.name
+            if parameter.default is not parameter.empty:
+                assert "efault" in entry[0], parameter.name
 
 
 @pytest.mark.parametrize(

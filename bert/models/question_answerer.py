@@ -69,12 +69,14 @@ class QuestionAnswerer(TextModel):
             in the fine-tuning of the model, else 384, or fewer if the model
             has fewer positions.
         doc_stride: int or None. Number of tokens between the starts of two
-            windows.
-        max_query_length: int or None. Longest question in tokens.
-        max_answer_length: int or None. Longest answer in tokens.
+            windows. Default: as in the fine-tuning of the model, else 128.
+        max_query_length: int or None. Longest question in tokens. Default: as
+            in the fine-tuning of the model, else 64, or half a window if that
+            is less.
+        max_answer_length: int or None. Longest answer in tokens. Default: as
+            in the fine-tuning of the model, else 30.
         n_best_size: int or None. Number of candidates that are compared.
-            Default of these four: as in the fine-tuning of the model, else as
-            in run_squad.py, with questions of at most half a window.
+            Default: as in the fine-tuning of the model, else 20.
         seed: int. Seed of the initial weights of the head, and of the order
             of the windows. Default: 12345.
         **kwargs: arguments of `keras.Model`.
