@@ -149,7 +149,7 @@ def test_a_tokenizer_by_name_is_that_of_the_encoder(
     assert both[0].tokens == both[1].tokens
 
 
-def test_the_pooling_is_fetched(server, models, tmp_path):
+def test_shards_and_pooling_are_fetched(server, models, tmp_path):
     kinds, folder = {"": "Transformer", "1_Pooling": "Pooling"}, tmp_path / "o"
     modules = [
         {"path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -157,7 +157,10 @@ def test_the_pooling_is_fetched(server, models, tmp_path):
     ]
     prompts = {"prompts": {"query": "the "}, "default_prompt_name": "query"}
     contents = {"modules": modules, "config_sentence_transformers": prompts}
+    index = {"weight_map": {"all": "model-1.safetensors"}}
+    contents |= {"model.safetensors.index": index}
     name = publish(server, models, folder, **contents)
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "cls"}')
     expected = bert.embed("the cat", HUB, pooling="cls")
@@ -218,7 +221,9 @@ def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
     [
         (HUB, {"/resolve/": "cut"}, 75, "HUB: peer closed connection"),
         (HUB, {"/resolve/": "reset"}, 75, "Connection reset by peer; a folder"),
-        (HUB, {"/revision/": 503}, 75, "HUB: HTTP status 503; run the same"),
+        (HUB, {"/revision/": 500}, 75, "HUB: HTTP status 500; run the same"),
+        (HUB, {"/revision/": 408}, 75, "HUB: HTTP status 408; run the same"),
+        (HUB, {"/revision/": 429}, 75, "HUB: HTTP status 429; run the same"),
         (HUB, {"safetensors": 404}, 2, "HTTP 404; check the name; a private "),
         (HUB, {"/resolve/": 403}, 2, "may read; accept its terms on its page"),
         (f"{HUB}@v9", {}, 2, "HUB@v9: no such model or revision, or a priva"),
@@ -227,6 +232,7 @@ def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
         ("URL/flat.zip", {}, 2, "an archive; expected a folder; download"),
         ("https://huggingface.co/o/m/tree/v", {}, 2, "name, hf://o/m"),
         ("URL/google/bert/4", {"": "cut"}, 75, "unexpected end of data; a fol"),
+        ("URL/google/bert/4", {"": 403}, 2, "one: HTTP 403; check the name"),
         ("URL/google/bert/5", {}, 2, "/5: no such model or revision, or a "),
         ("URL/page", {}, 2, "URL/page: no model here: "),
         ("http://127.0.0.1:1/a", {}, 75, "refused; a folder of a model "),
