@@ -24,10 +24,12 @@ def batch():
 @pytest.fixture
 def outputs():
     rng = np.random.default_rng(11)
-    return {
+    outputs = {
         "masked_lm_logits": rng.normal(0, 3, (ROWS, P, V)).astype("f4"),
         "next_sentence_logits": rng.normal(0, 3, (ROWS, 2)).astype("f4"),
     }
+    outputs["next_sentence_logits"][0] = 1.0  # the first counts
+    return outputs
 
 
 def test_sums_equal_numpy(batch, outputs):

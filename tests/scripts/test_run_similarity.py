@@ -9,7 +9,7 @@ import bert
 import run_similarity
 from bert.common import tensor_files
 from bert.export import folder as export_folder
-from bert.modeling.formats import sentence_files
+from bert.modeling.formats import openvino, sentence_files
 from bert.modeling.formats.sentence_files import PoolingConfig
 from tests.helpers import (
     classifier_files,
@@ -117,9 +117,8 @@ def test_int8_is_calibrated_with_the_prompt(
     folder, flags_of, run_script, tmp_path, monkeypatch
 ):
     calls = []
-    monkeypatch.setattr(
-        export_folder, "write_model", lambda *x: calls.append(x)
-    )
+    monkeypatch.setattr(openvino, "write", lambda *x: calls.append(x))
+    monkeypatch.setattr(export_folder, "_SAMPLE", 40)
     code, _, err = run_script(
         run_similarity,
         "--do_train",
@@ -128,10 +127,11 @@ def test_int8_is_calibrated_with_the_prompt(
         export_openvino="int8",
     )
     assert code == 0, err
-    ((*_, precision, rows),) = calls
+    ((*_, precision, batches),) = calls
     vocab = bert.Tokenizer(str(folder / "vocab.txt")).vocab
-    assert precision == "int8" and len(rows) == 150
-    assert {ids[1] for ids, _ in rows} == {vocab["a"]}
+    # Every fourth of 150 rows.
+    assert precision == "int8" and len(batches) == 38
+    assert {x["input_ids"][0, 1] for x in batches} == {vocab["a"]}
 
 
 @pytest.mark.usefixtures("eagerly")

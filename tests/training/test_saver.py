@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -217,6 +218,10 @@ def test_every_flipped_bit_is_detected(saver, capsys):
         damage(path, lambda content: flip(content, bit))  # noqa: B023
     assert capsys.readouterr().err.count("model.ckpt-10: unreadable") > 90
     assert saver.restore_latest().step == 10
+    for part in PARTS[:2]:  # a copy of another step, of the same size
+        path = f"{saver.folder}/model.ckpt-5{part}"
+        shutil.copyfile(path, path.replace("-5", "-10"))
+    assert saver.restore_latest().step == 5
 
 
 def test_descriptions_of_earlier_releases_are_read(saver):
@@ -230,6 +235,7 @@ def test_descriptions_of_earlier_releases_are_read(saver):
 def test_a_run_never_starts_over_silently(saver):
     saver.save(5, VALUES, {})
     os.remove(os.path.join(saver.folder, "model.ckpt-5.json"))
+    saver.sweep()
     with pytest.raises(UserError, match="no checkpoint here can be read"):
         saver.restore_latest()
 

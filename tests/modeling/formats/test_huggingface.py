@@ -200,7 +200,9 @@ def test_tensors_of_other_heads_are_listed(folder):
     ("theirs", "ours", "back"),
     [
         ("gelu", "gelu_erf", "gelu"),
+        ("gelu_python", "gelu_erf", "gelu"),
         ("gelu_new", "gelu", "gelu_new"),
+        ("gelu_fast", "gelu", "gelu_new"),
         ("gelu_pytorch_tanh", "gelu", "gelu_new"),
         ("relu", "relu", "relu"),
     ],

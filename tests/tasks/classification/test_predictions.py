@@ -109,6 +109,8 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
         assert name == ("" if is_unknown else "abc"[found[int(number)]])
         unknown += is_unknown
     assert (0 < unknown < 61) == (decision.unknown_below > 0)
+    half = PostProcessing(unknown_below=0.5)
+    assert not postprocessing.is_rejected(np.zeros([1, 2], "f4"), half)
 
 
 def test_the_worst_errors_name_their_rows():

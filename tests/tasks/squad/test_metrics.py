@@ -94,16 +94,19 @@ def test_a_file_of_one_kind_has_no_scores_of_the_other():
 
 
 @pytest.mark.parametrize(
-    ("scores", "expected"),
+    ("first", "scores", "expected"),
     [
-        ({"a": 1.0, "b": 0.0}, (50.0, -2.0)),
-        ({"a": 0.0, "b": 0.0}, (0.0, 0.0)),
+        ("x", {"a": 1.0, "b": 0.0}, (50.0, -2.0)),
+        ("x", {"a": 0.0, "b": 0.0}, (0.0, 0.0)),
+        ("", {"a": 1.0, "b": 1.0}, (100.0, 1.5)),
     ],
 )
-def test_the_best_threshold_answers_no_more_than_needed(scores, expected):
+def test_the_best_threshold_answers_no_more_than_needed(
+    first, scores, expected
+):
     """An answer that does not change the score is not given."""
-    predictions, odds = {"a": "x", "b": "y"}, {"a": -2.0, "b": 1.5}
-    has_answer = dict.fromkeys(scores, True)
+    predictions, odds = {"a": first, "b": "y"}, {"a": -2.0, "b": 1.5}
+    has_answer = {"a": bool(first), "b": True}
     found = metrics.best_threshold(predictions, scores, odds, has_answer)
     assert found == expected
 

@@ -194,6 +194,10 @@ def test_examples_are_padded_with_choices_of_weight_0():
     assert task.num_truncated == 1
     assert row["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
     assert row["label_ids"] == [0]
+    for context, is_long in (("a bb ccc", False), ("a bb ccc d", True)):
+        example = {"context": context, "choices": ["e", " "]}
+        (encoded,) = task.encode([example])
+        assert encoded.is_truncated == is_long
 
 
 def test_a_choice_of_dropped_characters_is_unknown():
