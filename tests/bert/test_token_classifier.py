@@ -79,10 +79,13 @@ def test_tags_are_names_or_numbers(folder, labels, names, tags, expected):
 
 def test_a_fine_tuned_model_keeps_its_windows(folder, tmp_path):
     path = str(folder / "model")
-    model = bert.TokenClassifier(path, BIO, max_length=11, doc_stride=2)
+    sizes = {"max_length": 11, "doc_stride": 2, "seed": 7}
+    model = bert.TokenClassifier(path, BIO, **sizes)
     bert.save(model.network, str(tmp_path / "saved"), model.tokenizer)
     path = str(tmp_path / "saved")
     again = bert.TokenClassifier(path)
+    clone = bert.TokenClassifier.from_config(model.get_config())
+    assert {name: getattr(clone, name) for name in sizes} == sizes
     assert (again.max_length, again.doc_stride) == (11, 2)
     words = ["paris", "Anna"] * 9
     windows = [x._task().encode([{"words": words}]) for x in (again, model)]

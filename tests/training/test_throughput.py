@@ -15,8 +15,9 @@ def clock(monkeypatch):
     return now
 
 
-def make_log(folder="", iterations_per_loop=13):
-    return logs.TrainingLog(str(folder), tiny.make_steps(), iterations_per_loop)
+def make_log(iterations_per_loop=13, profiled=None):
+    steps = tiny.make_steps()
+    return logs.TrainingLog("", steps, iterations_per_loop, profiled)
 
 
 def run(log, clock, *calls):
@@ -36,7 +37,7 @@ def test_calls_that_compile_are_not_counted(clock):
 
 
 def test_pauses_are_not_counted_and_calls_are_limited(clock):
-    log = make_log()
+    log = make_log(profiled=(20, 21))
     run(log, clock, (1.0, 1))
     clock[0] += 500
     log.resume()
@@ -44,6 +45,7 @@ def test_pauses_are_not_counted_and_calls_are_limited(clock):
     assert log.seconds_per_step == pytest.approx(0.01)
     assert log.steps_per_call(0, 50) == 13
     assert log.steps_per_call(0, 7) == 7
+    assert log.steps_per_call(9, 50) == 10  # up to the profile
 
 
 def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock, capsys):
