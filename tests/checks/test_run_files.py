@@ -1,5 +1,7 @@
 """The folder of a run: damaged checkpoints."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,5 @@ def test_damaged_descriptions(folder):
         description.write_text(content)
         (line,) = check(folder)["wrong"]
         assert line.startswith(f"{folder}/model.ckpt-3: damaged: ")
+    shutil.copytree(folder, folder / "best")
+    assert len(check(folder)["wrong"]) == 2

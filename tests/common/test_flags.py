@@ -254,6 +254,7 @@ def test_an_unknown_flag_suggests_the_nearest():
         ("length", "; did you mean --max_seq_length?"),
         ("case", "; did you mean --do_lower_case?"),
         ("zzz", "; see --help"),
+        ("plans", "; see --help"),  # not --plan
     ],
 )
 def test_an_unknown_flag_suggests_those_that_contain_it(word, end):

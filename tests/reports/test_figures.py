@@ -65,7 +65,7 @@ def test_the_same_curves_give_the_same_bytes():
 
 
 def test_numbers_are_short():
-    values = (4711.3, 0.12345678, 6.6667e-7, 5e-5, 0.0, -2.5, 3e-300)
+    values = (4711.3, 0.12345678, 6.6667e-7, 5e-5, 0.0, -2345.6, 3e-300)
     shown = [figures.shown(value) for value in values]
     assert shown == [
         "4,711",
@@ -73,7 +73,7 @@ def test_numbers_are_short():
         "6.67e-7",
         "5e-5",
         "0",
-        "-2.5",
+        "-2,346",
         "3e-300",
     ]
 

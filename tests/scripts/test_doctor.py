@@ -61,7 +61,8 @@ def diagnose_rows(diagnose, tmp_path, made):
         path = tmp_path / "rows.tfrecord"
         pretraining_files.write_shard(path, encoding.encode_examples(arrays))
         named = {"vocab_file": made / "vocab.txt", **named}
-        _, found = diagnose(*words, input_file=path, **named)
+        code, found = diagnose(*words, input_file=path, **named)
+        assert code == bool(found["wrong"])
         return path, found
 
     return run
@@ -127,6 +128,9 @@ def test_records_that_no_writer_makes(diagnose_rows, arrays):
         path, found = diagnose_rows(changed(arrays, **{name: values}))
         assert len(found["wrong"]) == 1
         assert found["wrong"][0].startswith(f"{path}: record 7: {what}")
+    values[[9, 11]] = values[7]
+    _, found = diagnose_rows(changed(arrays, input_ids=values))
+    assert "2: 5 (and 2 more records)" in found["wrong"][0]
 
 
 def test_a_mask_on_padding(diagnose_rows, arrays):
