@@ -109,11 +109,6 @@ CASED = "".join(f"{x}\n" for x in [*text.VOCABULARY[:-1], "The"])
     [
         ({"vocab": CASED}, (False, None, 13), "guessed do_lower_case=False "),
         (
-            {"tokenizer_config": {"do_lower_case": False}},
-            (False, None, 13),
-            "",
-        ),
-        (
             {
                 "tokenizer_config": {
                     "do_lower_case": True,
@@ -122,16 +117,6 @@ CASED = "".join(f"{x}\n" for x in [*text.VOCABULARY[:-1], "The"])
             }
             | {"sentence_bert_config": {"max_seq_length": 7}},
             (True, False, 7),
-            "",
-        ),
-        (
-            {
-                "tokenizer_config": {
-                    "do_lower_case": True,
-                    "model_max_length": 5,
-                }
-            },
-            (True, None, 5),
             "",
         ),
     ],
