@@ -93,6 +93,15 @@ def test_transformers_has_its_files(good):
     }
 
 
+def test_the_card_names_the_model_that_a_run_began_with(
+    convert, tmp_path, google, no_comparison
+):
+    described = {"settings": {"init_checkpoint": "hf://org/base"}}
+    (google / "bert_model.ckpt.json").write_text(json.dumps(described))
+    convert(google, "huggingface", tmp_path / "hf")
+    assert 'base_model: "org/base"' in (tmp_path / "hf/README.md").read_text()
+
+
 def test_labels_of_tokens_survive(convert, tmp_path, no_comparison):
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_token_classifier(config, 3))

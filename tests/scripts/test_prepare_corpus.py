@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import time
 
 import pytest
 
@@ -96,6 +97,7 @@ def test_processes_change_no_byte(prepare, tmp_path, monkeypatch):
         (tmp_path / f"{number}.txt").write_text(text)
     contents = set()
     for processes in (1, 2, 3):
+        monkeypatch.setattr(time, "time", lambda: 7e5 * processes)  # noqa: B023
         output, out, _ = prepare(
             f"{tmp_path}/*.txt",
             f"corpus-{processes}.gz",
