@@ -30,7 +30,8 @@ from bert.modeling.task_heads import (
 )
 
 README, REPORT = "README.md", "eval_report.json"
-_BASE = re.compile(r"hf://([^@]+)")
+# A run records the folder in the download library's cache.
+_BASE = re.compile(r"hf://([^@]+)|.*/models--([^/]+)/snapshots/[^/]+$")
 _TASKS = {  # head -> name of the task at Hugging Face
     CLASSIFIER: "text-classification",
     TOKENS: "token-classification",
@@ -136,14 +137,15 @@ def write(
         library: str. Library that loads the model.
         task: str. Result of `task_of`.
         told: CardFlags. Licence and languages.
-        base: str or None. The --init_checkpoint; only written if it is a
-            Hugging Face name.
+        base: str or None. The --init_checkpoint, as given or as recorded;
+            only written if it is a Hugging Face name.
         scores: Scores or None. Scores of an evaluation.
     """
     published = _BASE.match(base or "")
     rows = _rows(scores) if scores else {}
     values = {
-        "base_model": published and published[1],
+        "base_model": published
+        and (published[1] or published[2].replace("--", "/")),
         "library_name": library,
         "pipeline_tag": task,
         "language": told.card_language,

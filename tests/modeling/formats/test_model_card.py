@@ -35,11 +35,17 @@ def written(folder, name="cats", base=None, scores=None, told=None):
     return read(folder)
 
 
-def test_hugging_face_reads_what_the_run_and_the_user_tell(tmp_path):
+@pytest.mark.parametrize(
+    "base",
+    [
+        "hf://google-bert/bert-base-uncased@v1",
+        "/hub/models--google-bert--bert-base-uncased/snapshots/86b5",  # a run
+    ],
+)
+def test_hugging_face_reads_what_the_run_and_the_user_tell(tmp_path, base):
     metrics = {"eval_matthews": 0.123456, "loss": 0.00001, "eval_f1": None}
     scores = Scores("cola", "/secret/folder/dev.tsv", metrics, 5)
     told = CardFlags(card_license="mit", card_language=("en", "no"))
-    base = "hf://google-bert/bert-base-uncased@v1"
     card = written(tmp_path, base=base, scores=scores, told=told)
     data = card.data.to_dict()
     (model,) = data.pop("model-index")
