@@ -148,7 +148,7 @@ class RunFolder:
         if self.resumes and not (start and storage.any_starts_with(start)):
             start = settings.output_dir
         if not isinstance(settings, FineTuning):
-            # The vocabulary of pre-training is the one of its records.
+            # Pre-training uses the vocabulary of its records.
             given = ModelFiles(bert_config_file=settings.bert_config_file)
             model = ModelFolder.open(start, given)
             return dataclasses.replace(self, model=model)

@@ -3,7 +3,7 @@
     sweep = Sweep(settings)
     for settings in sweep:
         with RunFolder.open(settings) as folder:
-            sweep.tell(finetuning.train_and_evaluate(folder, ...))
+            sweep.add_result(finetuning.train_and_evaluate(folder, ...))
 
 A run does not depend on the others: it is the script with other settings, in a
 subfolder of --output_dir. When the command is repeated, finished runs are not

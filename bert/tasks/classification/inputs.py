@@ -1,4 +1,4 @@
-"""Reads the input files of run_classifier.py, and checks what they have.
+"""Reads the input files of run_classifier.py, and checks them.
 
 settings -> `ClassificationData`: labels, metrics, files with their examples
 """
