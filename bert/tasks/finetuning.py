@@ -102,9 +102,9 @@ def build_trainer(folder: RunFolder, task: Task) -> Trainer:
         ),
         tuple(lengths),
     )
-    trainer.steps.optimizer.rate_factors = checkpoints.rate_factors(
+    trainer.train_step.optimizer.rate_factors = checkpoints.rate_factors(
         trainer.named,
-        trainer.steps.model.trainable_variables,
+        trainer.train_step.model.trainable_variables,
         settings.layer_decay,
         folder.config.num_hidden_layers,
     )
@@ -112,7 +112,7 @@ def build_trainer(folder: RunFolder, task: Task) -> Trainer:
     # Report an invalid batch size before any weights are read.
     if settings.do_train:
         distribution.check_batch_size(
-            trainer.steps.strategy,
+            trainer.train_step.strategy,
             settings.train_batch_size,
             "train_batch_size",
             settings.gradient_accumulation_steps,
@@ -179,7 +179,7 @@ def phase(settings: FineTuning, task: Task) -> Phase:
     def batches(trainer: Trainer):
         # XLA compiles the step for each length, so use fewer lengths.
         lengths = list(trainer.lengths)
-        if trainer.steps.use_xla:
+        if trainer.train_step.use_xla:
             lengths = bucketing.xla_lengths(lengths)
         return batching.training_batches(
             examples,

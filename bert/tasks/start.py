@@ -76,7 +76,7 @@ def build_trainer(
         )
         optimizer.build(model.trainable_variables)
 
-    steps = TrainStep(
+    train_step = TrainStep(
         model,
         task,
         optimizer,
@@ -110,7 +110,7 @@ def build_trainer(
     return Trainer(
         task,
         settings,
-        steps,
+        train_step,
         named,
         Saver(folder.shared, settings.keep_checkpoint_max, folder.is_chief),
         Saver(best, 1, folder.is_chief),
@@ -148,7 +148,7 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
         if not flag.per_worker
     }
     shared["records"] = trainer.task.records
-    collectives.check_settings(trainer.steps.strategy, shared)
+    collectives.check_settings(trainer.train_step.strategy, shared)
 
     # A checkpoint in the folder has priority over the initial weights.
     restored = trainer.restore()

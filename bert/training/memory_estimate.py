@@ -28,7 +28,7 @@ def report(trainer: Any, phases: list[Phase]) -> None:
         trainer: training.trainer.Trainer. Trainer of the run.
         phases: list of Phase. Phases of its training, in order.
     """
-    variables = trainer.steps.model.trainable_variables
+    variables = trainer.train_step.model.trainable_variables
     parameters = sum(x.shape.num_elements() for x in variables)
     print(
         f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
@@ -40,7 +40,7 @@ def report(trainer: Any, phases: list[Phase]) -> None:
         count = phase.end_step - first
         if count > 0:
             # The input data starts at the current step.
-            trainer.steps.optimizer.iterations.assign(first)
+            trainer.train_step.optimizer.iterations.assign(first)
             seconds.append(_report_phase(trainer, phase, count))
             first = phase.end_step
     if len(seconds) > 1:
@@ -49,7 +49,7 @@ def report(trainer: Any, phases: list[Phase]) -> None:
 
 def _report_phase(trainer: Any, phase: Phase, num_steps: int) -> float:
     """Prints the memory and the time of a phase; returns its seconds."""
-    steps, batches, seconds = trainer.steps, phase.batches(trainer), []
+    steps, batches, seconds = trainer.train_step, phase.batches(trainer), []
     iterator, once = iter(batches), tf.constant(1)
     for _ in range(_WARM_UP + _STEPS):
         start = time.perf_counter()

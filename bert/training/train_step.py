@@ -88,9 +88,9 @@ class TrainStep:
         self._variables = self.model.trainable_variables
 
         self.sum_names = tuple(
-            f"{objective}_{what}"
+            f"{objective}_{metric}"
             for objective in task.objectives
-            for what in (*task.metrics, "weight")
+            for metric in (*task.metrics, "weight")
         ) + (TOKENS,)
 
         self.use_xla = use_xla
@@ -151,16 +151,16 @@ class TrainStep:
     @tf.autograph.experimental.do_not_convert  # AutoGraph takes seconds
     def _step(self, batch):
         """Takes a step on a whole batch, on all devices."""
-        row = self.strategy.run(self._replica_step, args=(batch,))
-        row = self.strategy.experimental_local_results(row)[0]
+        stats = self.strategy.run(self._replica_step, args=(batch,))
+        stats = self.strategy.experimental_local_results(stats)[0]
 
         # A step that is not finite has changed no variable.
-        finite = tf.reduce_all(tf.math.is_finite(row))
+        finite = tf.reduce_all(tf.math.is_finite(stats))
         self._skipped.assign_add(tf.cast(~finite, tf.int64))
         if self._scaling is not None:
             self._rescale(finite)
         self.optimizer.iterations.assign_add(1)
-        return row
+        return stats
 
     def state_dict(self) -> dict:
         """State that is not in a checkpoint's tensors, as JSON values."""
@@ -185,30 +185,34 @@ class TrainStep:
     @tf.autograph.experimental.do_not_convert  # AutoGraph takes seconds
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
-        weights = self._weights(context, batch)
+        normalizers = self._normalizers(context, batch)
         scale = None
 
         if self._scaling is not None:
             scale = self._scaling[0]
-            weights = {name: x / scale for name, x in weights.items()}
+            normalizers = {name: x / scale for name, x in normalizers.items()}
 
         # Dropout masks depend on these numbers. The worker holds the batches
         # of its own replicas, and this replica takes its part of them.
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         replicas = context.num_replicas_in_sync
-        here = replicas // workers.index_and_count()[1]
+        local_replicas = replicas // workers.index_and_count()[1]
         count = self._accumulation_steps
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
 
         def micro_batch(i):
             seed = tf.stack([self._seed, step, replica + replicas * i])
-            part = _part(batch, replica % here * count + i, here * count)
-            return part, weights, seed
+            part = _part(
+                batch,
+                replica % local_replicas * count + i,
+                local_replicas * count,
+            )
+            return part, normalizers, seed
 
         if count == 1:
             gradients, sums = self._gradients(*micro_batch(0))
         elif self.task.compares_rows:
-            own = _part(batch, replica % here, here)
+            own = _part(batch, replica % local_replicas, local_replicas)
             gradients, sums = self._cached_gradients(own, micro_batch)
         else:
             gradients, sums = self._accumulate(
@@ -218,20 +222,20 @@ class TrainStep:
 
         gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-        row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
+        stats = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
 
         self.optimizer.update(
             gradients,
             self._variables,
             self.optimizer.learning_rate,
-            tf.reduce_all(tf.math.is_finite(row)),
+            tf.reduce_all(tf.math.is_finite(stats)),
             factor,
             self._skipped,
         )
-        return row
+        return stats
 
-    def _weights(self, context, batch):
-        """Weights of the whole batch, summed over workers."""
+    def _normalizers(self, context, batch):
+        """Normalizers of the losses over the whole batch, of all workers."""
         count = workers.index_and_count()[1]
         if count == 1:
             return self.task.loss_normalizers(batch)
@@ -239,16 +243,18 @@ class TrainStep:
         replicas = context.num_replicas_in_sync
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         part = _part(batch, replica % (replicas // count), replicas // count)
-        weights = self.task.loss_normalizers(part)
+        normalizers = self.task.loss_normalizers(part)
         # The weight of an empty batch, such as 1e-5, counts only once.
-        none = self.task.loss_normalizers({k: v[:0] for k, v in batch.items()})
+        of_empty = self.task.loss_normalizers(
+            {k: v[:0] for k, v in batch.items()}
+        )
 
         total = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, tf.stack(list(weights.values()))
+            tf.distribute.ReduceOp.SUM, tf.stack(list(normalizers.values()))
         )
         return {
-            name: total[i] - (replicas - 1.0) * none[name]
-            for i, name in enumerate(weights)
+            name: total[i] - (replicas - 1.0) * of_empty[name]
+            for i, name in enumerate(normalizers)
         }
 
     def _accumulate(self, compute, others):
@@ -276,7 +282,7 @@ class TrainStep:
         arXiv:2101.06983). Dropout is a function of the seed, so both times it
         is the same.
         """
-        _, weights, first_seed = micro_batch(0)
+        _, normalizers, first_seed = micro_batch(0)
 
         def outputs_of(i):
             part, _, seed = micro_batch(i)
@@ -302,34 +308,34 @@ class TrainStep:
                 for name, x in cached.items()
             }
             sums = self._sums(own, outputs)
-            loss = self._loss(sums, weights)
+            loss = self._loss(sums, normalizers)
         upstream = tape.gradient(loss, cached)
 
         def gradients_of(i):
             with tf.GradientTape() as tape:
                 outputs = outputs_of(i)
-            pulled = {name: x[i] for name, x in upstream.items()}
-            return (self._vjp(tape, outputs, pulled),)
+            upstream_of_part = {name: x[i] for name, x in upstream.items()}
+            return (self._vjp(tape, outputs, upstream_of_part),)
 
         (gradients,) = self._accumulate(gradients_of, ())
         return gradients, tf.stack([sums[name] for name in self.sum_names])
 
-    def _gradients(self, part, weights, seed):
+    def _gradients(self, part, normalizers, seed):
         """Gradients and sums of a part of the batch."""
         with tf.GradientTape() as tape:
             with self._seed_scope(seed):
                 outputs = self._outputs(part, training=True)
                 sums = self._sums(part, outputs)
 
-            loss = self._loss(sums, weights)
+            loss = self._loss(sums, normalizers)
 
         gradients = self._vjp(tape, loss, None)
         return gradients, tf.stack([sums[name] for name in self.sum_names])
 
-    def _loss(self, sums, weights):
+    def _loss(self, sums, normalizers):
         return tf.add_n(
             [
-                sums[f"{objective}_loss"] / weights[objective]
+                sums[f"{objective}_loss"] / normalizers[objective]
                 for objective in self.task.objectives
             ]
         )

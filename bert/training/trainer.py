@@ -41,7 +41,7 @@ class Trainer:
     Args:
         task: Task. Network, losses, examples and outputs.
         settings: Training. Intervals, limits and batch sizes.
-        steps: TrainStep. Computes training and evaluation steps.
+        train_step: TrainStep. Computes training and evaluation steps.
         named: dict. Name in the checkpoint -> variable.
         saver: Saver. Writes and finds the checkpoints.
         best: Saver. Writes and finds the best weights.
@@ -58,7 +58,7 @@ class Trainer:
         self,
         task: Task,
         settings: Training,
-        steps: TrainStep,
+        train_step: TrainStep,
         named: dict[str, keras.Variable],
         saver: Saver,
         best: Saver,
@@ -66,17 +66,18 @@ class Trainer:
         description: dict,
         lengths: tuple[int, ...] = (),
     ):
-        self.task, self.settings, self.steps = task, settings, steps
+        self.task, self.settings = task, settings
+        self.train_step = train_step
         self.named, self.folder, self.lengths = named, folder, lengths
         self.description = description
-        self._variables = {**named, **steps.optimizer.named_slots(named)}
+        self._variables = {**named, **train_step.optimizer.named_slots(named)}
         self._predictors: dict[int, prediction.Predictor] = {}
         self.weights_step = 0
 
         self._saver, self.best = saver, best
         self._log = logs.TrainingLog(
             folder,
-            steps,
+            train_step,
             settings.iterations_per_loop,
             settings.steps_to_profile if workers.is_chief() else None,
         )
@@ -95,7 +96,7 @@ class Trainer:
     @property
     def step(self) -> int:
         """Number of steps taken."""
-        return self.steps.optimizer.step
+        return self.train_step.optimizer.step
 
     @property
     def checkpoint(self) -> str:
@@ -135,7 +136,7 @@ class Trainer:
             self._saver,
             self._log,
             Preemption(limit, workers.index_and_count()[1] == 1) as preemption,
-            finite_check.annotate_errors(self.steps),
+            finite_check.annotate_errors(self.train_step),
         ):
             # Repeat the evaluation that a signal interrupted.
             if validates and self._pending_eval:
@@ -158,7 +159,9 @@ class Trainer:
                     count = self._log.steps_per_call(first, stop - first)
                     # The slowest worker decides.
                     count, spent = collectives.gather(
-                        self.steps.strategy, count, time.monotonic() - began
+                        self.train_step.strategy,
+                        count,
+                        time.monotonic() - began,
                     ).min(0)
                     self._set_clock(spent)
 
@@ -167,14 +170,16 @@ class Trainer:
                     with tf.profiler.experimental.Trace(
                         "train", step_num=first + 1, _r=1
                     ):
-                        sums = self.steps.train(iterator, tf.constant(count))
+                        sums = self.train_step.train(
+                            iterator, tf.constant(count)
+                        )
                         sums = sums.numpy()
                     self._log.count_call(count)
 
                     # Log.
                     self._log.add(
                         finite_check.check(
-                            self.steps,
+                            self.train_step,
                             self._losses,
                             first,
                             sums,
@@ -226,7 +231,9 @@ class Trainer:
         """
         self._saver.remove_after(self.step)
         self.best.remove_after(self.step)
-        collectives.barrier(self.steps.strategy)  # until the chief removed them
+        collectives.barrier(
+            self.train_step.strategy
+        )  # until the chief removed them
         if not self.best.steps():  # the search for the best starts again
             self._best_value, self._evals_since_best = None, 0
         self._log.drop_after(self.step)
@@ -234,7 +241,9 @@ class Trainer:
     def _is_over(self, preemption: Preemption) -> bool:
         """Whether the run has to save and end, the same on all workers."""
         self._saver.check()
-        requests = collectives.gather(self.steps.strategy, preemption.request)
+        requests = collectives.gather(
+            self.train_step.strategy, preemption.request
+        )
         request = int(requests.max())
         preemption.adopt(request)
         patience = self.settings.early_stopping_patience
@@ -314,7 +323,7 @@ class Trainer:
         """
         if batch_size not in self._predictors:
             self._predictors[batch_size] = prediction.Predictor(
-                self.steps.model, self.steps.strategy, batch_size
+                self.train_step.model, self.train_step.strategy, batch_size
             )
         predictor, lengths = self._predictors[batch_size], list(self.lengths)
         if predictor.is_static:
@@ -361,10 +370,10 @@ class Trainer:
             `loss`, and the loss and accuracy of each objective, as means over
             all examples of the batches.
         """
-        sums = np.zeros(len(self.steps.sum_names) + 2)
+        sums = np.zeros(len(self.train_step.sum_names) + 2)
         for batch in batches:
-            sums += self.steps.evaluate(batch).numpy()
-        values = logs.means(self.steps, sums, 1)
+            sums += self.train_step.evaluate(batch).numpy()
+        values = logs.means(self.train_step, sums, 1)
         del values["gradient_norm"]
         return values
 
@@ -383,7 +392,7 @@ class Trainer:
         self._saver.wait()
         if trains:
             self._saver.sweep()
-        strategy = self.steps.strategy
+        strategy = self.train_step.strategy
         collectives.barrier(strategy)  # until the chief has removed files
         restored = self._saver.restore_latest()
         if restored:
@@ -434,7 +443,7 @@ class Trainer:
 
         for name, variable in variables.items():
             variable.assign(values[name])
-        self.steps.optimizer.iterations.assign(step)
+        self.train_step.optimizer.iterations.assign(step)
         log(f"resuming from step {step} in {path}")
 
     def restore_best(self) -> None:
@@ -465,7 +474,7 @@ class Trainer:
                 "seconds": self._train_seconds,
                 "window": self._log.state_dict(),
                 "losses": list(self._losses),
-                "steps": self.steps.state_dict(),
+                "steps": self.train_step.state_dict(),
             },
             "held_out": {
                 "is_owed": self._pending_eval,
@@ -482,7 +491,7 @@ class Trainer:
         self._set_clock(state["trainer"].get("seconds", 0.0))
         # Checkpoints of earlier versions have no losses.
         self._losses.extend(state["trainer"].get("losses", ()))
-        self.steps.load_state_dict(state["trainer"]["steps"])
+        self.train_step.load_state_dict(state["trainer"]["steps"])
         if held_out := state["held_out"]:  # earlier versions: None
             self._pending_eval = held_out["is_owed"]
             value = float.fromhex(held_out["best"]["value"])

@@ -270,7 +270,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
     expected = tensors(four_steps / "model.ckpt-4")
     for name, variable in runs[0].named.items():
         np.testing.assert_array_equal(variable, expected[name])
-    moments = runs[0].steps.optimizer.adam_v
+    moments = runs[0].train_step.optimizer.adam_v
     assert not any(np.any(x) for x in moments)
 
 

@@ -83,7 +83,7 @@ def test_a_run_in_phases_is_stopped_in_both(
     evaluate, log_training = Trainer.evaluate, logs.log_training
 
     def interrupted(self, batches):
-        if self.steps.optimizer.step == 10:
+        if self.train_step.optimizer.step == 10:
             os.kill(os.getpid(), signal.SIGTERM)
         return evaluate(self, batches)
 

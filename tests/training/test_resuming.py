@@ -188,7 +188,7 @@ def test_moments_are_needed_only_to_train(tmp_path):
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     """After the call of steps in which it occurs, with its message."""
     run = Trial(tmp_path, 7, SCORES)
-    checkpoints, steps = run.run._saver, run.run.steps
+    checkpoints, steps = run.run._saver, run.run.train_step
     train, describe = steps.train, Saver._describe
 
     def fail(saver, *arguments):

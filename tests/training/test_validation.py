@@ -27,7 +27,7 @@ def make(tmp_path):
 
         def add(step, value):
             variable.assign(variable * 0 + step)
-            run.steps.optimizer.iterations.assign(step)
+            run.train_step.optimizer.iterations.assign(step)
             metrics = {"m": value, "other": -step, "seed": step}
             run.task = dataclasses.replace(
                 run.task, validate=lambda run: metrics

@@ -117,7 +117,7 @@ def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
         folder.model.check_sizes(folder.config)
     trainer = start.build_trainer(folder, make_task(inputs))
 
-    strategy = trainer.steps.strategy
+    strategy = trainer.train_step.strategy
     parts = settings.gradient_accumulation_steps
     for part in inputs.phases if settings.do_train else ():
         distribution.check_batch_size(
