@@ -33,7 +33,7 @@ def server():
 
 SCRATCH = ".partial"
 KILLS = (  # function and word of the call, what is left, where the next starts
-    ("bert.training.logs.say", "step 3/13 ", [], None),
+    ("bert.training.logs.log", "step 3/13 ", [], None),
     ("bert.training.saver.Saver._describe", "model.ckpt-12", [SCRATCH], "8"),
     (
         "os.replace",
