@@ -21,6 +21,7 @@ from bert.common.progress import log, on_terminal
 
 _HUGGING_FACE, _WEB = "hf://", ("http://", "https://")
 _REPOSITORY = re.compile(r"hf://([\w.-]+(?:/[\w.-]+)?)(?:@(.+))?")
+_CACHED = re.compile(r".*/models--([^/]+)/snapshots/[^/]+")
 _PAGE = re.compile(
     r"https?://(?:www\.)?(?:huggingface|hf)\.co/([\w.-]+(?:/[\w.-]+)?)"
 )
@@ -75,6 +76,18 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
         raise _as_one_line(name, error) from None
     log(f"{name}: {version}, in {folder}")
     return folder
+
+
+def repository_of(path: str) -> str | None:
+    """Returns the name of a model at Hugging Face, or None if it has none.
+
+    Args:
+        path: str. Name of the model, or its folder as returned by `fetch`.
+    """
+    if path.startswith(_HUGGING_FACE):
+        return path.removeprefix(_HUGGING_FACE).partition("@")[0]
+    cached = _CACHED.fullmatch(path)
+    return cached[1].replace("--", "/") if cached else None
 
 
 def advice(path: str) -> str | None:

@@ -19,7 +19,7 @@ import msgspec
 from bert.common import atomic, storage
 from bert.common.errors import printable
 from bert.common.flags import OUTPUT, BaseSettings, flag
-from bert.common.formats import json_files
+from bert.common.formats import hub_download, json_files
 from bert.modeling.task_heads import (
     CHOICES,
     CLASSIFIER,
@@ -30,8 +30,6 @@ from bert.modeling.task_heads import (
 )
 
 README, REPORT = "README.md", "eval_report.json"
-# A run records the folder in the download library's cache.
-_BASE = re.compile(r"hf://([^@]+)|.*/models--([^/]+)/snapshots/[^/]+$")
 _TASKS = {  # head -> name of the task at Hugging Face
     CLASSIFIER: "text-classification",
     TOKENS: "token-classification",
@@ -141,11 +139,9 @@ def write(
             only written if it is a Hugging Face name.
         scores: Scores or None. Scores of an evaluation.
     """
-    published = _BASE.match(base or "")
     rows = _rows(scores) if scores else {}
     values = {
-        "base_model": published
-        and (published[1] or published[2].replace("--", "/")),
+        "base_model": hub_download.repository_of(base or ""),
         "library_name": library,
         "pipeline_tag": task,
         "language": told.card_language,
@@ -153,6 +149,7 @@ def write(
         "tags": ["bert"],
         "model-index": rows and [_result(name, task, scores, rows)],
     }
+
     lines = [f"{key}: {_yaml(x)}" for key, x in values.items() if x]
     text = ["---", *lines, "---", "", f"# {_code(name)}"]
     if rows:
