@@ -18,8 +18,13 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 gc.disable()  # while the libraries are loaded, and for their objects later
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # also where GPUs are
-# XLA's programs run for milliseconds, and compile for seconds.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# XLA's programs run for milliseconds, and compile for seconds. The second flag
+# is that of fused steps, which XLA reads once in a process.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 "
+    "--xla_disable_hlo_passes=tree_reduction_rewriter",
+)
 
 import hypothesis
 import pytest

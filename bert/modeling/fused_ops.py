@@ -11,6 +11,7 @@ and exports, and with Keras' other backends.
 import contextlib
 import dataclasses
 import functools
+import os
 import threading
 from collections.abc import Callable
 
@@ -26,6 +27,11 @@ if dropout.ON_TENSORFLOW:
 
 # For smaller sizes, compiling takes longer than a short run saves.
 SMALLEST_HIDDEN_SIZE = 128
+
+# XLA would divide long sums into windows, which takes longer than a single sum
+# with vector instructions. XLA reads the variable when it compiles first.
+XLA_FLAGS = "XLA_FLAGS"
+NO_SUMS_OF_WINDOWS = "--xla_disable_hlo_passes=tree_reduction_rewriter"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +66,8 @@ def step_scope(
 ) -> Callable:
     """`training_step` with the options for the available devices.
 
+    For fused steps it adds a flag to the environment variable XLA_FLAGS.
+
     Args:
         config: BertConfig. Sizes of the network.
         remat: bool. Whether the backward pass recomputes the layers.
@@ -74,6 +82,9 @@ def step_scope(
     kinds = {device.device_type for device in tf.config.list_logical_devices()}
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
     fused = large and kinds == {"CPU"} and not compiled
+    flags = os.environ.get(XLA_FLAGS, "")
+    if fused and NO_SUMS_OF_WINDOWS.partition("=")[0] not in flags:
+        os.environ[XLA_FLAGS] = f"{flags} {NO_SUMS_OF_WINDOWS}".strip()
     options = StepOptions(fused, remat, compiled, deterministic)
     return functools.partial(training_step, options=options)
 

@@ -213,7 +213,15 @@ class Embeddings(keras.layers.Layer):
                 self.position_embeddings, position_ids
             )
 
-        return self.dropout(self.layer_norm(x), training=training)
+        key, rate = self.dropout.draw(training)
+        return fused_ops.fused_elementwise(
+            _normalise_and_drop,
+            x,
+            ops.convert_to_tensor(self.layer_norm.gamma),
+            ops.convert_to_tensor(self.layer_norm.beta),
+            key,
+            rate=rate,
+        )
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -487,6 +495,18 @@ def _add_and_normalise(product, bias, residual, gamma, beta, key, *, rate):
         x, gamma, beta, axis=-1, epsilon=LAYER_NORM_EPSILON
     )
     return ops.cast(x, product.dtype)
+
+
+def _normalise_and_drop(x, gamma, beta, key, *, rate):
+    """dropout(LayerNorm(x))."""
+    normal = ops.layer_normalization(
+        ops.cast(x, "float32"),
+        ops.cast(gamma, "float32"),
+        ops.cast(beta, "float32"),
+        axis=-1,
+        epsilon=LAYER_NORM_EPSILON,
+    )
+    return ops.cast(dropout.drop(normal, key, rate), x.dtype)
 
 
 def _activate(product, bias, *, name: str):

@@ -1,6 +1,7 @@
 """Every fast way gives the plain way's numbers, dropout included."""
 
 import contextlib
+import os
 import re
 
 import numpy as np
@@ -38,6 +39,11 @@ FUNCTIONS = {
     "add_and_normalise": (
         layers._add_and_normalise,
         [(2, 7, 13), (13,), (2, 7, 13), (13,), (13,), None],
+        {"rate": 0.3},
+    ),
+    "normalise_and_drop": (
+        layers._normalise_and_drop,
+        [(2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
     "activate": (
@@ -376,6 +382,38 @@ def test_fused_operations_are_for_large_networks_on_cpus(
     with fused_ops.step_scope(config, True, compiled, True)(SEED):
         assert fused_ops._options() == expected
         assert dropout.current_seed() is SEED
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", fused_ops.NO_SUMS_OF_WINDOWS),
+        ("--a=b", f"--a=b {fused_ops.NO_SUMS_OF_WINDOWS}"),
+        ("--xla_disable_hlo_passes=c", "--xla_disable_hlo_passes=c"),
+    ],
+)
+def test_a_fused_step_adds_its_flag_to_those_of_the_user(
+    monkeypatch, before, after
+):
+    monkeypatch.setenv(fused_ops.XLA_FLAGS, before)
+    fused_ops.step_scope(
+        small.config(hidden_size=127, num_attention_heads=1), False
+    )
+    assert os.environ[fused_ops.XLA_FLAGS] == before
+    fused_ops.step_scope(
+        small.config(hidden_size=128, num_attention_heads=1), False
+    )
+    assert os.environ[fused_ops.XLA_FLAGS] == after
+
+
+def test_sums_are_not_divided_into_windows():
+    norm = tf.function(
+        layers._normalise_and_drop, jit_compile=True, autograph=False
+    )
+    program = norm.experimental_get_compiler_ir(
+        tf.ones([64, 512]), tf.ones(512), tf.ones(512), [3, 4], rate=0.1
+    )
+    assert "reduce-window" not in program("optimized_hlo")
 
 
 def test_the_scope_ends_with_the_step():
