@@ -79,7 +79,7 @@ class FineTunedModel(tf.train.Checkpoint):
         record_casing(self, model.tokenizer)
 
         self._model = Untracked(network)
-        self._tokenizer = model.tokenizer.graph
+        self._tokenizer = Untracked(model.tokenizer.graph)
         self._max_length = model.tokenizer.max_length
         task = model.task or {}
         self._long_texts = LongTexts.of_task(task)
@@ -125,7 +125,7 @@ class FineTunedModel(tf.train.Checkpoint):
 
     def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         """Converts texts, string [B] each, to the encoder's inputs."""
-        tokenizer = self._tokenizer
+        tokenizer = self._tokenizer.value
         segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
         def packed_in(some):
