@@ -1,6 +1,7 @@
 """Every fast way gives the plain way's numbers, dropout included."""
 
 import contextlib
+import functools
 import os
 import re
 
@@ -160,8 +161,14 @@ def loss_of(model, options, **compiling):
 
 
 @pytest.fixture(scope="module")
-def plain(model):
-    return loss_of(model, fused_ops.StepOptions())(small.batch())
+def step_of(model):
+    """Options -> the function of the model, which is traced once."""
+    return functools.cache(functools.partial(loss_of, model))
+
+
+@pytest.fixture(scope="module")
+def plain(step_of):
+    return step_of(fused_ops.StepOptions())(small.batch())
 
 
 @pytest.mark.parametrize(
@@ -173,9 +180,10 @@ def plain(model):
     ],
 )
 def test_all_options_give_the_plain_loss_and_gradients(
-    model, plain, options, xla
+    step_of, plain, options, xla
 ):
-    loss, gradients = loss_of(model, options, jit_compile=xla)(small.batch())
+    compiling = {"jit_compile": True} if xla else {}
+    loss, gradients = step_of(options, **compiling)(small.batch())
     np.testing.assert_allclose(loss, plain[0], rtol=1e-5)
     assert len(gradients) == len(plain[1]) > 30
     for ours, theirs in zip(gradients, plain[1], strict=True):
@@ -302,34 +310,34 @@ def test_dropout_was_on(model, plain):
     assert abs(float(loss) - float(plain[0])) > 1e-3
 
 
-def graph_of(model, options):
-    batch = {name: tf.constant(x) for name, x in small.batch().items()}
-    return loss_of(model, options).get_concrete_function(batch).graph
+def operations(step):
+    graph = step.get_concrete_function(small.batch()).graph
+    return graph.get_operations()
 
 
-def barriers(model, options):
+def barriers(step):
     return [
         operation.outputs
-        for operation in graph_of(model, options).get_operations()
+        for operation in operations(step)
         if operation.type == "XlaOptimizationBarrier"
     ]
 
 
-def operations(model, options):
-    return [x.type for x in graph_of(model, options).get_operations()]
+def kinds(step):
+    return [operation.type for operation in operations(step)]
 
 
-def test_remat_computes_the_layers_again(model):
-    count = operations(model, fused_ops.StepOptions()).count("Softmax")
-    assert operations(model, REMAT).count("Softmax") == count + small.L
+def test_remat_computes_the_layers_again(step_of):
+    count = kinds(step_of(fused_ops.StepOptions())).count("Softmax")
+    assert kinds(step_of(REMAT)).count("Softmax") == count + small.L
 
 
 @pytest.mark.parametrize("options", [COMPILED, ALL_COMPILED])
 def test_the_gradients_of_a_compiled_layer_are_complete_together(
-    model, options
+    model, step_of, options
 ):
     """Those of its variables, and that of its input, from one barrier."""
-    sizes = [len(outputs) for outputs in barriers(model, options)]
+    sizes = [len(outputs) for outputs in barriers(step_of(options))]
     variables = model.get_layer("bert").get_layer("layer_0").trainable_variables
     assert len(variables) == 16
     assert sizes.count(1 + len(variables)) == small.L
@@ -339,25 +347,26 @@ def test_the_gradients_of_compiled_matrices_are_kept_in_half_precision():
     """They come from products; those of vectors are sums in float32."""
     with precision.computing_in("bfloat16"):
         model = build_pretraining_model(small.config(num_hidden_layers=1))
-    (outputs,) = [x for x in barriers(model, COMPILED) if len(x) == 17]
+    step = loss_of(model, COMPILED)
+    (outputs,) = [x for x in barriers(step) if len(x) == 17]
     for x in outputs:
         assert x.dtype == (tf.float32 if x.shape.rank == 1 else tf.bfloat16)
 
 
-def test_compiled_remat_draws_the_dropout_masks_again(model):
+def test_compiled_remat_draws_the_dropout_masks_again(step_of):
     """The seed of a layer's masks is behind the barrier of its input."""
     found = [
         [(x.dtype, x.shape.rank) for x in outputs]
-        for outputs in barriers(model, ALL_COMPILED)
+        for outputs in barriers(step_of(ALL_COMPILED))
     ]
     inputs = [(tf.float32, 3), (tf.int32, 1), (tf.float32, 3)]
     assert found.count(inputs) == small.L
 
 
-def test_without_a_step_there_is_no_fused_operation(model):
+def test_without_a_step_there_is_no_fused_operation(step_of):
     """So that an export holds none."""
-    assert "PartitionedCall" in operations(model, FUSED)
-    assert "PartitionedCall" not in operations(model, fused_ops.StepOptions())
+    assert "PartitionedCall" in kinds(step_of(BOTH))
+    assert "PartitionedCall" not in kinds(step_of(fused_ops.StepOptions()))
 
 
 @pytest.mark.parametrize(
