@@ -5,6 +5,8 @@ An engine is a function of the inputs of a packed encoder, int32 [R, W] and
 [R, W, ...] for a head on tokens or without a head.
 """
 
+from collections.abc import Callable
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -45,9 +47,13 @@ class KerasEngine:
             outputs = task_models.packed_outputs(network, head, inputs, layer)
             return tf.cast(outputs, tf.float32)
 
-        traced = tf.function(run, autograph=False)
-        spec = tf.TensorSpec([None, None], tf.int32)
-        self._run = traced.get_concrete_function(**dict.fromkeys(_INPUTS, spec))
+        # Eagerly where `tf.config.run_functions_eagerly` asks for it.
+        self._run: Callable = run
+        if not tf.config.functions_run_eagerly():
+            spec = tf.TensorSpec([None, None], tf.int32)
+            traced = tf.function(run, autograph=False)
+            specs = dict.fromkeys(_INPUTS, spec)
+            self._run = traced.get_concrete_function(**specs)
 
     @classmethod
     def of(

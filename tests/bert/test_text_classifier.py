@@ -143,6 +143,19 @@ def test_the_network_is_traced_again_for_other_variables(new, monkeypatch):
     assert traced == [True, False, True]
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_the_network_runs_eagerly_where_functions_do(new, monkeypatch):
+    model, traced, call = new(), [], bert.Encoder.call
+
+    def count(*inputs, **arguments):
+        traced.append(tf.inside_function())
+        return call(*inputs, **arguments)
+
+    monkeypatch.setattr(bert.Encoder, "call", count)
+    model.predict(TEXTS, verbose=0)
+    assert {*traced} == {False}
+
+
 def test_scikit_learn_is_told_what_to_use_instead(new):
     for ask in (
         clone,

@@ -166,6 +166,7 @@ def config_of(model):
     return {k: x for k, x in found.items() if k not in ("network", "name")}
 
 
+@pytest.mark.usefixtures("eagerly")
 @EVERY
 def test_a_file_and_a_folder_have_the_settings(name, model_of, tmp_path):
     model = model_of(name)

@@ -14,6 +14,7 @@ from bert.modeling.formats import sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import library_files
 
+pytestmark = pytest.mark.usefixtures("eagerly")
 TEXTS = ["The red fish sees", "a dog", "tree " * 17]
 PROMPTS = {"query": "the cat ", "document": ""}
 OLD = "sentence_transformers.models."
