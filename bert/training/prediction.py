@@ -72,15 +72,5 @@ class Predictor:
         distributed = (
             self._strategy.experimental_distribute_values_from_function(part)
         )
-        # One graph for all shapes; else the second batch would trace another.
-        is_eager = tf.config.functions_run_eagerly()
-        if replicas == 1 and not (self.is_static or is_eager):
-            self._run.get_concrete_function(
-                {
-                    name: tf.TensorSpec([None] * value.ndim, value.dtype)
-                    for name, value in batch.items()
-                }
-            )
-
         outputs = self._run(distributed)
         return {name: value.numpy()[:count] for name, value in outputs.items()}
