@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -181,3 +182,34 @@ def test_each_script_has_folds(name, tmp_path, run_script):
     for path in (run / "all_rows").glob("*predictions.*"):
         assert (run / path.name).read_bytes() == path.read_bytes()
     assert {*run.glob("*predictions.*")} != set()
+
+
+@pytest.mark.parametrize(
+    "name", ["questions", "words", "choices", "vectors", "pairs"]
+)
+def test_int8_is_calibrated_with_the_evaluation_file_without_another(
+    name, tmp_path, tmp_path_factory, run_script, monkeypatch
+):
+    """A later command exports the run, and has no training file."""
+    calibrating = []
+    monkeypatch.setattr(
+        export_folder, "write_model", lambda *args: calibrating.extend(args[-1])
+    )
+    trained_run = trained.folder(tmp_path_factory, name).run
+    shutil.copytree(trained_run, tmp_path / "run")
+    script, flags_of, _ = trained.TASKS[name]
+    evaluated = "predict_file" if name == "questions" else "eval_file"
+    keys = ("train_file", "eval_file", "predict_file", *trained._WHOLE)
+    flags = {key: x for key, x in flags_of.items() if key not in keys}
+    code, _, err = run_script(
+        script,
+        "--do_eval",
+        "--noreport",
+        **flags,
+        **{evaluated: trained_run.parent / flags_of["train_file"]},
+        output_dir=tmp_path / "run",
+        export_dir=tmp_path / "export",
+        export_openvino="int8",
+    )
+    assert code == 0, err
+    assert len({bytes(ids) for ids, _ in calibrating}) > 5
