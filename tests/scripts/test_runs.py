@@ -191,12 +191,12 @@ def test_int8_is_calibrated_with_the_evaluation_file_without_another(
     name, tmp_path, tmp_path_factory, run_script, monkeypatch
 ):
     """A later command exports the run, and has no training file."""
-    calibrating = []
+    trained_run = trained.folder(tmp_path_factory, name).run
+    shutil.copytree(trained_run, tmp_path / "run")
+    calibrating = []  # only now: the export of the run is shared
     monkeypatch.setattr(
         export_folder, "write_model", lambda *args: calibrating.extend(args[-1])
     )
-    trained_run = trained.folder(tmp_path_factory, name).run
-    shutil.copytree(trained_run, tmp_path / "run")
     script, flags_of, _ = trained.TASKS[name]
     evaluated = "predict_file" if name == "questions" else "eval_file"
     keys = ("train_file", "eval_file", "predict_file", *trained._WHOLE)
