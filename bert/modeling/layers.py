@@ -5,42 +5,21 @@
 Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate,
 Q query positions.
 
-The elementwise operations between two matrix products are functions of this
-module, so that `fused_ops.fused_elementwise` can compile them, in float32.
-
 Nested layers define `build` and `compute_output_shape`: otherwise Keras would
 trace each of them twice, which is most of the time of building a network.
 """
 
 import dataclasses
-import functools
 import math
 import zlib
 
 import keras
 from keras import ops
 
-from bert.modeling import dropout, fused_ops
+from bert.modeling import dropout, elementwise, fused_ops
 from bert.modeling.config import BertConfig
 
-LAYER_NORM_EPSILON = 1e-12
 MASKED_SCORE = -10000.0  # added to the scores of padded keys
-
-
-def activation(name: str):
-    """Activation function for a config's `hidden_act`.
-
-    "gelu" and "gelu_new" are the tanh form (Hendrycks and Gimpel 2016,
-    arXiv:1606.08415), as in the original code.
-    """
-    return {
-        "gelu": functools.partial(ops.gelu, approximate=True),
-        "gelu_new": functools.partial(ops.gelu, approximate=True),
-        "gelu_erf": functools.partial(ops.gelu, approximate=False),
-        "relu": ops.relu,
-        "tanh": ops.tanh,
-        "linear": keras.activations.linear,
-    }[name]
 
 
 class LayerFactory:
@@ -95,7 +74,9 @@ class LayerFactory:
     def layer_norm(self) -> keras.layers.LayerNormalization:
         """Layer normalisation with the original's epsilon."""
         return keras.layers.LayerNormalization(
-            epsilon=LAYER_NORM_EPSILON, name="LayerNorm", dtype=self._dtype
+            epsilon=elementwise.LAYER_NORM_EPSILON,
+            name="LayerNorm",
+            dtype=self._dtype,
         )
 
     def add_norm(self, rate: float, drop: str, name: str) -> "AddNorm":
@@ -215,7 +196,7 @@ class Embeddings(keras.layers.Layer):
 
         key, rate = self.dropout.draw(training)
         return fused_ops.fused_elementwise(
-            _normalise_and_drop,
+            elementwise.normalise_and_drop,
             x,
             ops.convert_to_tensor(self.layer_norm.gamma),
             ops.convert_to_tensor(self.layer_norm.beta),
@@ -311,7 +292,12 @@ class SelfAttention(keras.layers.Layer):
         def attend(q, k, v, bias, key):
             scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))
             probs = fused_ops.fused_elementwise(
-                _attention_probs, scores, bias, key, rate=rate, scale=scale
+                elementwise.attention_probs,
+                scores,
+                bias,
+                key,
+                rate=rate,
+                scale=scale,
             )  # [B, A, Q, S]
             return ops.matmul(probs, v)
 
@@ -342,7 +328,7 @@ class AddNorm(keras.layers.Layer):
         """float [B, Q, H], [H] and [B, Q, H] -> float [B, Q, H]."""
         key, rate = self.dropout.draw(training)
         return fused_ops.fused_elementwise(
-            _add_and_normalise,
+            elementwise.add_and_normalise,
             product,
             bias,
             residual,
@@ -444,7 +430,9 @@ class TransformerBlock(keras.layers.Layer):
 
         # The feed-forward part: [B, Q, H] to [B, Q, I], and back.
         hidden = fused_ops.fused_elementwise(
-            _activate, *self.intermediate(x), name=self.config.hidden_act
+            elementwise.activate,
+            *self.intermediate(x),
+            name=self.config.hidden_act,
         )
         return self.output_layer_norm(
             *self.output_dense(hidden), x, training=training
@@ -477,39 +465,3 @@ def gather_positions(x, positions):
     return fused_ops.embedding_lookup(
         ops.reshape(x, (-1, width)), positions + first
     )
-
-
-def _attention_probs(scores, bias, key, *, rate: float, scale: float):
-    """float [B, A, Q, S] -> float [B, A, Q, S], with dropout."""
-    dtype = scores.dtype
-    bias = ops.stop_gradient(ops.cast(bias, "float32"))
-    probs = ops.softmax(ops.cast(scores, "float32") * scale + bias)
-    return ops.cast(dropout.drop(probs, key, rate), dtype)
-
-
-def _add_and_normalise(product, bias, residual, gamma, beta, key, *, rate):
-    """LayerNorm(dropout(product + bias) + residual)."""
-    x = ops.cast(product, "float32") + ops.cast(bias, "float32")
-    x = dropout.drop(x, key, rate) + ops.cast(residual, "float32")
-    x = ops.layer_normalization(
-        x, gamma, beta, axis=-1, epsilon=LAYER_NORM_EPSILON
-    )
-    return ops.cast(x, product.dtype)
-
-
-def _normalise_and_drop(x, gamma, beta, key, *, rate):
-    """dropout(LayerNorm(x))."""
-    normal = ops.layer_normalization(
-        ops.cast(x, "float32"),
-        ops.cast(gamma, "float32"),
-        ops.cast(beta, "float32"),
-        axis=-1,
-        epsilon=LAYER_NORM_EPSILON,
-    )
-    return ops.cast(dropout.drop(normal, key, rate), x.dtype)
-
-
-def _activate(product, bias, *, name: str):
-    """The activation of product + bias."""
-    x = ops.cast(product, "float32") + ops.cast(bias, "float32")
-    return ops.cast(activation(name)(x), product.dtype)

@@ -13,8 +13,8 @@ from bert.data import features
 from bert.data.records import reader
 from bert.modeling import (
     dropout,
+    elementwise,
     fused_ops,
-    layers,
     losses,
     precision,
     task_models,
@@ -33,22 +33,22 @@ DETERMINISTIC = fused_ops.StepOptions(compiled=True, deterministic=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
-        layers._attention_probs,
+        elementwise.attention_probs,
         [(2, 3, 5, 7), (2, 1, 1, 7), None],
         {"rate": 0.3, "scale": 0.5},
     ),
     "add_and_normalise": (
-        layers._add_and_normalise,
+        elementwise.add_and_normalise,
         [(2, 7, 13), (13,), (2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
     "normalise_and_drop": (
-        layers._normalise_and_drop,
+        elementwise.normalise_and_drop,
         [(2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
     "activate": (
-        layers._activate,
+        elementwise.activate,
         [(2, 7, 13), (13,)],
         {"name": "gelu"},
     ),
@@ -417,7 +417,7 @@ def test_a_fused_step_adds_its_flag_to_those_of_the_user(
 
 def test_sums_are_not_divided_into_windows():
     norm = tf.function(
-        layers._normalise_and_drop, jit_compile=True, autograph=False
+        elementwise.normalise_and_drop, jit_compile=True, autograph=False
     )
     program = norm.experimental_get_compiler_ir(
         tf.ones([64, 512]), tf.ones(512), tf.ones(512), [3, 4], rate=0.1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert.modeling import checkpoints, layers
+from bert.modeling import checkpoints, elementwise, layers
 from bert.modeling.encoder import build_encoder
 from bert.modeling.models import build_pretraining_model
 from tests.helpers import numpy_bert, small
@@ -121,7 +121,9 @@ def test_padding_changes_nothing(model):
 )
 def test_activations(name, expected):
     x = np.array([-1.0, 0.0, 1.0], np.float32)
-    np.testing.assert_allclose(layers.activation(name)(x), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        elementwise.activation(name)(x), expected, atol=1e-5
+    )
 
 
 def test_kernels_start_as_a_truncated_normal():
