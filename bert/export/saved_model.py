@@ -83,6 +83,7 @@ class FineTunedModel(tf.train.Checkpoint):
         self._max_length = model.tokenizer.max_length
         task = model.task or {}
         self._long_texts = LongTexts.of_task(task)
+
         self.names = ["serve"]
         if task.get("kind") in postprocessing.KINDS:
             self._labels = Labels.of_task(task)

@@ -123,7 +123,7 @@ def write(
     name: str,
     library: str,
     task: str,
-    told: CardFlags,
+    card_flags: CardFlags,
     base: str | None,
     scores: Scores | None,
 ) -> None:
@@ -134,7 +134,7 @@ def write(
         name: str. Name of the model.
         library: str. Library that loads the model.
         task: str. Result of `task_of`.
-        told: CardFlags. Licence and languages.
+        card_flags: CardFlags. Language and licence.
         base: str or None. The --init_checkpoint, as given or as recorded;
             only written if it is a Hugging Face name.
         scores: Scores or None. Scores of an evaluation.
@@ -144,8 +144,8 @@ def write(
         "base_model": hub_download.repository_of(base or ""),
         "library_name": library,
         "pipeline_tag": task,
-        "language": told.card_language,
-        "license": told.card_license,
+        "language": card_flags.card_language,
+        "license": card_flags.card_license,
         "tags": ["bert"],
         "model-index": rows and [_result(name, task, scores, rows)],
     }
