@@ -2,18 +2,28 @@
 
 import signal
 
+import pytest
 import tensorflow as tf
 
 from bert.common import main as common_main
 from bert.tasks import main as tasks_main
 
 
-def test_a_device_without_memory_is_one_line(capsys):
-    def main(argv):  # TensorFlow itself tries for ten seconds
-        raise tf.errors.ResourceExhaustedError(
-            None, None, "OOM when allocating tensor with shape[8]"
-        )
+def run_out_of_memory(argv):
+    raise tf.errors.ResourceExhaustedError(
+        None, None, "OOM when allocating tensor with shape[8]"
+    )
 
+
+def allocate(argv):
+    tf.zeros([1 << 43])  # TensorFlow tries for ten seconds
+
+
+@pytest.mark.parametrize(
+    "main",
+    [run_out_of_memory, pytest.param(allocate, marks=pytest.mark.long)],
+)
+def test_a_device_without_memory_is_one_line(capsys, main):
     signals = signal.getsignal(signal.SIGTERM)
     try:
         assert common_main.run(main, [], *tasks_main.hooks()) == 2

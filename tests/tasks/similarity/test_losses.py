@@ -124,12 +124,13 @@ def take(made, texts):
     return made.train(iter(data), tf.constant(1)).numpy()[0]
 
 
+@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(("loss", "texts", "expected"), CASES)
 def test_devices_and_micro_batches_take_the_step_of_the_whole_batch(
-    loss, texts, expected
+    loss, texts, expected, parts
 ):
     """Negatives and pairs of all rows, not of a part's own."""
-    made, whole = steps_of(loss, replicas=2, parts=3), steps_of(loss)
+    made, whole = steps_of(loss, replicas=2, parts=parts), steps_of(loss)
     ours, theirs = take(made, texts), take(whole, texts)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
