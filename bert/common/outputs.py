@@ -1,5 +1,7 @@
 """Checks of the output paths of scripts, and copies of folders."""
 
+import contextlib
+import errno
 import os
 from collections.abc import Iterable
 
@@ -12,12 +14,33 @@ def is_impossible(path: str) -> bool:
     return not path or storage.exists(path) and not storage.is_file(path)
 
 
+def check_writable(path: str) -> None:
+    """Rejects a local file or folder that cannot be written or created.
+
+    Raises:
+        UserError: The path is below a file, a name is too long, or the
+            nearest existing folder has no write permission.
+    """
+    if storage.is_remote(path):
+        return
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            storage.version(path)  # raises other errors of the path
+        folder = os.path.abspath(path)
+        while not storage.is_folder(folder):  # files are replaced
+            folder = os.path.dirname(folder)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise atomic.write_error(path, error) or error from None
+
+
 def check_file(path: str, flag: str) -> None:
     """Rejects a path that cannot become a file.
 
     Raises:
-        UserError: The path is a folder or a device, or its folder does not
-            exist.
+        UserError: The path is a folder or a device, its folder does not
+            exist, or it cannot be written.
     """
     if is_impossible(path):
         raise UserError(f"--{flag}={path!r}", expected="the name of a file")
@@ -29,14 +52,17 @@ def check_file(path: str, flag: str) -> None:
             expected=f"a folder {folder}",
             fix="create the folder first",
         )
+    check_writable(path)
 
 
 def check_new_folder(folder: str, fix: str) -> None:
-    """Rejects an output folder that is not empty.
+    """Rejects an output folder that is not empty or cannot be written.
 
     Raises:
-        UserError: The folder is not empty, or the path is a file.
+        UserError: The folder is not empty or cannot be written, or the path
+            is a file.
     """
+    check_writable(folder)
     # A killed process may have left unfinished files.
     names = set(storage.list_folder(folder)) - {atomic.UNFINISHED}
     if names or storage.exists(folder) and not storage.is_folder(folder):

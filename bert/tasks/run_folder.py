@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
-from bert.common import flags, locks, storage
+from bert.common import flags, locks, outputs, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import hub_download
@@ -70,10 +70,10 @@ class RunFolder:
             settings: settings of the script, a subclass of `Training`.
 
         Raises:
-            UserError: another process trains in the folder, it is a file, a
-                file is damaged or was edited, the initial model does not
-                exist or does not fit the flags, or the folder contains a run
-                with another network, vocabulary or casing.
+            UserError: another process trains in the folder, it is a file or
+                cannot be written, a file is damaged or was edited, the initial
+                model does not exist or does not fit the flags, or the folder
+                contains a run with another network, vocabulary or casing.
             StorageError: the model cannot be downloaded now.
         """
         path = shared = settings.output_dir
@@ -96,6 +96,7 @@ class RunFolder:
 
             # Read under the lock, so that another run cannot change it.
             _check_is_folder(shared)
+            outputs.check_writable(path)
             yield cls(path, shared).read(settings).find_model()
 
     def read(self, settings: Any) -> Self:

@@ -78,6 +78,24 @@ MISTAKES = [
     ("predict --model=model", "model/vocab.txt: no such file; "),
     ("serve --model=none", "none/: no model; expected an existing folder"),
     ("export_hub --export_path=hub", "no --model_checkpoint_path"),
+    *(
+        (command, f"{command.rpartition('=')[2]}: cannot be written: {cause}")
+        for path, cause in [
+            ("train.tsv/out", "Not a directory"),
+            (f"model/{'a' * 256}", "File name too long"),
+        ]
+        for command in [
+            f"{CLASSIFIER} --init_checkpoint=none --export_dir={path}",
+            f"run_swag --do_predict --predict_file=x --output_dir={path}",
+            f"convert_checkpoint --to=google --input=none --output={path}",
+            "create_pretraining_data --input_file=train.tsv "
+            f"--vocab_file=vocab.txt --output_file={path}",
+        ]
+    ),
+    (
+        f"create_vocab --input_file=train.tsv --output_file={'a' * 256}",
+        f"{'a' * 256}: cannot be written: File name too long, ",
+    ),
 ]
 
 

@@ -101,6 +101,8 @@ class Settings(BaseSettings, NewCasing, InstanceSettings):
                 f"--output_file={self.output_file!r} is not a file name",
                 expected="a file name, such as folder/wiki.tfrecord",
             )
+        for path in self.output_files:
+            outputs_lib.check_writable(path)
         self._check_manifest(folders.pop())
 
     def _check_manifest(self, folder: str) -> None:
