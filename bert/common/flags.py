@@ -304,6 +304,12 @@ def _read_words(
     except (absl_flags.Error, ValueError) as error:
         return [*mistakes, UserError(str(error), fix="see --help")]
 
+    # Runs record their command as UTF-8.
+    mistakes += [
+        UserError(f"{word!r} is not UTF-8", fix="rename the file")
+        for word in argv
+        if re.search(r"[\ud800-\udfff]", word)
+    ]
     words = [word for word in words if word != "--"]
     unknown = [word for word in words if word.startswith("-") and word != "-"]
     mistakes += [_unknown(word, declared, values) for word in unknown]

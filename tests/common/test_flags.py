@@ -93,6 +93,11 @@ def test_a_flag_that_is_given_its_default_counts_as_given():
         ("--kind=words", "kind"),
         ("--unknown=1", "unknown"),
         ("loose", "unexpected argument 'loose'"),
+        (
+            "--source=\udcff",
+            r"'--source=\\udcff' is not UTF-8; rename the file",
+        ),
+        ("--labels=a,\udcff", r"'--labels=a,\\udcff' is not UTF-8; rename the"),
     ],
 )
 def test_mistakes_are_user_errors(word, message):
