@@ -75,9 +75,8 @@ def _check_runs(settings: "SweepFlags") -> Iterator[UserError]:
     if not varied:
         return
 
-    # Only one of seeds, folds and lists of values may vary.
-    names = [name for name in varied if name.startswith("num_")]
-    if len(names) + bool(settings.grid) > 1:
+    # Folds have one seed, and one value of each flag.
+    if settings.num_folds and len(varied) > 1:
         shown = " and ".join(f"--{name}={x}" for name, x in varied.items())
         yield UserError(shown, expected="one of them")
     first, value = next(iter(varied.items()))
@@ -131,7 +130,8 @@ class SweepFlags(Training):
     )
     num_seeds: int = flag(
         1,
-        "Number of runs, with consecutive seeds from --random_seed on. The "
+        "Number of runs, or of runs for each of several values of other "
+        "flags. They have consecutive seeds from --random_seed on, and the "
         "results are their means.",
         at_least=1,
     )

@@ -41,18 +41,22 @@ class Trial(NamedTuple):
     Attributes:
         name: str. Name of its folder in --output_dir.
         settings: settings of the script for this run.
+        group: str. Name of the values that it shares with runs of other
+            seeds. "" if all runs are seeds or folds.
     """
 
     name: str
     settings: Any
+    group: str = ""
 
 
 class Sweep:
     """The runs of a command: one, or several and one that predicts.
 
     Iterating yields the settings of each; `add_result` receives its result.
-    Prediction and export use the best run of seeds or lists. With folds they
-    use one more run, which is trained on all rows.
+    Prediction and export use the best run of seeds or lists. With both it is
+    the best seed of the values with the best mean. With folds they use one
+    more run, which is trained on all rows.
 
     Args:
         settings: settings of the script.
@@ -99,9 +103,23 @@ class Sweep:
     def _choose(self, trials: list[Trial], results: list[Result]) -> Any:
         """Writes the scores; returns settings of the run that predicts."""
         settings = self.settings
-        best = max(range(len(results)), key=lambda i: results[i].rank)
+        groups: dict[str, list[int]] = {}
+        for i, trial in enumerate(trials):
+            groups.setdefault(trial.group, []).append(i)
+        means = {
+            name: summarize([results[i].metrics for i in group])
+            for name, group in groups.items()
+        }
+
+        def mean_rank(name: str) -> tuple[float, ...]:
+            ranks = [results[i].rank for i in groups[name]]
+            return tuple(map(statistics.fmean, zip(*ranks, strict=True)))
+
+        best = max(
+            groups[max(groups, key=mean_rank)], key=lambda i: results[i].rank
+        )
         if workers.is_chief():
-            self._write(trials, results, best)
+            self._write(trials, results, means, best)
         if not settings.num_folds:
             return trials[best].settings
 
@@ -109,27 +127,36 @@ class Sweep:
         scores = Scores(
             results[best].report["task"],
             results[best].report["records"],
-            {**summarize([x.metrics for x in results])},
+            means[""],
             results[best].step,
             f"means of {len(trials)} folds",
         )
         changes = {"num_folds": 0, "do_eval": False, "scores": scores}
-        return _trial(settings, _ALL_ROWS, **changes).settings
+        return _trial(settings, _ALL_ROWS, "", **changes).settings
 
     def _write(
-        self, trials: list[Trial], results: list[Result], best: int
+        self,
+        trials: list[Trial],
+        results: list[Result],
+        means: dict[str, dict[str, float]],
+        best: int,
     ) -> None:
-        """Writes the files about all runs."""
+        """Writes the files about all runs.
+
+        Args:
+            trials, results: list of Trial, list of Result. The runs.
+            means: dict. Group -> its result of `summarize`.
+            best: int. Index of the best run.
+        """
         settings, path = self.settings, self.settings.output_dir
         model = ModelFolder.open(trials[best].settings.output_dir)
         folder = RunFolder(path, path, model.config, model.tokenizer)
         folder.write_inputs()
 
-        # Lists have no mean: their result is the result of the best run.
         names, metrics = [x.name for x in trials], [x.metrics for x in results]
-        means = {} if settings.grid else summarize(metrics)
         paths, report = [folder.file(TABLE)], results[best].report
         chosen = None if settings.num_folds else best
+        means = means if len(means) < len(trials) else {}
         write_table(paths[0], names, metrics, means, chosen)
 
         if settings.num_folds:
@@ -145,7 +172,8 @@ class Sweep:
             }
         else:
             report = report | {"run": names[best]}
-        summary, step = means or metrics[best], results[best].step
+        summary = means.get(trials[best].group, metrics[best])
+        step = results[best].step
         paths += folder.write_results(step, summary, report)
         run_folder.print_written(paths)
 
@@ -170,25 +198,29 @@ def expand_trials(settings: Any) -> list[Trial]:
         numbers = range(1, settings.num_folds + 1)
         return [_trial(settings, f"fold_{i}", fold=i) for i in numbers]
 
-    # All combinations of the values.
+    # All combinations of the values, each with all seeds.
     first = settings.random_seed
-    seeds = range(first, first + settings.num_seeds)
-    varied = settings.grid or (("random_seed", seeds),)
     trials = []
-    for values in itertools.product(*(values for _, values in varied)):
-        changes = dict(zip((name for name, _ in varied), values))
+    for values in itertools.product(*(values for _, values in settings.grid)):
+        changes = dict(zip((name for name, _ in settings.grid), values))
         parts = [f"{flag}_{value}" for flag, value in changes.items()]
-        name = "_".join(parts).removeprefix("random_")
-        trials.append(_trial(settings, name, **changes))
+        group = "_".join(parts)
+        if settings.num_seeds == 1:
+            trials.append(_trial(settings, group, group, **changes))
+            continue
+        for seed in range(first, first + settings.num_seeds):
+            name = "_".join([*parts, f"seed_{seed}"])
+            one = changes | {"random_seed": seed}
+            trials.append(_trial(settings, name, group, **one))
     return trials
 
 
-def _trial(settings: Any, name: str, **changes: Any) -> Trial:
+def _trial(settings: Any, name: str, group: str = "", **changes: Any) -> Trial:
     """A run that trains and evaluates in a subfolder of --output_dir."""
     path = os.path.join(settings.output_dir, name)
     one = {"num_seeds": 1, "grid": (), "do_predict": False, "export_dir": None}
     one |= {"output_dir": path, **changes}
-    return Trial(name, dataclasses.replace(settings, **one))
+    return Trial(name, dataclasses.replace(settings, **one), group)
 
 
 def means_of(results: list[dict[str, float]]) -> dict[str, float]:
@@ -213,40 +245,42 @@ def write_table(
     path: str,
     names: list[str],
     results: list[dict[str, float]],
-    means: dict,
+    means: dict[str, dict[str, float]],
     chosen: int | None,
 ) -> None:
-    """Writes and prints the scores of each run.
+    """Writes and prints the scores of each run, and their means.
 
     Args:
         path: str. File to write, with all digits.
         names: list of str. Names of the runs.
         results: list of dict. Metric -> value, for each run.
-        means: dict. Result of `summarize`, printed as the last line; {} omits
-            the line.
+        means: dict. Group of runs -> its result of `summarize`, for the last
+            lines. {} omits them.
         chosen: int or None. Index of the run for prediction and export, which
             is marked; None omits the column.
     """
     metrics = [name for name in _shared(results) if name != _LOSS]
-    header, rows = ["run", *metrics], list(zip(names, results, strict=True))
-    marks = [[] for _ in rows]
+    header, exact, shown = ["run", *metrics], [], []
+    for i, (name, result) in enumerate(zip(names, results, strict=True)):
+        mark = ["yes" if i == chosen else "no"] if chosen is not None else []
+        values = [result[key] for key in metrics]
+        exact.append([name, *map(str, values), *mark])
+        shown.append([name, *map("{:.4f}".format, values), *mark])
+    for group, found in means.items():
+        kinds = [f"{group} {kind}".lstrip() for kind in ("mean", "deviation")]
+        pairs = [(found[key], found[f"{key}_std"]) for key in metrics]
+        for kind, values in zip(kinds, zip(*pairs, strict=True), strict=True):
+            exact.append([kind, *map(str, values)])
+        ends = [f"{mean:.4f} ± {deviation:.4f}" for mean, deviation in pairs]
+        shown.append([f"{kinds[0]} ± deviation", *ends])
     if chosen is not None:
         header.append("chosen")
-        marks = [["yes" if i == chosen else "no"] for i in range(len(rows))]
-    exact, shown = (
-        [
-            [name, *(form.format(x[key]) for key in metrics), *mark]
-            for (name, x), mark in zip(rows, marks, strict=True)
-        ]
-        for form in ("{}", "{:.4f}")
-    )
+    for row in (*exact, *shown):
+        row += [""] * (len(header) - len(row))
     lines = ["\t".join(line) + "\n" for line in (header, *exact)]
     write_whole(path, "".join(lines))
 
     # Log.
-    if means:
-        ends = [f"{means[x]:.4f} ± {means[f'{x}_std']:.4f}" for x in metrics]
-        shown.append(["mean ± deviation", *ends, *[""] * len(marks[0])])
     table = [header, *shown]
     widths = [max(map(len, column)) for column in zip(*table)]
     for line in table:

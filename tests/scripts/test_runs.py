@@ -58,7 +58,8 @@ def test_folds_have_scores_and_predictions_of_their_own(
         assert found[f"{name}_std"] == pytest.approx(np.std(values, ddof=1))
     mean = f"{found['eval_accuracy']:.4f} ± {found['eval_accuracy_std']:.4f}"
     assert f"mean ± deviation  {mean}" in log
-    assert [row[0] for row in rows_of(run / "runs.tsv")] == ["run", *names]
+    rows = [row[0] for row in rows_of(run / "runs.tsv")]
+    assert rows == ["run", *names, "mean", "deviation"]
 
     # Each row is answered by the run that has not seen its author.
     table = rows_of(run / "out_of_fold.tsv")[1:]
@@ -164,9 +165,9 @@ def test_each_script_has_folds(name, tmp_path, run_script):
     assert code == 0, err
     folds = [run / "fold_1", run / "fold_2"]
     header, *rows = rows_of(run / "runs.tsv")
-    assert [row[0] for row in rows] == ["fold_1", "fold_2"]
-    scores = [[float(x) for x in row[1:]] for row in rows]
-    for folder, values in zip(folds, scores):
+    assert [x[0] for x in rows] == ["fold_1", "fold_2", "mean", "deviation"]
+    scores = [[float(x) for x in row[1:]] for row in rows[:2]]
+    for folder, values in zip(folds, scores, strict=True):
         found = run_folders.results(folder)
         assert [found[name] for name in header[1:]] == values
     found = run_folders.results(run)

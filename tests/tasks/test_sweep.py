@@ -52,8 +52,10 @@ def run(tmp_path):
             trained.append(settings)
             predictions = []
             if settings.do_predict:
-                (folder / "predictions.tsv").write_text(folder.name)
-                predictions = [str(folder / "predictions.tsv")]
+                paths = folder / "predictions.tsv", tmp_path / "elsewhere.tsv"
+                for path in paths:
+                    path.write_text(folder.name)
+                predictions = [*map(str, paths)]
             if not settings.do_eval:
                 return Result(99, {}, {}, (), predictions)
             metrics = scores[folder.name]
@@ -105,11 +107,22 @@ def run(tmp_path):
             },
         ),
         (
+            ["--learning_rate=5e-5,0.002", "--num_seeds=2", "--random_seed=17"],
+            {
+                f"learning_rate_{rate}_seed_{seed}": {
+                    "learning_rate": rate,
+                    "random_seed": seed,
+                }
+                for rate in (5e-5, 0.002)
+                for seed in (17, 18)
+            },
+        ),
+        (
             ["--num_folds=3"],
             {f"fold_{i}": {"fold": i} for i in (1, 2, 3)},
         ),
     ],
-    ids=["seeds", "lists", "folds"],
+    ids=["seeds", "lists", "lists and seeds", "folds"],
 )
 def test_each_script_has_several_runs(script, words, expected):
     """Each run has its folder and some other settings; it does not predict."""
@@ -170,6 +183,7 @@ def test_the_best_of_a_grid_is_marked_and_predicts(run, capsys):
     assert report["run"] == GRID_NAMES[2] and report["step"] == 7
     assert report["metrics"] == scores[GRID_NAMES[2]]
     assert (folder / "predictions.tsv").read_text() == GRID_NAMES[2]
+    assert not (folder / "elsewhere.tsv").exists()
     assert "eval_accuracy = 0.750000 (chance 0.375" in capsys.readouterr().out
 
 
@@ -185,13 +199,56 @@ def test_seeds_have_means_and_deviations(run, capsys):
     # A score that one run lacks has no mean.
     table = rows_of(folder / "runs.tsv")
     assert table[0] == ["run", "eval_accuracy", "eval_loss", "chosen"]
-    assert [row[-1] for row in table] == ["chosen", "yes", "no", "no"]
+    assert [row[-1] for row in table] == ["chosen", "yes", "no", "no", "", ""]
+    assert [row[0] for row in table[-2:]] == ["mean", "deviation"]
     found = run_folders.results(folder)
+    for row, end in zip(table[-2:], ("", "_std"), strict=True):
+        assert float(row[1]) == found[f"eval_accuracy{end}"]
     assert found["eval_accuracy"] == pytest.approx(1.25 / 3)
     assert found["eval_accuracy_std"] == pytest.approx(0.25 / 3**0.5)
     assert found["global_step"] == 7 and found["loss"] == 8.0
     assert "loss_std" not in found
     assert "mean ± deviation  0.4167 ± 0.1443" in capsys.readouterr().out
+
+
+def test_the_best_mean_of_a_grid_with_seeds_is_chosen(run, capsys):
+    """The best run of all has a value whose other seed is worse."""
+    values = [(0.9, 0.1), (0.1, 0.1), (0.6, 0.2), (0.8, 0.3)]
+    names = [
+        f"learning_rate_{rate}_seed_{seed}"
+        for rate in ("1.0", "0.5")
+        for seed in (5, 6)
+    ]
+    scores = {name: scores_of(*x) for name, x in zip(names, values)}
+    grid = {"learning_rate": "1,0.5", "num_seeds": 2, "random_seed": 5}
+    folder, trained = run(scores, **grid, do_predict=True)
+    chosen = [(x.learning_rate, x.random_seed) for x in trained]
+    assert chosen == [(1.0, 5), (1.0, 6), (0.5, 5), (0.5, 6), (0.5, 6)]
+    assert not any(x.is_several for x in trained)
+
+    table = rows_of(folder / "runs.tsv")
+    assert [row[0] for row in table[1:]] == [
+        *names,
+        "learning_rate_1.0 mean",
+        "learning_rate_1.0 deviation",
+        "learning_rate_0.5 mean",
+        "learning_rate_0.5 deviation",
+    ]
+    assert [row[-1] for row in table[1:]] == [
+        "no",
+        "no",
+        "no",
+        "yes",
+        *[""] * 4,
+    ]
+    means = [float(row[1]) for row in table[5:]]
+    assert means == pytest.approx([0.5, 0.8 / 2**0.5, 0.7, 0.2 / 2**0.5])
+    found = run_folders.results(folder)
+    assert [found["eval_accuracy"], found["eval_accuracy_std"]] == means[2:]
+    assert found["eval_loss"] == pytest.approx(0.25)
+    assert (folder / "predictions.tsv").read_text() == names[3]
+    out = capsys.readouterr().out
+    assert "learning_rate_1.0 mean ± deviation  0.5000 ± 0.5657" in out
 
 
 def test_folds_are_followed_by_a_run_on_all_rows(run):

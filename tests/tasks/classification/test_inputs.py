@@ -298,8 +298,8 @@ RUNS = (
         "--num_seeds and --max_time; expected one of them",
     ),
     (
-        [SHARE, "--num_seeds=2", "--learning_rate=1,0.5"],
-        "--learning_rate=1.0,0.5 and --num_seeds=2; expected one of them",
+        [FOLDS, "--learning_rate=1,0.5"],
+        "--learning_rate=1.0,0.5 and --num_folds=3; expected one of them",
     ),
     (
         [FOLDS, "--num_seeds=2"],
