@@ -66,8 +66,10 @@ class _Numbers(absl_flags.ArgumentParser):
         return [self._number.parse(text) for text in str(argument).split(",")]
 
 
-REMOVED = {  # flag of an earlier version -> advice
+REMOVED = {  # flag, or flag=value, of an earlier version -> advice
     "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
+    "schedule=clock": "choose --num_train_steps for the time, with --dry_run, "
+    "and pass --schedule=linear",
     "trust_model": "omit it: no code of a model is run",
 }
 RENAMED = {  # former name -> name
@@ -294,7 +296,9 @@ def _read_words(
         _define(one, values)
         # absl would stop at the first value of a wrong type.
         parser = values[one.name]
-        parser.parse = functools.partial(_read_value, mistakes, parser.parse)
+        parser.parse = functools.partial(
+            _read_value, mistakes, one.name, parser.parse
+        )
     values.set_gnu_getopt()  # flags may follow arguments
     try:
         # Former names may also be in a --flagfile.
@@ -326,13 +330,21 @@ def _read_words(
 
 
 def _read_value(
-    mistakes: list[UserError], parse_value: Callable, text: str
+    mistakes: list[UserError], name: str, parse_value: Callable, text: str
 ) -> None:
     """Parses the value of a flag, or appends an error to `mistakes`."""
     try:
         parse_value(text)
     except absl_flags.Error as error:
-        mistakes.append(UserError(str(error), fix="see --help"))
+        removed = _removed(f"{name}={text}")
+        mistakes.append(removed or UserError(str(error), fix="see --help"))
+
+
+def _removed(words: str) -> UserError | None:
+    """Returns the error of a flag, or flag=value, of an earlier version."""
+    if words not in REMOVED:
+        return None
+    return UserError(f"--{words} was removed", fix=REMOVED[words])
 
 
 def _rename(word: str) -> str:
@@ -351,8 +363,8 @@ def _unknown(
     except absl_flags.UnrecognizedFlagError as error:
         message, unknown = str(error), error.flagname
 
-    if unknown in REMOVED:
-        return UserError(f"--{unknown} was removed", fix=REMOVED[unknown])
+    if removed := _removed(unknown):
+        return removed
 
     # absl suggests similar spellings; these are longer names that contain it.
     near = [f"--{one.name}" for one in declared if unknown in one.name][:3]

@@ -69,8 +69,6 @@ def build_trainer(
         with precision.computing_in(computed_in):
             model = task.build()
         named = checkpoints.model_variables(model)
-        if isinstance(task.learning_rate, optimization.WarmupClockDecay):
-            task.learning_rate.build()
         optimizer = optimization.AdamWeightDecay(
             task.learning_rate, rule=settings.optimizer
         )

@@ -35,12 +35,7 @@ class TrainingLog:
         iterations_per_loop: int. Maximum number of steps in one call.
         profiled: tuple of two ints, or None. First and last step (from 1) of
             a profile for TensorBoard. Default: None, no profile.
-
-    Attributes:
-        seconds_left: float. Time after which the run ends, at any step.
     """
-
-    seconds_left = float("inf")
 
     def __init__(
         self,
@@ -164,7 +159,7 @@ class TrainingLog:
             is_stop: bool. Whether the means are written and then reset.
         """
         seconds = self.seconds_per_step
-        left = min(seconds * (phase.end_step - step), self.seconds_left)
+        left = seconds * (phase.end_step - step)
         show_progress(step, phase.end_step, seconds, left)
         is_late = self._start - self._logged >= _SECONDS_BETWEEN_LINES
         if not self._count or not (is_stop or is_late):

@@ -94,49 +94,7 @@ class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
         return _warm_up(step, self.peak, self.num_warmup_steps, rate)
 
 
-class WarmupClockDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up over steps, and linear decay to 0 over a time.
-
-    For runs with a budget of hours (Izsak et al. 2021, arXiv:2104.07705). The
-    training loop sets the clock before each call.
-
-    Args:
-        peak: float. Learning rate at the start of the decay.
-        num_train_steps: int. Maximum number of steps.
-        num_warmup_steps: int. Number of warm-up steps; 0 disables the warm-up.
-        seconds: float. Time after which the learning rate is 0.
-
-    Attributes:
-        spent: float32 variable. Seconds of training so far. `build` creates
-            it on the devices of the run.
-    """
-
-    def __init__(
-        self,
-        peak: float,
-        num_train_steps: int,
-        num_warmup_steps: int,
-        seconds: float,
-    ):
-        self.peak = peak
-        self.num_train_steps = num_train_steps
-        self.num_warmup_steps = num_warmup_steps
-        self.seconds = seconds
-
-    def build(self) -> None:
-        """Creates the clock; call it in the scope of a strategy."""
-        first = tf.VariableAggregation.ONLY_FIRST_REPLICA
-        self.spent = tf.Variable(0.0, trainable=False, aggregation=first)
-
-    def __call__(self, step):
-        """Learning rate of a step, from 0: int scalar -> float32 scalar."""
-        share = tf.minimum(self.spent / self.seconds, 1.0)
-        decayed = self.peak * (1.0 - share)
-        step = tf.cast(step, tf.float32)
-        return _warm_up(step, self.peak, self.num_warmup_steps, decayed)
-
-
-Schedule = WarmupLinearDecay | WarmupStableDecay | WarmupClockDecay
+Schedule = WarmupLinearDecay | WarmupStableDecay
 
 
 def _warm_up(step, peak: float, num_warmup_steps: int, later):

@@ -2,7 +2,6 @@
 
 import collections
 import os
-import time
 from collections.abc import Iterable, Iterator
 
 import keras
@@ -23,7 +22,6 @@ from bert.training import (
     prediction,
     workers,
 )
-from bert.training.optimization import WarmupClockDecay
 from bert.training.preemption import Abandoned, Preemption
 from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
 from bert.training.settings import Training
@@ -88,11 +86,6 @@ class Trainer:
         self._best_value: float | None = None
         self._evals_since_best, self._pending_eval = 0, False
 
-        # The schedule that depends on time, and the seconds of training.
-        rate = task.learning_rate
-        self._clock = rate if isinstance(rate, WarmupClockDecay) else None
-        self._train_seconds = 0.0
-
     @property
     def step(self) -> int:
         """Number of steps taken."""
@@ -127,11 +120,9 @@ class Trainer:
             raise SystemExit
         self._drop_later_steps()
 
-        # A time-based schedule ends the run, across all its resumptions.
-        limit = None if self._clock else settings.seconds
+        limit = settings.seconds
         if limit is not None and not settings.max_time:
             log(f"SLURM: the job leaves {duration(limit)} of training")
-        began = time.monotonic() - self._train_seconds
         with (
             self._saver,
             self._log,
@@ -158,15 +149,8 @@ class Trainer:
                     stop = self._next_stop(phase, last_step, eval_steps)
                     count = self._log.steps_per_call(first, stop - first)
                     # The slowest worker decides.
-                    count, spent = collectives.gather(
-                        self.train_step.strategy,
-                        count,
-                        time.monotonic() - began,
-                    ).min(0)
-                    self._set_clock(spent)
-
-                    # More steps would learn nothing: their rate is 0.
-                    count = 1 if self._is_spent else int(count)
+                    counts = collectives.gather(self.train_step.strategy, count)
+                    count = int(counts.min())
                     with tf.profiler.experimental.Trace(
                         "train", step_num=first + 1, _r=1
                     ):
@@ -186,7 +170,7 @@ class Trainer:
                             phase.records_of,
                         )
                     )
-                    is_last = self.step == phase.end_step or self._is_spent
+                    is_last = self.step == phase.end_step
                     is_stop = is_last or self.step == stop
                     rate = float(self.task.learning_rate(self.step - 1))
                     self._log.report(self.step, phase, rate, is_stop)
@@ -205,12 +189,9 @@ class Trainer:
             self._saver.wait()
             preemption.end(self.step, last_step)
         if self.step < last_step:
-            cause = "without a better evaluation"
-            if self._is_spent:
-                cause = "the time of --max_time is up"
             log(
                 f"finished: stopped early at step {self.step} of "
-                f"{last_step}, {cause}"
+                f"{last_step}, without a better evaluation"
             )
 
     def _next_stop(self, phase: Phase, last_step: int, eval_steps: int) -> int:
@@ -247,24 +228,7 @@ class Trainer:
         request = int(requests.max())
         preemption.adopt(request)
         patience = self.settings.early_stopping_patience
-        if self._is_spent or 0 < patience <= self._evals_since_best:
-            return True
-        return request > 0
-
-    @property
-    def _is_spent(self) -> bool:
-        """Whether the time of a time-based schedule is up."""
-        return (
-            self._clock is not None
-            and self._train_seconds >= self._clock.seconds
-        )
-
-    def _set_clock(self, spent: float) -> None:
-        """Passes the seconds of training to a time-based schedule."""
-        if self._clock:
-            self._train_seconds = float(spent)
-            self._clock.spent.assign(self._train_seconds)
-            self._log.seconds_left = max(0.0, self._clock.seconds - spent)
+        return request > 0 or 0 < patience <= self._evals_since_best
 
     def _validate(self, preemption: Preemption) -> None:
         """Evaluates; saves the weights if they are better than all before.
@@ -471,7 +435,6 @@ class Trainer:
         return {
             "trainer": {
                 "learning_rate": float(self.task.learning_rate(self.step)),
-                "seconds": self._train_seconds,
                 "window": self._log.state_dict(),
                 "losses": list(self._losses),
                 "steps": self.train_step.state_dict(),
@@ -488,7 +451,6 @@ class Trainer:
     def _load_state_dict(self, state: dict) -> None:
         """Restores the state of an interrupted run."""
         self._log.load_state_dict(state["trainer"]["window"])
-        self._set_clock(state["trainer"].get("seconds", 0.0))
         # Checkpoints of earlier versions have no losses.
         self._losses.extend(state["trainer"].get("losses", ()))
         self.train_step.load_state_dict(state["trainer"]["steps"])

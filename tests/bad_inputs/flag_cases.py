@@ -34,6 +34,11 @@ FLAGS = (
     ("run_pretraining", {"use_tpu": True}, "no TPU at this host"),
     (
         "run_pretraining",
+        {"schedule": "clock"},
+        "--schedule=clock was removed; choose --num_train_steps for the time, ",
+    ),
+    (
+        "run_pretraining",
         {"do_train": None, "do_eval": True},
         "no checkpoint; expected a trained model; pass --do_train",
     ),

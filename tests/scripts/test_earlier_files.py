@@ -29,6 +29,12 @@ def folder(request, tmp_path):
 
 @pytest.mark.usefixtures("eagerly")
 def test_a_run_continues_on_its_records(folder, run_script):
+    """Also with a schedule that was removed."""
+    path = folder / "run" / "model.ckpt-2.json"
+    recorded = json.loads(path.read_text())
+    recorded["settings"]["schedule"] = "clock"
+    recorded["state"]["trainer"]["seconds"] = 7.0
+    path.write_text(json.dumps(recorded))
     code, _, err = run_script(
         run_pretraining,
         "--do_train",
@@ -45,6 +51,7 @@ def test_a_run_continues_on_its_records(folder, run_script):
     assert f"resuming from step 2 in {folder}/run" in err
     assert "checking every record" not in err
     assert "steps was 2, is 3" in err  # its settings are compared
+    assert "--schedule was clock, is linear" in err
     is_old = folder.name == "earlier"
     assert ("dropout was version 1, is version 2" in err) == is_old
     assert saver.Saver(str(folder / "run")).steps() == [2, 3]

@@ -16,11 +16,7 @@ from bert.modeling import checkpoints, task_models
 from bert.tasks.pretraining import task as pretraining
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from bert.training.optimization import (
-    WarmupClockDecay,
-    WarmupLinearDecay,
-    WarmupStableDecay,
-)
+from bert.training.optimization import WarmupLinearDecay, WarmupStableDecay
 from bert.training.settings import Training
 from tests.helpers import (
     classifier_files,
@@ -48,10 +44,6 @@ def test_steps_to_profile_are_a_range(text):
         (
             {"schedule": "wsd", "num_decay_steps": 5},
             WarmupStableDecay(0.7, 11, 3, 5),
-        ),
-        (
-            {"schedule": "clock", "max_time": "7m"},
-            WarmupClockDecay(0.7, 11, 3, 420.0),
         ),
     ],
 )

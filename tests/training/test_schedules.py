@@ -1,20 +1,11 @@
 """Learning rates against NumPy, and runs that follow them."""
 
-import itertools
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.training import logs
-from bert.training import trainer as trainer_lib
-from bert.training.optimization import (
-    WarmupClockDecay,
-    WarmupLinearDecay,
-    WarmupStableDecay,
-)
-from tests.helpers import run_folders, tiny
+from bert.training.optimization import WarmupLinearDecay, WarmupStableDecay
+from tests.helpers import tiny
 from tests.helpers.pretraining_files import assert_same_bits, tensors
 from tests.helpers.training_loop import make_run, phase
 
@@ -68,53 +59,3 @@ def test_a_run_without_an_end_goes_on_to_a_decay(tmp_path):
         for name in ("open", "straight")
     )
     assert_same_bits(ours, theirs)
-
-
-@pytest.mark.slow
-def test_the_rate_follows_the_clock_over_a_resumption(
-    tmp_path, monkeypatch, capsys
-):
-    """Each step takes 2 of 12 seconds; the run is stopped after its third.
-
-    Only the schedule ends it, not the flag, which one process alone would see.
-    """
-
-    def clock():
-        schedule = WarmupClockDecay(PEAK, 99, 1, 12.0)
-        schedule.build()
-        return schedule
-
-    for last in (3, 99, 99):
-        ticks = itertools.count(7.0, 2.0)
-        time = types.SimpleNamespace(monotonic=lambda t=ticks: next(t))
-        monkeypatch.setattr(trainer_lib, "time", time)
-        scores = {3: 0.5, 6: 0.7}
-        run = train(tmp_path, clock(), last, scores, max_time="0s")
-        assert run.step == (3 if last == 3 else 6)
-    lines = run_folders.points(tmp_path)
-    rates = [x["learning_rate"] for x in lines if x["kind"] == "train"]
-    shares = np.array([1, *(1 - np.arange(4, 13, 2) / 12)])
-    np.testing.assert_allclose(rates, PEAK * shares * [0, 1, 1, 1, 1, 1], 1e-6)
-    assert run.best.steps() == [6]
-    late = clock()
-    late.spent.assign(13.0)
-    assert float(late(7)) == 0
-    assert run._log.seconds_left == 0
-    assert capsys.readouterr().err.endswith(
-        "finished: stopped early at step 6 of 99, the time of --max_time is "
-        "up\n"
-    )
-
-
-def test_only_one_step_has_a_rate_of_0(tmp_path, monkeypatch):
-    """Calls of five steps take 2 of 12 seconds; the sixth has none left."""
-    ticks = itertools.count(7.0, 2.0)
-    time = types.SimpleNamespace(monotonic=lambda: next(ticks))
-    monkeypatch.setattr(trainer_lib, "time", time)
-    monkeypatch.setattr(
-        logs.TrainingLog, "steps_per_call", lambda log, _, limit: min(limit, 5)
-    )
-    schedule = WarmupClockDecay(PEAK, 99, 1, 12.0)
-    schedule.build()
-    run = train(tmp_path, schedule, 99, log_steps=50, max_time="0s")
-    assert run.step == 5 * 5 + 1

@@ -58,16 +58,12 @@ def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock, capsys):
     assert lines == [1, 0, 1]
 
 
-@pytest.mark.parametrize(("limit", "left"), [(np.inf, "12 s"), (5.0, "5 s")])
-def test_the_time_left_is_that_of_the_steps_or_of_the_run(
-    clock, capsys, limit, left
-):
+def test_the_time_left_is_that_of_the_steps(clock, capsys):
     log = make_log()
-    log.seconds_left = limit
     log.add(np.ones((1, 5), np.float32))
     run(log, clock, (17.0, 1), (2.0, 1))
     log.report(1, phase(None), 0.5, is_stop=False)
-    assert f"| {left} left\n" in capsys.readouterr().err
+    assert "| 12 s left\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", [5, 7])

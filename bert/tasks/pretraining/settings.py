@@ -25,7 +25,6 @@ class Settings(Training):
         at_most(
             "num_decay_steps", lambda s: s.num_train_steps, "--num_train_steps"
         ),
-        needs("schedule=clock", "max_time"),
         needs("early_stopping_patience", "eval_input_file"),
     ]
 
@@ -95,9 +94,8 @@ class Settings(Training):
     schedule: str = flag(
         "linear",
         "Learning rate after the warm-up. linear: linear decay to 0. constant: "
-        "no decay. wsd: constant, then decay over --num_decay_steps. clock: "
-        "linear decay over the time of --max_time.",
-        choices=("linear", "constant", "wsd", "clock"),
+        "no decay. wsd: constant, then decay over --num_decay_steps.",
+        choices=("linear", "constant", "wsd"),
         resume=True,
         topic=TRAINING,
     )

@@ -17,7 +17,6 @@ from bert.tasks.pretraining.settings import Settings
 from bert.training import collectives, distribution, workers
 from bert.training.optimization import (
     Schedule,
-    WarmupClockDecay,
     WarmupLinearDecay,
     WarmupStableDecay,
 )
@@ -193,13 +192,10 @@ def make_task(inputs: Inputs) -> Task:
 
 def schedule(settings: Settings) -> Schedule:
     """Learning-rate schedule of the flags."""
-    kind = settings.schedule
     peak, steps = settings.learning_rate, settings.num_train_steps
     warmup = settings.num_warmup_steps
-    if kind == "linear":
+    if settings.schedule == "linear":
         return WarmupLinearDecay(peak, steps, warmup)
-    if kind == "clock":
-        return WarmupClockDecay(peak, steps, warmup, settings.seconds)
     return WarmupStableDecay(peak, steps, warmup, settings.num_decay_steps)
 
 
