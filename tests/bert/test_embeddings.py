@@ -7,6 +7,7 @@ import pytest
 
 import bert
 from bert.common.errors import UserError
+from bert.data.pooling import PoolingConfig
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import library_files
@@ -46,6 +47,8 @@ def test_vectors_of_length_one(loaded):
     assert bert.embed([], loaded).shape == (0, plain.shape[1])
     table = Frame(Text=["the cat", "tree"])
     np.testing.assert_array_equal(bert.embed(table, loaded), plain)
+    zeros = np.zeros((3, 5), np.float32)
+    assert not PoolingConfig(normalize=True).embed_one(zeros).any()
 
 
 def test_long_texts_are_truncated(loaded):

@@ -2,9 +2,10 @@
 
 import random
 
+import numpy as np
 import pytest
 
-from bert.data import bucketing
+from bert.data import batching, bucketing
 
 
 def test_lengths_are_few_and_end_with_the_longest():
@@ -20,6 +21,11 @@ def test_lengths_are_few_and_end_with_the_longest():
     ]
     assert bucketing.bucket_lengths(16) == [8, 16]
     assert bucketing.bucket_lengths(7) == [7]
+
+
+def test_a_negative_seed_shuffles():
+    order = batching.choose(7, np.arange(7), 7, seed=-1, step=0)
+    assert sorted(next(order)) == [*range(7)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 61])

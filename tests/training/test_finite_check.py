@@ -59,6 +59,15 @@ def test_three_bad_steps_in_a_row_end_the_run(tmp_path):
     assert made.bad_steps == 3
 
 
+@pytest.mark.parametrize(("scale", "bad_steps"), [(1.0, 1), (2.0, 0)])
+def test_an_infinite_gradient_is_bad_without_a_loss_scale(scale, bad_steps):
+    """Otherwise the next step has a lower loss scale."""
+    made, sums = tiny.make_steps(), np.float32([[5.0, 1.0, np.inf, scale]])
+    losses = collections.deque(maxlen=finite_check.WINDOW)
+    good = finite_check.check(made, losses, 0, sums, str)
+    assert (len(good), made.bad_steps) == (0, bad_steps)
+
+
 def test_a_spike_is_a_loss_above_six_deviations():
     kept = collections.deque(maxlen=finite_check.WINDOW)
     rng = np.random.default_rng(7)
