@@ -1,5 +1,6 @@
 """Labels of a text classifier: resolves names, converts labels to ids."""
 
+import collections
 import numbers
 from collections.abc import Callable, Collection
 
@@ -158,17 +159,26 @@ def ids(values, labels: Labels) -> np.ndarray:
 def numbering(names: tuple[str, ...]) -> Callable[..., int]:
     """Returns a function from a label or a class index to the class index.
 
-    The function raises a UserError for an unknown label. Its second argument,
+    The function raises a UserError for an unknown label, and for a number that
+    fits several names, as 1.0 fits "1" and "01". Its second argument,
     such as "tags[7]: ", is the start of the message.
     """
     # 2 is either a class name or a class index.
     indices = {name: i for i, name in enumerate(names)}
-    positions = range(0 if any(map(_is_value, names)) else len(names))
+    values = collections.Counter(map(_value, names))
+    del values[None]
+    positions = range(0 if values else len(names))
 
     def number(label, where: str = "") -> int:
-        if (name := name_of(label)) in indices:
-            return indices[name]
+        name = name_of(label)
         is_number = isinstance(label, _NUMBER)  # excludes NA of pandas
+        if is_number and values[_value(name)] > 1:
+            raise UserError(
+                f"{where}the number {label!r:.60} fits several classes",
+                expected=f"one of {', '.join(names)}, as a string",
+            )
+        if name in indices:
+            return indices[name]
         if not is_number or label not in positions:
             raise UserError(
                 f"{where}the label {label!r:.60}",
@@ -186,10 +196,9 @@ def name_of(label) -> str:
     return name.removesuffix(".0") if is_float else name
 
 
-def _is_value(name: str) -> bool:
-    """Returns whether a name is the name of a number or a bool."""
+def _value(name: str) -> float | str | None:
+    """Returns the number or the bool with this name; None for other names."""
     try:
-        float(name)
+        return float(name)
     except ValueError:
-        return name in ("True", "False")
-    return True
+        return name if name in ("True", "False") else None
