@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import keras
 import tensorflow as tf
@@ -87,7 +87,7 @@ class TextModel(keras.Model):
         given = {name: x for name, x in given.items() if x is not None}
         task_models.check_loss(given.get("loss"))
 
-        # XLA would compile a program for each length of a batch.
+        # XLA compiles a program for each length, which may take a minute.
         usual = {"jit_compile": False, **self._default_loss()}
         super().compile(optimizer, **(usual | given))
 
@@ -156,7 +156,7 @@ class TextModel(keras.Model):
         if not columns[0]:
             raise UserError("no texts", expected="one or more")
         batches = preprocessing.training_batches(
-            columns, batch_size, self.seed, shuffle
+            columns, self._lengths, batch_size, self.seed, shuffle
         )
         return self._train(
             batches, epochs, learning_rate, callbacks=callbacks, **kwargs
@@ -240,7 +240,7 @@ class TextModel(keras.Model):
                 fix='call compile first, as in compile("adam")',
             )
         columns = self._training_columns(x, y, sample_weight)
-        batch = preprocessing.batch(columns)
+        batch = preprocessing.batch(columns, self._lengths)
         return super().train_on_batch(*batch, **kwargs)
 
     def export(
@@ -373,6 +373,14 @@ class TextModel(keras.Model):
         if weights is not None:
             raise UserError("sample_weight is given", expected="none")
         return self._labelled(self._labelled_examples(x, y))
+
+    @property
+    def _lengths(self) -> Sequence[int]:
+        """Lengths that batches are padded to; XLA compiles each of them."""
+        if self.compiled and self.jit_compile:
+            lengths = bucketing.bucket_lengths(self.max_length)
+            return bucketing.xla_lengths(lengths)
+        return range(1, self.max_length + 1)
 
     def _predictor(self) -> Predictor:
         """Returns a predictor with the current weights."""

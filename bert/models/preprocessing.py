@@ -8,7 +8,7 @@ or a list of N arrays, which are padded like the rows.
 import contextlib
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -58,7 +58,14 @@ class TextBatches:
         self._error: UserError | None = None  # of a text in a dataset
 
     def labeled(
-        self, x, y=None, weights=None, *, batch_size: int = 32, shuffle=False
+        self,
+        x,
+        y=None,
+        weights=None,
+        *,
+        lengths: Sequence[int],
+        batch_size: int = 32,
+        shuffle=False,
     ) -> tf.data.Dataset:
         """Returns a dataset of (inputs, labels, weights) for training.
 
@@ -66,6 +73,7 @@ class TextBatches:
             x: column, tuple or tf.data.Dataset. The texts, see the class.
             y: column or None. The labels; None if `x` is a dataset.
             weights: column or None. Weights of the texts.
+            lengths: sequence of int. Lengths of the batches, see `batch`.
             batch_size: int. Number of texts per batch. Default: 32.
             shuffle: bool. Whether to shuffle before each epoch. Default:
                 False.
@@ -76,7 +84,9 @@ class TextBatches:
         """
         if not isinstance(x, tf.data.Dataset):
             columns = self.columns(x, y, weights)
-            return training_batches(columns, batch_size, self._seed, shuffle)
+            return training_batches(
+                columns, lengths, batch_size, self._seed, shuffle
+            )
 
         spec = x.element_spec
         has_labels = isinstance(spec, tuple) and len(spec) > 1
@@ -86,15 +96,22 @@ class TextBatches:
                 expected="one of batches of (texts, labels), or of (texts, "
                 "labels, weights), alone",
             )
-        return self._encoded(x)
+        return self._encoded(x, lengths)
 
     def split(
-        self, x, y, weights, share: float, batch_size: int, shuffle: bool
+        self,
+        x,
+        y,
+        weights,
+        share: float,
+        lengths: Sequence[int],
+        batch_size: int,
+        shuffle: bool,
     ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
         """Returns two datasets as `labeled`: for training and validation.
 
         Args:
-            x, y, weights, batch_size, shuffle: see `labeled`.
+            x, y, weights, lengths, batch_size, shuffle: see `labeled`.
             share: float. Fraction of the texts for validation, taken from the
                 end.
 
@@ -109,8 +126,8 @@ class TextBatches:
 
         first, last = split(self.columns(x, y, weights), share)
         return (
-            training_batches(first, batch_size, self._seed, shuffle),
-            training_batches(last, batch_size, self._seed),
+            training_batches(first, lengths, batch_size, self._seed, shuffle),
+            training_batches(last, lengths, batch_size, self._seed),
         )
 
     def texts(self, x) -> tuple[list[str], list[str]]:
@@ -131,7 +148,9 @@ class TextBatches:
             second += b
         return first, second
 
-    def _encoded(self, x: tf.data.Dataset) -> tf.data.Dataset:
+    def _encoded(
+        self, x: tf.data.Dataset, lengths: Sequence[int]
+    ) -> tf.data.Dataset:
         """Converts a dataset of batches of strings and labels."""
         if isinstance(x.element_spec[0], dict) and (
             features.INPUT_IDS in x.element_spec[0]
@@ -147,7 +166,7 @@ class TextBatches:
                 except UserError as error:
                     self._error = error  # TensorFlow hides its type
                     raise
-                yield batch(columns)
+                yield batch(columns, lengths)
 
         signature = self._signature(len(x.element_spec))
         return dataset(batches, signature, int(x.cardinality()))
@@ -299,7 +318,11 @@ def _decoded(texts: np.ndarray) -> np.ndarray:
 
 
 def training_batches(
-    columns: tuple, batch_size: int, seed: int, shuffle: bool = False
+    columns: tuple,
+    padded_lengths: Sequence[int],
+    batch_size: int,
+    seed: int,
+    shuffle: bool = False,
 ) -> tf.data.Dataset:
     """Returns a dataset of the batches of an epoch.
 
@@ -307,6 +330,7 @@ def training_batches(
 
     Args:
         columns: tuple. See the module.
+        padded_lengths: sequence of int. Lengths of the batches, see `batch`.
         batch_size: int. Number of rows per batch.
         seed: int. Seed of the order.
         shuffle: bool. Whether to shuffle before each epoch. Default: False.
@@ -323,7 +347,7 @@ def training_batches(
             step = next(epochs) * steps
             order = batching.choose(count, lengths, size, seed, step)
         for chosen in itertools.islice(order, steps):
-            yield batch(columns, chosen)
+            yield batch(columns, padded_lengths, chosen)
 
     # Lists are padded to the length of a batch; arrays have a shape.
     signature = (
@@ -338,17 +362,23 @@ def training_batches(
     return dataset(batches, signature, steps)
 
 
-def batch(columns: tuple, chosen: np.ndarray | None = None) -> tuple:
+def batch(
+    columns: tuple,
+    lengths: Sequence[int],
+    chosen: np.ndarray | None = None,
+) -> tuple:
     """Makes a batch of rows: the encoder's inputs, and the other columns.
 
     Args:
         columns: tuple. See the module.
+        lengths: sequence of int. Allowed lengths of the batch, ascending.
         chosen: int [B] or None. Indices of the rows. Default: all rows.
     """
     processes.check_not_forked(processes.TENSORFLOW)
     chosen = range(len(columns[0])) if chosen is None else chosen
     rows = [columns[0][i] for i in chosen]
-    length = max(len(ids) for ids, _ in rows)
+    longest = max(len(ids) for ids, _ in rows)
+    length = next(x for x in lengths if x >= longest)
 
     def taken(column):
         if isinstance(column, list):

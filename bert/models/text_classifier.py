@@ -191,18 +191,21 @@ class TextClassifier(TextModel):
         columns = x, y, sample_weight
         if validation_split:
             batches, validation_data = self._texts.split(
-                *columns, validation_split, batch_size, shuffle
+                *columns, validation_split, self._lengths, batch_size, shuffle
             )
         else:
             batches = self._texts.labeled(
-                *columns, batch_size=batch_size, shuffle=shuffle
+                *columns,
+                lengths=self._lengths,
+                batch_size=batch_size,
+                shuffle=shuffle,
             )
 
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
             validation_data = self._texts.labeled(
-                *validation_data, batch_size=batch_size
+                *validation_data, lengths=self._lengths, batch_size=batch_size
             )
         if class_weight:
             class_weight = self._class_weight(class_weight)
@@ -241,7 +244,7 @@ class TextClassifier(TextModel):
             self._compile_with_schedule(None, 1)
 
         batches = self._texts.labeled(
-            x, y, sample_weight, batch_size=batch_size
+            x, y, sample_weight, lengths=self._lengths, batch_size=batch_size
         )
         with self._texts.errors():
             return keras.Model.evaluate(self, batches, **kwargs)

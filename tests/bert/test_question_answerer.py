@@ -1,5 +1,6 @@
 """bert.QuestionAnswerer: questions and contexts in, answers out."""
 
+import keras
 import numpy as np
 import pandas
 import pytest
@@ -54,6 +55,8 @@ def test_arguments_replace_the_settings_of_a_folder(folder, tmp_path):
         given = {"doc_stride": 9, "max_length": 11, "null_threshold": 0.5}
         other = bert.QuestionAnswerer(path, **given)
         assert arguments(other) == arguments(model) | given
+        shorter = bert.QuestionAnswerer(path, max_length=9)
+        assert arguments(shorter)["max_query_length"] == 5  # else 6
 
 
 @pytest.mark.parametrize(
@@ -66,6 +69,19 @@ def test_arguments_replace_the_settings_of_a_folder(folder, tmp_path):
 def test_sizes_are_possible(folder, sizes, message):
     with pytest.raises(UserError, match=message):
         bert.QuestionAnswerer(str(folder / "model"), max_length=S, **sizes)
+
+
+def test_xla_compiles_few_lengths(folder, monkeypatch):
+    model = bert.QuestionAnswerer(str(folder / "model"))
+    model.compile("adam", jit_compile=True)
+    lengths = []
+
+    def fit(_, batches, **given):
+        lengths.extend(x["input_ids"].shape[1] for x, _ in batches)
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    model.fit(X, Y)
+    assert lengths == [S]
 
 
 LISTS = {"text": np.array(["in", "in"], object), "answer_start": [3, 9]}

@@ -235,7 +235,7 @@ def test_each_epoch_has_another_order_without_the_held_out_texts(
     new, monkeypatch
 ):
     model, epochs = new(), []
-    rows = [(list(range(i + 3)),) * 2 for i in range(16)]  # all differ
+    rows = [(list(range(i + 1)),) * 2 for i in range(16)]  # all differ
     tokenize = lambda texts, *_: [rows[int(x)] for x in texts]  # noqa: E731
     monkeypatch.setattr(model.tokenizer, "rows", tokenize)
 
@@ -245,7 +245,7 @@ def test_each_epoch_has_another_order_without_the_held_out_texts(
 
     def fit(_, batches, validation_data, **given):
         epochs.extend(lengths(batches) for _ in range(2))
-        assert lengths(validation_data) == [15, 16, 17, 18]
+        assert lengths(validation_data) == [13, 14, 15, 16]
 
     monkeypatch.setattr(keras.Model, "fit", fit)
     for shuffle in (True, False):
@@ -254,13 +254,35 @@ def test_each_epoch_has_another_order_without_the_held_out_texts(
             LABELS[:16],
             batch_size=4,
             epochs=2,
-            validation_split=0.25,
+            validation_split=0.2,  # 12.8 of 16 for training
             shuffle=shuffle,
         )
-    trained = list(range(3, 15))
+    trained = list(range(1, 13))
     assert epochs[0] != epochs[1]
     assert [sorted(x) for x in epochs[:2]] == [trained, trained]
     assert epochs[2:] == [trained, trained]
+
+
+def test_xla_compiles_few_lengths(new, monkeypatch):
+    model, batches = new(), []
+
+    def fit(_, x, validation_data, **given):
+        batches.extend([*x, *(validation_data or [])])
+
+    take = lambda _, *batch, **given: batches.append(batch)  # noqa: E731
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    monkeypatch.setattr(keras.Model, "train_on_batch", take)
+    monkeypatch.setattr(keras.Model, "evaluate", lambda _, x: batches.extend(x))
+    for jit_compile in (False, True):
+        model.compile("adam", jit_compile=jit_compile)
+        batches.clear()
+        model.fit(TEXTS, LABELS, 2, validation_split=0.25)
+        model.fit(dataset((TEXTS, LABELS)).batch(2))
+        model.evaluate(TEXTS, LABELS, 2)
+        model.train_on_batch(TEXTS[:2], LABELS[:2])
+        assert len(batches) == 32 + 32 + 32 + 1
+        lengths = {inputs["input_ids"].shape[1] for inputs, *_ in batches}
+        assert lengths == ({16} if jit_compile else {3, 5, 6, 7})
 
 
 @pytest.mark.parametrize(
