@@ -21,7 +21,6 @@ from bert.tasks.run_folder import RunFolder
 
 HELD_OUT = "held_out_logits.npy"
 OUT_OF_FOLD = "out_of_fold.tsv"
-DOUBTFUL = "out_of_fold_doubtful_labels.tsv"
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
@@ -86,49 +85,6 @@ def write_predictions(
     _write_table(path, header, zip(*values, strict=True))
 
 
-def write_doubtful_labels(
-    path: str,
-    rows: list[TextExample],
-    logits: np.ndarray,
-    labels: Labels,
-    has_pairs: bool = False,
-) -> None:
-    """Writes the rows of a file, sorted by the probability of their label.
-
-    Args:
-        path: the file to write.
-        rows: the N examples, each with one label.
-        logits: float32 [N, C].
-        labels: the labels of the task, CLASSES.
-        has_pairs: bool. Whether to write the column text_b.
-    """
-    texts = ["text", "text_b"] if has_pairs else ["text"]
-    header = ["line", "id", "label", "label_probability"]
-    header += ["predicted", "probability", *texts]
-    chances = postprocessing.probabilities(logits, CLASSES, labels.decision)
-    predicted = postprocessing.predictions(logits, CLASSES, labels.decision)
-    gold = np.array([row.label for row in rows])
-    of_label = postprocessing.predicted_probabilities(chances, gold)
-    of_predicted = postprocessing.predicted_probabilities(chances, predicted)
-    columns = (
-        rows,
-        _decimals(of_label),
-        names_of(logits, labels),
-        _decimals(of_predicted),
-    )
-    lines = [
-        [
-            *(str(row.line), row.id, labels.names[row.label], *values),
-            *(row.text, row.text_b)[: len(texts)],
-        ]
-        for row, *values in zip(*columns, strict=True)
-    ]
-
-    # The least probable labels come first: they may be mistakes.
-    order = np.argsort(of_label, kind="stable")
-    _write_table(path, header, (lines[i] for i in order))
-
-
 def write_logits(folder: str, logits: np.ndarray) -> None:
     """Writes the logits of the held-out rows of a fold, float32 [N, C]."""
     content = io.BytesIO()
@@ -179,7 +135,7 @@ def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
         folder: the folder of all runs, which have written their logits.
 
     Returns:
-        the paths of the files, and a report on all rows, see `report`.
+        the path of the file in a list, and a report on all rows, see `report`.
     """
     held_out = []
     for trial in sweep.expand_trials(settings):
@@ -193,14 +149,11 @@ def join_folds(settings: Settings, folder: RunFolder) -> tuple[list[str], dict]:
     rows, all_logits, names = map(list, zip(*held_out))
     logits, labels = np.stack(all_logits), data.labels
 
-    paths = [folder.file(OUT_OF_FOLD)]
-    write_predictions(paths[0], rows, logits, labels, data.has_pairs, names)
-    if labels.kind == CLASSES:
-        paths.append(folder.file(DOUBTFUL))
-        write_doubtful_labels(paths[1], rows, logits, labels, data.has_pairs)
+    path = folder.file(OUT_OF_FOLD)
+    write_predictions(path, rows, logits, labels, data.has_pairs, names)
     whole = dataclasses.replace(split, examples=rows)
     found = postprocessing.predictions(logits, labels.kind, labels.decision)
-    return paths, report(whole, labels, logits, found)
+    return [path], report(whole, labels, logits, found)
 
 
 def report(

@@ -271,9 +271,9 @@ class Classification:
         """Writes the predictions for a file; returns the paths."""
         folder, labels = self._folder, self.labels
         rows, has_pairs = split.examples, self._data.has_pairs
-        results, table, doubtful = (
+        results, table = (
             folder.file(split.file(stem, ".tsv"))
-            for stem in ("test_results", "predictions", "doubtful_labels")
+            for stem in ("test_results", "predictions")
         )
         predictions.write_test_results(results, logits, labels)
         predictions.write_predictions(table, rows, logits, labels, has_pairs)
@@ -281,11 +281,6 @@ class Classification:
 
         # A labelled test file is scored, but never used for selection.
         if split.is_labelled:
-            if labels.kind == CLASSES:
-                predictions.write_doubtful_labels(
-                    doubtful, rows, logits, labels, has_pairs
-                )
-                wrote.append(doubtful)
             names, found = self._data.metrics, self._predictions(logits)
             result = scores.compute(names, split.labels, found)
             shown = " | ".join(f"{name} {x:.4f}" for name, x in result.items())

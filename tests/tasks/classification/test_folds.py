@@ -170,10 +170,4 @@ def test_folds_are_reported_as_one_file(settings, tmp_path):
         [pairs.count((gold, found)) for found in "ny"] for gold in "ny"
     ]
     assert {x["predicted"] for x in report["worst_errors"]} == {"n", "y"}
-    doubtful = rows_of(tmp_path / "run" / predictions.DOUBTFUL)
-    assert sorted(row[1] for row in doubtful[1:]) == sorted(columns["id"])
-    assert doubtful[1][2] != doubtful[1][4]
-    assert [os.path.basename(x) for x in paths] == [
-        predictions.OUT_OF_FOLD,
-        predictions.DOUBTFUL,
-    ]
+    assert [os.path.basename(x) for x in paths] == [predictions.OUT_OF_FOLD]

@@ -62,19 +62,6 @@ def test_several_labels_and_none(tmp_path):
     ]
 
 
-def test_the_least_probable_labels_are_first(tmp_path):
-    path = tmp_path / "doubtful_labels.tsv"
-    rows = [TextExample(x, f"text {x}", "", 0, ord(x)) for x in "abc"]
-    logits = np.log(np.array([[3, 4, 1], [1, 1, 6], [6, 1, 1]], np.float32))
-    predictions.write_doubtful_labels(str(path), rows, logits, THREE)
-    assert path.read_text() == (
-        "line\tid\tlabel\tlabel_probability\tpredicted\tprobability\ttext\n"
-        "98\tb\ta\t0.125000\tc\t0.750000\ttext b\n"
-        "97\ta\ta\t0.375000\tb\t0.500000\ttext a\n"
-        "99\tc\ta\t0.750000\ta\t0.750000\ttext c\n"
-    )
-
-
 @pytest.mark.parametrize(
     "decision",
     [
@@ -95,12 +82,10 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
     # Without thresholds, it is the highest.
     assert (found == chances.argmax(-1)).all() == (not decision.thresholds)
 
-    path, doubtful = tmp_path / "p.tsv", tmp_path / "d.tsv"
+    path = tmp_path / "p.tsv"
     predictions.write_predictions(str(path), rows, logits, labels)
-    predictions.write_doubtful_labels(str(doubtful), rows, logits, labels)
-    tables = [classifier_files.rows_of(x)[1:] for x in (path, doubtful)]
-    of_row = {row[0]: row[1:3] for row in tables[0]}
-    assert of_row == {row[1]: row[4:6] for row in tables[1]}
+    table = classifier_files.rows_of(path)[1:]
+    of_row = {row[0]: row[1:3] for row in table}
     unknown = 0
     for number, (name, shown) in of_row.items():
         expected = chances[int(number), found[int(number)]]
