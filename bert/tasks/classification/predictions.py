@@ -300,8 +300,10 @@ def _decimals(chances: np.ndarray) -> list[str]:
 def _write_table(
     path: str, header: Sequence[str], lines: Iterable[Sequence[str]]
 ) -> None:
-    r"""Writes a table; a tab or a newline in a field becomes \t or \n."""
-    escapes = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+    r"""Writes a table; in a field, a tab becomes \t and a backslash \\."""
+    escapes = str.maketrans(
+        {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}
+    )
     texts = (
         "\t".join(field.translate(escapes) for field in line) + "\n"
         for line in (header, *lines)

@@ -35,13 +35,13 @@ def test_predictions_have_ids_and_names(tmp_path):
     path = tmp_path / "predictions.tsv"
     rows = [
         TextExample("q7", "one", "two", 1, 2),
-        TextExample("a\tb\nc", "three\tfour\r\n", "", None, 3),
+        TextExample("a\tb\\n", "three\tfour\r\n", "", None, 3),
     ]
     predictions.write_predictions(str(path), rows, LOGITS, THREE, True)
     assert path.read_text() == (
         "id\tpredicted\tprobability\tlabel\ta\tb\tc\ttext\ttext_b\n"
         "q7\tc\t0.625000\tb\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
-        "a\\tb\\nc\ta\t0.500000\t\t0.500000\t0.250000\t0.250000\t"
+        "a\\tb\\\\n\ta\t0.500000\t\t0.500000\t0.250000\t0.250000\t"
         "three\\tfour\\r\\n\t\n"
     )
     with pytest.raises(ValueError, match="argument 2 is longer"):
