@@ -145,10 +145,14 @@ class ArrayWordpieceTokenizer:
 
     def __init__(self, vocab: dict[str, int]):
         self._unknown = vocab[vocabulary.UNK]
-        # Words have no spaces, so a space marks the end of a word.
-        vocab = {token: i for token, i in vocab.items() if " " not in token}
-
-        # `#` is punctuation, so no word starts with `##`.
+        # Words have no spaces, so a space marks the end of a word. `#` is
+        # punctuation, so no word starts with `##`.
+        vocab = {
+            token: i
+            for token, i in vocab.items()
+            if " " not in token
+            and len(token.removeprefix("##")) <= LONGEST_WORD
+        }
         parts = [token.removeprefix("##") for token in vocab]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         codes = normalization.codes("".join(parts))

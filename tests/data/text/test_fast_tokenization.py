@@ -179,6 +179,21 @@ def test_longest_words(length):
     words_of(["a", "##a", "##" + 150 * "a"])(["a", length * "a", "", "aa"])
 
 
+def test_tokens_longer_than_any_word_take_no_room(monkeypatch):
+    sizes, grow = [], fast_tokenization._grow
+
+    def recorded(roots, classes, *others):
+        sizes.append(len(classes))
+        return grow(roots, classes, *others)
+
+    monkeypatch.setattr(fast_tokenization, "_grow", recorded)
+    lengths = {"a": 200, "b": 201, "c": 3001}
+    tokens = [letter * length for letter, length in lengths.items()]
+    equal = words_of([*tokens, *(f"##{x}" for x in tokens), "x", "##x"])
+    equal([*tokens, "x" + tokens[0], "x" + 199 * "a", "xx"])
+    assert sizes == [len("[UNK]") + 2 * 200 + len("xx")]
+
+
 def test_many_children_of_one_node():
     letters = [chr(0x4E00 + i) for i in range(3000)]
     tokens = [*letters, *(f"##{x}" for x in letters)]
