@@ -9,7 +9,10 @@
 
 Columns are separated by tabs if the lines have tabs, else by spaces. In files
 whose first column numbers the words (CoNLL-U, GermEval), lines that begin with
-# or a range, such as 1-2, are skipped.
+# or a range, such as 1-2, are skipped. In other files, # may be a word. A
+comment there precedes the words of a sentence, and is `# newdoc`, `# newpar`,
+`# key = value`, or a line that begins with `# ` and has other columns than the
+words.
 """
 
 import dataclasses
@@ -20,10 +23,14 @@ from bert.common import text_lines
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import json_files
+from bert.common.progress import log
 from bert.tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
-_NO_WORD = re.compile(r"(#|\d+[-.]\d+)[\t ]")  # in files with numbered words
+_NO_WORD = re.compile(  # in files with numbered words
+    r"(#|\d+[-.]\d+)([\t ]|$)"
+)
+_COMMENT = re.compile(r"# ((newdoc|newpar)( |$)|\S+ =( |$))")  # in other files
 _ASCII_SPACE = " \t\r\n\v\f"  # other white space may be a word
 
 
@@ -97,6 +104,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
             path=path,
             expected="one word per line, a blank line between sentences",
         )
+    _warn_of_comments(path, sentences)
     return sentences
 
 
@@ -171,9 +179,29 @@ def write_predictions(
         elif is_numbered and text[:1] != "#" and _NO_WORD.match(text):
             other = "_"
         label = label_of.get(number, other)
-        separator = "\t" if "\t" in text else " "
-        lines.append(f"{text}{separator}{label}" if label else text)
+        lines.append(f"{text}{_separator(text)}{label}" if label else text)
     write_whole(path, "".join(f"{line}\n" for line in lines))
+
+
+def _warn_of_comments(path: str, sentences: Iterable[Sentence]) -> None:
+    """Warns about labels of `#` alone, which may be words of comments."""
+    others, lines = set(), dict[str, int]()  # label -> its first line
+    for sentence in sentences:
+        for word, line, label in zip(
+            sentence.words, sentence.lines, sentence.labels
+        ):
+            if word == "#":
+                lines.setdefault(label, line)
+            else:
+                others.add(label)
+    for label in sorted(lines.keys() - others):
+        warning = UserError(
+            f"label {label!r} is only at words '#'",
+            path=path,
+            line=lines[label],
+            fix="remove the lines if they are comments",
+        )
+        log(f"warning: {warning}")
 
 
 def _stripped_lines(path: str) -> list[str]:
@@ -196,16 +224,17 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
             "of speech in CoNLL-U, or 2 for GermEval",
         )
 
+    comments = set() if is_numbered else _comments(texts)
     for number, text in enumerate(texts, 1):
-        if is_numbered and _NO_WORD.match(text):
+        if number in comments or is_numbered and _NO_WORD.match(text):
             continue
         if not text:
             yield number, []
             continue
 
         # The separator may vary only in a file with one column.
-        line_separator = "\t" if "\t" in text else " "
-        fields = _split(text, line_separator)
+        line_separator = _separator(text)
+        fields = _split(text)
         if _begins_document(fields, columns):
             yield number, [DOCUMENT]
             continue
@@ -233,6 +262,25 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
                 expected="a word and its label",
             )
         yield number, fields
+
+
+def _comments(lines: list[str]) -> set[int]:
+    """Numbers of the comments among lines without numbers of words."""
+    words = (x for x in lines if x and x[:2] != "# " and DOCUMENT not in x)
+    width = len(_split(next(words, "")))
+
+    found, precedes_words = set[int](), True
+    for number, text in enumerate(lines, 1):
+        if not text:
+            precedes_words = True
+        elif precedes_words and text.startswith("# "):
+            if _COMMENT.match(text) or len(_split(text)) != width:
+                found.add(number)
+            else:
+                precedes_words = False
+        else:
+            precedes_words = False
+    return found
 
 
 def _numbers_words(lines: list[str]) -> bool:
@@ -285,5 +333,9 @@ def _begins_document(fields: list[str], columns: Columns) -> bool:
     return DOCUMENT in (fields[0], *fields[columns.word : columns.word + 1])
 
 
-def _split(text: str, separator: str) -> list[str]:
-    return text.split("\t") if separator == "\t" else re.split(" +", text)
+def _separator(text: str) -> str:
+    return "\t" if "\t" in text else " "
+
+
+def _split(text: str) -> list[str]:
+    return text.split("\t") if "\t" in text else re.split(" +", text)

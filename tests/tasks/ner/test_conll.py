@@ -185,6 +185,42 @@ def test_a_word_may_begin_like_a_comment(write):
     assert sentence.words == ["#yes", "1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "# sent_id = 0\nEU X\n# X\n\n# text = is\nis Y\n",
+            [["EU", "#"], ["is"]],
+        ),
+        ("# newdoc\n# newpar id = 3\nEU X\nis Y\n", [["EU", "is"]]),
+        ("# a comment here\n# X\nEU X\n", [["#", "EU"]]),
+        ("# newdoc\n#\tnewdoc\nEU\tnewdoc\n", [["#", "EU"]]),
+        ("# newdoc\n1 EU X\n#\n2 is X\n", [["EU", "is"]]),
+        ("-DOCSTART- O\n\n# 1 2 3 4\nEU O\n", [["EU"]]),
+    ],
+)
+def test_comments_before_a_sentence_are_no_words(
+    write, tmp_path, capsys, content, words
+):
+    path, output = write(content), tmp_path / "out"
+    sentences = read(path, Columns("1 EU" in content))
+    assert [x.words for x in sentences] == words
+    assert capsys.readouterr().err == ""
+    labels = [["Z"] * len(x.words) for x in sentences]
+    conll.write_predictions(path, str(output), sentences, labels)
+    lines = output.read_text().splitlines()
+    assert sum(x.endswith("Z") for x in lines) == sum(map(len, words))
+
+
+def test_a_label_that_only_a_hash_has_is_reported(write, capsys):
+    path = write("EU X\n# newdoc\nis Y\n# Y\n# newdoc\n")
+    assert len(read(path, Columns())[0].words) == 5
+    assert capsys.readouterr().err == (
+        f"warning: {path}:2: label 'newdoc' is only at words '#'; remove the "
+        "lines if they are comments\n"
+    )
+
+
 def test_json_is_no_column_file(tmp_path):
     path = tmp_path / "train.json"
     path.write_text('{"tokens": ["EU"], "ner_tags": [3]}\n')
