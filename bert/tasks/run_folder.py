@@ -260,6 +260,7 @@ class RunFolder:
                 self.config.vocab_size,
                 self.model.config_file,
                 texts,
+                self.model.casing,
             )
 
     def file(self, name: str) -> str:

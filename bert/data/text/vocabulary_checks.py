@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data.text import tokenization, vocabulary
+from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 
 _TEXTS = 1000  # number of texts that are checked
 _FIRST = 1000  # number of characters of a text that are checked
 _MOST_UNKNOWN = 0.01  # fraction of the tokens
 _MOST_STRIPPED = 0.003  # fraction of the characters; 0.0005 in English
+_NEW_MODEL = (
+    "pass --nostrip_accents, also to create_vocab.py, or use a cased model"
+)
 _LONGEST_TOKEN = 256  # bytes without `##`; limit of TensorFlow Text
 
 
@@ -85,12 +89,14 @@ def warn(
     vocab_size: int | None = None,
     config_file: str | None = None,
     texts: Iterable[str] = (),
+    trained: Casing | None = None,
 ) -> None:
     """Warns if a vocabulary does not seem to fit the network or the texts.
 
     Args:
         tokenizer, vocab_size, config_file: See `mismatches`.
         texts: iterable of str. Texts; the first thousand are checked.
+        trained: Casing or None. Casing that the model records, if any.
     """
     texts = list(itertools.islice(texts, _TEXTS))
     warnings = mismatches(tokenizer, vocab_size, config_file)
@@ -110,10 +116,16 @@ def warn(
 
     for warning in warnings:
         log(f"warning: {warning}")
-    warn_of_accents(tokenizer.strips_accents, tokenizer.path, texts)
+    fix = _NEW_MODEL
+    # Another casing than the recorded one is an error.
+    if trained and trained.strips_accents is not None:
+        fix = "use a cased model, or one trained with --nostrip_accents"
+    warn_of_accents(tokenizer.strips_accents, tokenizer.path, texts, fix)
 
 
-def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
+def warn_of_accents(
+    strips: bool, path: str, texts: list[str], fix: str = _NEW_MODEL
+) -> None:
     """Warns if stripping accents changes too many characters of texts.
 
     In Hindi and Thai, vowels are lost; in German, other words result.
@@ -122,6 +134,7 @@ def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
         strips: bool. Whether accents are stripped.
         path: str. The vocabulary or the corpus, for the message.
         texts: list of str. A sample of the texts.
+        fix: str. Advice. Default: the advice for a new model.
     """
     if not strips:
         return
@@ -139,8 +152,7 @@ def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
         "umlauts or accents that are stripped",
         path=path,
         expected=f"at most {_MOST_STRIPPED:.1%}",
-        fix="pass --nostrip_accents, also to create_vocab.py, or use a cased "
-        "model",
+        fix=fix,
     )
     log(f"warning: {warning}")
 

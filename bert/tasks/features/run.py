@@ -80,6 +80,7 @@ class Reader:
                 self._model.config.vocab_size,
                 self._model.config_file,
                 filter(None, texts),
+                self._model.casing,
             )
         ids = iter(self._tokenizer.fast.ids_of_lines(texts))
         for a, b in zip(ids, ids):

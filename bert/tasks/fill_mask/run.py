@@ -169,6 +169,7 @@ def print_words(settings: Settings) -> None:
         config.vocab_size,
         model.config_file,
         (x.replace(vocabulary.MASK, " ") for x in sentences),
+        model.casing,
     )
 
     # Loading takes seconds, so it comes after all checks.

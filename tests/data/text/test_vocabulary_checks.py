@@ -65,6 +65,16 @@ def test_characters_that_are_stripped_are_warned_of(
     found = [text for text in logged if "accents" in text]
     assert found == ([line] if line else [])
 
+    # A model that records its casing rejects the flag.
+    logged.clear()
+    vocabulary_checks.warn(
+        tokenizer, texts=iter(texts), trained=tokenizer.casing
+    )
+    if line:
+        start, _, _ = line.partition("pass ")
+        end = "use a cased model, or one trained with --nostrip_accents"
+        assert logged[-1] == start + end
+
 
 @pytest.mark.parametrize(
     ("token", "message"),
