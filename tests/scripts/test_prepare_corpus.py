@@ -298,6 +298,11 @@ def test_a_damaged_file_is_no_bad_line(prepare, tmp_path):
             "empty: no text file in this folder",
         ),
         ({"language": "xx"}, "--language='xx' is unknown; expected one of am,"),
+        (
+            {"language": "th"},
+            "; Thai has no marks between sentences: instead of this script, "
+            "write one sentence per line with a Thai tool, such as PyThaiNLP",
+        ),
         ({"output_file": "{folder}"}, "expected the name of a file"),
         ({"output_file": "/none/corpus.txt"}, "create the folder first"),
         (

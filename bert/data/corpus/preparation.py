@@ -17,11 +17,18 @@ _TABLES = (".csv", ".tsv")
 
 def _check_language(name: str) -> None:
     """Raises a UserError for a language without splitting rules."""
+    fix = "pass the most similar language, or en"
+    if name == "th":
+        fix = (
+            "Thai has no marks between sentences: instead of this script, "
+            "write one sentence per line with a Thai tool, such as PyThaiNLP, "
+            "and a blank line after each document"
+        )
     if name not in raw_text.LANGUAGES:
         raise UserError(
             f"--language={name!r} is unknown",
             expected=f"one of {', '.join(raw_text.LANGUAGES)}",
-            fix="pass the most similar language, or en",
+            fix=fix,
         )
 
 

@@ -25,10 +25,11 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files, parquet_files
 from bert.data.corpus import chunks, documents
 
-# Languages with rules in sentencex, which splits all others as English.
+# Languages with rules in sentencex, which splits all others as English; and
+# Chinese, whose full stops are among the rules of English.
 LANGUAGES = (
     "am ar bg bn ca da de el en es fi fr gu hi hy it ja kk kn ml mr my nl pa "
-    "pl pt ru sk ta te uk"
+    "pl pt ru sk ta te uk zh"
 ).split()
 # The time of sentencex is quadratic in the number of quotes and brackets.
 _PART = 100_000  # characters

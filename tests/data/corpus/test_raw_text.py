@@ -60,6 +60,9 @@ def test_languages_have_rules_of_their_own():
     text = "Das gilt evtl. Morgen."
     assert raw_text.split_sentences(text, "de") == [text]
     assert len(raw_text.split_sentences(text, "en")) == 2
+    assert "zh" in raw_text.LANGUAGES
+    text = "\u4ed6\u8d70\u4e86\u3002\u771f\u7684\uff1f"
+    assert raw_text.split_sentences(text, "zh") == [text[:4], text[4:]]
 
 
 def test_parts_end_where_sentences_end(monkeypatch):
