@@ -130,32 +130,35 @@ def read_table(
         predictor: Predictor. The model.
 
     Raises:
-        UserError: The columns of the texts are unknown, or the file is
-            damaged.
+        UserError: A given column is not an input of the model, the columns of
+            the texts are unknown, or the file is damaged.
     """
-    path, inputs = settings.input_file, [*predictor.task.inputs]
+    path, task = settings.input_file, predictor.task
     if predictor.has_choices:
         raise UserError(
             "a table cannot hold choices",
             path=path,
             fix="pass lines of JSON, with --json",
         )
+    fields = (*task.inputs, *task.optional_inputs)
+    if settings.text_b_column is not None and len(fields) == 1:
+        raise UserError(
+            f"--text_b_column={settings.text_b_column}",
+            expected=f"a model of two texts; this model reads {fields[0]}",
+            fix="omit the flag, or pass the column as --text_column",
+        )
 
     # By default, the columns have the names of the inputs.
-    given = settings.text_column, settings.text_b_column
-    texts = [x for x in given if x is not None]
-    if len(texts) > len(inputs):
-        inputs += predictor.task.optional_inputs
-    if texts and len(texts) != len(inputs):
-        raise UserError(
-            f"{len(texts)} text columns",
-            expected=f"{len(inputs)}, for {', '.join(inputs)}",
-            fix="pass --text_column, and --text_b_column for the second",
-        )
-    columns = zip(inputs, texts or inputs, ("text_column", "text_b_column"))
+    given = {
+        "text_column": settings.text_column,
+        "text_b_column": settings.text_b_column,
+    }
     schema = {
-        field: Column(tables.column_of(name), None, flag=flag)
-        for field, name, flag in columns
+        field: Column(
+            tables.column_of(field if name is None else name), None, flag=flag
+        )
+        for field, (flag, name) in zip(fields, given.items())
+        if name is not None or field in task.inputs
     }
     if settings.id_column is not None:
         schema["id"] = Column(tables.column_of(settings.id_column), None)

@@ -33,7 +33,11 @@ class Settings(BaseSettings):
         "Table: column of the text, as name or number from 0. Default: the "
         "column with the name of the model's input.",
     )
-    text_b_column: str | None = flag(None, "Table: column of the second text.")
+    text_b_column: str | None = flag(
+        None,
+        "Table: column of the second text, of models that read two. Default: "
+        "the column with the name of the model's second input.",
+    )
     id_column: str | None = flag(
         None, "Table: column of ids, which the output repeats."
     )

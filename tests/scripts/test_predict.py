@@ -248,7 +248,13 @@ def test_a_row_of_a_table_is_one_answer_with_its_id(
             "t.csv",
             "a\n",
             ["--text_column=0", "--text_b_column=0"],
-            "expected 1",
+            "--text_b_column=0; expected a model of two texts",
+        ),
+        (
+            "t.csv",
+            "text,text_b\na,b\n",
+            ["--text_b_column=text_b"],
+            "--text_b_column=text_b; expected a model of two texts",
         ),
         ("", "", ["--text_column=0"], "standard input has no columns"),
     ],
@@ -271,6 +277,9 @@ def test_a_table_of_pairs_and_json_with_other_keys(pair, ask, tmp_path):
     _, by_name, _ = ask(pair, b"no", input_file=path)
     words = ["--text_column=1", "--text_b_column=0", "--id_column=n"]
     _, by_number, _ = ask(pair, b"no", *words, input_file=path)
+    for word in ("--text_column=text", "--text_b_column=0"):
+        _, by_default, _ = ask(pair, b"no", word, input_file=path)
+        assert by_default == by_name
     path = tmp_path / "t.jsonl"
     row = {"n": [7], "label": "x", "text": "a tree", "text_b": "fish"}
     path.write_text(json.dumps(row) + '\n{"n": 8}')
