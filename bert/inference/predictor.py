@@ -204,9 +204,16 @@ class Predictor:
                 Default: "".
 
         Raises:
-            UserError: A field is missing or has the wrong type.
+            UserError: A field is missing or has the wrong type, or the model
+            does not read the second text.
         """
-        if ranking.is_query(values) and ranking.TEXT in self.task.inputs:
+        reads_text = ranking.TEXT in self.task.inputs
+        if ranking.TEXT_B in values and reads_text and not self._reads_pairs:
+            raise UserError(
+                f"the field {ranking.TEXT_B}",
+                expected=f"only {ranking.TEXT}: the model reads one text",
+            )
+        if ranking.is_query(values) and reads_text:
             if not self.task.can_rank:
                 raise ranking.error()
             kind: Any = ranking.Query

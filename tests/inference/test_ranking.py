@@ -124,7 +124,7 @@ SIMILAR = predictor_of(lambda x: {"label": "same"}, "text", "text_b")
 def test_a_wrong_query_is_one_line_and_fails_alone(
     model, query, message, capsys
 ):
-    good = QUERY if model is PAIR else {"text": "a", "text_b": "b"}
+    good = QUERY if model is PAIR else dict.fromkeys(model.task.inputs, "a")
     error, answer = ask(model, [query, good], capsys)
     assert message in error["error"] and error["line"] == 1
     assert "error" not in answer
@@ -132,6 +132,30 @@ def test_a_wrong_query_is_one_line_and_fails_alone(
     assert code == 400 and message in error
     if model is PAIR:
         assert "expected text, and texts, a list of strings" in error
+
+
+ONE, TWO = {"text": "a"}, {"text": "a", "text_b": "b"}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "good", "wrong", "message"),
+    [
+        (False, ONE, TWO, "the field text_b; expected only text: the model "),
+        (True, TWO, ONE, "missing required field `text_b`"),
+    ],
+)
+def test_a_model_reads_all_texts_of_an_example(
+    tmp_path, capsys, pairs, good, wrong, message
+):
+    folder = write_classifier(tmp_path, CLASSES, ("yes", "no"), pairs)
+    model = Predictor.open(folder)
+    capsys.readouterr()
+    answer, error = ask(model, [good, wrong], capsys)
+    assert message in error["error"] and "label" in answer
+    code, error = post(model, [wrong])
+    assert code == 400 and message in error
+    code, (found,) = post(model, [good])
+    assert (code, found) == (200, answer)
 
 
 @pytest.mark.parametrize(

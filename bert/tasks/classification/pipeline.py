@@ -48,7 +48,7 @@ class TextClassification:
         self._tokenizer, self._labels = tokenizer, labels
         self.max_length, self._long_texts = max_length, long_texts
         self.inputs = (TEXT, TEXT_B) if has_pairs else (TEXT,)
-        self.optional_inputs = () if has_pairs is False else (TEXT_B,)
+        self.optional_inputs = (TEXT_B,) if has_pairs is None else ()
         self.num_outputs = labels.size
         is_score = labels.kind == REGRESSION or RELEVANT in labels.names
         self.can_rank = has_pairs is not False and is_score
