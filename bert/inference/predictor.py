@@ -6,7 +6,6 @@ TensorFlow is imported only by the Keras engine and by tasks that tokenize with
 TensorFlow.
 """
 
-import importlib.util
 import math
 import os
 from collections.abc import Callable
@@ -39,7 +38,6 @@ from bert.tasks.squad.pipeline import QuestionAnswering
 from bert.tasks.swag import settings as swag
 from bert.tasks.swag.pipeline import CHOICE_TEXTS, MultipleChoice
 
-_GPU = "/dev/nvidiactl"
 TASKS = {  # kind in a `task.json` -> task
     **dict.fromkeys(KINDS, TextClassification),
     **dict.fromkeys((ENTITIES, ANY, None), TokenClassification),
@@ -112,16 +110,15 @@ class Predictor:
         Args:
             path: str. Folder of a run, an export or a Hugging Face model, or
                 name of a published model.
-            engine: str or None. "keras" or "openvino". Default: "openvino" if
-                it is installed, the folder has an OpenVINO network and the
-                machine has no GPU; else "keras".
+            engine: str or None. "keras" or "openvino". Default: see
+                `openvino_network.find_default`.
 
         Raises:
             UserError: The model is missing or damaged.
         """
         path = hub_download.fetch(path)
         if engine is None:
-            network = network_of(path)
+            network = openvino_network.find_default(path)
             engine = OPENVINO if network else KERAS
         else:
             network = openvino_network.find(path)
@@ -295,22 +292,6 @@ class Predictor:
         )
         outputs = iter(computed)
         return [[next(outputs) for _ in x.rows] for x in encoded]
-
-
-def network_of(path: str) -> str | None:
-    """Returns the OpenVINO network to use for a model by default.
-
-    Args:
-        path: str. Folder of the model.
-
-    Returns:
-        the folder of the network. None if it does not exist, OpenVINO is not
-        installed, or a GPU makes Keras faster.
-    """
-    network = openvino_network.find(path)
-    is_installed = importlib.util.find_spec("openvino") is not None
-    uses_it = is_installed and not os.path.exists(_GPU)
-    return network if uses_it or network == path else None
 
 
 def open_model(path: str) -> ModelFolder:

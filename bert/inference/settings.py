@@ -54,8 +54,8 @@ class Settings(BaseSettings):
     )
     engine: str | None = flag(
         None,
-        "Inference engine. Default: openvino if it is installed, the model "
-        "has an OpenVINO network and the machine has no GPU; else keras.",
+        "Inference engine. Default: openvino if it is installed and the model "
+        "has an OpenVINO network, unless TensorFlow can use a GPU; else keras.",
         choices=ENGINES,
         topic=RARE,
     )

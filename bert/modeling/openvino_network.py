@@ -4,6 +4,7 @@ openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
 """
 
 import functools
+import importlib.util
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ import threading
 
 import numpy as np
 
-from bert.common import errors, processes, storage
+from bert.common import errors, nvidia, processes, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import features
@@ -32,6 +33,23 @@ def is_network(folder: str) -> bool:
 def find(path: str) -> str | None:
     """Returns the folder of a model's network, or None."""
     return next(filter(is_network, (path, os.path.join(path, FOLDER))), None)
+
+
+def find_default(path: str) -> str | None:
+    """Returns the folder of the network that computes a model by default.
+
+    Args:
+        path: str. Folder of the model.
+
+    Returns:
+        None if Keras computes the model: the folder has no network, OpenVINO
+        is not installed, or TensorFlow can use a GPU. A folder that is a
+        network itself is always returned.
+    """
+    network = find(path)
+    is_installed = importlib.util.find_spec("openvino") is not None
+    is_used = is_installed and not nvidia.has_usable_gpu()
+    return network if is_used or network == path else None
 
 
 def check(precision: str | None, flag: str, num_texts: int) -> None:

@@ -10,7 +10,9 @@ from bert.common.formats import hub_download
 from bert.data import bucketing
 from bert.data.pooling import POOLINGS, PoolingConfig
 from bert.data.text.array_inputs import strings
-from bert.inference.predictor import Predictor, network_of, open_model
+from bert.inference.predictor import Predictor, open_model
+from bert.modeling import openvino_network
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
 from bert.tasks.similarity.pipeline import TextEmbedding
 
@@ -67,7 +69,7 @@ def embed(
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
 
     texts = strings(texts, "texts")
-    config, tokenizer, engine_of, recorded = _open(model)
+    config, tokenizer, make_engine, recorded = _open(model, layer)
     if not -config.num_hidden_layers <= layer <= -1:
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
@@ -87,7 +89,7 @@ def embed(
 
     task = TextEmbedding(tokenizer, how, max_length, prompt)
     encoded = task.encode([{"text": text} for text in texts])
-    predictor, size = Predictor(task, engine_of(layer)), _CHUNK * batch_size
+    predictor, size = Predictor(task, make_engine()), _CHUNK * batch_size
     found = [np.zeros((0, how.size(config.hidden_size)), np.float32)]
     for start in range(0, len(encoded), size):
         outputs = predictor.compute(encoded[start : start + size])
@@ -95,31 +97,32 @@ def embed(
     return np.concatenate(found)
 
 
-def _open(model):
+def _open(model, layer: int):
     """Opens a model.
 
+    Args:
+        model, layer: see `embed`.
+
     Returns:
-        config, tokenizer, a function from a layer to its engine, and the
-        pooling configuration or None.
+        config, tokenizer, a function that makes the engine, and the pooling
+        configuration or None.
     """
-    is_path = isinstance(model, str | os.PathLike)
-    if is_path:
+    path = None
+    if isinstance(model, str | os.PathLike):
         model = hub_download.fetch(os.fspath(model))
-    if is_path and (path := network_of(model)):
+
+        # A network has the logits of its task, or the last layer.
+        if layer == -1 and ModelFolder.open(model).task is None:
+            path = openvino_network.find_default(model)
+    if path:
         folder = open_model(path)
-
-        def network(layer: int) -> Network:
-            if layer != -1:
-                raise UserError(
-                    f"layer={layer}",
-                    path=path,
-                    expected="-1: an OpenVINO network has only the output of "
-                    "the last layer",
-                )
-            return Network(path)
-
         tokenizer = folder.tokenizer.with_max_length(folder.max_length)
-        return folder.config, tokenizer, network, folder.pooling_config
+        return (
+            folder.config,
+            tokenizer,
+            lambda: Network(path),
+            folder.pooling_config,
+        )
 
     from bert.inference.engines import KerasEngine  # imports TensorFlow
     from bert.models import loading
@@ -128,6 +131,6 @@ def _open(model):
     return (
         loading.config_of(encoder),
         tokenizer,
-        lambda layer: KerasEngine.of(encoder, layer=layer),
+        lambda: KerasEngine.of(encoder, layer=layer),
         encoder.checkpoint.pooling_config if encoder.checkpoint else None,
     )

@@ -1,18 +1,16 @@
 """Distribution strategies: the devices of a run."""
 
 import functools
-import glob
 import os
 from typing import Any
 
 import tensorflow as tf
 
-from bert.common import tensorflow_log
+from bert.common import nvidia, tensorflow_log
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.training import cluster, workers
 
-_GPU_FILES = "/dev/nvidia[0-9]*"  # the driver makes one for each GPU
 _CPU_INFO = "/proc/cpuinfo"
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}
 _FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability; TensorFloat-32 too
@@ -90,19 +88,13 @@ def _join(processes: cluster.Cluster, timeout: float) -> tf.distribute.Strategy:
 
 
 def check_gpus_are_found() -> None:
-    """Raises an error if the machine has GPUs that TensorFlow does not find.
-
-    CUDA_VISIBLE_DEVICES=-1 selects the CPU.
+    """Raises an error if TensorFlow does not find the GPUs, see `nvidia`.
 
     Raises:
         UserError: there are GPUs, but their libraries are missing.
     """
-    devices, hidden = glob.glob(_GPU_FILES), ("", "-1")
-    if (
-        devices
-        and os.environ.get("CUDA_VISIBLE_DEVICES") not in hidden
-        and not tf.config.list_physical_devices("GPU")
-    ):
+    devices = nvidia.visible_gpus()
+    if devices and not tf.config.list_physical_devices("GPU"):
         raise UserError(
             f"TensorFlow finds none of {len(devices)} GPUs",
             path=devices[0],

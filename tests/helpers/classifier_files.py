@@ -4,10 +4,11 @@ import pathlib
 import random
 
 from bert.common import tensor_files
+from bert.data.pooling import PoolingConfig
 from bert.data.postprocessing import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
-from bert.modeling import task_models
+from bert.modeling import encoder, task_models
 from bert.modeling.formats import conversion, openvino
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, once, small
@@ -116,6 +117,19 @@ def classifier_of(
     task = {"kind": kind, "labels": list(names), "max_seq_length": 13}
     task |= {"pairs": pairs} | decision.described()
     return ModelFolder.of("", config, weights, tokenizer, task)
+
+
+def embedding_model_of(folder: pathlib.Path) -> ModelFolder:
+    """An embedding model with random weights.
+
+    Args:
+        folder: to write its config and vocabulary to.
+    """
+    config = model_files.write_sizes(folder)
+    weights = model_files.random_values(encoder.build_encoder(config), 0.5)
+    tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
+    how = PoolingConfig("mean", True)
+    return ModelFolder.of("", config, weights, tokenizer, pooling_config=how)
 
 
 def write_export(folder: pathlib.Path, openvino: str = "none", **model) -> str:

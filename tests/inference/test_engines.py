@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -16,14 +15,19 @@ import convert_checkpoint
 import extract_features
 import predict
 import run_classifier
+from bert.common import nvidia
 from bert.common.errors import UserError
 from bert.inference import predictor as predictor_lib
 from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling.openvino_network import Network
+from bert.models import embeddings
+from bert.tasks.features import run as features_run
+from bert.training import distribution
 from tests.helpers import once, trained
 from tests.helpers.classifier_files import (
     classifier_of,
+    embedding_model_of,
     write_model,
     write_networks,
 )
@@ -48,6 +52,16 @@ def model(tmp_path_factory):
         write_networks(folder, classifier_of(folder))
 
     return str(once.written(tmp_path_factory, "networks", write) / "model")
+
+
+@pytest.fixture
+def encoder(tmp_path_factory):
+    """As `model`, of an embedding model."""
+
+    def write(folder):
+        write_networks(folder, embedding_model_of(folder))
+
+    return str(once.written(tmp_path_factory, "encoder", write) / "model")
 
 
 def examples_of(texts):
@@ -149,14 +163,79 @@ def test_an_engine_that_the_folder_lacks_is_named(model, tmp_path):
     assert isinstance(network._engine, Network)
 
 
-def test_openvino_is_the_default_without_a_gpu(
-    model, monkeypatch, hide_package
+@pytest.fixture
+def networks(encoder, monkeypatch, tmp_path, run_script):
+    """Counts the entry points that compute the model with OpenVINO."""
+    opened = []
+    for module in (predictor_lib, embeddings, features_run):
+
+        def network(path):
+            opened.append(path)
+            return Network(path)
+
+        monkeypatch.setattr(module, "Network", network)
+    lines = tmp_path / "lines.txt"
+    lines.write_text("the cat\n")
+
+    def count():
+        Predictor.open(encoder)
+        bert.embed(["the cat"], encoder)
+        code, _, err = run_script(
+            extract_features,
+            init_checkpoint=encoder,
+            input_file=lines,
+            output_file=tmp_path / "out.jsonl",
+            layers="-1",
+            max_seq_length=13,
+        )
+        assert code == 0, err
+        return len(opened)
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("device", "packages", "hidden", "count"),
+    [
+        ("nvidia1", ["nvidia-cudnn-cu12"], None, 0),
+        ("nvidia1", ["nvidia-cudnn-cu12"], "0,1", 0),
+        ("nvidia1", ["nvidia-cudnn-cu12"], "-1", 3),
+        ("nvidia1", ["nvidia-cudnn-cu12"], "", 3),
+        ("nvidia1", [], None, 3),
+        ("nvidiactl", ["nvidia-cudnn-cu12"], None, 3),
+    ],
+)
+def test_openvino_is_the_default_unless_tensorflow_has_a_gpu(
+    networks, monkeypatch, tmp_path, device, packages, hidden, count
 ):
-    monkeypatch.setattr(predictor_lib, "_GPU", os.devnull)
-    assert isinstance(Predictor.open(model)._engine, KerasEngine)
-    monkeypatch.undo()
+    monkeypatch.setattr(nvidia, "_FILES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    if hidden is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in packages:
+        record = tmp_path / f"{name.replace('-', '_')}-9.0.dist-info/METADATA"
+        record.parent.mkdir()
+        record.write_text(f"Name: {name}\nVersion: 9.0\n")
+    # Keras itself computes on the CPU here.
+    monkeypatch.setattr(distribution, "check_gpus_are_found", lambda: None)
+    (tmp_path / device).touch()
+    assert networks() == count
+
+
+def test_keras_is_the_default_without_openvino(networks, hide_package):
     hide_package("openvino")
-    assert isinstance(Predictor.open(model)._engine, KerasEngine)
+    assert networks() == 0
+
+
+@pytest.mark.parametrize(("name", "layer"), [("model", -1), ("encoder", -2)])
+def test_keras_computes_what_no_network_has(request, name, layer):
+    """A network has the logits of its task, or the last layer."""
+    folder = request.getfixturevalue(name)
+    found = bert.embed(["the cat"], folder, layer=layer, max_length=13)
+    keras = bert.load_encoder(folder)
+    expected = bert.embed(["the cat"], keras, layer=layer, max_length=13)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("engine", ["keras", "openvino"])
@@ -205,7 +284,10 @@ np.save(vectors, both)
 
     # What the folder has not is told.
     for call, message in (
-        (lambda: bert.embed("a", str(folder), layer=-2), "layer=-2"),
+        (
+            lambda: bert.embed("a", str(folder), layer=-2),
+            "a network of OpenVINO",
+        ),
         (lambda: bert.load_encoder(str(folder)), "a network of OpenVINO"),
         (
             lambda: Predictor.open(str(folder)),

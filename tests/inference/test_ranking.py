@@ -6,15 +6,15 @@ import json
 import numpy as np
 import pytest
 
-from bert.data.pooling import PoolingConfig
 from bert.data.postprocessing import CLASSES, REGRESSION
-from bert.data.text.tokenizer import Tokenizer
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
-from bert.modeling import encoder
-from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import http_server, model_files
-from tests.helpers.classifier_files import classifier_of, write_networks
+from tests.helpers import http_server
+from tests.helpers.classifier_files import (
+    classifier_of,
+    embedding_model_of,
+    write_networks,
+)
 from tests.helpers.predictors import predictor_of
 
 QUERY = {"text": "the cat", "texts": ["a dog", "", "the cat", "tree " * 23]}
@@ -25,14 +25,7 @@ NUMBERS = (REGRESSION, (), True)
 
 def write_embedding_model(folder):
     """Writes an embedding model with random weights; returns its folder."""
-    config = model_files.write_sizes(folder)
-    weights = model_files.random_values(encoder.build_encoder(config), 0.5)
-    tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
-    vectors = PoolingConfig("mean", True)
-    bert = ModelFolder.of(
-        "", config, weights, tokenizer, pooling_config=vectors
-    )
-    return write_networks(folder, bert)
+    return write_networks(folder, embedding_model_of(folder))
 
 
 def write_classifier(folder, *labels):

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config
 
+from bert.common import nvidia
 from bert.common.errors import UserError
 from bert.training import distribution
 
@@ -22,9 +23,7 @@ def test_mirrored_without_gpus_is_rejected(monkeypatch):
 @pytest.fixture
 def gpu_files(monkeypatch, tmp_path):
     """The files of two GPUs, which TensorFlow does not find."""
-    monkeypatch.setattr(
-        distribution, "_GPU_FILES", str(tmp_path / "nvidia[0-9]*")
-    )
+    monkeypatch.setattr(nvidia, "_FILES", str(tmp_path / "nvidia[0-9]*"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     for name in ("nvidia0", "nvidia1", "nvidiactl"):
         (tmp_path / name).touch()
@@ -36,7 +35,7 @@ def test_gpus_that_are_not_found_are_an_error(gpu_files):
         distribution.make_strategy()
 
 
-@pytest.mark.parametrize("hidden", ["", "-1"])
+@pytest.mark.parametrize("hidden", ["", "-1", "-1,0"])
 def test_the_cpu_may_be_asked_for(gpu_files, monkeypatch, hidden):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     distribution.make_strategy()

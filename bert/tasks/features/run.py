@@ -18,6 +18,7 @@ from bert.data import (
 )
 from bert.data.sequences import Row
 from bert.data.text import vocabulary, vocabulary_checks
+from bert.modeling import openvino_network
 from bert.modeling.openvino_network import Network
 from bert.tasks.features.settings import Extraction
 
@@ -103,20 +104,38 @@ def extract(
         reader: reads the input lines.
     """
     tokens = extraction.model.tokenizer.tokens
-    is_network = extraction.model.format == "openvino"
-    compute = _of_network if is_network else _of_layers
+    rows = reader.read()
+    if path := _network_path(extraction):
+        computed = _of_network(extraction, rows, path)
+    else:
+        computed = _of_layers(extraction, rows)
 
-    for ids, x in compute(extraction, reader.read()):
+    for ids, x in computed:
         found = extraction.how.embed_one(x)
         yield embedding_files.Vectors([tokens[i] for i in ids], ids, found)
 
 
-def _of_network(extraction: Extraction, rows: Iterator[Row]) -> Iterator:
+def _network_path(extraction: Extraction) -> str | None:
+    """Returns the folder of the OpenVINO network, or None for Keras."""
+    settings, model = extraction.settings, extraction.model
+    is_device_given = settings.use_tpu or settings.distribution != "auto"
+
+    # A network has the logits of its task, or the last layer.
+    if model.task is not None or not extraction.needs_last_layer_only:
+        return None
+    if is_device_given and model.format != "openvino":
+        return None
+    return openvino_network.find_default(model.path)
+
+
+def _of_network(
+    extraction: Extraction, rows: Iterator[Row], path: str
+) -> Iterator:
     """Yields ids and outputs of rows, computed by an OpenVINO network.
 
     The outputs are float32 [S, 1, H], or [S, H] if layers are mixed.
     """
-    network = Network(extraction.model.path)
+    network = Network(path)
     log(network.description)
     is_mixed = extraction.settings.layer_pooling != "none"
     while chunk := [*itertools.islice(rows, window(extraction))]:

@@ -112,6 +112,12 @@ class Extraction:
     how: PoolingConfig
     prompt: str
 
+    @property
+    def needs_last_layer_only(self) -> bool:
+        """Whether no other layer is written."""
+        count = self.model.config.num_hidden_layers
+        return all(x % count == count - 1 for x in self.layers)
+
 
 def check(settings: Settings) -> Extraction:
     """Checks the settings and their files.
@@ -137,13 +143,14 @@ def check(settings: Settings) -> Extraction:
     )
     count = config.num_hidden_layers
     layers = [read_layer(x, count) for x in settings.layers]
-    if model.format == "openvino" and any(-x % count != 1 for x in layers):
+    extraction = Extraction(settings, model, layers, how, prompt)
+    if model.format == "openvino" and not extraction.needs_last_layer_only:
         raise UserError(
             f"--layers={','.join(settings.layers)}",
             path=model.path,
             expected="-1, as an OpenVINO network has only the last layer",
         )
-    return Extraction(settings, model, layers, how, prompt)
+    return extraction
 
 
 def _with_defaults(
