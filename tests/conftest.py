@@ -62,6 +62,9 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(7200))
     seed = config.getoption("shuffle")
     if seed is not None:
         rng = random.Random(seed)
