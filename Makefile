@@ -39,6 +39,7 @@ test: $(VENV)/dev
 test-long: $(VENV)/dev peers .venv-docs/done $(FOUND:python%=quick-%)
 	@echo "quick tests: under $(or $(FOUND),none); not found:" \
 	    "$(or $(filter-out $(FOUND),$(PYTHONS)),none)"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long" --perturb=1e-6
 	$(BIN)/python -m pytest -m long -o faulthandler_timeout=0
 
 # The quick tests with another version of Python, as in `make quick-3.12`.

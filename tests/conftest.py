@@ -37,7 +37,7 @@ import convert_checkpoint
 import predict
 from bert.common import main as main_lib
 from bert.reports import drawing
-from tests.helpers import determinism
+from tests.helpers import determinism, perturbation
 
 gc.freeze()
 gc.enable()
@@ -59,6 +59,34 @@ def pytest_addoption(parser):
         metavar="SEED",
         help="random order of the modules and of the tests in each module",
     )
+    parser.addoption(
+        "--perturb",
+        type=float,
+        metavar="VALUE",
+        help="multiply initial weights by 1 + VALUE or 1 - VALUE, as if the "
+        "processor rounded differently",
+    )
+    parser.addoption(
+        "--perturb-seed",
+        type=int,
+        default=1,
+        metavar="SEED",
+        help="seed of the signs of --perturb",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("perturb"):
+        perturbation.patch_keras()
+
+
+@pytest.hookimpl(tryfirst=True)  # before the fixtures of the test
+def pytest_runtest_setup(item):
+    config = item.config
+    amount = config.getoption("perturb")
+    if item.get_closest_marker("bits"):
+        amount = None
+    perturbation.start(amount or 0.0, config.getoption("perturb_seed"))
 
 
 def pytest_collection_modifyitems(config, items):

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
-from tests.helpers import small, text
+from tests.helpers import perturbation, small, text
 
 
 def write_sizes(
@@ -37,9 +37,11 @@ def random_values(
 ) -> dict[str, np.ndarray]:
     """Random weights for a network, by the original's names."""
     rng = np.random.default_rng(seed)
+    shapes = {name: x.shape for name, x in values_of(network).items()}
+    values = {name: rng.normal(0, scale, x) for name, x in shapes.items()}
     return {
-        name: rng.normal(0, scale, value.shape).astype("f4")
-        for name, value in values_of(network).items()
+        name: (x * perturbation.factors(x.shape)).astype("f4")
+        for name, x in values.items()
     }
 
 
