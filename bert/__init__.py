@@ -7,12 +7,13 @@
 
 TensorFlow is imported at the first use of a name in `__all__`. Exceptions are
 `BertConfig` and `Tokenizer`, which do not need it, and `embed`, which does not
-need it for OpenVINO. If `bert` is imported before `tensorflow` and `keras`,
-they load without log messages about missing devices. The classes of this
-package are registered with Keras in either order.
+need it for OpenVINO. The classes of this package are registered with Keras,
+before or after `import keras`. Otherwise `import bert` only sets
+`TF_ENABLE_ONEDNN_OPTS`, unless it is set.
 """
 
 import importlib
+import os
 import sys
 
 from bert.common import packages, tensorflow_log
@@ -84,6 +85,8 @@ def _register() -> None:
         )
 
 
-# TensorFlow's messages about missing devices would hide other messages.
-tensorflow_log.hold_back_import()
+if "tensorflow" not in sys.modules:
+    # oneDNN's matrix products are a quarter faster on any x86; by default
+    # TensorFlow uses them only with AVX-512.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 tensorflow_log.after_import("keras", _register)

@@ -32,6 +32,7 @@ from bert.modeling.config import BertConfig
 from bert.tasks import finetuning
 from tests.helpers import flags_page, model_files
 
+pytestmark = pytest.mark.bits
 LONG = ("pretraining", "squad", "ner", "swag")
 GOLDENS = pathlib.Path(__file__).with_name("goldens.json")
 WORDS = (

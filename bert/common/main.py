@@ -40,9 +40,7 @@ def run(
         Ctrl-C.
     """
     closed = _open_closed()
-    tensorflow_log.before_import(
-        "tensorflow", lambda: log("loading TensorFlow ...")
-    )
+    tensorflow_log.hold_back_import(lambda: log("loading TensorFlow ..."))
     try:
         try:
             code = main(argv) or 0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from bert.common import tensorflow_log
 from bert.common.errors import UserError
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -169,8 +170,9 @@ def _start(make_worker: Callable[[], Any], ends) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends the process
     _outside_item.acquire()
     threading.Thread(target=_end_with_pool, args=[ends], daemon=True).start()
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # errors are raised anyway
+    os.environ[tensorflow_log.LEVEL] = "3"  # errors are raised anyway
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # use no GPU memory
+    tensorflow_log.hold_back_import()
     _make_worker = make_worker
 
 

@@ -75,14 +75,22 @@ class _Finder:
         return spec
 
 
-def hold_back_import() -> None:
-    """Hides the log of the first `import tensorflow` of this process."""
+def hold_back_import(on_start: Callable[[], None] = lambda: None) -> None:
+    """Hides the log of the first `import tensorflow` in a script's process.
+
+    Args:
+        on_start: callable. Called when the import starts. Default: no call.
+    """
     os.environ.setdefault(LEVEL, "2")
+
+    @contextlib.contextmanager
+    def started():
+        on_start()
+        with _loading_quietly():
+            yield
+
     if "tensorflow" not in sys.modules:
-        # oneDNN's matrix products are a quarter faster on any x86; by default
-        # TensorFlow uses them only with AVX-512.
-        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-        sys.meta_path.insert(0, _Finder("tensorflow", _loading_quietly))
+        sys.meta_path.insert(0, _Finder("tensorflow", started))
 
 
 @contextlib.contextmanager
@@ -101,17 +109,6 @@ def _loading_quietly() -> Iterator[None]:
 
     # Hides warnings about functions that are traced for each length.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
-
-
-def before_import(package: str, call: Callable[[], None]) -> None:
-    """Calls a function when the import of a package starts."""
-
-    @contextlib.contextmanager
-    def called_first():
-        call()
-        yield
-
-    sys.meta_path.insert(0, _Finder(package, called_first))
 
 
 def after_import(package: str, call: Callable[[], None]) -> None:

@@ -27,9 +27,9 @@ def hooks() -> tuple[Callable, Callable]:
     has_others = (
         os.environ.get(cluster.VARIABLE) or cluster.num_slurm_tasks() > 1
     )
-    if has_others and os.environ[tensorflow_log.LEVEL] == "2":
+    if has_others:
         # TensorFlow's errors about lost workers would hide this project's.
-        os.environ[tensorflow_log.LEVEL] = "3"
+        os.environ.setdefault(tensorflow_log.LEVEL, "3")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
     return workers.leave, explain
 

@@ -60,12 +60,6 @@ def _run(code, *options):
     )
 
 
-@pytest.mark.long
-def test_tensorflow_is_quiet_after_the_library():
-    done = _run("import bert, keras, tensorflow")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 CLASS = re.compile(r'^@keras.*serializable\("bert"\)\nclass (\w+)', re.M)
 
 

@@ -154,6 +154,7 @@ def test_kernels_of_one_shape_start_different():
     assert len(set(kernels)) == len(kernels)
 
 
+@pytest.mark.bits
 def test_biases_start_at_zero_and_gammas_at_one():
     named = checkpoints.model_variables(build_pretraining_model(small.config()))
     for name, variable in named.items():
