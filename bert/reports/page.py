@@ -2,8 +2,8 @@
 
     run_files -> contents (curves, tables) -> page.html -> report.html
 
-The template engine escapes all texts. The page has no scripts and loads no
-other files.
+The template engine escapes all texts, `printable` their control characters. The
+page has no scripts and loads no other files.
 """
 
 import datetime
@@ -13,6 +13,7 @@ import jinja2
 import markupsafe
 
 from bert.common.atomic import write_whole
+from bert.common.errors import printable
 from bert.reports import contents, figures
 from bert.reports.run_files import RunFiles, is_number
 
@@ -42,13 +43,15 @@ def render(run: RunFiles) -> str:
     ]
 
     now = datetime.datetime.now(datetime.UTC)
-    return environment.get_template("page.html").render(
+    text = environment.get_template("page.html").render(
         run=run,
         plots=plots,
         scores=contents.scores(run),
         errors=contents.errors(run),
         time=f"{now:%Y-%m-%d %H:%M} UTC",
     )
+    # Control characters would reverse the text, or change a terminal.
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _shown(value) -> str:

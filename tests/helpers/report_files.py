@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-EVIL = "<script>alert('x')</script> & \"quoted\""
+EVIL = "<script>alert('x')</script> & \"quoted\" \x1b[1m\x9b\u202etxet"
 LABELS = ["cat", "dog & <b>", "bird"]
 
 
