@@ -7,7 +7,7 @@ import shutil
 from playwright import sync_api
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-SIZES = {"narrow": (390, 844), "wide": (1280, 800)}
+SIZES = {"narrow": (380, 844), "wide": (1280, 800)}
 FORMS = tuple(itertools.product(("light", "dark"), SIZES))
 
 

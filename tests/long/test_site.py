@@ -14,7 +14,7 @@ from tests.helpers import browser
 
 pytestmark = pytest.mark.long
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = ("", "api/TextClassifier/", "coming_from/")
+PAGES = ("", "api/TextClassifier/", "coming_from/", "tutorials/classifier/")
 LOADED = re.compile(
     r"<(?:script|link|img)[^>]*(?:src|href)=\"?(https?:[^\s\">]+)"
 )
@@ -72,10 +72,12 @@ def chromium():
         yield started
 
 
-@pytest.mark.parametrize("size", browser.SIZES)
+@pytest.mark.parametrize(("scheme", "size"), browser.FORMS)
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_its_window(chromium, address, tmp_path, path, size):
-    opened = browser.open_page(chromium, address + path, "light", size)
+def test_a_page_fits_its_window(
+    chromium, address, tmp_path, path, scheme, size
+):
+    opened = browser.open_page(chromium, address + path, scheme, size)
     opened.screenshot(path=tmp_path / "page.png")
     needed, there = opened.evaluate(
         "[document.documentElement.scrollWidth, window.innerWidth]"
@@ -83,4 +85,6 @@ def test_a_page_fits_its_window(chromium, address, tmp_path, path, size):
     assert needed <= there
     assert opened.messages == []  # of the console, or of failed requests
     assert opened.locator("h1").count() == 1
+    back = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") == (scheme == "light")
     opened.context.close()
