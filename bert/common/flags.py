@@ -19,6 +19,7 @@ that it breaks. `--help` groups flags by the topic of the field, or by the
 import dataclasses
 import functools
 import inspect
+import math
 import os
 import re
 import textwrap
@@ -66,6 +67,15 @@ class _Numbers(absl_flags.ArgumentParser):
         return [self._number.parse(text) for text in str(argument).split(",")]
 
 
+class _Path(absl_flags.ArgumentParser):
+    """Parses a path. It is empty after an unset variable of the shell."""
+
+    def parse(self, argument):
+        if not argument.strip():
+            raise ValueError("the path is empty")
+        return argument
+
+
 REMOVED = {  # flag, or flag=value, of an earlier version -> advice
     "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
     "schedule=clock": "choose --num_train_steps for the time, with --dry_run, "
@@ -92,7 +102,8 @@ class Flag:
         kind: type. bool, int, float, str or tuple.
         default: Value if the flag is not given.
         help: str. One sentence.
-        at_least, at_most: float or None. Bounds of a number.
+        at_least, at_most: float or None. Bounds of a number. A float is also
+            finite.
         choices: tuple of str. Allowed values of a string; () allows any.
         parse: callable or None. Checks a value and raises a UserError if it
             is invalid. The value of the flag stays as it was given, as runs
@@ -101,7 +112,7 @@ class Flag:
         resume: bool. Whether a resumed run needs the same value to repeat the
             same steps.
         path: bool. Whether the value is a path or a list of paths, in which
-            `~` is expanded.
+            `~` is expanded. It is not empty.
         per_worker: bool. Whether the value may differ between workers.
         several: bool. Whether a number may be a comma-separated list.
         topic: str. Topic of the flag in `--help`.
@@ -223,7 +234,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     missing = [
         f"--{one.name}"
         for one in declared
-        if one.required and values[one.name].value is None
+        if one.required and values[one.name].using_default_value
     ]
     if missing:
         mistakes.append(
@@ -464,6 +475,8 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
         absl_flags.DEFINE_enum(enum_values=one.choices, **named)
     elif one.several:
         absl_flags.DEFINE(_Numbers(_NUMBERS[one.kind]()), **named)
+    elif one.path:
+        absl_flags.DEFINE(_Path(), **named)
     else:
         _DEFINE[one.kind](**named)
 
@@ -489,9 +502,11 @@ def _check_value(one: Flag, value: Any) -> None:
     low, high = one.at_least, one.at_most
     if value is None:
         return
-    if low is not None and not value >= low:  # rejects NaN too
+    if one.kind is float and not math.isfinite(value):
+        raise UserError(f"--{one.name}={value}", expected="a finite number")
+    if low is not None and value < low:
         raise UserError(f"--{one.name}={value}", expected=f"at least {low}")
-    if high is not None and not value <= high:
+    if high is not None and value > high:
         raise UserError(f"--{one.name}={value}", expected=f"at most {high}")
     if one.parse:
         one.parse(value)

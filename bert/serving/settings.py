@@ -39,6 +39,14 @@ def _check_names(settings: "Settings") -> None:
         )
 
 
+def _check_host(host: str) -> None:
+    """Raises a UserError for an empty host, which means all interfaces."""
+    if not host.strip():
+        raise UserError(
+            f"--host={host}", expected="an address, such as 127.0.0.1"
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings(BaseSettings):
     """Settings of serve.py."""
@@ -58,13 +66,17 @@ class Settings(BaseSettings):
     host: str = flag(
         "127.0.0.1",
         "Address to listen on. Anyone who can reach it can query the model.",
+        parse=_check_host,
     )
     port: int = flag(8501, "Port; 0: any free port.", at_least=0, at_most=65535)
     max_batch_size: int = flag(
         32, "Maximum number of examples per batch.", at_least=1, at_most=1024
     )
     max_delay_ms: float = flag(
-        0.0, "Milliseconds to wait for more examples of a batch.", at_least=0
+        0.0,
+        "Milliseconds to wait for more examples of a batch.",
+        at_least=0,
+        at_most=60_000,
     )
     max_queued_batches: int = flag(
         8,

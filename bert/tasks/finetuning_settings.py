@@ -218,7 +218,11 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         topic=RARE,
     )
     num_train_epochs: float = flag(
-        3.0, "Number of training epochs.", at_least=0.0, resume=True
+        3.0,
+        "Number of training epochs.",
+        at_least=0.0,
+        at_most=1e6,
+        resume=True,
     )
     warmup_proportion: float = flag(
         0.1,

@@ -83,6 +83,7 @@ class Devices(BaseSettings):
         300.0,
         "Seconds to wait for the other workers.",
         at_least=1.0,
+        at_most=1e6,
         per_worker=True,
     )
 
@@ -285,7 +286,11 @@ class Training(Devices):
         at_least=0,
     )
     learning_rate: float = flag(
-        5e-5, "Peak learning rate.", at_least=0.0, resume=True
+        5e-5,
+        "Peak learning rate.",
+        at_least=0.0,
+        at_most=1e3,
+        resume=True,
     )
 
     @property

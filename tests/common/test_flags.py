@@ -1,6 +1,7 @@
 import dataclasses
 import importlib
 import pathlib
+import re
 
 import pytest
 from absl import flags as absl_flags
@@ -13,6 +14,7 @@ from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, changed, flag
 
 ROOT = pathlib.Path(__file__).parents[2]
+SCRIPTS = sorted(path.stem for path in ROOT.glob("*.py"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +90,7 @@ def test_a_flag_that_is_given_its_default_counts_as_given():
     ("word", "message"),
     [
         ("--rate=1.5", "--rate=1.5; expected at most 1.0"),
-        ("--rate=nan", "--rate=nan; expected at least 0.0"),
+        ("--rate=nan", "--rate=nan; expected a finite number"),
         ("--max_seq_length=2", "--max_seq_length=2; expected at least 3"),
         ("--kind=words", "kind"),
         ("--unknown=1", "unknown"),
@@ -294,14 +296,26 @@ def test_home_is_expanded_in_paths_alone(monkeypatch, given, expected):
     assert settings.source == given
 
 
-@pytest.mark.parametrize(
-    "name", sorted(path.stem for path in ROOT.glob("*.py"))
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_flags_that_are_named_as_files_are_paths(name):
     script = importlib.import_module(name)
     endings = ("_file", "_dir", "_path", "checkpoint", "_vocab", "_handle")
     for x in flags.flags_of(script.Settings):
         assert x.path or not x.name.endswith(endings), x.name
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_empty_path_or_a_number_without_bounds_is_a_mistake(name):
+    settings_class = importlib.import_module(name).Settings
+    for x in flags.flags_of(settings_class):
+        values = ["inf", "-inf", "nan", "1e13", "-1e13"] * (x.kind is float)
+        values += ["", " "] * (x.path or x.name == "host")
+        for value in values:
+            with pytest.raises(UserError) as caught:
+                flags.parse(["", f"--{x.name}={value}"], settings_class, "")
+            lines = map(str, (caught.value, *caught.value.others))
+            named = [y for y in lines if re.search(rf"--{x.name}\b", y)]
+            assert len(named) == 1 and f"--{x.name}=" in named[0]
 
 
 def test_values_by_mark():

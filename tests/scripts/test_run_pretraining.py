@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 
 
 def flags_of(folder, output, **changed):
-    return {
+    named = {
         "input_file": folder / "train.tfrecord",
         "bert_config_file": folder / "config.json",
         "train_batch_size": 4,
@@ -55,6 +55,7 @@ def flags_of(folder, output, **changed):
         "output_dir": output,
         **changed,
     }
+    return {name: x for name, x in named.items() if x is not None}
 
 
 @pytest.fixture
@@ -262,7 +263,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
         four_steps.parent / "started",
         "--do_train",
         init_checkpoint=four_steps / "model.ckpt-4",
-        bert_config_file="",  # the one beside it
+        bert_config_file=None,  # the one beside it
         num_train_steps=1,
     )
     assert "all variables found" in err

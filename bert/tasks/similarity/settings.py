@@ -81,6 +81,7 @@ class Settings(FineTuning):
         20.0,
         "For cosent and ranking: factor of the cosines, 1 / temperature.",
         at_least=1e-6,
+        at_most=1e6,
         resume=True,
         topic=TRAINING,
     )

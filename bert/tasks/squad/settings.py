@@ -89,6 +89,8 @@ class Settings(FineTuning):
         0.0,
         "Threshold of the odds of no answer; if they are greater, the answer "
         "is empty.",
+        at_least=-1e6,
+        at_most=1e6,
         topic=OUTPUT,
     )
     version_2_with_negative: bool = flag(
