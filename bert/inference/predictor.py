@@ -20,7 +20,7 @@ from bert.common.formats import hub_download, json_files
 from bert.common.progress import log
 from bert.data import sequence_packing
 from bert.data.postprocessing import KINDS
-from bert.data.sequences import Encoded, join_pair
+from bert.data.sequences import Encoded, Row, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
 from bert.inference.settings import KERAS, OPENVINO
@@ -158,9 +158,7 @@ class Predictor:
         """
         vocab = model.tokenizer.vocab
         row = join_pair([], [], vocab[vocabulary.CLS], vocab[vocabulary.SEP])
-        (output,) = sequence_packing.map_packed(
-            self._engine, [row], self._is_pooled
-        )
+        (output,) = self.compute_rows([row])
         if not np.isfinite(output).all():
             raise UserError(
                 "the outputs are not finite",
@@ -261,24 +259,49 @@ class Predictor:
         Returns:
             (predictions, number of truncated examples).
         """
-        task = self.task
-        groups = [
-            ranking.rows_of(x, self._reads_pairs)
-            if ranking.is_query(x)
-            else [x]
-            for x in examples
-        ]
-        encoded = task.encode([x for group in groups for x in group])
+        encoded = self.encode(examples)
         truncated = sum(x.is_truncated for x in encoded)
-        predictions = iter(task.decode(encoded, self.compute(encoded)))
+        outputs = self.compute(encoded)
+        return self.decode(examples, encoded, outputs), truncated
 
+    def encode(self, examples: list[dict]) -> list[Encoded]:
+        """Converts examples to sequences.
+
+        Args:
+            examples: list of dict. See `__call__`.
+        """
+        return self.task.encode([x for y in examples for x in self._texts(y)])
+
+    def decode(
+        self,
+        examples: list[dict],
+        encoded: list[Encoded],
+        outputs: list[list[np.ndarray]],
+    ) -> list[dict]:
+        """Converts outputs to predictions.
+
+        Args:
+            examples: list of dict. See `__call__`.
+            encoded: list of Encoded. The result of `encode`.
+            outputs: list of list. The result of `compute`.
+
+        Returns:
+            list of dict. See `__call__`.
+        """
+        predictions = iter(self.task.decode(encoded, outputs))
         results = []
-        for example, group in zip(examples, groups):
-            found = [next(predictions) for _ in group]
+        for example in examples:
+            found = [next(predictions) for _ in self._texts(example)]
             if ranking.is_query(example):
                 found = [{"ranking": ranking.order(example, found)}]
             results += found
-        return results, truncated
+        return results
+
+    def _texts(self, example: dict) -> list[dict]:
+        """Returns the examples of a query, or the example itself."""
+        if ranking.is_query(example):
+            return ranking.rows_of(example, self._reads_pairs)
+        return [example]
 
     def compute(self, encoded: list[Encoded]) -> list[list[np.ndarray]]:
         """Computes the outputs of the sequences of each example.
@@ -287,11 +310,28 @@ class Predictor:
             encoded: list of Encoded. The result of `task.encode`.
         """
         rows = [row for x in encoded for row in x.rows]
-        computed = sequence_packing.map_packed(
-            self._engine, rows, self._is_pooled
-        )
-        outputs = iter(computed)
-        return [[next(outputs) for _ in x.rows] for x in encoded]
+        return grouped(encoded, self.compute_rows(rows))
+
+    def compute_rows(self, rows: list[Row]) -> list[np.ndarray]:
+        """Computes the outputs of sequences.
+
+        Args:
+            rows: list of Row. Ids and segment ids of each sequence.
+        """
+        return sequence_packing.map_packed(self._engine, rows, self._is_pooled)
+
+
+def grouped(
+    encoded: list[Encoded], outputs: list[np.ndarray]
+) -> list[list[np.ndarray]]:
+    """Groups the outputs of sequences by example.
+
+    Args:
+        encoded: list of Encoded. The examples.
+        outputs: list of np.ndarray. Outputs of all their sequences, in order.
+    """
+    rest = iter(outputs)
+    return [[next(rest) for _ in x.rows] for x in encoded]
 
 
 def open_model(path: str) -> ModelFolder:

@@ -1,16 +1,23 @@
-"""Queue that batches the requests of many threads for one predictor."""
+"""Queue that batches the requests of many threads for one predictor.
 
-import concurrent.futures
-import queue
+    request -> sequences -> parts of at most max_batch_size -> batches
+
+A short text is one sequence. A long text has a sequence for each window, and
+an example with choices has one for each choice.
+"""
+
+import collections
+import dataclasses
+import itertools
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from concurrent.futures import Future
 
 import numpy as np
 
-from bert.inference import ranking
-from bert.inference.predictor import Predictor
+from bert.common.errors import UserError
+from bert.inference.predictor import Predictor, grouped
 from bert.serving.settings import Settings
 
 
@@ -18,24 +25,29 @@ class Busy(Exception):
     """The queue of the model is full."""
 
 
-class _Job(NamedTuple):
+@dataclasses.dataclass
+class _Job:
     """A request in the queue.
 
     Attributes:
-        examples: list of dict. Fields of each example.
-        size: int. Number of examples; each text of a query counts.
+        rows: list. Sequences that are not computed yet.
         came: float. Time of arrival, by time.perf_counter().
-        result: Future. The predictions.
+        outputs: list of np.ndarray. Outputs of the sequences before them.
+        result: Future. The outputs of all sequences.
     """
 
-    examples: list[dict]
-    size: int
+    rows: list
     came: float
-    result: concurrent.futures.Future
+    outputs: list[np.ndarray] = dataclasses.field(default_factory=list)
+    result: Future = dataclasses.field(default_factory=Future)
 
 
 class BatchQueue:
     """Computes the requests of many threads in one thread, in batches.
+
+    The thread of a request makes its sequences and decodes their outputs. A
+    request with more sequences than a batch is computed in parts. After each
+    part, other requests have their turn.
 
     If a batch fails, its requests are computed one by one, so that only the
     request with the invalid example gets the error.
@@ -43,22 +55,24 @@ class BatchQueue:
     Args:
         predictor: Predictor. The model.
         settings: Settings. Sizes of the batches and of the queue.
-        on_batch: callable. Called before each batch with the arrival time of
-            each example, by time.perf_counter(), float64 [b].
+        on_batch: callable. Called before each batch with its number of
+            sequences and the arrival times of the requests that start with
+            it, by time.perf_counter().
     """
 
     def __init__(
         self,
         predictor: Predictor,
         settings: Settings,
-        on_batch: Callable[[np.ndarray], None],
+        on_batch: Callable[[int, list[float]], None],
     ):
-        self.predictor, self._settings = predictor, settings
-        self._on_batch = on_batch
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._waiting, self._is_closed = 0, False
-        self._lock = threading.Lock()
+        self.predictor, self._on_batch = predictor, on_batch
+        self._batch_size = settings.max_batch_size
         self._limit = settings.max_batch_size * settings.max_queued_batches
+        self._delay = settings.max_delay_ms / 1000
+        self._jobs: collections.deque[_Job] = collections.deque()
+        self._is_closed = False
+        self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -70,74 +84,108 @@ class BatchQueue:
 
         Raises:
             Busy: The queue is full.
-            UserError: The model rejects the request.
+            UserError: The request has too many sequences, or the model rejects
+                it.
         """
-        result: concurrent.futures.Future = concurrent.futures.Future()
-        size = ranking.count(examples)
-        job = _Job(examples, size, time.perf_counter(), result)
-        with self._lock:
-            if self._waiting and self._waiting + size > self._limit:
+        came = time.perf_counter()
+        encoded = self.predictor.encode(examples)
+        job = _Job([row for x in encoded for row in x.rows], came)
+        size = len(job.rows)
+        if size > self._limit:
+            raise UserError(
+                f"{size:,} sequences, such as windows of a long text",
+                expected=f"at most {self._limit:,} in a request",
+                fix="divide the request",
+            )
+
+        with self._changed:
+            waiting = sum(len(x.rows) for x in self._jobs)
+            if waiting + size > self._limit:
                 raise Busy
             is_closed = self._is_closed
             if not is_closed:
-                self._waiting += size
-                self._jobs.put(job)
+                self._jobs.append(job)
+                self._changed.notify()
 
         # A newer version has replaced this version in the meantime.
         if is_closed:
-            self._compute([job])
-        return result.result()
+            outputs = self.predictor.compute_rows(job.rows)
+        else:
+            outputs = job.result.result()
+        return self.predictor.decode(
+            examples, encoded, grouped(encoded, outputs)
+        )
 
     def close(self) -> None:
         """Ends the thread after the requests in the queue, and waits for it.
 
         The thread holds the model, whose memory can be freed afterwards.
         """
-        with self._lock:
+        with self._changed:
             self._is_closed = True
-            self._jobs.put(None)
+            self._changed.notify()
         self._thread.join()
 
     def _work(self) -> None:
-        held = self._jobs.get()
-        while held is not None:
-            batch, held = self._collect(held)
-            with self._lock:
-                self._waiting -= sum(job.size for job in batch)
-            came = [[job.came] * job.size for job in batch]
-            self._on_batch(np.concatenate(came))
-            self._compute(batch)
-            held = self._jobs.get() if held is None else held
-
-    def _collect(self, first: _Job) -> tuple[list[_Job], _Job | None]:
-        """Returns a batch, and the next job if it did not fit."""
-        settings, batch = self._settings, [first]
-        free = settings.max_batch_size - first.size
-        deadline = first.came + settings.max_delay_ms / 1000
-        while free > 0:
-            wait = deadline - time.perf_counter()
+        while True:
+            batch: list[_Job] = []
             try:
-                job = self._jobs.get(wait > 0, max(wait, 0) or None)
-            except queue.Empty:
-                break
-            if job is None:
-                self._jobs.put(None)  # for the next call
-                break
-            if job.size > free:
-                return batch, job
-            batch.append(job)
-            free -= job.size
-        return batch, None
+                self._collect(batch)
+                if not batch:
+                    return
+                self._on_batch(
+                    sum(self._part(x) for x in batch),
+                    [x.came for x in batch if not x.outputs],
+                )
+            except Exception as error:  # the thread continues
+                for job in batch:
+                    job.result.set_exception(error)
+            else:
+                self._compute(batch)
+
+    def _collect(self, batch: list[_Job]) -> None:
+        """Moves the next requests to a batch, or none if the queue is closed.
+
+        A part that does not fit waits for the next batch.
+        """
+        free, wait = self._batch_size, None
+        with self._changed:
+            while free > 0:
+                self._changed.wait_for(
+                    lambda: self._jobs or self._is_closed, wait
+                )
+                if not self._jobs:
+                    return
+                size = self._part(self._jobs[0])
+                if size > free:
+                    return
+                batch.append(self._jobs.popleft())
+                free -= size
+                wait = batch[0].came + self._delay - time.perf_counter()
 
     def _compute(self, batch: list[_Job]) -> None:
+        """Computes the next part of each request."""
+        rows = [row for job in batch for row in job.rows[: self._part(job)]]
         try:
-            examples = [x for job in batch for x in job.examples]
-            results = iter(self.predictor(examples))
-            for job in batch:
-                job.result.set_result([next(results) for _ in job.examples])
+            outputs = iter(self.predictor.compute_rows(rows))
         except Exception as error:
             if len(batch) == 1:
                 batch[0].result.set_exception(error)
                 return
             for job in batch:
                 self._compute([job])
+            return
+
+        for job in batch:
+            size = self._part(job)
+            job.outputs += itertools.islice(outputs, size)
+            job.rows = job.rows[size:]
+            if not job.rows:
+                job.result.set_result(job.outputs)
+                continue
+            with self._changed:
+                self._jobs.append(job)
+
+    def _part(self, job: _Job) -> int:
+        """Returns the number of sequences in the next part of a request."""
+        return min(len(job.rows), self._batch_size)

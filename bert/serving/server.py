@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import flask
-import numpy as np
 import prometheus_client as prometheus
 import waitress
 from waitress import channel, task, wasyncore
@@ -56,23 +55,24 @@ class Metrics:
         )
         self.batches = prometheus.Histogram(
             "bert_batch_size",
-            "Number of examples per batch.",
+            "Number of sequences per batch.",
             ["model"],
             buckets=[2**i for i in range(11)],
             registry=registry,
         )
 
-    def begin(self, name: str, came: np.ndarray) -> None:
+    def begin(self, name: str, size: int, came: list[float]) -> None:
         """Records the start of a batch.
 
         Args:
             name: str. Name of the model.
-            came: float64 [b]. Arrival time of each example, by
-                time.perf_counter(). It is the same within a request.
+            size: int. Number of sequences.
+            came: list of float. Arrival time of each request that starts with
+                the batch, by time.perf_counter().
         """
-        self.batches.labels(name).observe(len(came))
+        self.batches.labels(name).observe(size)
         now = time.perf_counter()
-        for start in np.unique(came):
+        for start in came:
             self.queue.labels(name).observe(now - start)
 
 

@@ -70,7 +70,11 @@ class Settings(BaseSettings):
     )
     port: int = flag(8501, "Port; 0: any free port.", at_least=0, at_most=65535)
     max_batch_size: int = flag(
-        32, "Maximum number of examples per batch.", at_least=1, at_most=1024
+        32,
+        "Maximum number of sequences per batch, and of examples per request. "
+        "Each window of a long text is a sequence, and so is each choice.",
+        at_least=1,
+        at_most=1024,
     )
     max_delay_ms: float = flag(
         0.0,
@@ -80,8 +84,8 @@ class Settings(BaseSettings):
     )
     max_queued_batches: int = flag(
         8,
-        "Maximum number of batches in the queue. Further requests get status "
-        "503.",
+        "Maximum number of batches in the queue, and of one request. Further "
+        "requests get status 503, larger requests get status 400.",
         at_least=1,
     )
     max_connections: int = flag(

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import log
@@ -54,7 +52,7 @@ class Model:
     """
 
     served: Served
-    _on_batch: Callable[[np.ndarray], None]
+    _on_batch: Callable[[int, list[float]], None]
 
     def __init__(self, folder: str, settings: Settings):
         self.folder, self._settings = folder, settings
@@ -64,7 +62,7 @@ class Model:
         versions = settings.find(folder)
         self._versions = itertools.chain([next(versions)], versions)
 
-    def open(self, on_batch: Callable[[np.ndarray], None]) -> None:
+    def open(self, on_batch: Callable[[int, list[float]], None]) -> None:
         """Loads the newest version that is not damaged.
 
         Args:

@@ -33,7 +33,7 @@ def app_of(queue: Callable, **settings):
     return server.make_app({"mails": model}, settings_of(**settings), metrics)
 
 
-def queue_of(predictor: Predictor, on_batch=lambda came: None, **settings):
+def queue_of(predictor: Predictor, on_batch=lambda *_: None, **settings):
     """A queue in front of a predictor; `settings` limit it."""
     return BatchQueue(predictor, settings_of(**settings), on_batch)
 

@@ -8,10 +8,9 @@ from bert.inference.predictor import Predictor
 
 
 class _Task:
-    """A task whose prediction is a function of the example.
+    """A task whose only sequence of an example is the example itself.
 
     Args:
-        answer: example -> prediction.
         inputs: names of the fields.
         can_rank: whether texts of a query get scores.
     """
@@ -19,14 +18,14 @@ class _Task:
     head = "classifier"
     signatures, optional_inputs, max_length = ("serving_default",), (), 13
 
-    def __init__(self, answer, inputs, can_rank):
-        self.answer, self.inputs, self.can_rank = answer, inputs, can_rank
+    def __init__(self, inputs, can_rank):
+        self.inputs, self.can_rank = inputs, can_rank
 
     def encode(self, examples):
-        return [Encoded([], details=x) for x in examples]
+        return [Encoded([(x, [])]) for x in examples]
 
     def decode(self, encoded, outputs):
-        return [self.answer(x.details) for x in encoded]
+        return [prediction for (prediction,) in outputs]
 
 
 def predictor_of(
@@ -41,7 +40,9 @@ def predictor_of(
         *inputs: names of the fields; default: text.
         can_rank: of the task.
     """
-    return Predictor(_Task(answer, inputs or ("text",), can_rank), None)
+    predictor = Predictor(_Task(inputs or ("text",), can_rank), None)
+    predictor.compute_rows = lambda rows: [answer(x) for x, _ in rows]
+    return predictor
 
 
 class Stalled:

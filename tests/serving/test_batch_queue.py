@@ -1,7 +1,7 @@
 """The queue in front of a predictor."""
 
-import concurrent.futures
 import gc
+import math
 import threading
 import time
 import weakref
@@ -9,148 +9,185 @@ import weakref
 import pytest
 
 from bert.common.errors import UserError
+from bert.data.sequences import Encoded
 from bert.serving.batch_queue import Busy
 from tests.helpers.http_server import queue_of
 from tests.helpers.predictors import predictor_of
+from tests.helpers.threads import result, start
 
 
 class Gate:
-    """A predictor that records its batches, and waits until it may end."""
+    """A predictor whose batches wait until they may end.
 
-    def __init__(self):
+    Each word of a text is a sequence, and its output is in upper case.
+    """
+
+    def __init__(self, is_open=False):
         self.batches = []
         self.started, self.may_end = threading.Semaphore(0), threading.Event()
-        self._predictor = predictor_of(self._answer)
+        if is_open:
+            self.may_end.set()
 
-    def __call__(self, examples):
-        self.batches.append([x["text"] for x in examples])
+    def encode(self, texts):
+        return [Encoded([(word, []) for word in x.split()]) for x in texts]
+
+    def compute_rows(self, rows):
+        batch = [word for word, _ in rows]
+        self.batches.append(batch)
         self.started.release()
         assert self.may_end.wait(30)
-        return self._predictor(examples)
-
-    def _answer(self, example):
-        if example["text"] == "bad":
+        if "bad" in batch:
             raise UserError("a bad example")
-        return {"answer": example["text"].upper()}
+        return [word.upper() for word in batch]
+
+    def decode(self, texts, encoded, outputs):
+        return [x for group in outputs for x in group]
 
 
-@pytest.fixture
-def pool():
-    with concurrent.futures.ThreadPoolExecutor(20) as pool:
-        yield pool
-
-
-def submit(pool, queue, *requests):
+def submit(queue, *requests):
     """Sends requests one after the other; returns their futures."""
     futures = []
-    for request in requests:
-        before = queue._waiting
-        examples = [{"text": text} for text in request]
-        futures.append(pool.submit(queue, examples))
-        while queue._waiting == before and not futures[-1].done():
+    for texts in requests:
+        before = len(queue._jobs)
+        futures.append(start(queue, texts))
+        while len(queue._jobs) == before and not futures[-1].done():
             time.sleep(0.001)
     return futures
 
 
 @pytest.fixture
-def blocked(pool):
+def blocked():
     """A function that makes a queue whose thread computes a first request."""
 
     def make(**settings):
-        gate, came = Gate(), []
-        queue = queue_of(gate, came.append, **settings)
-        first = pool.submit(queue, [{"text": "first"}])
-        gate.started.acquire()
-        return gate, queue, first, came
+        gate, starts = Gate(), []
+        queue = queue_of(gate, lambda *x: starts.append(x), **settings)
+        first = start(queue, ["first"])
+        assert gate.started.acquire(timeout=30)
+        return gate, queue, first, starts
 
     return make
 
 
-def test_waiting_requests_share_batches_in_order(pool, blocked):
-    """A request is not split, and one that does not fit waits for the next."""
-    gate, queue, first, came = blocked(max_batch_size=4)
-    start = time.perf_counter()
-    requests = ["ab", "c", "de", "fgh", "ijklm", "n"]
-    futures = submit(pool, queue, *requests)
+def test_waiting_requests_share_batches_in_order(blocked):
+    """A request is not divided, and one that does not fit is the next."""
+    gate, queue, first, starts = blocked(max_batch_size=4)
+    before = time.perf_counter()
+    requests = ["ab", "c", "de", "fgh", "ijk", "l"]
+    futures = submit(queue, *requests)
     gate.may_end.set()
     for request, future in zip(requests, futures):
-        assert future.result() == [{"answer": x.upper()} for x in request]
-    assert first.result() == [{"answer": "FIRST"}]
-    expected = [["first"], [*"abc"], [*"de"], [*"fgh"], [*"ijklm"], ["n"]]
+        assert result(future) == [*request.upper()]
+    assert result(first) == ["FIRST"]
+    expected = [["first"], [*"abc"], [*"de"], [*"fgh"], [*"ijkl"]]
     assert gate.batches == expected
-    assert [len(x) for x in came] == [len(x) for x in expected]
-    assert came[1][0] == came[1][1] < came[1][2] and came[0] < start
+    assert [size for size, _ in starts] == [len(x) for x in expected]
+    assert [len(came) for _, came in starts] == [1, 2, 1, 1, 2]
+    assert starts[0][1][0] < before < starts[1][1][0] < starts[1][1][1]
 
 
-def test_a_batch_waits_for_more_examples(pool):
-    gate = Gate()
+def test_a_long_request_is_computed_in_parts_between_others(blocked):
+    gate, queue, first, starts = blocked(max_batch_size=2)
+    long, other, last = submit(queue, ["a b c d e"], ["x"], ["y z"])
     gate.may_end.set()
-    queue = queue_of(gate, max_batch_size=3, max_delay_ms=20_000.0)
-    futures = submit(pool, queue, "a", "b", "c")
-    assert [x.result(10) for x in futures]
-    assert gate.batches == [[*"abc"]]
+    assert result(long) == [*"ABCDE"] and result(other) == ["X"]
+    assert result(last) == ["Y", "Z"] and result(first) == ["FIRST"]
+    expected = ["first"], [*"ab"], ["x"], [*"yz"], [*"cd"], ["e"]
+    assert gate.batches == [*expected]
+    assert [len(came) for _, came in starts] == [1, 1, 1, 1, 0, 0]
 
 
-def test_more_examples_than_may_wait_are_rejected(pool, blocked):
+def test_a_batch_waits_for_more_examples():
+    gate = Gate(is_open=True)
+    queue = queue_of(gate, max_batch_size=3, max_delay_ms=59_000.0)
+    assert [*map(result, [start(queue, x) for x in "abc"])] == [
+        *map(list, "ABC")
+    ]
+    assert [*map(sorted, gate.batches)] == [[*"abc"]]
+
+    # It waits for milliseconds, not for more than a minute.
+    queue = queue_of(gate, max_batch_size=3, max_delay_ms=90.0)
+    assert result(start(queue, "a")) == ["A"]
+
+
+def test_more_sequences_than_may_wait_are_rejected(blocked):
     gate, queue, _, _ = blocked(max_batch_size=2, max_queued_batches=2)
-    futures = submit(pool, queue, "ab", "c")
+    futures = submit(queue, ["a b"], "c")
     with pytest.raises(Busy):
-        queue([{"text": "d"}, {"text": "e"}])
-    futures += submit(pool, queue, "f")
+        result(start(queue, ["d e"]))
+    futures += submit(queue, "f")
     with pytest.raises(Busy):
-        queue([{"text": "g"}])
+        result(start(queue, "g"))
     gate.may_end.set()
-    assert [len(x.result()) for x in futures] == [2, 1, 1]
+    assert [len(result(x)) for x in futures] == [2, 1, 1]
+
+    # There is space for all of them again.
+    for _ in range(3):
+        assert result(start(queue, ["a b", "c d"])) == [*"ABCD"]
+    with pytest.raises(UserError, match="^5 sequences.* at most 4 in a req"):
+        result(start(queue, ["a b c", "d e"]))
 
 
-def test_a_request_larger_than_the_queue_is_answered_while_none_waits(blocked):
-    gate, queue, first, _ = blocked(max_batch_size=1, max_queued_batches=1)
-    gate.may_end.set()
-    first.result()
-    assert len(queue([{"text": x} for x in "abc"])) == 3
-
-
-def test_texts_of_a_query_count_as_examples(pool):
+def test_texts_of_a_query_count_as_examples():
     """Before, a query of any number of texts counted as one example."""
-    gate, sizes = Gate(), []
-    queue = queue_of(gate, lambda came: sizes.append(len(came)))
-    gate.may_end.set()
+    sizes = []
+    pairs = predictor_of(lambda x: {"value": 0.5}, "text", "text_b")
+    queue = queue_of(pairs, lambda size, _: sizes.append(size))
     query = {"text": "a", "texts": [*"bcd"]}
-    gate._predictor = lambda examples: examples
-    assert queue([query, {"text": "e"}]) == [query, {"text": "e"}]
+    ranked, other = queue([query, {"text": "e", "text_b": "f"}])
+    assert len(ranked["ranking"]) == 3 and other == {"value": 0.5}
     assert sizes == [4]
 
 
-def test_an_example_that_fails_fails_alone(pool, blocked):
+def test_an_example_that_fails_fails_alone(blocked):
     gate, queue, _, _ = blocked(max_batch_size=5)
-    good, bad, other = submit(pool, queue, ["a"], ["b", "bad"], ["c"])
+    good, bad, other = submit(queue, ["a"], ["b", "bad"], ["c"])
     gate.may_end.set()
-    assert good.result() == [{"answer": "A"}]
+    assert result(good) == ["A"]
     with pytest.raises(UserError, match="a bad example"):
-        bad.result()
-    assert other.result() == [{"answer": "C"}]
-    assert queue([{"text": "d"}]) == [{"answer": "D"}]
+        result(bad)
+    assert result(other) == ["C"]
+    assert result(start(queue, ["d"])) == ["D"]
 
 
-def test_a_closed_queue_answers_and_ends(pool, blocked):
+def test_an_error_of_the_queue_is_the_answer_and_the_thread_continues():
+    """Before, the thread ended, and later requests had no answer."""
+    errors = [ZeroDivisionError()]
+
+    def fail_once(*_):
+        if errors:
+            raise errors.pop()
+
+    queue = queue_of(Gate(is_open=True), fail_once)
+    with pytest.raises(ZeroDivisionError):
+        result(start(queue, "a"))
+    assert result(start(queue, "b")) == ["B"]
+
+    queue = queue_of(Gate(is_open=True), max_delay_ms=math.inf)
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            result(start(queue, "a"))
+
+
+def test_a_closed_queue_answers_and_ends(blocked):
     """Requests that wait are answered, and so are later ones."""
     gate, queue, first, _ = blocked(max_batch_size=2)
-    futures = submit(pool, queue, "a", "bc", "d")
-    closing = pool.submit(queue.close)
+    futures = submit(queue, "a", ["b c d"], "e")
+    closing = start(queue.close)
     while not queue._is_closed:
         time.sleep(0.001)
-    late = pool.submit(queue, [{"text": "late"}])
-    gate.started.acquire()  # computed in the thread of its request
+    late = start(queue, ["late"])
+    assert gate.started.acquire(timeout=30)  # in the thread of its request
     assert not closing.done()
     gate.may_end.set()
-    found = [x["answer"] for f in (first, *futures, late) for x in f.result()]
-    assert found == ["FIRST", *"ABCD", "LATE"]
-    closing.result()
+    found = [x for f in (first, *futures, late) for x in result(f)]
+    assert found == ["FIRST", *"ABCDE", "LATE"]
+    result(closing)
     assert not queue._thread.is_alive()
-    assert queue([{"text": "later"}]) == [{"answer": "LATER"}]
+    assert queue(["later"]) == ["LATER"]
 
     # The memory of the model is freed.
     model = weakref.ref(gate)
-    del gate, queue, futures, late, first
+    del gate, queue, futures, late, first, closing
     gc.collect()
     assert model() is None

@@ -9,7 +9,6 @@ import shutil
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from benchmarks.soak import resident_mb
@@ -223,9 +222,8 @@ def test_models_answer_by_their_names(write, tmp_path, capsys):
 
 
 def test_the_queue_is_measured_by_request():
-    """Examples of a request come at once."""
     metrics, now = server.Metrics(), time.perf_counter()
-    metrics.begin("mails", np.array([now - 3, now - 3, now - 5]))
+    metrics.begin("mails", 3, [now - 3, now - 5])
     value = metrics.registry.get_sample_value
     of_mails = {"model": "mails"}
     assert value("bert_batch_size_sum", of_mails) == 3
