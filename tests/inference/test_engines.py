@@ -22,6 +22,7 @@ from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling.openvino_network import Network
 from bert.models import embeddings
+from bert.tasks.classification.pipeline import TextClassification
 from bert.tasks.features import run as features_run
 from bert.training import distribution
 from tests.helpers import once, trained
@@ -239,11 +240,27 @@ def test_keras_computes_what_no_network_has(request, name, layer):
 
 
 @pytest.mark.parametrize("engine", ["keras", "openvino"])
-def test_a_model_that_is_trained_badly_is_refused(tmp_path, engine):
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("output_bias", 1), ("bert/embeddings/word_embeddings", -1)],
+)
+def test_a_model_that_is_trained_badly_is_refused(tmp_path, engine, name, row):
+    """Also if its first prediction does not depend on the weight."""
     bert = classifier_of(tmp_path)
-    bert.values["output_bias"][1] = np.inf
+    bert.values[name][row] = np.inf
     with pytest.raises(UserError, match="not finite|NaN or infinite"):
         Predictor.open(write_networks(tmp_path, bert), engine)
+
+
+def test_one_output_that_is_not_finite_is_refused(tmp_path):
+    bert = classifier_of(tmp_path)
+
+    def engine(_):
+        return np.float32([[[0.0, np.nan, 0.0]]])
+
+    predictor = Predictor(TextClassification.from_model(bert), engine)
+    with pytest.raises(UserError, match="the outputs are not finite"):
+        predictor.check(bert)
 
 
 @pytest.mark.slow

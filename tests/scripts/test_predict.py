@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import select
 import subprocess
 import sys
 
@@ -98,7 +99,8 @@ def half(example):
 
 LENGTHS = predictor_of(half)
 MIXED = [b'{"text": "1"}', b"[]", b'{"text": "22"}', b'{"text": "\\ud800"}']
-MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
+MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}']
+MIXED += [b'{"id": 9, "error": "no", "line": "7", "text": "55555"}']
 MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 
@@ -126,12 +128,25 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     }
     for line, answer in enumerate(found, start=1):
         if line in wrong:
+            assert answer.pop("id", 9) == 9
             assert answer.keys() == {"error", "line"}
             assert answer["line"] == line
             assert answer["error"].startswith(wrong[line])
         else:
             assert answer == {"value": {1: 1.0, 3: 2.0, 8: 1.0}[line]}
     assert len(found) == 9 and printer.errors == 6
+
+
+def test_a_prediction_is_written_before_the_next_batch(monkeypatch):
+    pipe = io.BytesIO()
+    monkeypatch.setattr(
+        sys, "stdout", io.TextIOWrapper(io.BufferedWriter(pipe))
+    )
+    written = predictor_of(lambda _: {"written": pipe.getvalue().count(b"\n")})
+    printer = jsonl.PredictionPrinter(written, batch_size=2, strict=False)
+    printer.print(examples_of(MIXED[:1] * 5))
+    found = [json.loads(x)["written"] for x in pipe.getvalue().splitlines()]
+    assert found == [0, 0, 2, 2, 4]
 
 
 @pytest.mark.parametrize("bad", [1, 3, 4])
@@ -374,11 +389,15 @@ def test_a_program_can_ask_line_by_line_without_a_line_of_tensorflow(single):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={k: x for k, x in os.environ.items() if k != "PYTHONUNBUFFERED"},
     ) as process:
         for line in LINES[:2]:
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
-            # Blocks for ever if answers waited for a whole batch.
+            answered, *_ = select.select([process.stdout], [], [], 200)
+            if not answered:
+                process.kill()
+            assert answered
             assert "label" in json.loads(process.stdout.readline())
         process.stdin.close()
         assert process.stdout.read() == ""
