@@ -4,8 +4,10 @@
     words    In | " | New | York | " | , | he | said | .
 
 Punctuation marks at both ends of a run without white space are separate words.
-Marks inside a run are kept: U.S, AT&T, O'Brien. Each ideograph is a word. Text
-that is already split into words is split at white space only.
+Marks inside a run are kept: U.S, AT&T, O'Brien. Each ideograph is a word.
+Characters without a width, such as U+200B and U+FEFF, are in no word, unless
+they are inside one. Text that is already split into words is split at white
+space only.
 """
 
 import functools
@@ -15,8 +17,12 @@ import numpy as np
 from bert.data.text import tokenization
 from bert.data.text import unicode_tables as tables
 
-_INNER, _SPACE, _MARK, _ALONE = range(4)
+_INNER, _SPACE, _MARK, _ALONE, _INVISIBLE = range(5)
 _ASCII_SPACE = " \t\n\v\f\r"
+_WITHOUT_WIDTH = [  # the tokenizer removes them
+    *(0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F)),
+    *(*range(0x2060, 0x2065), *range(0x2066, 0x2070), 0xFEFF),
+]
 
 
 @functools.cache
@@ -33,6 +39,7 @@ def _classes(by_words: bool) -> np.ndarray:
     for code in np.flatnonzero(kinds == tables.ALONE).tolist():
         marks = tokenization.is_punctuation(chr(code))
         classes[code] = _MARK if marks else _ALONE
+    classes[_WITHOUT_WIDTH] = _INVISIBLE
     return classes
 
 
@@ -59,8 +66,8 @@ def split(text: str, by_words: bool = False) -> list[tuple[int, int]]:
     apart = ~_before(inside) | alone | _before(alone)
     runs = np.cumsum(inside & apart) - 1
 
-    # The core of a run is from its first to its last character that is not a
-    # punctuation mark. Each character outside the core is a word.
+    # The core of a run is from its first to its last character that is neither
+    # a punctuation mark nor invisible. Each mark outside the core is a word.
     cores = np.flatnonzero(inside & (classes == _INNER))
     first = np.full(len(codes), len(codes))
     last = np.full(len(codes), -1)
@@ -69,6 +76,7 @@ def split(text: str, by_words: bool = False) -> list[tuple[int, int]]:
     middle = (first[runs] < positions) & (positions <= last[runs])
 
     # White space before the first run has the number -1, but is not a word.
+    inside &= middle | (classes != _INVISIBLE)
     begins = inside & ~middle
     starts = np.flatnonzero(begins)
     ends = np.zeros(len(starts), int)

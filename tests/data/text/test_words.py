@@ -28,6 +28,12 @@ from bert.data.text import unicode_tables as tables
         ("x", False, "x"),
         ("a\ud800. b", False, "a\ud800 . b"),
         (
+            "\ufeff(Ro\u200bme.\u200b \u2060 \u200f\u4eac\u200d",
+            False,
+            "( Ro\u200bme . \u4eac",
+        ),
+        ("Rome\u200b", True, "Rome\u200b"),
+        (
             "(a,b) \u5317\u4eac\u00a0x\u2028y  z.\n",
             True,
             "(a,b) \u5317\u4eac\u00a0x\u2028y z.",
@@ -53,18 +59,19 @@ def by_expressions(text):
             marks += " "
         elif kind == tables.ALONE:
             marks += "p" if tokenization.is_punctuation(character) else "a"
+        elif character == "\u200b":
+            marks += "z"
         else:
             marks += "i"
     spans = []
-    for run in re.finditer("a|[ip]+", marks):
-        front, core, _ = re.fullmatch("(p*|a)(.*?)(p*)", run.group()).groups()
-        at, last = run.start(), run.end()
-        spans += [(i, i + 1) for i in range(at, at + len(front))]
-        at += len(front)
-        if core:
-            spans.append((at, at + len(core)))
-        spans += [(i, i + 1) for i in range(at + len(core), last)]
-    return spans
+    for run in re.finditer("a|[ipz]+", marks):
+        ends = re.fullmatch("([pz]*|a)(.*?)([pz]*)", run.group()).span(2)
+        first, last = (run.start() + x for x in ends)
+        spans += [(i, i + 1) for i in range(run.start(), first)]
+        if last > first:
+            spans.append((first, last))
+        spans += [(i, i + 1) for i in range(last, run.end())]
+    return [x for x in spans if text[slice(*x)] != "\u200b"]
 
 
 def test_random_texts_are_split_as_by_expressions():
