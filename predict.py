@@ -30,6 +30,7 @@ The model is loaded once, and each line is predicted as soon as it is read.
 Another program can keep the script running and send one line at a time.
 """
 
+import io
 import sys
 
 from bert.common import flags
@@ -44,6 +45,10 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+
+    # JSON is UTF-8, which the encoding of the locale may not be.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
 
     predictor = Predictor.open(settings.model, settings.engine)
     settings.check_signature(predictor.task.signatures)

@@ -5,16 +5,16 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-# These would change the terminal, or cannot be printed.
-_CONTROLS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+# These would change the terminal, end a line, or cannot be printed.
+CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LONGEST = 2000  # maximum number of characters of a message
 
 
 def printable(text: str) -> str:
     """Escapes control characters, which would change a terminal."""
-    return _CONTROLS.sub(lambda found: ascii(found.group())[1:-1], text)
+    return CONTROLS.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
 class UserError(ValueError):

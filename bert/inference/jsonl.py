@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bert.common import storage, text_lines
-from bert.common.errors import UserError
+from bert.common.errors import CONTROLS, UserError
 from bert.common.formats import json_files
 from bert.data import tables
 from bert.data.tables import Column
@@ -264,8 +264,7 @@ def to_json(
         UserError: A number is not finite.
     """
     try:
-        values = (kept or {}) | json_values(prediction)
-        return json.dumps(values, ensure_ascii=False, allow_nan=False)
+        return _dump((kept or {}) | json_values(prediction))
     except (ValueError, TypeError):
         raise UserError(
             f"the prediction is {json.dumps(prediction, default=str)[:60]}",
@@ -274,6 +273,12 @@ def to_json(
             expected="finite numbers",
             fix="check the text and the training of the model",
         ) from None
+
+
+def _dump(values: dict) -> str:
+    """Formats an object as a line for all readers, and for a terminal."""
+    line = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    return CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
 
 
 class PredictionPrinter:
@@ -354,7 +359,7 @@ class PredictionPrinter:
                 self.errors += 1
                 message = str(error).removeprefix(f"{self._source}:{number}: ")
                 failure = kept | {"error": message, "line": number}
-                print(json.dumps(failure, ensure_ascii=False))
+                print(_dump(failure))
 
     def notes(self) -> list[str]:
         """Returns log lines about errors, empty and truncated lines so far."""

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import re
 import select
 import subprocess
 import sys
@@ -200,6 +201,20 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
     assert f"{tmp_path}/none: no such file; check --input_file" in err
     _, _, err = ask(single, b"no", input_file=tmp_path)
     assert f"{tmp_path}: is a folder; check --input_file" in err
+
+
+def test_a_prediction_is_one_line_of_utf8_in_any_locale(
+    single, monkeypatch, tmp_path
+):
+    """Some readers end a line at U+2028; terminals obey U+009B."""
+    pipe, kept = io.BytesIO(), "\u00e9 \u2028 \u0085 \u009b \u202e"
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe, "ascii"))
+    path = tmp_path / "lines.jsonl"
+    path.write_text(json.dumps({"id": kept, "text": "a tree"}))
+    predict.main(["predict", f"--model={single}", f"--input_file={path}"])
+    (line,) = pipe.getvalue().decode().splitlines()
+    assert json.loads(line)["id"] == kept
+    assert not re.search("[\x80-\x9f\u202a-\u202e]", line)
 
 
 TABLE = "id,subject,label,text\n"
