@@ -12,6 +12,8 @@ import base64
 import json
 from typing import NamedTuple
 
+import msgspec
+
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.inference.predictor import Predictor, json_values
@@ -62,9 +64,8 @@ def parse(body: bytes, predictor: Predictor) -> Request:
     rows = values[form]
     if form == "inputs":
         rows = _rows(rows, predictor)
-    if not isinstance(rows, list):
-        kind = type(rows).__name__
-        raise UserError(f"{form} is a {kind}", expected="a list")
+    with json_files.reported(form, "a list of objects or strings"):
+        rows = msgspec.convert(rows, list[dict | str])
     if not rows:
         raise UserError("0 examples", expected="at least one")
 
