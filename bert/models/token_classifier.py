@@ -45,7 +45,8 @@ class TokenClassifier(TextModel):
     `predict` returns a dict of columns, with an entry for each sentence:
 
     - labels: a list of names, one for each word.
-    - probabilities: a list of floats, the probabilities of the labels.
+    - probabilities: a list of floats, the probabilities of the predicted
+      labels, before they become valid BIO.
     - entities: a list of (first word, word after the last, type); only with
       entity labels.
 
