@@ -21,6 +21,7 @@ from bert.inference.settings import Settings
 STDIN = "stdin"  # in messages
 _CHUNK = 1 << 18  # maximum number of bytes read at once
 _ROWS = 1024  # maximum number of rows of a table that are read at once
+_MOST_IDS = 1 << 20  # later ids are compared with these, to limit memory
 
 
 class Example(NamedTuple):
@@ -297,6 +298,7 @@ class PredictionPrinter:
         errors: int. Number of lines with an error.
         empty: int. Number of lines without a text.
         truncated: int. Number of lines that were truncated.
+        repeated: int. Number of lines with the `id` of an earlier line.
         replaced: dict. Its keys are the names that occur both in a line and
             in its prediction.
     """
@@ -312,7 +314,9 @@ class PredictionPrinter:
         self._predictor, self._source = predictor, source
         self._signature = signature
         self._batch_size, self._strict = batch_size, strict
-        self.count = self.errors = self.empty = self.truncated = 0
+        self.count = self.errors = self.empty = 0
+        self.truncated = self.repeated = 0
+        self._ids: set[int] = set()  # hashes
         self.replaced: dict[str, None] = {}
 
     def print(self, examples: list[Example]) -> None:
@@ -332,6 +336,7 @@ class PredictionPrinter:
 
     def _print(self, examples: list[Example]) -> None:
         self.count += len(examples)
+        self._count_ids(examples)
         is_error = [isinstance(x.fields, UserError) for x in examples]
         if self._strict and any(is_error):
             examples = examples[: is_error.index(True) + 1]
@@ -361,8 +366,16 @@ class PredictionPrinter:
                 failure = kept | {"error": message, "line": number}
                 print(_dump(failure))
 
+    def _count_ids(self, examples: list[Example]) -> None:
+        for found in (
+            hash(repr(x.kept["id"])) for x in examples if "id" in x.kept
+        ):
+            self.repeated += found in self._ids
+            if len(self._ids) < _MOST_IDS:
+                self._ids.add(found)
+
     def notes(self) -> list[str]:
-        """Returns log lines about errors, empty and truncated lines so far."""
+        """Returns log lines about errors and unusual lines so far."""
         notes = []
         if self.errors:
             notes.append(
@@ -381,6 +394,12 @@ class PredictionPrinter:
                 "note: lines that were truncated to the model's "
                 f"{self._predictor.task.max_length:,} tokens: "
                 f"{self.truncated:,} of {self.count:,}"
+            )
+
+        if self.repeated:
+            notes.append(
+                "note: lines with the id of an earlier line: "
+                f"{self.repeated:,} of {self.count:,}"
             )
 
         if self.replaced:

@@ -150,6 +150,15 @@ def test_a_prediction_is_written_before_the_next_batch(monkeypatch):
     assert found == [0, 0, 2, 2, 4]
 
 
+def test_repeated_ids_are_counted():
+    printer = jsonl.PredictionPrinter(LENGTHS, batch_size=2, strict=False)
+    ids = [b"7", b'"7"', b"7", b"[7]", b"[7]", b"8"]
+    printer.print(examples_of([b'{"text": "a", "id": %b}' % x for x in ids]))
+    printer.print(examples_of(MIXED[:2]))
+    note = "note: lines with the id of an earlier line: 2 of 8"
+    assert note in printer.notes()
+
+
 @pytest.mark.parametrize("bad", [1, 3, 4])
 def test_strict_ends_at_the_first_bad_line(capsys, bad):
     printer = jsonl.PredictionPrinter(LENGTHS, batch_size=2, strict=True)
