@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import json
 import os
+import platform
 import sys
 import threading
 
@@ -165,6 +166,11 @@ class Network:
                 "PERFORMANCE_HINT": "LATENCY",
                 "NUM_STREAMS": 1,
             }
+
+            # On ARM, the products of int8 are wrong (OpenVINO 2026.4): compute
+            # the rounded values in float32.
+            if platform.machine() != "x86_64":
+                options["LP_TRANSFORMS_MODE"] = False
             compiled = core.compile_model(model, "CPU", options)
         except RuntimeError as error:
             raise self._explained("loaded", error) from None

@@ -42,6 +42,10 @@ _METRICS = {
     "pearson": "pearsonr",
     "spearman": "spearmanr",
 }
+_MACHINE = (
+    "The scores are those of the machine that wrote this model. Another "
+    "processor can give slightly different scores, most of all in int8."
+)
 # Characters that YAML rejects, or reads as line ends.
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -162,6 +166,8 @@ def write(
         text += [
             "|---|---|",
             *(f"| {_code(k)} | {x} |" for k, x in rows.items()),
+            "",
+            _MACHINE,
         ]
     atomic.write_whole(os.path.join(folder, README), "\n".join([*text, ""]))
 

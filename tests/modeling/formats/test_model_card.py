@@ -71,6 +71,7 @@ def test_hugging_face_reads_what_the_run_and_the_user_tell(tmp_path, base):
         ],
     }
     assert "# `cats`" in card.text and "| `loss` | 0.0 |" in card.text
+    assert "scores are those of the machine that wrote this mod" in card.text
     assert "secret" not in card.content
 
     # Without what is unknown: no path of a machine is a base model.
