@@ -17,8 +17,9 @@ import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.inference import jsonl
-from bert.modeling.formats import conversion
-from tests.helpers import once
+from bert.modeling import task_models
+from bert.modeling.formats import conversion, huggingface
+from tests.helpers import model_files, once
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.predictors import predictor_of
 
@@ -50,22 +51,41 @@ def pair(tmp_path_factory):
     return write_networks(folder, classifier_of(folder, pairs=True))
 
 
+@pytest.mark.parametrize("pairs", [False, True])
 def test_a_folder_of_transformers_gives_the_same_predictions(
-    single, ask, tmp_path
+    single, pair, ask, tmp_path, pairs
 ):
+    """transformers does not record whether a text is a pair."""
     (tmp_path / "other").mkdir()
-    bert, theirs = classifier_of(tmp_path / "other"), tmp_path / "huggingface"
+    bert = classifier_of(tmp_path / "other", pairs=pairs)
+    theirs = tmp_path / "huggingface"
     theirs.mkdir()
     conversion.write(bert, "huggingface", str(theirs))
-    content = "\n".join(LINES[:5]).encode()
-    _, expected, _ = ask(single, content, engine="keras")
-    code, found, err = ask(theirs, content)
+    rows = [
+        {"text": x} | ({"text_b": LINES[0]} if pairs else {}) for x in LINES[:5]
+    ]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    ours = pair if pairs else single
+    _, expected, _ = ask(ours, content, "--json", engine="keras")
+    code, found, err = ask(theirs, content, "--json")
     assert code == 0, err
     for one, other in zip(found, expected, strict=True):
         assert one["label"] == other["label"]
         assert one["probabilities"] == pytest.approx(
             other["probabilities"], abs=1e-5
         )
+
+
+def test_contexts_are_split_at_the_length_of_a_model(ask, tmp_path):
+    """Also if it records no length, as a folder of transformers does not."""
+    config = model_files.write_sizes(tmp_path, max_position_embeddings=97)
+    values = model_files.random_values(task_models.build_span_model(config))
+    huggingface.write(str(tmp_path), config, values)
+    example = {"question": "a dog", "context": "the cat sees a tree " * 40}
+    content = json.dumps(example).encode()
+    code, (found,), err = ask(tmp_path, content, "--json")
+    assert code == 0, err
+    assert found["answer"] in example["context"]
 
 
 @pytest.mark.parametrize(

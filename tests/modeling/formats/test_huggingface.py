@@ -118,7 +118,8 @@ def test_gamma_beta_buffers_and_tied_copies_are_understood(folder, values):
         for name, value in tensors.items()
     }
     assert any("gamma" in name for name in old)
-    old["bert.embeddings.position_ids"] = np.arange(13)[None]
+    for buffer in ("position_ids", "token_type_ids"):
+        old[f"bert.embeddings.{buffer}"] = np.arange(13)[None]
     old["cls.predictions.decoder.weight"] = tensors[
         "bert.embeddings.word_embeddings.weight"
     ]

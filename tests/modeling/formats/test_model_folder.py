@@ -53,6 +53,16 @@ def test_flags_win_if_they_do_not_contradict(google, tmp_path):
         model.check()
 
 
+def test_a_recorded_length_is_at_most_the_positions(google, tmp_path):
+    """Also with a config of fewer positions, which a flag gives."""
+    tokenizer_files.write_config(str(google), Casing(), 11)
+    few = tmp_path / "few.json"
+    few.write_text(small.config(max_position_embeddings=7).to_json())
+    for path, length in ((None, 11), (str(few), 7)):
+        model = ModelFolder.open(str(google), ModelFiles(bert_config_file=path))
+        assert model.max_length == length
+
+
 def test_without_a_checkpoint_flags_are_needed(google, tmp_path):
     path = write_tokens(tmp_path / "vocab.txt")
     model = ModelFolder.open(None, ModelFiles(vocab_file=path))
