@@ -1,0 +1,61 @@
+"""Outputs of an export's SavedModel, as TF Serving computes them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert.data import postprocessing
+from bert.data.postprocessing import (
+    CLASSES,
+    MULTI_LABEL,
+    Labels,
+    PostProcessing,
+)
+from bert.export import saved_model
+from tests.helpers import classifier_files
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision"),
+    [
+        (CLASSES, PostProcessing()),
+        (CLASSES, PostProcessing((), (0.0, 1.0, 2.0), 1.5, 0.4)),
+        (CLASSES, PostProcessing((0.0, 0.5, 2.0), (0.0, 1.0, 2.0), 1.5)),
+        (MULTI_LABEL, PostProcessing((0.0, 0.5, -2.0), (), 1.5)),
+    ],
+    ids=str,
+)
+def test_predictions_are_those_of_the_post_processing(kind, decision):
+    """Corrected class weights, temperatures, thresholds and rejections."""
+    logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
+    labels = Labels(kind, NAMES, decision=decision)
+    found = saved_model._predictions(tf.constant(logits), labels)
+    np.testing.assert_allclose(
+        found["probabilities"],
+        postprocessing.probabilities(logits, kind, decision),
+        atol=1e-6,
+    )
+    best = postprocessing.predictions(logits, kind, decision)
+    rows = found["label"].numpy().tolist()
+    if kind == MULTI_LABEL:
+        expected = [[x for x, y in zip(NAMES, row) if y] for row in best]
+        rows = [[x.decode() for x in row if x] for row in rows]
+    else:
+        unknown = postprocessing.is_rejected(logits, decision)
+        expected = ["" if x else NAMES[i] for i, x in zip(best, unknown)]
+        rows = [x.decode() for x in rows]
+        assert unknown.any() == (decision.unknown_below > 0)
+    assert rows == expected
+
+
+def test_an_empty_batch_has_empty_outputs(tmp_path_factory):
+    export = classifier_files.shared_export(tmp_path_factory)
+    call = tf.saved_model.load(export).signatures["serving_default"]
+    found = call(text=tf.constant([], tf.string))
+    assert {name: x.shape[0] for name, x in found.items()} == {
+        "label": 0,
+        "probabilities": 0,
+        "label_names": 0,
+    }
