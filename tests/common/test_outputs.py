@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bert.common import outputs
+from bert.common import atomic, outputs
 from bert.common.errors import UserError
 
 CHECKS = {
@@ -28,3 +28,21 @@ def test_an_output_in_a_folder_without_permission(tmp_path, monkeypatch, kind):
         f"{path}: cannot be written: Permission denied, "
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_unfinished_files_do_not_block_a_folder(tmp_path):
+    """A killed export leaves them."""
+    (tmp_path / atomic.UNFINISHED / "a").mkdir(parents=True)
+    assert CHECKS["folder"](str(tmp_path)) is None
+    (tmp_path / "b").touch()
+    with pytest.raises(UserError, match="already exists; expected a new or"):
+        CHECKS["folder"](str(tmp_path))
+
+
+def test_an_output_behind_a_link_is_found_among_the_inputs(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    linked, path = (str(tmp_path / x / "a") for x in ("link", "folder"))
+    for output, given in ((linked, path), (path, linked)):
+        with pytest.raises(UserError, match="is both input and output"):
+            outputs.check_no_input([output], [given])

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import pathlib
+import zlib
 
 import numpy as np
 import pytest
 
-from bert.data.pretraining import instances, partitions
+from bert.data.pretraining import beam_pipeline, instances, partitions
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import text
@@ -100,6 +102,33 @@ def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
     assert sum(x.records for x in entries) == sum(
         x["records"] for x in [first, *others]
     )
+
+
+def test_the_last_pass_uses_a_fraction_of_the_documents(job):
+    texts = [["the cat sees a dog .", "a fish ."]] * 97
+    counts = {}
+    for passes in (1.0, 1.25, 2.0):
+        partition = partitions.Partition(5, "", passes)
+        sections = job.make_sections(texts, partition)
+        counts[passes] = sum(x["instances"] for _, x in sections)
+    share = (counts[1.25] - counts[1.0]) / (counts[2.0] - counts[1.0])
+    assert 0.1 < share < 0.4
+
+
+def test_a_part_does_not_depend_on_the_order_of_beam(job):
+    """A runner may deliver the documents of a partition in any order."""
+    texts = ["the cat sees a dog .\na fish .\n", "old stone .\na .\n"] * 3
+    batches = [
+        (number, zlib.compress(f"{x}\n".encode()))
+        for number, x in enumerate(texts)
+    ]
+    stage = beam_pipeline._MakeParts(job, [partitions.Partition(0, "", 1.0)])
+    parts = []
+    for ordered in (batches, batches[::-1]):
+        *shards, _ = stage.process((0, ordered))
+        paths = {path for _, (_, _, path) in shards}
+        parts.append([pathlib.Path(path).read_bytes() for path in paths])
+    assert parts[0] == parts[1] and len(parts[0][0]) > 97
 
 
 def test_shares():
