@@ -73,6 +73,10 @@ class _Path(absl_flags.ArgumentParser):
     def parse(self, argument):
         if not argument.strip():
             raise ValueError("the path is empty")
+        if re.search("(^|,)=", argument):  # also "a,=b": no name before "="
+            raise ValueError(
+                "the path starts with =; write one =, or ./= for this name"
+            )
         return argument
 
 

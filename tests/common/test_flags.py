@@ -310,6 +310,7 @@ def test_an_empty_path_or_a_number_without_bounds_is_a_mistake(name):
     for x in flags.flags_of(settings_class):
         values = ["inf", "-inf", "nan", "1e13", "-1e13"] * (x.kind is float)
         values += ["", " "] * (x.path or x.name == "host")
+        values += ["=folder", "a,=folder"] * x.path
         for value in values:
             with pytest.raises(UserError) as caught:
                 flags.parse(["", f"--{x.name}={value}"], settings_class, "")
