@@ -141,18 +141,19 @@ def ids(values, labels: Labels) -> np.ndarray:
     if labels.kind == CLASSES:
         fix = "pass a name or index for each text, not one-hot rows"
         values = elements(values, "labels", fix)
-        return np.array([number(label) for label in values], np.int32)
+        found = [number(x, f"labels[{i}]: ") for i, x in enumerate(values)]
+        return np.array(found, np.int32)
 
     # [0, 1] may be two class names; then only a table has indicators.
     is_table = hasattr(values, "__array__") and np.ndim(values) == 2
     has_bits = is_table or set(names) not in _LIKE_BITS
     values = lists(values, "labels", names)
     rows = np.zeros((len(values), len(names)), np.float32)
-    for row, entry in zip(rows, values):
+    for i, (row, entry) in enumerate(zip(rows, values, strict=True)):
         if has_bits and len(entry) == len(names) and set(entry) <= {0, 1}:
             row[:] = entry
         else:
-            row[[number(label) for label in entry]] = 1.0
+            row[[number(label, f"labels[{i}]: ") for label in entry]] = 1.0
     return rows
 
 

@@ -400,9 +400,10 @@ class TextClassifier(TextModel):
                 expected="a dict from class name to weight, such as "
                 "{" + f"{self.labels.names[0]!r}: 2.0" + "}",
             )
-        ids = label_encoder.ids(list(weights), self.labels).tolist()
+        number = label_encoder.numbering(self.labels.names)
+        ids = [number(name, "class_weight: ") for name in weights]
         values = finite(weights.values(), "class_weight")
 
         # Keras fails at class indices above the largest one in the dict.
         usual = dict.fromkeys(range(self.labels.size), 1.0)
-        return usual | dict(zip(ids, values.tolist()))
+        return usual | dict(zip(ids, values.tolist(), strict=True))

@@ -202,9 +202,9 @@ def test_a_table_of_one_column_is_a_column(new, fitted):
     assert model.evaluate(SPAM, labels, verbose=0) == model.evaluate(
         SPAM, names, verbose=0
     )
-    eggs = dataset((SPAM, [["eggs", "ham"]] * 4)).batch(2)
+    eggs = dataset((SPAM, [["ham", "spam"], ["ham", "eggs"]] * 2)).batch(2)
     with pytest.raises(
-        UserError, match="^the label 'eggs'; expected one of ha"
+        UserError, match=r"^labels\[1\]: the label 'eggs'; expected one of ha"
     ):
         model.evaluate(eggs, verbose=0)
 
@@ -462,7 +462,10 @@ def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
         ((TEXTS, LABELS[1:]), "64 and 63 rows; expected as many labels as"),
         (([], []), "no texts; expected one or more"),
         (([1.0], ["ham"]), r"texts\[0\] is 1.0; expected a str"),
-        ((["win"], ["spma"]), "the label 'spma'; expected one of ham, spam"),
+        (
+            (["win"] * 3, ["ham", "spam", "spma"]),
+            r"^labels\[2\]: the label 'spma'; expected one of ham, spam",
+        ),
         ((["win"], [2]), "the label 2; expected one of ham, spam"),
         ((["win"], [None]), "the label None; expected one of ham, spam"),
         ((["win"], [[0, 1]]), "labels of shape .1, 2.; .* not one-hot rows"),
@@ -487,7 +490,7 @@ def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
         ),
         (
             (dataset((TEXTS, LABELS[:-1] + ["eggs"])).batch(2),),
-            "^the label 'eggs'; expected one of ham, spam$",
+            r"^labels\[1\]: the label 'eggs'; expected one of ham, spam$",
         ),
     ],
 )
@@ -505,7 +508,7 @@ def test_mistakes_are_one_line(fitted, arguments, message):
             {"class_weight": {"ham": math.nan, "spam": 1.0}},
             r"class_weight\[0\] is nan; expected a finite number",
         ),
-        ({"class_weight": {"eggs": 1.0}}, "the label 'eggs'"),
+        ({"class_weight": {"eggs": 1.0}}, "^class_weight: the label 'eggs'"),
         ({"class_weight": "balanced"}, "='balanced'; expected a dict from c"),
         (
             {"callbacks": [keras.callbacks.ReduceLROnPlateau()]},
