@@ -86,6 +86,8 @@ MISTAKES = [
         ]
         for command in [
             f"{CLASSIFIER} --init_checkpoint=none --export_dir={path}",
+            f"{CLASSIFIER} --init_checkpoint=none --do_predict "
+            f"--predict_file=x --glue_dir={path}",
             f"run_swag --do_predict --predict_file=x --output_dir={path}",
             f"convert_checkpoint --to=google --input=none --output={path}",
             "create_pretraining_data --input_file=train.tsv "

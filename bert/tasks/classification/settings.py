@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
-from bert.common import flags
+from bert.common import flags, outputs
 from bert.common.errors import UserError
 from bert.common.flags import (
     MODEL,
@@ -409,6 +409,7 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
         None,
         "Folder for predictions in the format of the GLUE website.",
         path=True,
+        parse=outputs.check_writable,
         per_worker=True,
         topic=OUTPUT,
     )
