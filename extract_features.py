@@ -14,14 +14,14 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
-from bert.tasks.features import run
+from bert.runs import feature_extraction
 from bert.tasks.features.settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     extraction = check(flags.parse(argv, Settings, __doc__))
-    print(run.write(extraction))
+    print(feature_extraction.write(extraction))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
-from bert.tasks.fill_mask import run
+from bert.runs import fill_mask
 from bert.tasks.fill_mask.settings import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
-    run.print_words(settings)
+    fill_mask.print_words(flags.parse(argv, Settings, __doc__))
 
 
 if __name__ == "__main__":

@@ -13,34 +13,15 @@ r"""Fine-tunes BERT to classify texts or pairs: GLUE, XNLI, your own tables.
 import sys
 
 from bert.common import flags
-from bert.common import main as common_main
-from bert.reports import drawing
-from bert.tasks import main as tasks_main
+from bert.runs import driver, signals
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
-from bert.tasks.run_folder import RunFolder
-from bert.tasks.sweep import Sweep
-from bert.training import workers
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
-    sweep = Sweep(settings)
-    for settings in sweep:
-        with RunFolder.open(settings) as folder:
-            data = inputs.read(folder)
-
-            # TensorFlow is imported late: invalid flags and files fail before.
-            from bert.tasks import finetuning
-            from bert.tasks.classification.predictions import join_folds
-            from bert.tasks.classification.task import make_task
-
-            sweep.join_folds = join_folds
-            task = make_task(folder, data)
-            sweep.add_result(finetuning.train_and_evaluate(folder, task))
-    drawing.draw_trained(sweep.settings, workers.is_chief())
+    driver.run(flags.parse(argv, Settings, __doc__), inputs.read)
 
 
 if __name__ == "__main__":
-    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))
+    sys.exit(signals.run(main))

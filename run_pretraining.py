@@ -10,12 +10,11 @@ The same command resumes from the newest checkpoint in --output_dir.
 import sys
 
 from bert.common import flags
-from bert.common import main as common_main
 from bert.reports import drawing
-from bert.tasks import main as tasks_main
+from bert.runs import signals
+from bert.runs.run_folder import RunFolder
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run_folder import RunFolder
 
 
 def main(argv: list[str]) -> None:
@@ -25,11 +24,11 @@ def main(argv: list[str]) -> None:
         inputs = Inputs.open(folder)
 
         # TensorFlow is imported late: invalid flags and files fail before.
-        from bert.tasks.pretraining import task as pretraining
+        from bert.runs import pretraining
 
         pretraining.train_and_evaluate(inputs)
         drawing.draw_trained(settings, folder.is_chief)
 
 
 if __name__ == "__main__":
-    sys.exit(common_main.run(main, sys.argv, *tasks_main.hooks()))
+    sys.exit(signals.run(main))

@@ -1,17 +1,15 @@
 """Examples as our scripts encode them, for benchmarks and their peers."""
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterator
 from typing import Any
 
+from bert.runs.run_folder import RunFolder
 from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
-from bert.tasks.classification.datasets import ClassificationData, Split
-from bert.tasks.classification.task import encode
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.classification.task import TextClassification
 from bert.tasks.squad import settings as squad
 from bert.tasks.squad.windows import WindowMaker
+from bert.tasks.task import Files
 
 
 def model_flags(model: str) -> dict[str, str]:
@@ -29,17 +27,17 @@ def model_flags(model: str) -> dict[str, str]:
 
 def classified(
     task: str, data_dir: str, model: str, max_seq_length: int
-) -> tuple[ClassificationData, Callable[[Split], Iterator[dict]]]:
+) -> tuple[TextClassification, Files]:
     """Reads the files of a task of run_classifier.py.
 
     Args:
-        task: key of `tasks.classification.datasets.TASKS`.
+        task: key of `tasks.classification.glue.GLUE_TASKS`.
         data_dir: folder of its files.
         model: as for `model_flags`.
         max_seq_length: S.
 
     Returns:
-        the files, and a function that yields the examples of one of them.
+        the task, whose `records` are the examples, and its files.
     """
     folder = _open(
         classification.Settings,
@@ -48,10 +46,7 @@ def classified(
         data_dir=data_dir,
         max_seq_length=max_seq_length,
     )
-    data, settings = inputs.read(folder), folder.settings
-    return data, lambda split: itertools.chain.from_iterable(
-        encode(split, settings, data, folder.model)
-    )
+    return inputs.read(folder)
 
 
 def window_maker(model: str, **changed: int) -> WindowMaker:

@@ -38,12 +38,11 @@ from bert.modeling import (
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
-from bert.tasks.classification import examples as classification
-from bert.tasks.classification.datasets import TRAIN
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import windows
+from bert.tasks.task import TRAIN
 from bert.training import distribution, optimization, train_step
-from bert.training.task import Task
+from bert.training.objective import Objective
 
 BATCH_SIZE = 32
 RUNS = int(os.environ.get("RUNS", "3"))
@@ -55,14 +54,14 @@ class Training(NamedTuple):
     """What is trained.
 
     Attributes:
-        task: network and losses.
+        objective: network and losses.
         rows: examples, as in `data.records.examples`.
         schema: their features besides the encoder's inputs.
         model_class: the network's name in transformers.
         names: our feature name of a label -> the peer's.
     """
 
-    task: Task
+    objective: Objective
     rows: Iterator[dict]
     schema: Schema
     model_class: str
@@ -75,7 +74,7 @@ def training_of(
     """The training of a task, on all its examples.
 
     Args:
-        name: key of `tasks.classification.datasets.TASKS`, or `SQUAD`.
+        name: key of `tasks.classification.glue.GLUE_TASKS`, or `SQUAD`.
         data: folder or file of the examples.
         model: folder of the weights.
         max_seq_length: S.
@@ -83,10 +82,9 @@ def training_of(
     config = BertConfig.from_json_file(f"{model}/bert_config.json")
     if name == SQUAD:
         maker = encoded.window_maker(model, max_seq_length=max_seq_length)
-        questions = squad.read(data, squad.SPANS).examples
+        questions = squad.read(data, squad.SPANS).rows
         return Training(
-            Task(
-                name,
+            Objective(
                 lambda: task_models.build_span_model(config),
                 (task_losses.SPAN,),
                 task_losses.span_weights,
@@ -102,18 +100,17 @@ def training_of(
             },
         )
 
-    files, encode = encoded.classified(name, data, model, max_seq_length)
+    task, files = encoded.classified(name, data, model, max_seq_length)
     return Training(
-        Task(
-            name,
-            lambda: task_models.build_classifier(config, files.labels.size),
+        Objective(
+            lambda: task_models.build_classifier(config, task.num_outputs),
             (task_losses.LABELS,),
             task_losses.label_weights,
             task_losses.class_sums,
             None,
         ),
-        encode(files.split(TRAIN)[0]),
-        classification.schema(files.labels),
+        task.records(files[TRAIN][0].rows),
+        task.schema,
         "BertForSequenceClassification",
         {features.LABEL_IDS: "labels"},
     )
@@ -123,19 +120,23 @@ class OwnTraining:
     """Training with this project.
 
     Args:
-        task: network and losses.
+        objective: network and losses.
         examples: to train on.
         model: folder of the weights.
         lengths: values of S that batches may have.
     """
 
     def __init__(
-        self, task: Task, examples: Examples, model: str, lengths: list[int]
+        self,
+        objective: Objective,
+        examples: Examples,
+        model: str,
+        lengths: list[int],
     ):
         self._examples, self._lengths = examples, lengths
         self._count = len(examples) // BATCH_SIZE
         with precision.computing_in(PRECISION):
-            network = task.build()
+            network = objective.build()
         path = checkpoint_files.resolve(model)
         named = checkpoints.model_variables(network)
         checkpoints.assign(named, checkpoints.read(path), path)
@@ -146,7 +147,7 @@ class OwnTraining:
         config = BertConfig.from_json_file(f"{model}/bert_config.json")
         self._steps = train_step.TrainStep(
             network,
-            task,
+            objective,
             optimizer,
             distribution.make_strategy("one_device"),
             1,
@@ -192,11 +193,12 @@ def measure(
     """
     training = training_of(name, data, model, max_seq_length)
     rows = list(itertools.islice(training.rows, count))
-    examples, task = Examples(rows, training.schema), training.task
+    examples = Examples(rows, training.schema)
+    parts = training.objective, examples, model
     by_length = bucketing.bucket_lengths(max_seq_length)
     sides = {
-        "by length": OwnTraining(task, examples, model, by_length).seconds,
-        "padded": OwnTraining(task, examples, model, [max_seq_length]).seconds,
+        "by length": OwnTraining(*parts, by_length).seconds,
+        "padded": OwnTraining(*parts, [max_seq_length]).seconds,
     }
     with tempfile.TemporaryDirectory() as folder:
         if peer:

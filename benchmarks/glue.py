@@ -19,7 +19,8 @@ import run_classifier
 from benchmarks import by_seed, encoded, transformers_trainer
 from bert.data import features, postprocessing
 from bert.tasks.classification import scores
-from bert.tasks.classification.datasets import DEV, TASKS, TRAIN
+from bert.tasks.classification.glue import GLUE_TASKS, labels_of
+from bert.tasks.task import DEV, TRAIN
 
 MAX_SEQ_LENGTH = 128
 
@@ -36,7 +37,7 @@ def theirs(
     """Times, see `transformers_trainer.logits`, and metrics of the peer.
 
     Args:
-        task: key of `tasks.classification.datasets.TASKS`.
+        task: key of `tasks.classification.glue.GLUE_TASKS`.
         data_dir: folder of its files.
         model: folder of our weights, whose vocabulary is used.
         seed: seed of the peer.
@@ -44,23 +45,23 @@ def theirs(
         peer: Python of the peer and folder of its weights.
         bf16: whether it trains in mixed precision.
     """
-    data, encode = encoded.classified(task, data_dir, model, MAX_SEQ_LENGTH)
-    kind = data.labels.kind
-    train, held_out = data.split(TRAIN)[0], data.split(DEV)[0]
+    made, files = encoded.classified(task, data_dir, model, MAX_SEQ_LENGTH)
+    train, held_out = files[TRAIN][0].rows, files[DEV][0].rows
 
     times, logits = transformers_trainer.logits(
         peer,
-        list(encode(train)),
-        list(encode(held_out)),
+        list(made.records(train)),
+        list(made.records(held_out)),
         {features.LABEL_IDS: "labels"},
         model_class="BertForSequenceClassification",
-        num_labels=1 if kind == postprocessing.REGRESSION else data.labels.size,
+        num_labels=made.num_outputs,
         epochs=epochs,
         seed=seed,
         bf16=bf16,
     )
-    answers = postprocessing.predictions(logits, kind)
-    return times | scores.compute(data.metrics, held_out.labels, answers)
+    answers = postprocessing.predictions(logits, made.labels.kind)
+    gold = labels_of(held_out)
+    return times | scores.compute(made.metrics, gold, answers)
 
 
 def measure(
@@ -75,7 +76,7 @@ def measure(
     """Measures scores and times of both sides.
 
     Args:
-        task: key of `tasks.classification.datasets.TASKS`.
+        task: key of `tasks.classification.glue.GLUE_TASKS`.
         data: folder of its files.
         model: folder of our weights.
         epochs: epochs of training.
@@ -83,7 +84,7 @@ def measure(
         peer: Python of the peer and folder of the same weights, or None.
         flags: further flags of run_classifier.py.
     """
-    names = TASKS[task].metrics
+    names = GLUE_TASKS[task].metrics
     bf16 = flags.get("precision") == "bfloat16"
 
     def ours(seed: int, folder: str) -> dict[str, float]:

@@ -49,7 +49,7 @@ def make(task, path, precision, mode, *sizes):
         sums = dict(zip(training.sum_names, training.train(data, one)[0]))
         return sum(
             sums[f"{name}_loss"] / sums[f"{name}_weight"]
-            for name in training.task.objectives
+            for name in training.objective.losses
         )
 
     return step, versions

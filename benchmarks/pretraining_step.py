@@ -22,8 +22,8 @@ from benchmarks.peers.batches import training_batch
 from bert.modeling import fused_ops, losses, models, precision
 from bert.modeling.config import BertConfig
 from bert.training import distribution, train_step
+from bert.training.objective import Objective
 from bert.training.optimization import AdamWeightDecay
-from bert.training.task import Task
 
 MATMUL_SIZE = 2048
 KINDS = ("float32", "bfloat16")
@@ -51,8 +51,7 @@ def make_training(
     optimizer.build(model.trainable_variables)
     return train_step.TrainStep(
         model,
-        Task(
-            "pretraining",
+        Objective(
             None,
             losses.OBJECTIVES,
             losses.pretraining_weights,

@@ -26,9 +26,11 @@ from collections.abc import Iterable, Iterator
 
 import run_similarity
 from benchmarks import by_seed
-from bert.tasks.run_folder import RunFolder
-from bert.tasks.similarity import examples
-from bert.tasks.similarity.settings import COSENT, Settings
+from bert.modeling.task_heads import COSENT
+from bert.runs.run_folder import RunFolder
+from bert.tasks.similarity import inputs
+from bert.tasks.similarity.settings import Settings
+from bert.tasks.task import DEV, TRAIN
 
 MAX_SEQ_LENGTH, RATE = 64, 2e-5
 METRICS = ("pearson_cosine", "spearman_cosine")
@@ -57,20 +59,20 @@ def theirs(
     read = Settings(
         do_train=True,
         do_eval=True,
+        init_checkpoint=peer[1],
         text_columns=_COLUMNS,
         loss=loss,
         **files,
     )
-    folder = RunFolder("", "", settings=read)
-    tables = {
-        name: {
-            "texts": [row.texts for row in table.rows],
-            "scores": [row.score for row in table.rows]
-            if examples.SCORE in table.cells
-            else None,
+    _, found = inputs.read(RunFolder("", "").read(read).find_model())
+    tables = {}
+    for name, part in (("train_file", TRAIN), ("eval_file", DEV)):
+        rows = found[part][0].rows
+        scores = [row.score for row in rows]
+        tables[name] = {
+            "texts": [row.texts for row in rows],
+            "scores": None if None in scores else scores,
         }
-        for name, table in examples.read_files(folder).items()
-    }
     settings = {
         **tables,
         "folder": peer[1],

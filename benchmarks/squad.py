@@ -26,8 +26,8 @@ N_BEST, MAX_ANSWER_LENGTH = 20, 30
 
 
 def theirs(
-    train: examples.Dataset,
-    dataset: examples.Dataset,
+    train: examples.QuestionFile,
+    dataset: examples.QuestionFile,
     model: str,
     seed: int,
     epochs: float,
@@ -46,10 +46,10 @@ def theirs(
         bf16: whether it trains in mixed precision.
     """
     maker = encoded.window_maker(model, **WINDOWS)
-    held_out = list(maker.prediction_records(dataset.examples))
+    held_out = list(maker.prediction_records(dataset.rows))
     times, logits = transformers_trainer.logits(
         peer,
-        list(maker.training_records(train.examples)),
+        list(maker.training_records(train.rows)),
         held_out,
         {
             features.START_POSITIONS: "start_positions",
@@ -64,7 +64,7 @@ def theirs(
 
 
 def scores(
-    dataset: examples.Dataset, windows: list[dict], starts, ends
+    dataset: examples.QuestionFile, windows: list[dict], starts, ends
 ) -> dict[str, float]:
     """Computes the official metrics with the defaults of run_squad.py.
 
@@ -76,7 +76,11 @@ def scores(
     best, odds = {}, {}
     answered = zip(windows, starts, ends, strict=True)
     version_2 = dataset.has_impossible
-    for example, own in answers.by_question(dataset.examples, answered):
+    logits: list[list] = [[] for _ in dataset.rows]
+    for window, *both in answered:
+        (index,) = window[features.EXAMPLE_INDEX]
+        logits[index].append(answers.WindowLogits.of_record(window, *both))
+    for example, own in zip(dataset.rows, logits):
         text_of = answers.offsets_text(example.context, own)
         found = answers.extract(
             own, text_of, N_BEST, MAX_ANSWER_LENGTH, version_2
@@ -84,8 +88,8 @@ def scores(
         best[example.id] = found.best.text if found.best else ""
         odds[example.id] = found.null_odds
     if version_2:
-        return scoring.scores_2(dataset.examples, best, odds, 0.0)
-    return scoring.scores_1(dataset.examples, best)
+        return scoring.scores_2(dataset.rows, best, odds, 0.0)
+    return scoring.scores_1(dataset.rows, best)
 
 
 def measure(

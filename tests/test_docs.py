@@ -18,13 +18,11 @@ import subprocess
 import sys
 
 import nbformat
-import numpy as np
 import pytest
 
 import bert
 import export_hub
 from bert.common import errors, flags, outputs
-from bert.inference.predictor import Predictor
 from tests.helpers import (
     agents_page,
     api_pages,
@@ -33,6 +31,7 @@ from tests.helpers import (
     library_files,
     model_server,
     notebooks,
+    run_folders,
     small,
 )
 from tests.helpers.pretraining_files import write_records
@@ -299,10 +298,20 @@ def test_the_task_of_the_pages_learns_and_is_exported(tmp_path):
         with open(tmp_path / name, "a") as file:
             file.write(f"\n\n{body}")
 
+    predictor = tmp_path / "bert" / "inference" / "predictor.py"
+    body = predictor.read_text()
+    line = "TASKS = {  # kind in a `task.json` -> task\n"
+    assert line in body
+    body = body.replace(
+        line, f"{line}    ordering.KIND: ordering.TextOrdering,\n"
+    )
+    imported = "from bert.tasks.ordering import task as ordering\nTASKS ="
+    predictor.write_text(body.replace("TASKS =", imported, 1))
+
     classifier_files.write_model(tmp_path)
-    names = ["the cat sees", "a dog finds"]
-    rows = [f"{a},{b},{a == b:d}" for a in names for b in names] * 3
-    table = "\n".join(["text,text_b,score", *rows])
+    a, b = "the cat sees", "a dog finds"
+    rows = [f"{a},{b},0", f"{b},{a},1"] * 6
+    table = "\n".join(["text,text_b,label", *rows])
     (tmp_path / "table.csv").write_text(f"{table}\n")
     named = {
         **dict.fromkeys(
@@ -320,14 +329,28 @@ def test_the_task_of_the_pages_learns_and_is_exported(tmp_path):
     }
     words = [f"--{name}={x}" for name, x in named.items()]
     words += ["--do_train", "--do_eval", "--do_predict"]
-    command = [sys.executable, "run_closeness.py", *words]
+    command = [sys.executable, "run_ordering.py", *words]
     subprocess.run(command, cwd=tmp_path, check=True)
-    cosines = (tmp_path / "run" / "predictions.tsv").read_text().split()
-    assert max(map(float, cosines[1:3])) < 0.5 < min(map(float, cosines[:4:3]))
+    lines = (tmp_path / "run" / "predictions.tsv").read_text().split("\n")
+    found = [line.split("\t") for line in lines[:-1]]
+    assert [first for first, _ in found] == ["0", "1"] * 6
+    assert run_folders.results(tmp_path / "run")["eval_accuracy"] == 1.0
     assert (tmp_path / "export" / "saved_model.pb").is_file()
-    predictor = Predictor.open(str(tmp_path / "export"))
-    a, b = (x["vector"] for x in predictor([{"text": x} for x in names]))
-    assert np.dot(a, b) == pytest.approx(float(cosines[1]), abs=1e-4)
+
+    asked = json.dumps({"text": b, "text_b": a})
+    shutil.copy(ROOT / "predict.py", tmp_path)
+    command = [sys.executable, "predict.py", "--model=export", "--json"]
+    printed = subprocess.run(
+        command,
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        input=asked,
+        text=True,
+    )
+    answer = json.loads(printed.stdout)
+    assert answer["first"] == 1
+    assert answer["probability"] == pytest.approx(float(found[1][1]), abs=1e-4)
 
 
 def test_functions_that_a_page_names_exist():

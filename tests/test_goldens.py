@@ -29,7 +29,7 @@ from bert.data.records.examples import INPUTS, Examples
 from bert.inference.predictor import Predictor
 from bert.modeling import models
 from bert.modeling.config import BertConfig
-from bert.tasks import finetuning
+from bert.runs import finetuning
 from tests.helpers import flags_page, model_files
 
 pytestmark = pytest.mark.bits

@@ -115,6 +115,8 @@ class Flag:
         required: bool. Whether the flag must be given.
         resume: bool. Whether a resumed run needs the same value to repeat the
             same steps.
+        recorded: bool. Whether predictions depend on the value, so that later
+            commands use the value of the training unless it is given.
         path: bool. Whether the value is a path or a list of paths, in which
             `~` is expanded. It is not empty.
         per_worker: bool. Whether the value may differ between workers.
@@ -132,6 +134,7 @@ class Flag:
     parse: Callable[[str], Any] | None = None
     required: bool = False
     resume: bool = False
+    recorded: bool = False
     path: bool = False
     per_worker: bool = False
     several: bool = False

@@ -1,16 +1,10 @@
 """Batches of sequences of similar lengths; does not import TensorFlow."""
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
-
 import numpy as np
 
 from bert.common.errors import UserError
 from bert.data import features, sequences
-
-EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
-AnyExample = TypeVar("AnyExample")
+from bert.data.sequences import Row
 
 
 def check_size(batch_size: int) -> None:
@@ -51,7 +45,7 @@ def xla_lengths(lengths: list[int]) -> list[int]:
     ]
 
 
-def pad(examples: list[EncodedExample], length: int) -> dict[str, np.ndarray]:
+def pad(examples: list[Row], length: int) -> dict[str, np.ndarray]:
     """Pads examples to the encoder's inputs, int32 [N, length] each."""
     columns = {
         features.INPUT_IDS: [ids for ids, _ in examples],
@@ -62,49 +56,3 @@ def pad(examples: list[EncodedExample], length: int) -> dict[str, np.ndarray]:
         name: sequences.pad_rows(values, length, np.int32)
         for name, values in columns.items()
     }
-
-
-def map_sorted_by_length(
-    examples: Iterable[AnyExample],
-    run: Callable[[dict[str, np.ndarray]], list],
-    lengths: list[int],
-    batch_size: int,
-    window: int,
-    pad: Callable[[list, int], dict[str, np.ndarray]] = pad,
-    length_of: Callable[[Any], int] = lambda example: len(example[0]),
-) -> Iterator:
-    """Runs a function on batches of similar lengths; keeps the order.
-
-    Args:
-        examples: iterable. Examples of at most `lengths[-1]` tokens, read
-            lazily.
-        run: callable. Maps a batch of at most `batch_size` examples to a list
-            with one result per example.
-        lengths: list of int. Sequence lengths S of the batches, ascending.
-        batch_size: int. Maximum number of examples in a batch.
-        window: int. Number of examples that are sorted by length at a time.
-        pad: callable. Maps a list of examples and S to a batch.
-        length_of: callable. Maps an example to its number of tokens.
-
-    Yields:
-        The result of each example, in the order of `examples`.
-    """
-    examples = iter(examples)
-    while held := list(itertools.islice(examples, window)):
-        sizes = [length_of(example) for example in held]
-        order = sorted(range(len(held)), key=sizes.__getitem__)
-        results: list = [None] * len(held)
-
-        # Each example uses the shortest length that fits.
-        at = 0
-        for length in lengths:
-            start = at
-            while at < len(order) and sizes[order[at]] <= length:
-                at += 1
-
-            for first in range(start, at, batch_size):
-                chosen = order[first : min(first + batch_size, at)]
-                batch = pad([held[i] for i in chosen], length)
-                for index, result in zip(chosen, run(batch), strict=True):
-                    results[index] = result
-        yield from results

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ Write = Callable[[Vectors], None]  # writes the embeddings of the next text
 
 @contextlib.contextmanager
 def json_lines(
-    path: str, layers: list[int] | None, pooled: bool
+    path: str, layers: Sequence[int] | None, pooled: bool
 ) -> Iterator[Write]:
     """Context manager that writes JSON lines as extract_features.py did.
 
@@ -44,7 +44,7 @@ def json_lines(
 
     Args:
         path: str. The file.
-        layers: list of int or None. Numbers of the K layers; None for mixed
+        layers: sequence of int or None. Numbers of the K layers; None for mixed
             layers.
         pooled: bool. Whether each text has one embedding instead of one per
             token.
@@ -87,7 +87,9 @@ def json_lines(
 
 
 @contextlib.contextmanager
-def npz(path: str, layers: list[int] | None, pooled: bool) -> Iterator[Write]:
+def npz(
+    path: str, layers: Sequence[int] | None, pooled: bool
+) -> Iterator[Write]:
     """Context manager that writes arrays for `numpy.load`.
 
         values      float32 [N, ...] if pooled, else [tokens of all texts, ...]

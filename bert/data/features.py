@@ -18,6 +18,7 @@ NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 LABEL_IDS = "label_ids"  # int [B] class, int [B, C] 0 or 1, float [B] number
 LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = token has a label
 CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 1 = choice, 0 = padding
+TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for equal token ids
 UNIQUE_IDS = "unique_ids"  # int [B] number of a SQuAD window
 START_POSITIONS = "start_positions"  # int [B] first token of the answer
 END_POSITIONS = "end_positions"  # int [B] last token; 0, 0 = no answer

@@ -1,6 +1,7 @@
 """Labels of texts, and post-processing of logits to predictions."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -90,6 +91,12 @@ class Labels:
         return 1 if self.kind == REGRESSION else len(self.names)
 
 
+def shown(names: Sequence[str]) -> str:
+    """Formats the names of labels for a message."""
+    more = f", ... ({len(names)})" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}" if names else "(numbers)"
+
+
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Softmax over the last axis: float [..., C] -> float [..., C]."""
     # The largest power is 1, so that none overflows.
@@ -117,10 +124,7 @@ def probabilities(
         float32 [N, C]. Softmax for CLASSES, sigmoid for MULTI_LABEL, and the
         predicted number for REGRESSION.
     """
-    logits = np.asarray(logits, np.float64)
-    if decision.log_weights:
-        logits = logits - np.array(decision.log_weights)
-    logits = logits / decision.temperature
+    logits = calibrated(logits, decision)
     if kind == CLASSES:
         chances = softmax(logits)
     elif kind == MULTI_LABEL:
@@ -128,6 +132,19 @@ def probabilities(
     else:
         chances = logits
     return chances.astype(np.float32)
+
+
+def calibrated(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
+    """Returns the logits of the probabilities, float64 [N, C].
+
+    Args:
+        logits: float32 [N, C].
+        decision: PostProcessing. Its log_weights and temperature are applied.
+    """
+    logits = np.asarray(logits, np.float64)
+    if decision.log_weights:
+        logits = logits - np.array(decision.log_weights)
+    return logits / decision.temperature
 
 
 def predictions(

@@ -5,7 +5,7 @@
 Attention does not cross sequences, so the outputs are the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from bert.data.sequences import Row
 
 _WIDTH = 96  # minimum tokens of a row of several sequences; measured on 2 cores
 _MULTIPLE = 4  # engines prepare each new width; fewer widths save a tenth
-_MAX_TOKENS = 4096  # maximum tokens of a batch, to limit memory
+MAX_TOKENS = 4096  # maximum tokens of a batch, to limit memory
 
 
 class PackedBatch(NamedTuple):
@@ -37,11 +37,15 @@ class PackedBatch(NamedTuple):
     lengths: np.ndarray
 
 
-def pack(sequences: list[Row]) -> PackedBatch:
+def pack(
+    sequences: list[Row], read: Sequence[int] | None = None
+) -> PackedBatch:
     """Distributes sequences over rows, longest first, back and forth.
 
     Args:
         sequences: list of Row. Ids and segment ids of N sequences, N > 0.
+        read: sequence of N int, or None. Index of the token of each sequence
+            that a head reads. Default: None, `[CLS]`.
     """
     lengths = np.array([len(ids) for ids, _ in sequences])
     longest = max(_WIDTH, lengths.max())
@@ -79,6 +83,7 @@ def pack(sequences: list[Row]) -> PackedBatch:
 
     # A row with fewer sequences has unused slots at its end.
     positions = np.minimum(first, width - 1).astype(np.int32)
+    positions[rows, slots] += 0 if read is None else np.array(read, np.int32)
     inputs[features.NEXT_SENTENCE_POSITIONS] = positions
     return PackedBatch(inputs, rows, slots, starts, lengths)
 
@@ -87,6 +92,8 @@ def map_packed(
     run: Callable[[dict[str, np.ndarray]], np.ndarray],
     sequences: list[Row],
     is_pooled: bool,
+    max_tokens: int = MAX_TOKENS,
+    read: Sequence[int] | None = None,
 ) -> list[np.ndarray]:
     """Computes the outputs of sequences in shared rows.
 
@@ -96,14 +103,18 @@ def map_packed(
         sequences: list of Row. Ids and segment ids of N sequences.
         is_pooled: bool. Whether `run` returns one output per sequence instead
             of one per token.
+        max_tokens: int. Maximum number of tokens of a batch. Default:
+            `MAX_TOKENS`.
+        read: see `pack`.
 
     Returns:
         list of N arrays. Outputs in the order of the sequences: float32 [...]
         if `is_pooled`, else float32 [S, ...] without padding.
     """
     results: list = [None] * len(sequences)
-    for chosen in _groups([len(ids) for ids, _ in sequences]):
-        batch = pack([sequences[i] for i in chosen])
+    for chosen in _groups([len(ids) for ids, _ in sequences], max_tokens):
+        of_chosen = None if read is None else [read[i] for i in chosen]
+        batch = pack([sequences[i] for i in chosen], of_chosen)
         outputs = run(batch.inputs)
         if is_pooled:
             values = outputs[batch.rows, batch.slots]
@@ -115,14 +126,14 @@ def map_packed(
     return results
 
 
-def _groups(lengths: list[int]) -> list[list[int]]:
-    """Groups sequences of similar lengths, at most `_MAX_TOKENS` each."""
+def _groups(lengths: list[int], max_tokens: int) -> list[list[int]]:
+    """Groups sequences of similar lengths, at most `max_tokens` each."""
     groups: list[list[int]] = []
     free = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if lengths[index] > free:
             groups.append([])
-            free = max(_MAX_TOKENS, lengths[index])
+            free = max(max_tokens, lengths[index])
         groups[-1].append(index)
         free -= lengths[index]
     return groups

@@ -29,6 +29,8 @@ class Encoded(NamedTuple):
         num_tokens: number of tokens before truncation, special tokens
             included; 0 if it is not counted.
         is_truncated: whether tokens were dropped.
+        positions: for a head that reads one token of each sequence, the index
+            of the token. Default: None, `[CLS]`.
         details: values for the task's `decode` besides the outputs.
     """
 
@@ -36,6 +38,7 @@ class Encoded(NamedTuple):
     num_tokens: int = 0
     is_truncated: bool = False
     details: Any = None
+    positions: list[int] | None = None
 
 
 class TokenWindow(NamedTuple):

@@ -1,11 +1,14 @@
-"""The Keras engine: computes the outputs of packed batches.
+"""The Keras engine: computes the outputs of packed batches on any device.
 
 An engine is a function of the inputs of a packed encoder, int32 [R, W] and
-[R, K]. It returns float32 [R, K, ...] for a head on `[CLS]`, and float32
-[R, W, ...] for a head on tokens or without a head.
+[R, K]. It returns float32 [R, K, ...] for a head on `[CLS]` or on a mask, and
+float32 [R, W, ...] for a head on tokens or without a head; an engine may add
+rows and columns of padding. The other engine is
+`modeling.openvino_network.Network`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,12 +16,13 @@ import tensorflow as tf
 
 from bert.common import processes
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import features, sequence_packing
 from bert.modeling import checkpoints, encoder, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.training import distribution
 
 _INPUTS = (*features.ENCODER_INPUTS, *features.PACKED_INPUTS)
+_LEAST_WIDTH, _LEAST_SEQUENCES = 128, 8  # of a row with a static shape
 
 
 class KerasEngine:
@@ -29,6 +33,9 @@ class KerasEngine:
         head: keras.layers.Layer or None. Its head, named as in `HEADS`. None:
             the output is a layer of the encoder. Default: None.
         layer: int. See `task_models.packed_outputs`. Default: -1.
+        strategy: tf.distribute.Strategy or None. Devices that share the rows
+            of each batch; several workers must compute the same batches
+            together. Default: None, TensorFlow's default device.
 
     Attributes:
         description: str. Device and number of threads; "" unless the engine
@@ -41,15 +48,32 @@ class KerasEngine:
         self,
         network: encoder.Encoder,
         head: keras.layers.Layer | None = None,
-        layer: int = -1,
+        layer: int | tuple[int, ...] = -1,
+        strategy: tf.distribute.Strategy | None = None,
     ):
         def run(**inputs):
             outputs = task_models.packed_outputs(network, head, inputs, layer)
             return tf.cast(outputs, tf.float32)
 
+        def run_on_replicas(inputs):
+            outputs = strategy.run(run, kwargs=inputs)
+            return strategy.gather(outputs, axis=0)
+
+        # A TPU compiles a program for each shape.
+        self._is_static = bool(strategy) and distribution.is_tpu(strategy)
+        replicas = strategy.num_replicas_in_sync if strategy else 1
+        self._strategy = None
+        if replicas > 1 or self._is_static:
+            self._strategy = strategy
+            self._run_on_replicas = tf.function(
+                run_on_replicas,
+                autograph=False,
+                reduce_retracing=not self._is_static,
+            )
+
         # Eagerly where `tf.config.run_functions_eagerly` asks for it.
         self._run: Callable = run
-        if not tf.config.functions_run_eagerly():
+        if not self._strategy and not tf.config.functions_run_eagerly():
             spec = tf.TensorSpec([None, None], tf.int32)
             traced = tf.function(run, autograph=False)
             specs = dict.fromkeys(_INPUTS, spec)
@@ -80,7 +104,8 @@ class KerasEngine:
         cls,
         model: ModelFolder,
         head: str | None = None,
-        layer: int = -1,
+        layer: int | tuple[int, ...] = -1,
+        devices: dict[str, Any] | None = None,
     ) -> "KerasEngine":
         """Builds the network of a model's folder, with its weights.
 
@@ -88,7 +113,9 @@ class KerasEngine:
             model: ModelFolder. The folder.
             head: str or None. Key of `HEADS`, or None for no head. Default:
                 None.
-            layer: int. See the class.
+            layer: see the class.
+            devices: dict or None. Arguments of `distribution.make_strategy`.
+                Default: one device.
 
         Raises:
             UserError: The weights are damaged, not finite or do not fit the
@@ -101,13 +128,16 @@ class KerasEngine:
                     path=model.path,
                     fix="pass another checkpoint",
                 )
-        network = model.network(head)
+        one = {"distribution": "one_device"}
+        strategy = distribution.make_strategy(**devices or one)
+        with strategy.scope():
+            network = model.network(head)
         engine = cls(
             checkpoints.encoder_of(network),
             None if head is None else network.get_layer(head),
             layer,
+            strategy,
         )
-        strategy = distribution.make_strategy("one_device")
         engine.description = distribution.describe(strategy)
         return engine
 
@@ -121,4 +151,59 @@ class KerasEngine:
             UserError: See `processes.check_not_forked`.
         """
         processes.check_not_forked(processes.TENSORFLOW)
-        return self._run(**{k: tf.constant(inputs[k]) for k in _INPUTS}).numpy()
+        if not self._strategy:
+            tensors = {k: tf.constant(inputs[k]) for k in _INPUTS}
+            return self._run(**tensors).numpy()
+
+        # Each replica gets an equal number of rows.
+        replicas = self._strategy.num_replicas_in_sync
+        padded = _padded(inputs, replicas, self._is_static)
+        size = len(padded[features.INPUT_IDS]) // replicas
+
+        def part(context):
+            start = context.replica_id_in_sync_group * size
+            rows = slice(start, start + size)
+            return {k: tf.constant(x[rows]) for k, x in padded.items()}
+
+        parts = self._strategy.experimental_distribute_values_from_function(
+            part
+        )
+        return self._run_on_replicas(parts).numpy()
+
+
+def _padded(
+    inputs: dict[str, np.ndarray], replicas: int, is_static: bool
+) -> dict[str, np.ndarray]:
+    """Adds empty rows and columns, for even parts and for static shapes.
+
+    Args:
+        inputs: dict. Inputs of a packed encoder, int32 [R, W] and [R, K].
+        replicas: int. The number of rows becomes a multiple of it.
+        is_static: bool. Whether to use few shapes, each a compiled program:
+            widths and numbers of sequences are powers of two, and the rows of
+            a batch have `sequence_packing.MAX_TOKENS` tokens or more.
+    """
+    multiple, widths = replicas, {k: x.shape[1] for k, x in inputs.items()}
+    if is_static:
+        least = {features.NEXT_SENTENCE_POSITIONS: _LEAST_SEQUENCES}
+        widths = {
+            name: max(least.get(name, _LEAST_WIDTH), _power_of_two(width))
+            for name, width in widths.items()
+        }
+        rows = sequence_packing.MAX_TOKENS // widths[features.INPUT_IDS]
+        multiple *= max(1, -(-rows // replicas))
+
+    count = len(inputs[features.INPUT_IDS])
+    more = -count % multiple
+    return {
+        name: np.pad(
+            inputs[name],
+            ((0, more), (0, widths[name] - inputs[name].shape[1])),
+        )
+        for name in _INPUTS
+    }
+
+
+def _power_of_two(number: int) -> int:
+    """Returns the lowest power of two that is at least a number."""
+    return 1 << (number - 1).bit_length()

@@ -1,15 +1,17 @@
 """Predictor: the only path from examples to predictions, for all tasks.
 
-    examples -> task.encode -> packed rows -> engine -> task.decode
+    examples -> task.encode -> packed rows -> engine -> outputs
+    outputs -> task.combine -> results -> task.decode -> predictions
 
-TensorFlow is imported only by the Keras engine and by tasks that tokenize with
-TensorFlow.
+Scripts score the results of labelled examples with `task.score`. TensorFlow is
+imported only by the Keras engine and by tasks that tokenize with TensorFlow.
 """
 
+import itertools
 import math
 import os
-from collections.abc import Callable
-from typing import Annotated, Any, NotRequired, Protocol, TypedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 import numpy as np
@@ -28,15 +30,24 @@ from bert.modeling import openvino_network
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
-from bert.modeling.task_heads import CHOICES, HEADS, SPANS, head_of
-from bert.tasks.classification.pipeline import TextClassification
+from bert.modeling.task_heads import (
+    CHOICES,
+    HEADS,
+    MASKED_LM,
+    SPANS,
+    head_of,
+    heads_of,
+)
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.fill_mask.task import MaskedWords
 from bert.tasks.ner.entities import ANY, ENTITIES
-from bert.tasks.ner.pipeline import SIGNATURE, TokenClassification
-from bert.tasks.similarity.pipeline import TextEmbedding
+from bert.tasks.ner.task import SIGNATURE, TokenClassification
+from bert.tasks.similarity.task import TextEmbedding
 from bert.tasks.squad import settings as squad
-from bert.tasks.squad.pipeline import QuestionAnswering
+from bert.tasks.squad.task import QuestionAnswering
 from bert.tasks.swag import settings as swag
-from bert.tasks.swag.pipeline import CHOICE_TEXTS, MultipleChoice
+from bert.tasks.swag.task import CHOICE_TEXTS, MultipleChoice
+from bert.tasks.task import Task
 
 TASKS = {  # kind in a `task.json` -> task
     **dict.fromkeys(KINDS, TextClassification),
@@ -47,35 +58,7 @@ TASKS = {  # kind in a `task.json` -> task
 _OF_HEADS = {SPANS: QuestionAnswering, CHOICES: MultipleChoice}
 
 
-class Task(Protocol):
-    """Interface of a task: encodes examples and decodes outputs.
-
-    Attributes:
-        head: str or None. Key of `HEADS`, or None for no head.
-        inputs: sequence of str. Names of the fields of an example, in order.
-        optional_inputs: sequence of str. Names of optional fields.
-        signatures: sequence of str. Names of the input formats. The first is
-            the default.
-        can_rank: bool. Whether the texts of a query get scores, see `ranking`.
-        max_length: int. Longest sequence in tokens.
-        num_outputs: int or None. Size of the last axis of the outputs.
-    """
-
-    head: Any
-    inputs: Any
-    optional_inputs: Any
-    signatures: Any
-    can_rank: Any
-    max_length: Any
-    num_outputs: Any
-
-    def encode(self, examples: list[dict]) -> list[Encoded]:
-        """Converts examples to sequences."""
-
-    def decode(
-        self, encoded: list[Encoded], outputs: list[list[np.ndarray]]
-    ) -> list[dict]:
-        """Converts the outputs of the sequences to predictions."""
+Sequence = tuple[Row, int]  # and the index of the token that a head reads
 
 
 class Predictor:
@@ -87,14 +70,22 @@ class Predictor:
     Args:
         task: Task. Encodes examples and decodes outputs.
         engine: callable. Computes the outputs of packed rows, see `engines`.
+        batch_tokens: int. Maximum number of tokens of a batch; at least 4,096
+            are used. Default: 4,096.
+        batches: int. Number of batches whose examples are sorted by length
+            together. Default: 8.
     """
 
     def __init__(
         self,
         task: Task,
         engine: Callable[[dict[str, np.ndarray]], np.ndarray],
+        batch_tokens: int = 0,
+        batches: int = 8,
     ):
         self.task, self._engine = task, engine
+        self._batch_tokens = max(sequence_packing.MAX_TOKENS, batch_tokens)
+        self._sorted_tokens = batches * self._batch_tokens
         kinds: dict[str, Any] = dict.fromkeys(task.inputs, str)
         if CHOICE_TEXTS in kinds:
             kinds[CHOICE_TEXTS] = Annotated[
@@ -139,7 +130,11 @@ class Predictor:
             model = open_model(path)
             from bert.inference.engines import KerasEngine  # loads TensorFlow
 
-            task = task_of(model, head_of(model.values))
+            names = model.values
+            head = head_of(names)
+            if head is None and MASKED_LM in heads_of(names):
+                head = MASKED_LM
+            task = task_of(model, head)
             run = KerasEngine.load(model, task.head)
         log(run.description)
         predictor = cls(task, run)
@@ -158,7 +153,7 @@ class Predictor:
         """
         vocab = model.tokenizer.vocab
         row = join_pair([], [], vocab[vocabulary.CLS], vocab[vocabulary.SEP])
-        (output,) = self.compute_rows([row])
+        (output,) = self.compute_sequences([(row, 0)])
         if not np.isfinite(output).all():
             raise UserError(
                 "the outputs are not finite",
@@ -188,7 +183,9 @@ class Predictor:
     @property
     def _is_pooled(self) -> bool:
         head = self.task.head
-        return head is not None and HEADS[head].is_pooled
+        if head is None:
+            return False
+        return head == MASKED_LM or HEADS[head].is_pooled
 
     def parse(self, values: dict, signature: str = "") -> dict:
         """Validates an example or a query, and returns its fields.
@@ -261,8 +258,8 @@ class Predictor:
         """
         encoded = self.encode(examples)
         truncated = sum(x.is_truncated for x in encoded)
-        outputs = self.compute(encoded)
-        return self.decode(examples, encoded, outputs), truncated
+        results = [result for _, result in self.compute(encoded)]
+        return self.decode(examples, encoded, results), truncated
 
     def encode(self, examples: list[dict]) -> list[Encoded]:
         """Converts examples to sequences.
@@ -273,29 +270,26 @@ class Predictor:
         return self.task.encode([x for y in examples for x in self._texts(y)])
 
     def decode(
-        self,
-        examples: list[dict],
-        encoded: list[Encoded],
-        outputs: list[list[np.ndarray]],
+        self, examples: list[dict], encoded: list[Encoded], results: list
     ) -> list[dict]:
-        """Converts outputs to predictions.
+        """Converts results to predictions.
 
         Args:
             examples: list of dict. See `__call__`.
             encoded: list of Encoded. The result of `encode`.
-            outputs: list of list. The result of `compute`.
+            results: list. Results of the encoded examples.
 
         Returns:
             list of dict. See `__call__`.
         """
-        predictions = iter(self.task.decode(encoded, outputs))
-        results = []
+        predictions = iter(self.task.decode(encoded, results))
+        shown = []
         for example in examples:
             found = [next(predictions) for _ in self._texts(example)]
             if ranking.is_query(example):
                 found = [{"ranking": ranking.order(example, found)}]
-            results += found
-        return results
+            shown += found
+        return shown
 
     def _texts(self, example: dict) -> list[dict]:
         """Returns the examples of a query, or the example itself."""
@@ -303,35 +297,77 @@ class Predictor:
             return ranking.rows_of(example, self._reads_pairs)
         return [example]
 
-    def compute(self, encoded: list[Encoded]) -> list[list[np.ndarray]]:
-        """Computes the outputs of the sequences of each example.
+    def compute(
+        self,
+        encoded: Iterable[Encoded],
+        report: Callable[[int], None] = lambda done: None,
+    ) -> Iterator[tuple[Encoded, Any]]:
+        """Computes the results of examples, in bounded memory.
 
         Args:
-            encoded: list of Encoded. The result of `task.encode`.
-        """
-        rows = [row for x in encoded for row in x.rows]
-        return grouped(encoded, self.compute_rows(rows))
+            encoded: iterable of Encoded. Results of `task.encode`, which are
+                read lazily.
+            report: function. Called with the number of examples done.
 
-    def compute_rows(self, rows: list[Row]) -> list[np.ndarray]:
+        Yields:
+            each example with its result, see `combine` of the task.
+        """
+        done, examples = 0, iter(encoded)
+        while held := _some(examples, self._sorted_tokens):
+            outputs = self.compute_sequences(sequences_of(held))
+            yield from zip(held, self.combine(held, outputs))
+            done += len(held)
+            report(done)
+
+    def compute_sequences(self, sequences: list[Sequence]) -> list[np.ndarray]:
         """Computes the outputs of sequences.
 
         Args:
-            rows: list of Row. Ids and segment ids of each sequence.
+            sequences: list of Sequence. See `sequences_of`.
         """
-        return sequence_packing.map_packed(self._engine, rows, self._is_pooled)
+        return sequence_packing.map_packed(
+            self._engine,
+            [row for row, _ in sequences],
+            self._is_pooled,
+            self._batch_tokens,
+            [position for _, position in sequences],
+        )
+
+    def combine(
+        self, encoded: list[Encoded], outputs: Iterable[np.ndarray]
+    ) -> list:
+        """Combines the outputs of sequences to the results of examples.
+
+        Args:
+            encoded: list of Encoded. The examples.
+            outputs: iterable of np.ndarray. Outputs of all their sequences, in
+                order.
+        """
+        rest = iter(outputs)
+        return [
+            self.task.combine(x, [*itertools.islice(rest, len(x.rows))])
+            for x in encoded
+        ]
 
 
-def grouped(
-    encoded: list[Encoded], outputs: list[np.ndarray]
-) -> list[list[np.ndarray]]:
-    """Groups the outputs of sequences by example.
+def sequences_of(encoded: Iterable[Encoded]) -> list[Sequence]:
+    """Returns the sequences of examples, with the token that a head reads."""
+    return [
+        pair
+        for x in encoded
+        for pair in zip(x.rows, x.positions or [0] * len(x.rows))
+    ]
 
-    Args:
-        encoded: list of Encoded. The examples.
-        outputs: list of np.ndarray. Outputs of all their sequences, in order.
-    """
-    rest = iter(outputs)
-    return [[next(rest) for _ in x.rows] for x in encoded]
+
+def _some(examples: Iterator[Encoded], most: int) -> list[Encoded]:
+    """Takes the next examples, until they have `most` tokens or more."""
+    held, tokens = [], 0
+    for x in examples:
+        held.append(x)
+        tokens += sum(len(ids) for ids, _ in x.rows)
+        if tokens >= most:
+            break
+    return held
 
 
 def open_model(path: str) -> ModelFolder:
@@ -367,6 +403,8 @@ def task_of(model: ModelFolder, head: str | None = None) -> Task:
         kind = _OF_HEADS[head]
     elif model.pooling_config:
         kind = TextEmbedding
+    elif head == MASKED_LM:
+        kind = MaskedWords
     if kind:
         return kind.from_model(model)
     raise UserError(

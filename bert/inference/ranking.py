@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.tasks.classification.pipeline import RELEVANT
+from bert.tasks.classification.task import RELEVANT
 
 TEXT, TEXT_B, TEXTS = "text", "text_b", "texts"
 EXPECTED = "text, and texts, a list of strings"  # in messages

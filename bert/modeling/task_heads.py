@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 MASKED_LM, NEXT_SENTENCE = "predictions", "seq_relationship"
+COSENT, COSINE, RANKING = "cosent", "cosine", "ranking"  # of embeddings
 CLASSIFIER, SPANS, TOKENS, CHOICES = "classifier", "squad", "ner", "swag"
 
 

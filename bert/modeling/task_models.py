@@ -166,7 +166,7 @@ def packed_outputs(
     encoder: Encoder,
     head: keras.layers.Layer | None,
     inputs: dict,
-    layer: int = -1,
+    layer: int | tuple[int, ...] = -1,
 ):
     """Computes the outputs of packed rows, as engines do.
 
@@ -174,19 +174,28 @@ def packed_outputs(
         encoder: Encoder. Encoder from `build_encoder`, packed or not.
         head: keras.layers.Layer or None. Its head, named as in `HEADS`. None:
             the output is a layer of the encoder.
-        inputs: dict. Inputs of a packed encoder.
-        layer: int. Layer of the encoder to return without a head, from -1 for
-            the last. Default: -1.
+        inputs: dict. Inputs of a packed encoder. A head on `[CLS]` or on a
+            mask reads `next_sentence_positions`.
+        layer: int or tuple of int. Layer of the encoder to return without a
+            head, from -1 for the last; or several. Default: -1.
 
     Returns:
-        float [R, K, C] for a head on `[CLS]`, else float [R, W, ...].
+        float [R, K, C] for a head on `[CLS]` or on a mask, else float [R, W,
+        ...]; [R, W, L, H] for L layers.
     """
     if head is None:
-        return encoder.call(inputs)["encoder_outputs"][layer]
+        outputs = encoder.call(inputs)["encoder_outputs"]
+        if isinstance(layer, int):
+            return outputs[layer]
+        return ops.stack([outputs[i] for i in layer], 2)
+    read = inputs[features.NEXT_SENTENCE_POSITIONS]
+    if head.name == MASKED_LM:
+        both = ops.concatenate([read, read], 1)  # the pooler's, and the masks
+        outputs = encoder.call(inputs, positions=both)
+        return head(outputs["sequence_output"], outputs["word_embeddings"])
     if not HEADS[head.name].is_pooled:
         return head(encoder.call(inputs)["sequence_output"])
-    first = inputs[features.NEXT_SENTENCE_POSITIONS]
-    return head(encoder.call(inputs, positions=first)["pooled_output"])
+    return head(encoder.call(inputs, positions=read)["pooled_output"])
 
 
 def build_classifier(

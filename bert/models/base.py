@@ -20,6 +20,7 @@ from bert.inference.predictor import Predictor
 from bert.modeling import openvino_network, task_models
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.models import loading, preprocessing
+from bert.models.validation import Validation
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
 _SCHEDULE = keras.optimizers.schedules.LearningRateSchedule
@@ -41,7 +42,6 @@ class TextModel(keras.Model):
     - `_examples`, `_inputs`: arguments -> examples.
     - `_labelled`: labelled examples -> columns for training.
     - `_columns_of`: predictions -> the result of `predict`.
-    - `_scores`: labelled examples -> the result of `evaluate`.
 
     Args:
         network: keras.Model. Maps token ids to logits; its encoder is named
@@ -142,24 +142,27 @@ class TextModel(keras.Model):
         """
         examples, held_out = self._labelled_examples(x, y), None
         if validation_split:
-            (examples,), (held_out,) = preprocessing.split(
-                (examples,), validation_split
-            )
+            examples, held_out = preprocessing.split(examples, validation_split)
         elif validation_data is not None:
             held_out = self._labelled_examples(*validation_data)
+        return self._train(
+            self._batches(examples, batch_size, shuffle),
+            held_out,
+            epochs,
+            learning_rate,
+            callbacks,
+            **kwargs,
+        )
 
-        callbacks = keras.tree.flatten(callbacks or [])
-        if held_out is not None:
-            callbacks = [_Validation(held_out), *callbacks]
-
+    def _batches(
+        self, examples: list, batch_size: int, shuffle: bool
+    ) -> tf.data.Dataset:
+        """Encodes labelled examples to a dataset of the batches of an epoch."""
         columns = self._labelled(examples)
         if not columns[0]:
             raise UserError("no texts", expected="one or more")
-        batches = preprocessing.training_batches(
+        return preprocessing.training_batches(
             columns, self._lengths, batch_size, self.seed, shuffle
-        )
-        return self._train(
-            batches, epochs, learning_rate, callbacks=callbacks, **kwargs
         )
 
     def evaluate(
@@ -181,9 +184,23 @@ class TextModel(keras.Model):
         examples = self._labelled_examples(x, y)
         if not examples:
             raise UserError("no texts", expected="one or more")
-        kwargs.pop("verbose", None)
-        _check_arguments(batch_size, kwargs)
+        return self._evaluated(examples, batch_size, kwargs)
+
+    def _evaluated(
+        self, examples: list, batch_size: int, others: dict
+    ) -> dict[str, float]:
+        """Scores examples; `others` are further arguments of `evaluate`."""
+        others.pop("verbose", None)
+        _check_arguments(batch_size, others)
         return self._scores(examples)
+
+    def _scores(self, examples: list) -> dict[str, float]:
+        """Scores the predictions of labelled examples."""
+        predictor = self._predictor()
+        task = predictor.task
+        encoded = task.encode(task.inputs_of(examples))
+        results = [result for _, result in predictor.compute(encoded)]
+        return task.score(examples, encoded, results).metrics
 
     def predict(
         self, x, batch_size: int = 32, verbose: str | int = "auto", **kwargs
@@ -359,10 +376,6 @@ class TextModel(keras.Model):
         """Encodes labelled examples to columns for training."""
         raise NotImplementedError
 
-    def _scores(self, examples: list) -> dict[str, float]:
-        """Scores the predictions of labelled examples."""
-        raise NotImplementedError
-
     def _labelled_examples(self, x, y) -> list:
         if y is None:
             raise UserError("y is None", expected="the labels of the texts")
@@ -409,6 +422,7 @@ class TextModel(keras.Model):
     def _train(
         self,
         batches: tf.data.Dataset,
+        held_out: list | None,
         epochs: int,
         learning_rate: float | None,
         callbacks=None,
@@ -418,6 +432,8 @@ class TextModel(keras.Model):
 
         Args:
             batches: tf.data.Dataset. The batches of an epoch.
+            held_out: list or None. Labelled examples to evaluate on after each
+                epoch.
             epochs: int. Number of passes over the dataset.
             learning_rate: float or None. Peak of the schedule.
             callbacks, **kwargs: arguments of `keras.Model.fit`.
@@ -444,7 +460,8 @@ class TextModel(keras.Model):
 
         # Keras would fail only when the callback changes the rate.
         rate = self.optimizer._learning_rate
-        for callback in keras.tree.flatten(callbacks or []):
+        callbacks = keras.tree.flatten(callbacks or [])
+        for callback in callbacks:
             if isinstance(callback, _SET_RATE) and isinstance(rate, _SCHEDULE):
                 raise UserError(
                     f"{type(callback).__name__}, and a schedule of learning "
@@ -453,6 +470,9 @@ class TextModel(keras.Model):
                     fix="call compile first, as in compile("
                     "keras.optimizers.Adam(2e-5))",
                 )
+
+        if held_out is not None:
+            callbacks = [Validation(held_out), *callbacks]
 
         # The batches are shuffled already.
         return super().fit(
@@ -491,22 +511,3 @@ def _check_arguments(batch_size, others: dict) -> None:
             f"the argument {next(iter(others))} is given",
             expected="batch_size or verbose",
         )
-
-
-class _Validation(keras.callbacks.Callback):
-    """Adds the metrics of held-out examples to the logs of each epoch.
-
-    Args:
-        examples: list. The held-out examples.
-    """
-
-    def __init__(self, examples: list):
-        super().__init__()
-        self._held_out = examples
-
-    def on_epoch_end(self, epoch, logs):
-        """Adds the metrics, which the callbacks after this one read."""
-        scores = self.model._scores(self._held_out)
-
-        # Metrics of each entity type would fill the progress line.
-        logs |= {f"val_{x}": y for x, y in scores.items() if "_" not in x}

@@ -14,7 +14,7 @@ from bert.inference.predictor import Predictor, open_model
 from bert.modeling import openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.openvino_network import Network
-from bert.tasks.similarity.pipeline import TextEmbedding
+from bert.tasks.similarity.task import TextEmbedding
 
 _CHUNK = 32  # batches that are sorted by length together
 
@@ -92,8 +92,8 @@ def embed(
     predictor, size = Predictor(task, make_engine()), _CHUNK * batch_size
     found = [np.zeros((0, how.size(config.hidden_size)), np.float32)]
     for start in range(0, len(encoded), size):
-        outputs = predictor.compute(encoded[start : start + size])
-        found.append(np.stack([how.embed_one(x) for (x,) in outputs]))
+        computed = predictor.compute(encoded[start : start + size])
+        found.append(np.stack([x for _, x in computed]))
     return np.concatenate(found)
 
 

@@ -4,9 +4,13 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.array_inputs import strings
 from bert.data.text.tokenizer import Tokenizer
+from bert.inference.engines import KerasEngine
+from bert.inference.predictor import Predictor
+from bert.modeling.task_heads import MASKED_LM
 from bert.models import builders
 from bert.models.loading import Encoder, config_of, load_pair
-from bert.tasks.fill_mask import run as masks
+from bert.tasks.fill_mask import task as masks
+from bert.tasks.fill_mask.task import MaskedWords
 
 Loaded = tuple[Encoder, Tokenizer]
 _HEAD = "cls/predictions/"
@@ -66,8 +70,12 @@ def fill_mask(
         )
 
     # The arguments are checked before the network is built.
-    tokens = masks.tokenize(text, tokenizer.exact)
-    masks.check_length(tokens, config_of(encoder))
+    most = config_of(encoder).max_position_embeddings
     chosen = masks.tokens_of_words(chosen, tokenizer.exact)
-    network = builders.masked_lm(encoder)
-    return masks.fill(network, tokenizer.exact, tokens, top_k, chosen)
+    task = MaskedWords(tokenizer, most, top_k, chosen)
+    encoded = task.encode([{masks.TEXT: text}])
+    masks.check_length(encoded[0], most)
+    head = builders.masked_lm(encoder).get_layer(MASKED_LM)
+    predictor = Predictor(task, KerasEngine(encoder, head))
+    ((_, found),) = predictor.compute(encoded)
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.data import postprocessing
 from bert.data.postprocessing import (
     CLASSES,
     KINDS,
@@ -16,7 +17,6 @@ from bert.data.postprocessing import (
 )
 from bert.data.text.array_inputs import elements, finite, lists
 from bert.models import loading
-from bert.tasks import run_folder
 
 _NUMBER = (numbers.Number, np.bool_)
 _LIKE_BITS = ({"0"}, {"0", "1"}, {"False"}, {"False", "True"})  # names
@@ -113,7 +113,7 @@ def check_order(labels: Labels, trained: Labels | None) -> None:
 
 def shown(labels: Labels) -> str:
     """Formats kind and names of labels for a message."""
-    return f"{labels.kind} {run_folder.shown({'labels': labels.names})}"
+    return f"{labels.kind} {postprocessing.shown(labels.names)}"
 
 
 def ids(values, labels: Labels) -> np.ndarray:

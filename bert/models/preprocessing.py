@@ -21,6 +21,8 @@ from bert.data.sequences import FIRST_TOKENS
 from bert.data.text.array_inputs import finite, strings
 from bert.data.text.tokenizer import Tokenizer
 from bert.models import label_encoder
+from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.task import TextClassification
 
 INPUTS = dict.fromkeys(
     features.ENCODER_INPUTS, tf.TensorSpec([None, None], tf.int32)
@@ -57,78 +59,102 @@ class TextBatches:
         self.long_texts = FIRST_TOKENS
         self._error: UserError | None = None  # of a text in a dataset
 
-    def labeled(
-        self,
-        x,
-        y=None,
-        weights=None,
-        *,
-        lengths: Sequence[int],
-        batch_size: int = 32,
-        shuffle=False,
+    def batches(
+        self, x: tf.data.Dataset, y, weights, lengths: Sequence[int]
     ) -> tf.data.Dataset:
         """Returns a dataset of (inputs, labels, weights) for training.
+
+        Args:
+            x: tf.data.Dataset. Labelled texts, see the class.
+            y, weights: None.
+            lengths: sequence of int. Lengths of the batches, see `batch`.
+
+        Raises:
+            UserError: The dataset has no labels, or `y` or `weights` is given.
+        """
+        _check_alone(x, y, weights)
+        decoded, has_weights = self._text_batches(x), len(x.element_spec) > 2
+
+        def batches():
+            for texts, *others in decoded():
+                try:
+                    examples = self._examples(texts, *others)
+                except UserError as error:
+                    self._error = error  # TensorFlow hides its type
+                    raise
+                yield batch(self.columns(examples, has_weights), lengths)
+
+        signature = self._signature(len(x.element_spec))
+        return dataset(batches, signature, int(x.cardinality()))
+
+    def examples(self, x, y=None, weights=None) -> list[TextExample]:
+        """Returns labelled examples.
 
         Args:
             x: column, tuple or tf.data.Dataset. The texts, see the class.
             y: column or None. The labels; None if `x` is a dataset.
             weights: column or None. Weights of the texts.
-            lengths: sequence of int. Lengths of the batches, see `batch`.
-            batch_size: int. Number of texts per batch. Default: 32.
-            shuffle: bool. Whether to shuffle before each epoch. Default:
-                False.
 
         Raises:
             UserError: A text, a label or a weight is invalid, or the texts or
                 labels are missing.
         """
-        if not isinstance(x, tf.data.Dataset):
-            columns = self.columns(x, y, weights)
-            return training_batches(
-                columns, lengths, batch_size, self._seed, shuffle
-            )
-
-        spec = x.element_spec
-        has_labels = isinstance(spec, tuple) and len(spec) > 1
-        if not has_labels or y is not None or weights is not None:
+        if isinstance(x, tf.data.Dataset):
+            _check_alone(x, y, weights)
+            found = [
+                example
+                for texts, *others in self._text_batches(x)()
+                for example in self._examples(texts, *others)
+            ]
+        elif y is None:
             raise UserError(
-                f"x is a tf.data.Dataset of {spec!r:.60}, y is {y!r:.60}",
-                expected="one of batches of (texts, labels), or of (texts, "
-                "labels, weights), alone",
+                f"y is None, x a {type(x).__name__}",
+                expected="labels in y, or in a tf.data.Dataset as x",
             )
-        return self._encoded(x, lengths)
+        else:
+            found = self._examples(x, y, weights)
+        if not found:
+            raise UserError("no texts", expected="one or more")
+        return found
 
-    def split(
-        self,
-        x,
-        y,
-        weights,
-        share: float,
-        lengths: Sequence[int],
-        batch_size: int,
-        shuffle: bool,
-    ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
-        """Returns two datasets as `labeled`: for training and validation.
+    def _examples(self, x, y, weights=None) -> list[TextExample]:
+        """Returns the examples of columns of texts, labels and weights."""
+        a, b = _texts(x)
+        labels = label_encoder.ids(y, self._labels)
+        if self._labels.kind == MULTI_LABEL:
+            labels = labels.astype(int)
+        sizes, shares = [len(a), len(labels)], [1.0] * len(a)
+        if weights is not None:
+            shares = finite(weights, "sample_weight").tolist()
+            sizes.append(len(shares))
+        _check_sizes(sizes)
+        return [
+            TextExample(str(i), text, text_b, label, weight=weight)
+            for i, (text, text_b, label, weight) in enumerate(
+                zip(a, b, labels.tolist(), shares)
+            )
+        ]
+
+    def columns(self, examples: list[TextExample], has_weights: bool) -> tuple:
+        """Encodes labelled examples to columns, see the module.
 
         Args:
-            x, y, weights, lengths, batch_size, shuffle: see `labeled`.
-            share: float. Fraction of the texts for validation, taken from the
-                end.
-
-        Raises:
-            UserError: `x` is a dataset, or see `labeled`.
+            examples: list of TextExample. The examples.
+            has_weights: bool. Whether their weights are a column.
         """
-        if isinstance(x, tf.data.Dataset):
-            raise UserError(
-                "validation_split is given, but x is a tf.data.Dataset",
-                fix="pass validation_data",
-            )
-
-        first, last = split(self.columns(x, y, weights), share)
-        return (
-            training_batches(first, lengths, batch_size, self._seed, shuffle),
-            training_batches(last, lengths, batch_size, self._seed),
+        task = TextClassification(
+            self._tokenizer,
+            self._labels,
+            self._max_length,
+            self.long_texts,
+            has_pairs=None,
         )
+        rows = sequences.rows_of(task.records(examples))
+        kind = np.int32 if self._labels.kind == CLASSES else np.float32
+        labels = np.array([x.label for x in examples], kind)
+        if not has_weights:
+            return rows, labels
+        return rows, labels, np.array([x.weight for x in examples], np.float32)
 
     def texts(self, x) -> tuple[list[str], list[str]]:
         """Returns first and second texts; a missing second text is "".
@@ -147,29 +173,6 @@ class TextBatches:
             first += a
             second += b
         return first, second
-
-    def _encoded(
-        self, x: tf.data.Dataset, lengths: Sequence[int]
-    ) -> tf.data.Dataset:
-        """Converts a dataset of batches of strings and labels."""
-        if isinstance(x.element_spec[0], dict) and (
-            features.INPUT_IDS in x.element_spec[0]
-        ):
-            return x  # encoded by `fit`, for its validation
-
-        decoded = self._text_batches(x)
-
-        def batches():
-            for texts, *others in decoded():
-                try:
-                    columns = self._columns(texts, *others)
-                except UserError as error:
-                    self._error = error  # TensorFlow hides its type
-                    raise
-                yield batch(columns, lengths)
-
-        signature = self._signature(len(x.element_spec))
-        return dataset(batches, signature, int(x.cardinality()))
 
     def _text_batches(self, x: tf.data.Dataset) -> Callable:
         """Returns a function that yields the batches of a dataset.
@@ -215,41 +218,6 @@ class TextBatches:
             tf.TensorSpec([None], tf.float32),
         )[:size]
 
-    def columns(self, x, y, weights=None) -> tuple:
-        """Encodes labelled texts to columns, see the module.
-
-        Args:
-            x: column or tuple. The texts, see the class.
-            y: column. The labels.
-            weights: column or None. Weights of the texts.
-
-        Raises:
-            UserError: A text, a label or a weight is invalid, or the texts or
-                labels are missing.
-        """
-        if y is None:
-            raise UserError(
-                f"y is None, x a {type(x).__name__}",
-                expected="labels in y, or in a tf.data.Dataset as x",
-            )
-
-        columns = self._columns(x, y, weights)
-        if not columns[0]:
-            raise UserError("no texts", expected="one or more")
-        return columns
-
-    def _columns(self, x, y=None, weights=None) -> tuple:
-        """Returns rows, then labels and weights that are not None."""
-        a, b = _texts(x)
-        others = [] if y is None else [label_encoder.ids(y, self._labels)]
-        if weights is not None:
-            others.append(finite(weights, "sample_weight"))
-
-        _check_sizes([len(a), *map(len, others)])
-        truncate = self.long_texts.truncate
-        rows = self._tokenizer.rows(a, b, self._max_length, truncate)
-        return rows, *others
-
     @contextlib.contextmanager
     def errors(self):
         """Replaces TensorFlow's error by the UserError that caused it."""
@@ -262,17 +230,18 @@ class TextBatches:
             raise error from None
 
 
-def split(columns: tuple, share: float) -> tuple[tuple, tuple]:
-    """Splits columns into training and validation columns.
+def split(examples: list, share: float) -> tuple[list, list]:
+    """Splits examples into those for training and for validation.
 
     Args:
-        columns: tuple. See the module.
-        share: float. Fraction of the rows for validation, taken from the end.
+        examples: list. N examples.
+        share: float. Fraction of the examples for validation, taken from the
+            end.
 
     Raises:
         UserError: One of the parts would be empty.
     """
-    count = len(columns[0])
+    count = len(examples)
     at = math.floor(count * (1.0 - share))
     if not 0 < at < count:
         raise UserError(
@@ -281,8 +250,7 @@ def split(columns: tuple, share: float) -> tuple[tuple, tuple]:
         )
 
     # As in Keras, the split is before any shuffling, so it is always the same.
-    first, last = zip(*((part[:at], part[at:]) for part in columns))
-    return first, last
+    return examples[:at], examples[at:]
 
 
 def _texts(x) -> tuple[list[str], list[str]]:
@@ -301,6 +269,18 @@ def _texts(x) -> tuple[list[str], list[str]]:
     a, *b = (strings(part, "texts", fix) for part in columns)
     _check_sizes([len(a), *map(len, b)])
     return a, b[0] if b else [""] * len(a)
+
+
+def _check_alone(x: tf.data.Dataset, y, weights) -> None:
+    """Rejects a dataset without labels, or with labels beside it."""
+    spec = x.element_spec
+    has_labels = isinstance(spec, tuple) and len(spec) > 1
+    if not has_labels or y is not None or weights is not None:
+        raise UserError(
+            f"x is a tf.data.Dataset of {spec!r:.60}, y is {y!r:.60}",
+            expected="one of batches of (texts, labels), or of (texts, labels, "
+            "weights), alone",
+        )
 
 
 def _check_sizes(sizes: list[int]) -> None:

@@ -1,7 +1,6 @@
 """Question answering as a Keras model: answers are spans of a context."""
 
 import dataclasses
-import itertools
 from collections.abc import Mapping
 
 import keras
@@ -16,11 +15,9 @@ from bert.models import builders, loading
 from bert.models.base import TextModel
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import settings as squad_settings
-from bert.tasks.squad import task
 from bert.tasks.squad.examples import Answer, SquadExample
-from bert.tasks.squad.pipeline import QuestionAnswering
 from bert.tasks.squad.settings import Settings
-from bert.tasks.squad.windows import WindowMaker
+from bert.tasks.squad.task import QuestionAnswering
 
 _PADDING = -1e9  # added to the logits of padding
 
@@ -241,10 +238,7 @@ class QuestionAnswerer(TextModel):
                         f"answers[{example.id}] is {answer.text!r:.60}: {error}"
                     ) from None
 
-        maker = WindowMaker(self.tokenizer, self._settings)
-        windows = [*maker.training_records(examples)]
-        dataset = squad.Dataset("", examples, has_impossible=True)
-        task.report_lost(dataset, maker.lost)
+        windows = [*self._task().records(examples)]
         labels = [
             [*x[features.START_POSITIONS], *x[features.END_POSITIONS]]
             for x in windows
@@ -262,22 +256,6 @@ class QuestionAnswerer(TextModel):
             name: np.array([x[name] for x in predictions], kind)
             for name, kind in types.items()
         }
-
-    def _scores(self, examples: list[SquadExample]) -> dict[str, float]:
-        answering = self._task()
-        encoded = answering.encode_examples(examples)
-        outputs = self._predictor().compute(encoded)
-        logits = itertools.chain.from_iterable(outputs)
-        dataset = squad.Dataset("", examples, has_impossible=True)
-        predictions = task.predict(
-            answering,
-            self._settings,
-            dataset,
-            encoded,
-            logits,
-            self.null_threshold or 0.0,
-        )
-        return task.score(self._settings, dataset, predictions)
 
 
 def _answers_of(value, context: str, name: str) -> tuple[Answer, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from bert.common import errors
 from bert.common.errors import UserError
@@ -22,10 +23,11 @@ from bert.modeling import task_models
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_heads import CLASSIFIER
-from bert.models import builders, label_encoder, loading
+from bert.models import builders, label_encoder, loading, preprocessing
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
-from bert.tasks.classification.pipeline import TextClassification
+from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.task import TextClassification
 
 SAVED_MODEL, ONNX = "tf_saved_model", "onnx"
 
@@ -92,8 +94,8 @@ class TextClassifier(TextModel):
         tokenizer: Tokenizer. The tokenizer of the encoder.
         labels: kind and names of the labels.
         long_texts: handling of long texts. If the model was fine-tuned with
-            windows, `predict` and the export use windows; `fit` and
-            `evaluate` truncate.
+            windows, `predict`, `evaluate` and the export use windows; `fit`
+            truncates.
 
     Raises:
         UserError: An argument is invalid, or the model cannot be loaded.
@@ -188,25 +190,26 @@ class TextClassifier(TextModel):
         Raises:
             UserError: A text, a label or an argument is invalid.
         """
-        columns = x, y, sample_weight
-        if validation_split:
-            batches, validation_data = self._texts.split(
-                *columns, validation_split, self._lengths, batch_size, shuffle
-            )
-        else:
-            batches = self._texts.labeled(
-                *columns,
-                lengths=self._lengths,
-                batch_size=batch_size,
-                shuffle=shuffle,
-            )
-
-        if validation_data is not None:
+        held_out = None
+        if validation_data is not None and not validation_split:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
-            validation_data = self._texts.labeled(
-                *validation_data, lengths=self._lengths, batch_size=batch_size
-            )
+            held_out = self._texts.examples(*validation_data)
+
+        if isinstance(x, tf.data.Dataset):
+            if validation_split:
+                raise UserError(
+                    "validation_split is given, but x is a tf.data.Dataset",
+                    fix="pass validation_data",
+                )
+            batches = self._texts.batches(x, y, sample_weight, self._lengths)
+        else:
+            examples = self._texts.examples(x, y, sample_weight)
+            if validation_split:
+                examples, held_out = preprocessing.split(
+                    examples, validation_split
+                )
+            batches = self._batches(examples, batch_size, shuffle)
         if class_weight:
             class_weight = self._class_weight(class_weight)
 
@@ -216,38 +219,43 @@ class TextClassifier(TextModel):
         with self._texts.errors():
             return self._train(
                 batches,
+                held_out,
                 epochs,
                 learning_rate,
-                validation_data=validation_data,
                 class_weight=class_weight,
                 **kwargs,
             )
 
-    def evaluate(
-        self, x, y=None, batch_size: int = 32, sample_weight=None, **kwargs
-    ):
-        """Computes loss and metrics on labelled texts.
+    def evaluate(  # type: ignore[override]
+        self,
+        x,
+        y=None,
+        batch_size: int = 32,
+        sample_weight=None,
+        return_dict: bool = False,
+        **kwargs,
+    ) -> list[float] | dict[str, float]:
+        """Computes the metrics of run_classifier.py on labelled texts.
+
+        They compare the labels with what `predict` returns, whatever metrics
+        `compile` was given.
 
         Args:
-            x, y, batch_size, sample_weight: see `fit`.
-            **kwargs: arguments of `keras.Model.evaluate`.
+            x, y, sample_weight: see `fit`.
+            batch_size, **kwargs: see `predict`. No progress bar is shown.
+            return_dict: bool. Whether to return a dict. Default: False.
 
         Returns:
-            the loss and metrics: a list of floats, or a dict with
-            `return_dict=True`.
+            the loss and the metrics: a list of floats, or a dict with
+            `return_dict=True`. For classes: loss, accuracy and macro_f1.
 
         Raises:
             UserError: A text, a label or a weight is invalid.
         """
-        # Evaluation takes no training step, so any schedule will do.
-        if not self.compiled:
-            self._compile_with_schedule(None, 1)
-
-        batches = self._texts.labeled(
-            x, y, sample_weight, lengths=self._lengths, batch_size=batch_size
-        )
-        with self._texts.errors():
-            return keras.Model.evaluate(self, batches, **kwargs)
+        examples = self._texts.examples(x, y, sample_weight)
+        scores = self._evaluated(examples, batch_size, kwargs)
+        named = {"loss": scores.pop("loss"), **scores}
+        return named if return_dict else [*named.values()]
 
     def train_on_batch(
         self, x, y, sample_weight=None, class_weight=None, **kwargs
@@ -369,7 +377,11 @@ class TextClassifier(TextModel):
         return {"loss": loss, "metrics": metrics}
 
     def _training_columns(self, x, y, weights) -> tuple:
-        return self._texts.columns(x, y, weights)
+        return self._labelled(self._texts.examples(x, y, weights))
+
+    def _labelled(self, examples: list[TextExample]) -> tuple:
+        has_weights = any(example.weight != 1 for example in examples)
+        return self._texts.columns(examples, has_weights)
 
     def _inputs(self, x) -> list[dict]:
         a, b = self._texts.texts(x)

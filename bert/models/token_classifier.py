@@ -15,10 +15,10 @@ from bert.data.text.array_inputs import ragged, strings
 from bert.modeling.task_heads import TOKENS
 from bert.models import builders, label_encoder, loading
 from bert.models.base import TextModel
-from bert.tasks.ner import entities, metrics
+from bert.tasks.ner import entities
 from bert.tasks.ner.conll import Sentence
 from bert.tasks.ner.entities import ANY, ENTITIES
-from bert.tasks.ner.pipeline import TokenClassification
+from bert.tasks.ner.task import TokenClassification
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -186,7 +186,7 @@ class TokenClassifier(TextModel):
         return [{"words": example.words} for example in self._examples(x)]
 
     def _labelled(self, sentences: list[Sentence]) -> tuple:
-        windows = self._task().windows_of(sentences)
+        windows = [*self._task().records(sentences)]
         return (
             rows_of(windows),
             [np.array(x[features.LABEL_IDS], np.int32) for x in windows],
@@ -204,17 +204,6 @@ class TokenClassifier(TextModel):
         if self.labels.kind == ENTITIES:
             columns["entities"] = [entities.find(x) for x in columns["labels"]]
         return columns
-
-    def _scores(self, sentences: list[Sentence]) -> dict[str, float]:
-        task = self._task()
-        encoded = [task.encode_sentence(sentence) for sentence in sentences]
-        outputs = self._predictor().compute(encoded)
-        answers = task.answers(encoded, outputs)
-        if not answers:
-            raise UserError("no words", expected="one or more")
-        labels = task.by_sentence(sentences, (label for label, *_ in answers))
-        gold = [sentence.labels for sentence in sentences]
-        return metrics.score(gold, labels, answers, task.is_entities)
 
 
 def _chosen(given, trained: Labels | None) -> tuple[Labels, tuple[str, ...]]:

@@ -18,15 +18,18 @@ from fastapi.middleware import trustedhost
 
 from bert.common.errors import UserError
 from bert.common.progress import log
+from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
+from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling.encoder import Encoder
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import MASKED_LM, heads_of
 from bert.models.embeddings import embed
 from bert.tasks.features import inspection
-from bert.tasks.fill_mask import run as masks
+from bert.tasks.fill_mask import task as masks
+from bert.tasks.fill_mask.task import TEXT, MaskedWords
 
 HOST = "127.0.0.1"
 MAX_BYTES = 1 << 20  # largest request
@@ -164,18 +167,18 @@ def pages_of_run(path: str, top_k: int) -> dict[str, gr.Interface]:
 
 
 def _masks_page(model: ModelFolder, top_k: int) -> gr.Interface:
-    network, tokenizer = model.network(MASKED_LM), model.tokenizer.exact
-    config = model.config
+    task = MaskedWords(model.tokenizer, model.max_length, top_k)
+    predictor = Predictor(task, KerasEngine.load(model, MASKED_LM))
 
     def fill(sentence):
         sentence = " ".join(sentence.split())
-        first, *parts = sentence.split(masks.vocabulary.MASK)
+        first, *parts = sentence.split(vocabulary.MASK)
         if not parts:
             raise UserError("no mask", expected="[MASK] for a word")
 
-        tokens = masks.tokenize(sentence, tokenizer)
-        masks.check_length(tokens, config)
-        words = masks.fill(network, tokenizer, tokens, top_k)
+        encoded = task.encode([{TEXT: sentence}])
+        masks.check_length(encoded[0], task.max_length)
+        ((_, words),) = predictor.compute(encoded)
 
         # The number of a mask connects the sentence with the table.
         filled: list[tuple[str, str | None]] = [(first, None)]

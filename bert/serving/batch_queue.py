@@ -17,7 +17,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.inference.predictor import Predictor, grouped
+from bert.inference.predictor import Predictor, sequences_of
 from bert.serving.settings import Settings
 
 
@@ -30,13 +30,13 @@ class _Job:
     """A request in the queue.
 
     Attributes:
-        rows: list. Sequences that are not computed yet.
+        sequences: list. Sequences that are not computed yet.
         came: float. Time of arrival, by time.perf_counter().
         outputs: list of np.ndarray. Outputs of the sequences before them.
         result: Future. The outputs of all sequences.
     """
 
-    rows: list
+    sequences: list
     came: float
     outputs: list[np.ndarray] = dataclasses.field(default_factory=list)
     result: Future = dataclasses.field(default_factory=Future)
@@ -89,8 +89,8 @@ class BatchQueue:
         """
         came = time.perf_counter()
         encoded = self.predictor.encode(examples)
-        job = _Job([row for x in encoded for row in x.rows], came)
-        size = len(job.rows)
+        job = _Job(sequences_of(encoded), came)
+        size = len(job.sequences)
         if size > self._limit:
             raise UserError(
                 f"{size:,} sequences, such as windows of a long text",
@@ -99,7 +99,7 @@ class BatchQueue:
             )
 
         with self._changed:
-            waiting = sum(len(x.rows) for x in self._jobs)
+            waiting = sum(len(x.sequences) for x in self._jobs)
             if waiting + size > self._limit:
                 raise Busy
             is_closed = self._is_closed
@@ -109,12 +109,11 @@ class BatchQueue:
 
         # A newer version has replaced this version in the meantime.
         if is_closed:
-            outputs = self.predictor.compute_rows(job.rows)
+            outputs = self.predictor.compute_sequences(job.sequences)
         else:
             outputs = job.result.result()
-        return self.predictor.decode(
-            examples, encoded, grouped(encoded, outputs)
-        )
+        results = self.predictor.combine(encoded, outputs)
+        return self.predictor.decode(examples, encoded, results)
 
     def close(self) -> None:
         """Ends the thread after the requests in the queue, and waits for it.
@@ -165,9 +164,9 @@ class BatchQueue:
 
     def _compute(self, batch: list[_Job]) -> None:
         """Computes the next part of each request."""
-        rows = [row for job in batch for row in job.rows[: self._part(job)]]
+        part = [x for job in batch for x in job.sequences[: self._part(job)]]
         try:
-            outputs = iter(self.predictor.compute_rows(rows))
+            outputs = iter(self.predictor.compute_sequences(part))
         except Exception as error:
             if len(batch) == 1:
                 batch[0].result.set_exception(error)
@@ -179,8 +178,8 @@ class BatchQueue:
         for job in batch:
             size = self._part(job)
             job.outputs += itertools.islice(outputs, size)
-            job.rows = job.rows[size:]
-            if not job.rows:
+            job.sequences = job.sequences[size:]
+            if not job.sequences:
                 job.result.set_result(job.outputs)
                 continue
             with self._changed:
@@ -188,4 +187,4 @@ class BatchQueue:
 
     def _part(self, job: _Job) -> int:
         """Returns the number of sequences in the next part of a request."""
-        return min(len(job.rows), self._batch_size)
+        return min(len(job.sequences), self._batch_size)

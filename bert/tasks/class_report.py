@@ -1,18 +1,11 @@
-"""Class metrics, their baselines and the worst errors, for `eval_report`."""
+"""Scores of classes, for reports; importing this module takes a second."""
 
-import heapq
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 from sklearn import metrics
 
-from bert.common.progress import log
-from bert.tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY
-
-_WORST = 20  # number of errors to list
 _MOST_LABELS = 200  # largest confusion matrix
 
 
@@ -56,40 +49,3 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
         name: dict(zip(keys, [*map(float, row[:3]), int(row[3])]))
         for name, row in zip(names, zip(*scores))
     }
-
-
-def baselines_of_classes(
-    gold: ArrayLike, num_classes: int, accuracy: str, loss: str
-) -> dict[str, float]:
-    """Baselines of the accuracy and the cross entropy of classes.
-
-    Args:
-        gold: int [N]. True class ids of the examples.
-        num_classes: int. C.
-        accuracy, loss: str. Names of the metrics.
-    """
-    counts = np.bincount(np.asarray(gold, np.int64), minlength=num_classes)
-    return {
-        f"{accuracy}/{MAJORITY}": float(counts.max() / counts.sum()),
-        f"{accuracy}/{CHANCE}": 1 / num_classes,
-        f"{loss}/{FREQUENCIES}": float(stats.entropy(counts)),
-        f"{loss}/{CHANCE}": math.log(num_classes),
-    }
-
-
-def worst(errors: Iterable[dict]) -> list[dict]:
-    """Returns the errors with the highest `probability`, highest first."""
-    return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
-
-
-def log_one_answer(answers: Sequence) -> None:
-    """Warns if a model predicts the same for all examples.
-
-    Args:
-        answers: sequence. Predicted label of each example, or list of labels.
-    """
-    first, *others = answers
-
-    # A single example always has a single prediction.
-    if others and all(answer == first for answer in others):
-        log(f"warning: all {len(answers):,} predictions are {first!r}")

@@ -1,4 +1,4 @@
-"""Settings that the fine-tuning scripts share; each field is a flag."""
+"""Settings that the fine-tuning scripts share."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -151,6 +151,11 @@ class SweepFlags(Training):
         return self.num_seeds > 1 or bool(self.grid) or is_divided
 
     @property
+    def divides(self) -> bool:
+        """Whether rows of the training file are held out for evaluation."""
+        return bool(self.fold)
+
+    @property
     def rows(self) -> str:
         """Describes the training rows of a fold; "" for all rows."""
         fold = f"fold {self.fold} of {self.num_folds}, {self.random_seed}"
@@ -204,10 +209,15 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         "model keeps its recorded value.",
         at_least=3,
         resume=True,
+        recorded=True,
         topic=DATA,
     )
     predict_batch_size: int = flag(
-        8, "Examples of a batch in prediction.", at_least=1, topic=RARE
+        8,
+        "Sequences of --max_seq_length tokens in a batch of prediction; at "
+        "least 4,096 tokens are used.",
+        at_least=1,
+        topic=RARE,
     )
     freeze_layers: int = flag(
         0,
@@ -264,6 +274,16 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         choices=(*openvino_network.PRECISIONS, openvino_network.NONE),
         topic=OUTPUT,
     )
+
+    @property
+    def fits_decision(self) -> bool:
+        """Whether post-processing is fitted to the evaluation file."""
+        return False
+
+    @property
+    def changes_decision(self) -> bool:
+        """Whether the run records another post-processing than the model."""
+        return self.fits_decision
 
     @property
     def evaluates(self) -> bool:

@@ -1,6 +1,5 @@
 """Folds of a training file: each is held out for evaluation once."""
 
-import dataclasses
 import itertools
 import warnings
 from collections.abc import Callable, Hashable, Sequence
@@ -10,34 +9,37 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data.tables import Table
+from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile
 
 Row = TypeVar("Row")
 
 
-def hold_out(
-    settings: Any, tables: dict[str, Table], key: Callable[[Any], Hashable]
-) -> dict[str, Table]:
-    """Divides the rows of the training table in the run of a fold.
+def files_of(
+    settings: Any,
+    read: dict[str, InputFile],
+    key: Callable[[Any], Hashable],
+) -> Files:
+    """Returns the files of a run; a fold divides the training file.
 
     Args:
         settings: settings of the script.
-        tables: dict. Flag of a file -> its rows.
+        read: dict. "train_file", "eval_file" or "predict_file" -> the file.
         key: function. Rows with equal keys stay together.
-
-    Returns:
-        The tables, with those of --train_file and --eval_file.
 
     Raises:
         UserError: there are too few rows.
     """
-    if not settings.fold:
-        return tables
-    whole = tables["train_file"]
-    train, dev = divide(settings, whole.rows, key)
-    return tables | {
-        "train_file": dataclasses.replace(whole, rows=train),
-        "eval_file": dataclasses.replace(whole, rows=dev),
+    if settings.fold:
+        whole = read["train_file"]
+        train, dev = divide(settings, whole.rows, key)
+        read = read | {
+            "train_file": whole.with_rows(train),
+            "eval_file": whole.with_rows(dev),
+        }
+    names = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
+    return {
+        part: [read[name]] if name in read else []
+        for part, name in names.items()
     }
 
 

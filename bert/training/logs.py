@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert.common import atomic, storage
 from bert.common.formats import json_files
 from bert.common.progress import draw, duration, log, quantity
-from bert.training.task import Phase
+from bert.training.objective import Phase
 from bert.training.train_step import TOKENS, TrainStep
 
 METRICS = "metrics.jsonl"
@@ -173,8 +173,8 @@ class TrainingLog:
             "tokens_per_second": rate * float(tokens),
         }
 
-        objectives = self._steps.task.objectives
-        log_training(step, phase.end_step, values, objectives, left)
+        losses = self._steps.objective.losses
+        log_training(step, phase.end_step, values, losses, left)
         self._logged = time.monotonic()
         if is_stop:
             self.write(step, "train", values)
@@ -210,7 +210,7 @@ class TrainingLog:
         return {"steps": self._count, "sums": sums}
 
     def load_state_dict(self, state: dict) -> None:
-        """Restores the sums of an interrupted run with equal objectives."""
+        """Restores the sums of an interrupted run with equal losses."""
         if len(state["sums"]) == len(self._sums) - 1:
             self._count = state["steps"]
             self._sums[:-1] = [float.fromhex(x) for x in state["sums"]]
@@ -222,22 +222,22 @@ class TrainingLog:
 
 
 def means(steps: TrainStep, sums: np.ndarray, count: int) -> dict[str, float]:
-    """Total loss, loss and accuracy of each objective, and gradient norm.
+    """Total loss, each loss with its accuracy, and gradient norm.
 
     Args:
-        steps: TrainStep. Names the sums and the objectives.
+        steps: TrainStep. Names the sums and the losses.
         sums: float [...]. Row of `TrainStep.train`, added up over steps.
         count: int. Number of steps.
     """
     named = dict(zip(steps.sum_names, sums.tolist()))
     values = {"loss": 0.0}
-    for objective in steps.task.objectives:
-        weight = named[f"{objective}_weight"]
+    for loss in steps.objective.losses:
+        weight = named[f"{loss}_weight"]
         for what in ("loss", "accuracy"):
-            name = f"{objective}_{what}"
+            name = f"{loss}_{what}"
             if name in named:
                 values[name] = named[name] / weight if weight else 0.0
-        values["loss"] += values[f"{objective}_loss"]
+        values["loss"] += values[f"{loss}_loss"]
 
     values["gradient_norm"] = float(sums[-2]) / max(1, count)
     return values
@@ -272,7 +272,7 @@ def log_training(
     step: int,
     last_step: int,
     values: dict[str, float],
-    objectives: tuple[str, ...],
+    losses: tuple[str, ...],
     seconds_left: float,
 ) -> None:
     """Logs one line of training metrics."""
@@ -284,7 +284,7 @@ def log_training(
     )
 
     log(
-        f"step {step}/{last_step} | {_losses(values, objectives)} | "
+        f"step {step}/{last_step} | {_losses(values, losses)} | "
         f"lr {values['learning_rate']:.3g} | "
         f"grad norm {values['gradient_norm']:.3g} | "
         f"{speed if rate else 'compiled'}"
@@ -303,19 +303,19 @@ def show_progress(
 
 
 def log_evaluation(
-    step: int, values: dict[str, float], objectives: tuple[str, ...]
+    step: int, values: dict[str, float], losses: tuple[str, ...]
 ) -> None:
     """Logs one line of evaluation metrics."""
     shown = " | ".join(f"{name} {x:.4f}" for name, x in values.items())
-    if all(f"{objective}_loss" in values for objective in objectives):
-        shown = _losses(values, objectives)
+    if all(f"{loss}_loss" in values for loss in losses):
+        shown = _losses(values, losses)
     log(f"step {step} held out | {shown}")
 
 
-def _losses(values: dict[str, float], objectives: tuple[str, ...]) -> str:
+def _losses(values: dict[str, float], losses: tuple[str, ...]) -> str:
     parts = []
-    for objective in objectives:
-        parts.append(f"{objective} {values[f'{objective}_loss']:.4f}")
-        if f"{objective}_accuracy" in values:
-            parts[-1] += f" (accuracy {values[f'{objective}_accuracy']:.4f})"
+    for loss in losses:
+        parts.append(f"{loss} {values[f'{loss}_loss']:.4f}")
+        if f"{loss}_accuracy" in values:
+            parts[-1] += f" (accuracy {values[f'{loss}_accuracy']:.4f})"
     return f"loss {values['loss']:.4f} = {' + '.join(parts)}"

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.client import device_lib
 
 from bert.common.progress import duration
-from bert.training.task import Phase
+from bert.training.objective import Phase
 from bert.training.train_step import TrainStep
 
 _WARM_UP, _STEPS = 2, 10

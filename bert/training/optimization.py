@@ -94,9 +94,6 @@ class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
         return _warm_up(step, self.peak, self.num_warmup_steps, rate)
 
 
-Schedule = WarmupLinearDecay | WarmupStableDecay
-
-
 def _warm_up(step, peak: float, num_warmup_steps: int, later):
     """Linear warm-up to a peak, and the rate `later` after it."""
     # Without a warm-up the division would be by 0.

@@ -1,13 +1,14 @@
 """Training and evaluation steps under a strategy.
 
-This module does not depend on BERT. A task provides a model and two functions.
+This module does not depend on BERT. An `Objective` provides a model and two
+functions.
 A regression has no accuracy:
 
-    loss_normalizers(batch) -> objective -> weight of the whole batch
-    loss_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
-        "<objective>_weight" -> sums over a part of the batch
+    loss_normalizers(batch) -> name of a loss -> weight of the whole batch
+    loss_sums(batch, outputs) -> "<name>_loss", "<name>_accuracy",
+        "<name>_weight" -> sums over a part of the batch
 
-The loss of a step is the sum over objectives of loss / weight. Both are taken
+The loss of a step is the sum over its losses of loss / weight. Both are taken
 over the whole batch, and the gradient is clipped once, after the sum. So the
 loss does not depend on the distribution of the examples:
 
@@ -28,7 +29,7 @@ import keras
 import tensorflow as tf
 
 from bert.training import distribution, optimization, workers
-from bert.training.task import Task
+from bert.training.objective import Objective
 
 TOKENS = "tokens"
 _FIRST_LOSS_SCALE = 2.0**15
@@ -46,7 +47,7 @@ class TrainStep:
 
     Args:
         model: keras.Model. Takes a batch and returns outputs.
-        task: Task. Provides the losses.
+        objective: Objective. Provides the losses.
         optimizer: AdamWeightDecay. Built in the strategy's scope.
         strategy: tf.distribute.Strategy. Devices.
         seed: int. Seed of the dropout masks.
@@ -68,7 +69,7 @@ class TrainStep:
     def __init__(
         self,
         model: keras.Model,
-        task: Task,
+        objective: Objective,
         optimizer: optimization.AdamWeightDecay,
         strategy: tf.distribute.Strategy,
         seed: int,
@@ -77,7 +78,7 @@ class TrainStep:
         use_xla: bool = False,
         accumulation_steps: int = 1,
     ):
-        self.model, self.task = model, task
+        self.model, self.objective = model, objective
         self.optimizer = optimizer
         self.strategy = strategy
         self.bad_steps = 0
@@ -88,9 +89,9 @@ class TrainStep:
         self._variables = self.model.trainable_variables
 
         self.sum_names = tuple(
-            f"{objective}_{metric}"
-            for objective in task.objectives
-            for metric in (*task.metrics, "weight")
+            f"{loss}_{name}"
+            for loss in objective.losses
+            for name in (*objective.sums, "weight")
         ) + (TOKENS,)
 
         self.use_xla = use_xla
@@ -211,7 +212,7 @@ class TrainStep:
 
         if count == 1:
             gradients, sums = self._gradients(*micro_batch(0))
-        elif self.task.compares_rows:
+        elif self.objective.compares_rows:
             own = _part(batch, replica % local_replicas, local_replicas)
             gradients, sums = self._cached_gradients(own, micro_batch)
         else:
@@ -238,14 +239,14 @@ class TrainStep:
         """Normalizers of the losses over the whole batch, of all workers."""
         count = workers.index_and_count()[1]
         if count == 1:
-            return self.task.loss_normalizers(batch)
+            return self.objective.loss_normalizers(batch)
 
         replicas = context.num_replicas_in_sync
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         part = _part(batch, replica % (replicas // count), replicas // count)
-        normalizers = self.task.loss_normalizers(part)
+        normalizers = self.objective.loss_normalizers(part)
         # The weight of an empty batch, such as 1e-5, counts only once.
-        of_empty = self.task.loss_normalizers(
+        of_empty = self.objective.loss_normalizers(
             {k: v[:0] for k, v in batch.items()}
         )
 
@@ -335,8 +336,8 @@ class TrainStep:
     def _loss(self, sums, normalizers):
         return tf.add_n(
             [
-                sums[f"{objective}_loss"] / normalizers[objective]
-                for objective in self.task.objectives
+                sums[f"{loss}_loss"] / normalizers[loss]
+                for loss in self.objective.losses
             ]
         )
 
@@ -347,7 +348,7 @@ class TrainStep:
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _sums(self, part, outputs):
-        sums = self.task.loss_sums(part, outputs)
+        sums = self.objective.loss_sums(part, outputs)
         return {**sums, TOKENS: self._batch_tokens(part)}
 
     def _rescale(self, finite):

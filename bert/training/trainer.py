@@ -1,8 +1,8 @@
-"""Trainer: network, training loop, checkpoints and predictions of a run."""
+"""Trainer: network, training loop and checkpoints of a run."""
 
 import collections
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import keras
 import numpy as np
@@ -11,33 +11,30 @@ from tensorflow.python.framework import config  # has no public name
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.progress import Progress, duration, log
-from bert.data import bucketing, features
-from bert.data.records.examples import Examples
+from bert.common.progress import duration, log
 from bert.training import (
     collectives,
     finite_check,
     logs,
     memory_estimate,
-    prediction,
     workers,
 )
+from bert.training.objective import Objective, Phase
 from bert.training.preemption import Abandoned, Preemption
 from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
 from bert.training.settings import Training
-from bert.training.task import Phase, Task
 from bert.training.train_step import TrainStep
 
-_WINDOW = 64  # batches of examples that are sorted by length together
+Validate = Callable[[], dict[str, float]]
 
 
 class Trainer:
-    """Trains, evaluates and predicts with a network; keeps its checkpoints.
+    """Trains a network, and keeps its checkpoints.
 
     A checkpoint holds the variables, their moments and the step.
 
     Args:
-        task: Task. Network, losses, examples and outputs.
+        objective: Objective. Network, losses and learning rate.
         settings: Training. Intervals, limits and batch sizes.
         train_step: TrainStep. Computes training and evaluation steps.
         named: dict. Name in the checkpoint -> variable.
@@ -54,7 +51,7 @@ class Trainer:
 
     def __init__(
         self,
-        task: Task,
+        objective: Objective,
         settings: Training,
         train_step: TrainStep,
         named: dict[str, keras.Variable],
@@ -64,12 +61,11 @@ class Trainer:
         description: dict,
         lengths: tuple[int, ...] = (),
     ):
-        self.task, self.settings = task, settings
+        self.objective, self.settings = objective, settings
         self.train_step = train_step
         self.named, self.folder, self.lengths = named, folder, lengths
         self.description = description
         self._variables = {**named, **train_step.optimizer.named_slots(named)}
-        self._predictors: dict[int, prediction.Predictor] = {}
         self.weights_step = 0
 
         self._saver, self.best = saver, best
@@ -100,7 +96,9 @@ class Trainer:
         """All current weights: original name -> array."""
         return {name: x.numpy() for name, x in self.named.items()}
 
-    def fit(self, phases: list[Phase]) -> None:
+    def fit(
+        self, phases: list[Phase], validate: Validate | None = None
+    ) -> None:
         """Trains to the last step, or until a stop is requested.
 
         A validation runs before the checkpoint of its step, which stores the
@@ -108,13 +106,15 @@ class Trainer:
 
         Args:
             phases: list of Phase. Trained in this order.
+            validate: function or None. () -> metrics of the current weights,
+                called every --eval_steps. Default: None.
 
         Raises:
             SystemExit: the run was interrupted and saved; or --dry_run was
                 given and the plan has been printed.
         """
         settings, last_step = self.settings, phases[-1].end_step
-        validates = self.task.validate is not None
+        validates = validate is not None
         if settings.dry_run:
             memory_estimate.report(self, phases)
             raise SystemExit
@@ -131,7 +131,7 @@ class Trainer:
         ):
             # Repeat the evaluation that a signal interrupted.
             if validates and self._pending_eval:
-                self._validate(preemption)
+                self._validate(validate, preemption)
                 self.save()
 
             is_over = self._is_over(preemption)
@@ -172,12 +172,12 @@ class Trainer:
                     )
                     is_last = self.step == phase.end_step
                     is_stop = is_last or self.step == stop
-                    rate = float(self.task.learning_rate(self.step - 1))
+                    rate = float(self.objective.learning_rate(self.step - 1))
                     self._log.report(self.step, phase, rate, is_stop)
 
                     # Evaluate and save.
                     if validates and _is_due(eval_steps, self.step, is_last):
-                        self._validate(preemption)
+                        self._validate(validate, preemption)
                     is_over = self._is_over(preemption)
                     every = settings.save_checkpoints_steps
                     if is_over or _is_due(every, self.step, is_last):
@@ -230,7 +230,7 @@ class Trainer:
         patience = self.settings.early_stopping_patience
         return request > 0 or 0 < patience <= self._evals_since_best
 
-    def _validate(self, preemption: Preemption) -> None:
+    def _validate(self, validate: Validate, preemption: Preemption) -> None:
         """Evaluates; saves the weights if they are better than all before.
 
         An evaluation that a signal interrupts is repeated when the run
@@ -239,15 +239,15 @@ class Trainer:
         self._pending_eval = True
         try:
             with preemption.abandoning():
-                metrics = self.task.validate(self)
+                metrics = validate()
         except Abandoned:
             return
         self._pending_eval = False
-        logs.log_evaluation(self.step, metrics, self.task.objectives)
+        logs.log_evaluation(self.step, metrics, self.objective.losses)
         self._log.write(self.step, "eval", metrics)
 
-        value, best = metrics[self.task.metric], self._best_value
-        sign = -1 if self.task.is_loss else 1
+        value, best = metrics[self.objective.metric], self._best_value
+        sign = -1 if self.objective.lower_is_better else 1
         if not sign * value > (-np.inf if best is None else sign * best):
             self._evals_since_best += 1
             return
@@ -257,71 +257,12 @@ class Trainer:
         described = {
             **metrics,
             **self.description,
-            self.task.metric: value,
+            self.objective.metric: value,
         }
         self.best.save(self.step, self.named, described)
         self._best_value, self._evals_since_best = value, 0
-        log(f"best {self.task.metric} so far: {value:.4f}, {self.best.folder}")
-
-    def predict(
-        self,
-        examples: Iterable[dict],
-        batch_size: int,
-        description: str,
-        total: int,
-        choices: int = 1,
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Runs the network on examples, in batches of similar lengths.
-
-        Args:
-            examples: iterable of dict. See `data.records.examples`; read
-                lazily.
-            batch_size: int. Examples of a batch, over all devices.
-            what: str. Label of the progress lines.
-            total: int. Number of examples, to estimate the remaining time.
-            choices: int. Sequences of an example. Default: 1.
-
-        Yields:
-            The network's outputs for each example, in order. Outputs [B, S]
-            are trimmed to the length of the example.
-        """
-        if batch_size not in self._predictors:
-            self._predictors[batch_size] = prediction.Predictor(
-                self.train_step.model, self.train_step.strategy, batch_size
-            )
-        predictor, lengths = self._predictors[batch_size], list(self.lengths)
-        if predictor.is_static:
-            lengths = bucketing.xla_lengths(lengths)
-        progress, done = Progress(description, total, "examples"), 0
-
-        def pad(part: list[dict], length: int) -> dict[str, np.ndarray]:
-            padded = Examples(part, {}, choices)
-            return padded.batch(np.arange(len(part)), length)
-
-        def answer(batch: dict[str, np.ndarray]) -> list[dict]:
-            nonlocal done
-            outputs = predictor(batch)
-            size = len(next(iter(outputs.values())))
-            done += size
-            progress.update(done)
-            return [
-                {name: value[i] for name, value in outputs.items()}
-                for i in range(size)
-            ]
-
-        def length_of(example: dict) -> int:
-            ids = example[features.INPUT_IDS]
-            return len(ids) if choices == 1 else max(map(len, ids))
-
-        return bucketing.map_sorted_by_length(
-            examples,
-            answer,
-            lengths,
-            batch_size,
-            _WINDOW * batch_size,
-            pad,
-            length_of,
-        )
+        name, folder = self.objective.metric, self.best.folder
+        log(f"best {name} so far: {value:.4f}, {folder}")
 
     def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:
         """Losses and accuracies of the current weights.
@@ -434,7 +375,7 @@ class Trainer:
         value = np.inf if self._best_value is None else self._best_value
         return {
             "trainer": {
-                "learning_rate": float(self.task.learning_rate(self.step)),
+                "learning_rate": float(self.objective.learning_rate(self.step)),
                 "window": self._log.state_dict(),
                 "losses": list(self._losses),
                 "steps": self.train_step.state_dict(),

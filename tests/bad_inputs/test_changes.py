@@ -11,7 +11,7 @@ from bert.common.errors import UserError
 from bert.common.formats import parquet_files
 from bert.data.corpus import documents
 from bert.data.pretraining import runners
-from bert.tasks.features import run as features_run
+from bert.runs import feature_extraction
 from bert.training import logs, saver
 from tests.bad_inputs import good_files, runs
 
@@ -94,7 +94,7 @@ def test_runs(rejects, module, function, message):
 
 
 def test_vectors(rejects):
-    line = rejects("extract_features", features_run, "extract")
+    line = rejects("extract_features", feature_extraction, "extract")
     assert "a.jsonl: cannot be written: No such file or directory" in line
 
 

@@ -24,8 +24,12 @@ class _Task:
     def encode(self, examples):
         return [Encoded([(x, [])]) for x in examples]
 
-    def decode(self, encoded, outputs):
-        return [prediction for (prediction,) in outputs]
+    def combine(self, encoded, outputs):
+        (prediction,) = outputs
+        return prediction
+
+    def decode(self, encoded, results):
+        return results
 
 
 def predictor_of(
@@ -41,7 +45,7 @@ def predictor_of(
         can_rank: of the task.
     """
     predictor = Predictor(_Task(inputs or ("text",), can_rank), None)
-    predictor.compute_rows = lambda rows: [answer(x) for x, _ in rows]
+    predictor.compute_sequences = lambda x: [answer(y) for (y, _), _ in x]
     return predictor
 
 

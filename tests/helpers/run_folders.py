@@ -1,16 +1,31 @@
 """Files that a run leaves in its folder."""
 
 import hashlib
+import itertools
 import json
 import pathlib
+import types
+from typing import Any
 
-from bert.tasks.run_folder import RunFolder
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.runs.run_folder import RunFolder
+
+MODEL: Any = types.SimpleNamespace(
+    tokenizer=Tokenizer("vocab.txt", tokens=[*vocabulary.SPECIAL_TOKENS]),
+    pooling_config=None,
+)
 
 
 def opened(settings) -> RunFolder:
-    """The folder of a run with its settings and records, but no model."""
+    """The folder of a run with its settings and records, but no weights."""
     folder = settings.output_dir
-    return RunFolder(folder, folder).read(settings)
+    return RunFolder(folder, folder, model=MODEL).read(settings)
+
+
+def splits(files) -> list:
+    """The files of a run: for training, evaluation, prediction."""
+    return [*itertools.chain(*files.values())]
 
 
 def digests(folder: pathlib.Path, names: str = "*") -> dict[str, str]:

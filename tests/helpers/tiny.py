@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from bert.modeling import dropout, precision
 from bert.training import train_step
+from bert.training.objective import Objective
 from bert.training.optimization import AdamWeightDecay
-from bert.training.task import Task
 
 ROWS, WIDTH = 8, 5
 
@@ -66,15 +66,15 @@ def make_steps(
             model = network(rate)
         optimizer = AdamWeightDecay(schedule, rule=rule)
         optimizer.build(model.trainable_variables)
-    task = task_of(
+    objective = objective_of(
         ("error",),
         lambda batch: {"error": tf.reduce_sum(batch["weight"])},
         squared_error,
-        metrics=("loss",),
+        sums=("loss",),
     )
     return train_step.TrainStep(
         model,
-        task,
+        objective,
         optimizer,
         strategy,
         3,
@@ -89,18 +89,18 @@ def tokens(batch):
     return tf.reduce_sum(tf.cast(batch["weight"] > 0, tf.float32))
 
 
-def task_of(
-    objectives, weights, sums, rate=lambda step: tf.constant(0.0), **named
+def objective_of(
+    losses, weights, loss_sums, rate=lambda step: tf.constant(0.0), **named
 ):
-    """A task of which only the losses are used."""
-    return Task("tiny", None, objectives, weights, sums, rate, **named)
+    """An objective of which only the losses are used."""
+    return Objective(None, losses, weights, loss_sums, rate, **named)
 
 
 def again(made, seed=3, use_xla=False, **changed):
-    """Other steps with the same network; `changed` of their task."""
+    """Other steps with the same network; `changed` of their objective."""
     return train_step.TrainStep(
         made.model,
-        dataclasses.replace(made.task, **changed),
+        dataclasses.replace(made.objective, **changed),
         made.optimizer,
         made.strategy,
         seed,

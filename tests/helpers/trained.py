@@ -332,6 +332,19 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
         },
         _write_questions,
     ),
+    "alignment": (
+        run_squad,
+        _WHOLE
+        | {
+            "train_batch_size": 40,
+            "train_file": "train.json",
+            "predict_file": "asked.json",
+            "max_query_length": 5,
+            "version_2_with_negative": True,
+            "answer_text": "original",
+        },
+        _write_questions,
+    ),
     "words": (
         run_ner,
         _WHOLE
@@ -340,6 +353,19 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
             "train_file": "train.txt",
             "eval_file": "train.txt",
             "predict_file": "asked.txt",
+        },
+        _write_words,
+    ),
+    "documents": (
+        run_ner,
+        _WHOLE
+        | {
+            "train_batch_size": 12,
+            "train_file": "train.txt",
+            "eval_file": "train.txt",
+            "predict_file": "asked.txt",
+            "doc_stride": 3,
+            "document_context": True,
         },
         _write_words,
     ),

@@ -8,10 +8,10 @@ import tensorflow as tf
 from bert.modeling import dropout, losses
 from bert.modeling.models import build_pretraining_model
 from bert.training import train_step
+from bert.training.objective import Phase
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 from bert.training.saver import Saver
 from bert.training.settings import Training
-from bert.training.task import Phase
 from bert.training.trainer import Trainer
 from tests.helpers import run_folders, small, tiny
 
@@ -37,7 +37,7 @@ def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
-    task = tiny.task_of(
+    objective = tiny.objective_of(
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
@@ -45,7 +45,7 @@ def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
     )
     return train_step.TrainStep(
         model,
-        task,
+        objective,
         optimizer,
         strategy,
         seed,
@@ -55,19 +55,21 @@ def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
     )
 
 
-def make_run(made, folder, task=None, **changed):
+def make_run(made, folder, objective=None, **changed):
     """A run of steps, whose variables have names without a meaning.
 
     Args:
         made: the steps.
         folder: of its checkpoints.
-        task: changes of the task.
+        objective: changes of the objective.
         **changed: changes of the settings.
     """
     variables = made.model.trainable_variables
     settings = {"do_train": True, "log_steps": 1, "iterations_per_loop": 100}
     return Trainer(
-        dataclasses.replace(made.task, **{"metric": "score", **(task or {})}),
+        dataclasses.replace(
+            made.objective, **{"metric": "score", **(objective or {})}
+        ),
         Training(**{**settings, **changed}),
         made,
         {f"v{i}": variable for i, variable in enumerate(variables)},
@@ -82,9 +84,8 @@ def phase(make_batches, last=STEPS, rows=ROWS, **named):
     return Phase(last, rows, lambda run: make_batches(run.step), **named)
 
 
-def train(made, folder, evaluate=None, **changed):
+def train(made, folder, validate=None, **changed):
     """Trains; returns the lines of `metrics.jsonl`."""
-    task = {"validate": evaluate and (lambda run: evaluate())}
     changed = {"save_checkpoints_steps": 5, **changed}
-    make_run(made, folder, task, **changed).fit([phase(batches)])
+    make_run(made, folder, **changed).fit([phase(batches)], validate)
     return run_folders.points(folder)

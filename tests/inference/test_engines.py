@@ -17,15 +17,18 @@ import predict
 import run_classifier
 from bert.common import nvidia
 from bert.common.errors import UserError
+from bert.data import sequence_packing
 from bert.inference import predictor as predictor_lib
 from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
+from bert.modeling import checkpoints, task_models
 from bert.modeling.openvino_network import Network
+from bert.modeling.task_heads import CLASSIFIER, TOKENS
 from bert.models import embeddings
-from bert.tasks.classification.pipeline import TextClassification
-from bert.tasks.features import run as features_run
+from bert.runs import feature_extraction
+from bert.tasks.classification.task import TextClassification
 from bert.training import distribution
-from tests.helpers import once, trained
+from tests.helpers import once, small, tiny, trained
 from tests.helpers.classifier_files import (
     classifier_of,
     embedding_model_of,
@@ -139,6 +142,41 @@ print(client.post("/v1/models/mails:predict", json=body).text)
     assert json.loads(answer) == {"predictions": expected}
 
 
+@pytest.mark.parametrize("head", [CLASSIFIER, TOKENS])
+@pytest.mark.parametrize("is_tpu", [False, True])
+def test_devices_share_the_rows_of_a_batch(monkeypatch, is_tpu, head):
+    """Also of fewer rows than devices; a TPU gets few static shapes."""
+    monkeypatch.setattr(distribution, "is_tpu", lambda strategy: is_tpu)
+    compute, traced = task_models.packed_outputs, []
+
+    def trace(network, head, inputs, layer):
+        traced.append(tuple(inputs["input_ids"].shape))
+        return compute(network, head, inputs, layer)
+
+    monkeypatch.setattr(task_models, "packed_outputs", trace)
+    strategy = tiny.strategy_of(2)
+    with strategy.scope():
+        network = task_models.build(small.config(), head, 3, 7)
+    parts = checkpoints.encoder_of(network), network.get_layer(head)
+    alone, shared = KerasEngine(*parts), KerasEngine(*parts, strategy=strategy)
+    traced.clear()
+    rng = np.random.default_rng(5)
+    for count in (1, 3, 4, 7, 61):
+        sizes = rng.integers(2, small.S + 1, count)
+        rows = [(rng.integers(5, small.V, n), np.zeros(n, int)) for n in sizes]
+        expected, found = (
+            sequence_packing.map_packed(engine, rows, head == CLASSIFIER)
+            for engine in (alone, shared)
+        )
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+    if is_tpu:
+        half = sequence_packing.MAX_TOKENS // 2
+        assert {*traced} == {(half // 128, 128)}
+    else:
+        assert (None, None) in traced
+
+
 @pytest.mark.parametrize("engine", ["keras", "openvino"])
 def test_threads_share_an_engine(model, engine):
     predictor = Predictor.open(model, engine)
@@ -168,7 +206,7 @@ def test_an_engine_that_the_folder_lacks_is_named(model, tmp_path):
 def networks(encoder, monkeypatch, tmp_path, run_script):
     """Counts the entry points that compute the model with OpenVINO."""
     opened = []
-    for module in (predictor_lib, embeddings, features_run):
+    for module in (predictor_lib, embeddings, feature_extraction):
 
         def network(path):
             opened.append(path)

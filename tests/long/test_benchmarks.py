@@ -13,7 +13,6 @@ from benchmarks import (
     by_seed,
     checkpoint_save,
     determinism,
-    features,
     finetuning,
     glue,
     gpu_steps,
@@ -119,9 +118,6 @@ RUNS = {
     ),
     "determinism": lambda folder: determinism.measure(
         small.config(), B, S, P, runs=1
-    ),
-    "features": lambda folder: features.measure(
-        str(folder / "lines.txt"), str(folder), small.POSITIONS, runs=1
     ),
     "finetuning": run_finetuning,
     "glue": lambda folder: glue.measure(

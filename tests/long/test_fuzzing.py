@@ -22,7 +22,7 @@ from bert.data.tables import Table
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, huggingface
-from bert.tasks.classification.datasets import columns
+from bert.tasks.classification.glue import columns
 from bert.tasks.ner import conll
 from bert.tasks.squad import examples as squad
 from bert.tasks.swag import examples as swag

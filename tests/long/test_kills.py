@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server():
-    modules = "bert.training.saver", "bert.tasks.finetuning"
+    modules = "bert.training.saver", "bert.runs.finetuning"
     with ForkServer(*killed_runs.MODULES, *modules) as server:
         yield server
 

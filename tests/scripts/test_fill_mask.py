@@ -8,7 +8,7 @@ import fill_mask
 from bert.common import tensor_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.models import build_pretraining_model
-from bert.tasks.fill_mask import run
+from bert.tasks.fill_mask import task
 from tests.helpers import model_files, small, text
 
 
@@ -81,7 +81,7 @@ def test_masks_are_kept_intact():
         def tokenize(self, part):
             return part.split()
 
-    tokens = run.tokenize("[MASK] sees[MASK]. [MASK]", Tokenizer())
+    tokens = task.tokenize("[MASK] sees[MASK]. [MASK]", Tokenizer())
     assert tokens == ["[MASK]", "sees", "[MASK]", ".", "[MASK]"]
 
 

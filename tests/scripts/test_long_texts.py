@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import run_classifier
-from bert.training import prediction
+from bert.inference.engines import KerasEngine
 from tests.helpers import trained
 
 FITS = [*trained.TEXTS[:3], "", "the house near the river"]
@@ -44,9 +44,9 @@ def answer(run, run_script, tmp_path):
 def test_texts_that_fit_are_in_the_same_batches_with_the_same_answers(
     run, answer, monkeypatch
 ):
-    call, seen = prediction.Predictor.__call__, []
+    call, seen = KerasEngine.__call__, []
     monkeypatch.setattr(
-        prediction.Predictor,
+        KerasEngine,
         "__call__",
         lambda self, batch: seen[-1].append(batch) or call(self, batch),
     )

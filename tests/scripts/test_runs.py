@@ -11,7 +11,7 @@ import run_classifier
 from bert.export import folder as export_folder
 from bert.modeling.formats import checkpoint_files
 from bert.models.text_classifier import TextClassifier
-from bert.tasks import finetuning
+from bert.runs import finetuning
 from tests.helpers import classifier_files, run_folders, trained
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.pretraining_files import assert_same_bits

@@ -25,8 +25,9 @@ from bert.data.text import vocabulary_checks
 from bert.data.text.casing import Casing
 from bert.modeling.formats import saved_models
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.tasks.features import run as features
+from bert.runs.feature_extraction import Reader
 from bert.tasks.features import settings as features_settings
+from bert.tasks.features.task import LayerOutputs
 from tests.helpers import classifier_files, small, text
 
 TASKS = {  # script -> file that it predicts
@@ -210,7 +211,8 @@ def test_unknown_words_of_sentences_are_warned_of(
     extraction = features_settings.check(settings)
     logged = []
     monkeypatch.setattr(vocabulary_checks, "log", logged.append)
-    assert len(list(features.Reader(extraction).read())) > 1
+    task = LayerOutputs(extraction.model.tokenizer, 13, extraction.how)
+    assert len(list(Reader(extraction, task).read())) > 1
     warning = "texts are [UNK]; expected at most 1%"
     assert sum(warning in line for line in logged) == 1
 

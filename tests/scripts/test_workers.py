@@ -27,7 +27,7 @@ import numpy as np
 import run_pretraining
 from bert.common import main as common_main
 from bert.data.records import reader
-from bert.tasks import main as tasks_main, start
+from bert.runs import signals as tasks_main, start
 
 load, make = start.restore_or_initialize, reader.training_batches
 runs, sizes = [], []
@@ -265,7 +265,7 @@ STOPPED = """
 import os, signal, sys
 import run_pretraining
 from bert.common import main as common_main
-from bert.tasks import main as tasks_main
+from bert.runs import signals as tasks_main
 from bert.training import logs
 
 log = logs.log_training

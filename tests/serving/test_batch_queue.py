@@ -31,8 +31,8 @@ class Gate:
     def encode(self, texts):
         return [Encoded([(word, []) for word in x.split()]) for x in texts]
 
-    def compute_rows(self, rows):
-        batch = [word for word, _ in rows]
+    def compute_sequences(self, sequences):
+        batch = [word for (word, _), _ in sequences]
         self.batches.append(batch)
         self.started.release()
         assert self.may_end.wait(30)
@@ -40,8 +40,11 @@ class Gate:
             raise UserError("a bad example")
         return [word.upper() for word in batch]
 
-    def decode(self, texts, encoded, outputs):
-        return [x for group in outputs for x in group]
+    def combine(self, encoded, outputs):
+        return outputs
+
+    def decode(self, texts, encoded, results):
+        return results
 
 
 def submit(queue, *requests):

@@ -4,12 +4,14 @@ import math
 import numpy as np
 import pytest
 
-from bert.tasks import class_report, eval_report
+from bert.runs import eval_report
+from bert.runs.run_folder import RunFolder
+from bert.tasks import class_report, evaluation
 from bert.tasks.ner import conll
-from bert.tasks.ner import task as ner
-from bert.tasks.run_folder import RunFolder
-from bert.tasks.swag import task as swag
+from bert.tasks.ner.task import TokenClassification
 from bert.tasks.swag.examples import ChoiceExample
+from bert.tasks.swag.task import MultipleChoice
+from tests.helpers import run_folders
 
 GOLD = [0, 0, 0, 1, 1, 2]
 FOUND = [0, 0, 1, 1, 0, 0]
@@ -51,32 +53,41 @@ def test_one_label_that_may_be_missing_has_the_scores_of_its_own():
     assert scores == pytest.approx(expected)
 
 
-def test_references_are_those_of_the_label_shares():
-    shares = [3 / 6, 2 / 6, 1 / 6]
-    assert class_report.baselines_of_classes(GOLD, 3, "acc", "loss") == {
-        "acc/majority": 0.5,
-        "acc/chance": 1 / 3,
+def test_references_are_those_of_the_shares_of_the_training_labels():
+    found = evaluation.baselines_of_classes(GOLD, [1] * 5 + [0, 2] * 2, 3)
+    counts = [2, 5, 2]
+    assert found == {
+        "accuracy/majority": 2 / 6,
+        "accuracy/chance": 1 / 3,
         "loss/frequencies": pytest.approx(
-            -sum(p * math.log(p) for p in shares)
+            -sum(math.log(counts[label] / 9) for label in GOLD) / 6
         ),
         "loss/chance": math.log(3),
     }
+    # A label that training lacks has no probability.
+    found = evaluation.baselines_of_classes([*GOLD, 3], GOLD, 3)
+    assert found["accuracy/majority"] == 3 / 7
+    assert "loss/frequencies" not in found
 
 
 def test_the_worst_errors_are_the_surest():
     errors = [{"text": i, "probability": (7 * i % 29) / 29} for i in range(29)]
-    found = class_report.worst(errors)
+    found = evaluation.worst(errors)
     sure = [error["probability"] for error in found]
     assert sure == [i / 29 for i in range(28, 8, -1)]
 
 
 def test_the_worst_errors_name_their_lines():
+    tokenizer = run_folders.MODEL.tokenizer
     choices = ChoiceExample("context", ["a", "b"], 1, 7)
-    _, of_choices = swag.score([(choices, np.array([0.75, 0.25]))])
     sentence = conll.Sentence(["one", "two"], ["A", "B"], [5, 6], 0)
-    answers = [("A", 0.75), ("A", 0.5)]
-    of_words = ner.report([sentence], [["A", "A"]], answers, ["A", "B"])
-    for report, line in ((of_choices, 7), (of_words, 6)):
+    words = TokenClassification(tokenizer, ["A", "B"], False, 7)
+    for task, row, result, line in (
+        (MultipleChoice(tokenizer, 7), choices, [0.75, 0.25], 7),
+        (words, sentence, [[2, 1], [2, 1]], 6),
+    ):
+        encoded = task.encode(task.inputs_of([row]))
+        report = task.score([row], encoded, [np.array(result)]).report
         assert [error["line"] for error in report["worst_errors"]] == [line]
 
 
@@ -90,10 +101,10 @@ def test_the_worst_errors_name_their_lines():
         ([[]] * 3, "[]"),
     ],
 )
-def test_one_answer_to_everything_is_reported(capsys, answers, warned):
-    class_report.log_one_answer(answers)
-    line = f"warning: all 3 predictions are {warned}\n"
-    assert capsys.readouterr().err == line * (warned is not None)
+def test_one_answer_to_everything_is_reported(answers, warned):
+    found = evaluation.one_answer_warnings(answers)
+    line = f"all 3 predictions are {warned}"
+    assert found == [line] * (warned is not None)
 
 
 @pytest.mark.parametrize(

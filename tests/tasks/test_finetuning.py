@@ -10,31 +10,27 @@ import pytest
 
 from bert.common import tensor_files
 from bert.data import batching, features
-from bert.data.records.encoding import Feature
+from bert.data.postprocessing import Labels
 from bert.data.records.examples import Examples
-from bert.modeling import checkpoints, task_losses, task_models
+from bert.modeling import checkpoints, task_models
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import finetuning
-from bert.tasks.run_folder import RunFolder
-from bert.tasks.swag.settings import Settings
+from bert.modeling.task_heads import CLASSIFIER
+from bert.runs import finetuning
+from bert.runs.run_folder import RunFolder
+from bert.tasks.classification.settings import Settings
+from bert.tasks.classification.task import TextClassification
+from bert.training.objective import Phase
 from bert.training.settings import Training
-from bert.training.task import Phase, Task
 from bert.training.trainer import Trainer
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
 
 ROWS, STEPS, CLASSES, RATE = 23, 5, 3, 0.01
-SCHEMA = dict.fromkeys(
-    (features.LABEL_IDS, features.IS_REAL_EXAMPLE), Feature()
-)
+CONFIG = small.config(num_hidden_layers=1, hidden_dropout_prob=0.1)
+TASK = TextClassification(None, Labels(names=("a", "b", "c")), S)
 
 
-def build():
-    config = small.config(num_hidden_layers=1, hidden_dropout_prob=0.1)
-    return task_models.build_classifier(config, CLASSES)
-
-
-def make_run(folder, examples=None, **named):
+def make_run(folder, **named):
     """A run of the classifier, as a script makes it, and its settings."""
     settings = dataclasses.replace(
         Settings(),
@@ -48,21 +44,10 @@ def make_run(folder, examples=None, **named):
         log_steps=1,
         **named,
     )
-    shared = settings
-    task = Task(
-        "tiny",
-        build,
-        (task_losses.LABELS,),
-        task_losses.label_weights,
-        task_losses.class_sums,
-        finetuning.schedule(shared, ROWS),
-        examples=examples,
-    )
-    config = small.config(num_hidden_layers=1)
     model = ModelFolder.open(settings.init_checkpoint)
     path = str(folder)
-    opened = RunFolder(path, path, config, settings=settings, model=model)
-    return finetuning.build_trainer(opened, task), shared
+    opened = RunFolder(path, path, CONFIG, settings=settings, model=model)
+    return finetuning.build_trainer(opened, TASK, ROWS, "rows"), settings
 
 
 @pytest.mark.parametrize(
@@ -98,8 +83,9 @@ def train(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "training_batches", batches)
-        run, shared = make_run(folder, Examples(rows, SCHEMA), do_train=True)
-        run.fit([finetuning.phase(shared, run.task)])
+        run, settings = make_run(folder, do_train=True)
+        examples = Examples(rows, TASK.schema)
+        run.fit([finetuning.phase(settings, run, examples)])
     return first[0]
 
 
@@ -138,7 +124,9 @@ def test_the_rate_warms_up_and_falls(trained):
     first, second = (
         tensor_files.read(str(folder / f"model.ckpt-{step}")) for step in (1, 2)
     )
-    for name, variable in checkpoints.model_variables(build()).items():
+    seed = Settings().random_seed
+    network = task_models.build(CONFIG, CLASSIFIER, CLASSES, seed)
+    for name, variable in checkpoints.model_variables(network).items():
         np.testing.assert_array_equal(first[name], variable)
         assert (first[name] != second[name]).any(), name
 

@@ -9,14 +9,16 @@ import run_similarity
 import run_squad
 import run_swag
 from bert.common import flags
-from bert.tasks import sweep
-from bert.tasks.ner import labels
-from bert.tasks.similarity import examples as similarity
-from bert.tasks.squad import examples as squad
-from bert.tasks.swag import examples as swag
+from bert.runs import sweep
+from bert.tasks.ner import inputs as ner
+from bert.tasks.similarity import inputs as similarity
+from bert.tasks.squad import inputs as squad
+from bert.tasks.swag import inputs as swag
+from bert.tasks.task import DEV, TRAIN
 from tests.helpers import run_folders
 
 K = 3
+PARTS = TRAIN, DEV
 
 
 def write_lines(path, rows):
@@ -65,40 +67,36 @@ def write_similar(path):
     write_lines(path, rows)
 
 
-def read_words(folder):
-    return labels.read_files(folder)[0]
-
-
-TASKS = {  # script, file, writer, reader, file -> (row, its key) of each row
+TASKS = {  # script, writer, reader, rows -> (row, its key) of each
     "questions": (
         run_squad,
         write_questions,
-        squad.read_files,
-        lambda x: [(q.id, q.title or q.context) for q in x.examples],
+        squad.read,
+        lambda x: [(q.id, q.title or q.context) for q in x],
     ),
     "documents": (
         run_ner,
         write_words,
-        read_words,
+        ner.read,
         lambda x: [(y.words[0], y.document) for y in x],
     ),
     "sentences": (
         run_ner,
         write_sentences,
-        read_words,
+        ner.read,
         lambda x: [(y.lines[0], y.words[0]) for y in x],
     ),
     "choices": (
         run_swag,
         write_choices,
-        swag.read_files,
-        lambda x: [(y.choices[1], y.context) for y in x.rows],
+        swag.read,
+        lambda x: [(y.choices[1], y.context) for y in x],
     ),
     "vectors": (
         run_similarity,
         write_similar,
-        similarity.read_files,
-        lambda x: [((*y.texts, y.score), y.texts[0]) for y in x.rows],
+        similarity.read,
+        lambda x: [((*y.texts, y.score), y.texts[0]) for y in x],
     ),
 }
 
@@ -113,14 +111,18 @@ def test_related_rows_are_held_out_together(tmp_path, name):
     settings = flags.parse(
         ["script", *words, f"--train_file={path}"], script.Settings, ""
     )
-    evaluated = "predict_file" if script is run_squad else "eval_file"
-    (whole,) = map(pairs_of, read(run_folders.opened(settings)).values())
+
+    def rows_of(settings):
+        _, files = read(run_folders.opened(settings))
+        return [
+            [y for x in files[part] for y in pairs_of(x.rows)] for part in PARTS
+        ]
+
+    whole, none = rows_of(settings)
+    assert not none
     seen = []
     for trial in sweep.expand_trials(settings):
-        files = read(run_folders.opened(trial.settings))
-        train, held_out = (
-            pairs_of(files[x]) for x in ("train_file", evaluated)
-        )
+        train, held_out = rows_of(trial.settings)
         assert sorted(train + held_out) == sorted(whole)
         assert not {x for _, x in train} & {x for _, x in held_out}
         seen += held_out

@@ -5,8 +5,7 @@ import signal
 import pytest
 import tensorflow as tf
 
-from bert.common import main as common_main
-from bert.tasks import main as tasks_main
+from bert.runs import signals
 
 
 def run_out_of_memory(argv):
@@ -24,11 +23,11 @@ def allocate(argv):
     [run_out_of_memory, pytest.param(allocate, marks=pytest.mark.long)],
 )
 def test_a_device_without_memory_is_one_line(capsys, main):
-    signals = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(signal.SIGTERM)
     try:
-        assert common_main.run(main, [], *tasks_main.hooks()) == 2
+        assert signals.run(main) == 2
     finally:
-        signal.signal(signal.SIGTERM, signals)
+        signal.signal(signal.SIGTERM, before)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the device is out of memory: OOM when")
     assert "raise --gradient_accumulation_steps" in line

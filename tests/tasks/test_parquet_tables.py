@@ -10,9 +10,9 @@ import prepare_corpus
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
-from bert.tasks.classification.datasets import TRAIN
 from bert.tasks.classification.settings import Settings
 from bert.tasks.swag import examples as swag
+from bert.tasks.task import TRAIN
 from tests.helpers import run_folders
 
 MAILS = {
@@ -37,11 +37,11 @@ def test_a_classifiers_examples(tmp_path):
     path = tmp_path / "train.parquet"
     write(path, MAILS)
     settings = settings_of("--do_train", train_file=path, label_column="grade")
-    data = inputs.read(run_folders.opened(settings))
-    (split,) = data.split(TRAIN)
-    assert data.labels.names == ("0", "1")
+    task, files = inputs.read(run_folders.opened(settings))
+    (split,) = files[TRAIN]
+    assert task.labels.names == ("0", "1")
     assert split.path == str(path)
-    assert [x[:4] for x in split.examples] == [
+    assert [x[:4] for x in split.rows] == [
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),
         ("2", "tree", "", 0),

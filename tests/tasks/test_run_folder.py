@@ -11,10 +11,10 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.tasks import run_folder, start
+from bert.runs import run_folder, start
+from bert.runs.run_folder import RunFolder
 from bert.tasks.features import settings as features_settings
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run_folder import RunFolder
 from tests.helpers import small
 
 BEFORE = {

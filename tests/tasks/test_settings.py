@@ -13,7 +13,7 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import encoding
 from bert.modeling import checkpoints, task_models
-from bert.tasks.pretraining import task as pretraining
+from bert.runs import pretraining as pretraining
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
 from bert.training.optimization import WarmupLinearDecay, WarmupStableDecay

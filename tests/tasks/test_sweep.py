@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import types
 
 import pytest
 
@@ -12,9 +13,11 @@ import run_similarity
 import run_squad
 import run_swag
 from bert.common import flags
-from bert.tasks import sweep
-from bert.tasks.eval_report import Result
+from bert.runs import sweep
+from bert.runs.sweep import HeldOut, Result
+from bert.tasks.classification.glue import TextExample
 from bert.tasks.similarity.settings import Settings
+from bert.tasks.task import Evaluation
 from tests.helpers import model_files, run_folders
 from tests.helpers.classifier_files import rows_of
 
@@ -42,7 +45,7 @@ def run(tmp_path):
     """Runs a sweep with the scores of each run; returns the settings."""
     model_files.write_sizes(tmp_path)
 
-    def call(scores, join_folds=None, **changed):
+    def call(scores, held_out=None, **changed):
         trained = []
 
         def train(settings):
@@ -62,7 +65,9 @@ def run(tmp_path):
             reference = {"eval_accuracy/chance": metrics["eval_accuracy"] / 2}
             report = {"task": "x", "records": "a.csv", "references": reference}
             rank = metrics["eval_accuracy"], -metrics["eval_loss"]
-            return Result(len(trained) + 6, metrics, report, rank, predictions)
+            step = len(trained) + 6
+            rows = (held_out or {}).get(folder.name)
+            return Result(step, metrics, report, rank, predictions, rows)
 
         named = {
             "bert_config_file": tmp_path / "bert_config.json",
@@ -78,10 +83,7 @@ def run(tmp_path):
         words = [f"--{k}={x}" for k, x in {**named, **changed}.items()]
         words += ["--do_train", "--do_eval"]
         settings = flags.parse(["run_similarity", *words], Settings, "")
-        runs = sweep.Sweep(settings)
-        runs.join_folds = join_folds
-        for one in runs:
-            runs.add_result(train(one))
+        sweep.run(settings, train)
         return tmp_path / "run", trained
 
     return call
@@ -252,23 +254,40 @@ def test_the_best_mean_of_a_grid_with_seeds_is_chosen(run, capsys):
 
 
 def test_folds_are_followed_by_a_run_on_all_rows(run):
-    joined = []
+    """The held-out rows of all folds are reported as one file."""
 
-    def join(settings, folder):
-        joined.append(settings.num_folds)
-        return [folder.file("joined.tsv")], {"labels": ["n"]}
+    def write_out_of_fold(folder, rows, encoded, results, folds):
+        columns = {"rows": rows, "results": results, "folds": folds}
+        path = pathlib.Path(folder) / "joined.json"
+        path.write_text(json.dumps(columns))
+        return [str(path)]
 
+    task = types.SimpleNamespace(
+        write_out_of_fold=write_out_of_fold,
+        score=lambda *x: Evaluation({}, {"labels": ["n"]}, [], []),
+    )
     values = [(0.5, 0.1), (0.75, 0.3), (0.25, 0.1)]
     scores = {f"fold_{i}": scores_of(*x) for i, x in enumerate(values, 1)}
-    folder, trained = run(
-        scores, join, num_folds=3, do_predict=True, export_dir="exported"
-    )
+    held_out = {
+        "fold_1": [TextExample(line=3)],
+        "fold_2": [TextExample(line=4), TextExample(line=1)],
+        "fold_3": [TextExample(line=2)],
+    }
+    held_out = {
+        name: HeldOut(task, rows, [None] * len(rows), [x.line for x in rows])
+        for name, rows in held_out.items()
+    }
+    flags = {"num_folds": 3, "do_predict": True, "export_dir": "exported"}
+    folder, trained = run(scores, held_out, **flags)
     assert [x.fold for x in trained] == [1, 2, 3, 0]
     assert [x.num_folds for x in trained] == [3, 3, 3, 0]
     assert [x.do_eval for x in trained] == [True, True, True, False]
     assert [bool(x.export_dir) for x in trained] == [False] * 3 + [True]
     assert len({x.rows for x in trained}) == 4 and trained[3].rows == ""
-    assert joined == [3]
+    joined = json.loads((folder / "joined.json").read_text())
+    assert [x[4] for x in joined["rows"]] == joined["results"] == [1, 2, 3, 4]
+    numbers = [int(x.removeprefix("fold_")) for x in joined["folds"]]
+    assert numbers == [2, 3, 1, 2]
     report = json.loads((folder / "eval_report.json").read_text())
     assert report["references"] == {"eval_accuracy/chance": 0.25}
     assert report["labels"] == ["n"] and report["records"] == "a.csv"

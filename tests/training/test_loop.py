@@ -96,7 +96,7 @@ def test_reports_hold_each_objective_apart(one_device):
     for line in lines:
         both = line["masked_lm_loss"] + line["next_sentence_loss"]
         assert line["loss"] == pytest.approx(both)
-        expected = one_device[0].task.learning_rate(line["step"] - 1)
+        expected = one_device[0].objective.learning_rate(line["step"] - 1)
         assert line["learning_rate"] == pytest.approx(float(expected))
 
 

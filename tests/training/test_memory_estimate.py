@@ -5,7 +5,7 @@ import types
 import tensorflow as tf
 
 from bert.training import memory_estimate
-from bert.training.task import Phase
+from bert.training.objective import Phase
 from bert.training.trainer import Trainer
 
 DEVICES, MB = 2, 10**6

@@ -37,7 +37,7 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
         optimizer.build(model.trainable_variables)
     made = train_step.TrainStep(
         model,
-        tiny.task_of(
+        tiny.objective_of(
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,

@@ -1,6 +1,5 @@
 """Runs that go back to an earlier checkpoint."""
 
-import dataclasses
 import functools
 import json
 
@@ -39,10 +38,10 @@ class Trial:
 
     def __init__(self, folder, last, scores, patience=0, do_train=True):
         self.folder, self._last = str(folder), last
+        self._scores = scores
         self.run = make_run(
             fresh_steps(),
             folder,
-            {"validate": lambda run: {"score": scores[run.step]}},
             do_train=do_train,
             save_checkpoints_steps=3,
             eval_steps=2,
@@ -57,8 +56,11 @@ class Trial:
     def train(self):
         """Trains; returns the state of the best weights."""
         self.run.restore()
-        self.run.fit([self.plan()])
+        self.run.fit([self.plan()], self._validate)
         return self.run._state_dict()["held_out"]["best"]
+
+    def _validate(self):
+        return {"score": self._scores[self.run.step]}
 
     def _batches(self, step):
         return tf.data.Dataset.from_tensors(tiny.batch(step)).repeat()
@@ -155,7 +157,6 @@ def test_resuming_without_training_removes_nothing(tmp_path):
 def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
     Trial(tmp_path, 4, SCORES).train()
     other = Trial(tmp_path, 5, SCORES)
-    other.run.task = dataclasses.replace(other.run.task, validate=None)
     other.run.restore()
     other.run.fit([other.plan()])
     last = Trial(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})

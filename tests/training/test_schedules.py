@@ -29,14 +29,13 @@ def test_rates_of_steps_equal_numpy(warmup, decay):
     np.testing.assert_allclose(rates, PEAK * expected, atol=1e-6)
 
 
-def train(folder, schedule, last, scores=None, **named):
+def train(folder, schedule, last):
     """Resumes a run of the tiny network, or begins it; trains to a step."""
     folder.mkdir(exist_ok=True)
-    task = {"learning_rate": schedule}
-    if scores:
-        task["validate"] = lambda run: {"score": scores[run.step]}
     steps = tiny.make_steps(schedule=schedule)
-    run = make_run(steps, folder, task, iterations_per_loop=1, **named)
+    run = make_run(
+        steps, folder, {"learning_rate": schedule}, iterations_per_loop=1
+    )
     run.restore()
     run.fit([phase(batches, last, tiny.ROWS)])
     return run

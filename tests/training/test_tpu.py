@@ -18,7 +18,8 @@ from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.modeling import fused_ops, losses, models, task_losses, task_models
-from bert.tasks.classification import examples
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.ner import windows as ner_windows
 from bert.tasks.squad import windows
 from bert.training import optimization, train_step
 from tests.helpers import small, tiny
@@ -50,12 +51,12 @@ class Replica:
 
 
 def pretraining(packed, remat=False):
-    """The task of run_pretraining and its batches."""
+    """The objective of run_pretraining and its batches."""
     model = models.build_pretraining_model(CONFIG, packed=packed)
     schema = features.pretraining_schema(small.S, small.P)
     if packed:
         schema = features.packed_schema(small.S, small.P, 2)
-    task = tiny.task_of(
+    objective = tiny.objective_of(
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
@@ -63,43 +64,40 @@ def pretraining(packed, remat=False):
     scope = fused_ops.step_scope(CONFIG, remat, compiled=True)
     return (
         model,
-        task,
+        objective,
         scope,
         reader.training_batches(["none"], 1, schema, ROWS, 3, 0),
     )
 
 
-def of(kind, names=("a", "b", "c", "d", "e")):
-    return postprocessing.Labels(kind, names)
+def labelled(kind, names=("a", "b", "c", "d", "e")):
+    """The schema of classification."""
+    labels = postprocessing.Labels(kind, names)
+    return TextClassification(None, labels, small.S).schema
 
 
-CLASSES = of("classes")
-NER = {
-    features.LABEL_IDS: Feature(sequence=True),
-    features.LABEL_WEIGHTS: Feature("float32", sequence=True),
-}
 SWAG = {
     features.LABEL_IDS: Feature(),
     features.CHOICE_WEIGHTS: Feature("float32", size=CHOICES),
 }
-# Schema, network, objective, weights and sums of each fine-tuning task.
+# Schema, network, loss, weights and sums of each fine-tuning task.
 FINE_TUNING = {
     "classes": (
-        examples.schema(CLASSES),
+        labelled("classes"),
         lambda: task_models.build_classifier(CONFIG, 5),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.class_sums,
     ),
     "multi_label": (
-        examples.schema(of("multi_label")),
+        labelled("multi_label"),
         lambda: task_models.build_classifier(CONFIG, 5),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.multi_label_sums,
     ),
     "regression": (
-        examples.schema(of("regression", ())),
+        labelled("regression", ()),
         lambda: task_models.build_classifier(CONFIG, 1),
         task_losses.LABELS,
         task_losses.label_weights,
@@ -113,7 +111,7 @@ FINE_TUNING = {
         task_losses.span_sums,
     ),
     "ner": (
-        NER,
+        ner_windows.TRAINING_SCHEMA,
         lambda: task_models.build_token_classifier(CONFIG, 5),
         task_losses.TOKEN,
         task_losses.token_weights,
@@ -150,12 +148,12 @@ def fine_tuning_batches(name, lengths, sizes=(1,) * ROWS):
 
 
 def fine_tuning(name):
-    """A fine-tuning task and its batches."""
-    _, build, objective, weights, sums = FINE_TUNING[name]
-    metrics = ("loss",) if name == "regression" else ("loss", "accuracy")
-    task = tiny.task_of((objective,), weights, sums, metrics=metrics)
+    """The objective of a fine-tuning task and its batches."""
+    _, build, loss, weights, of_batch = FINE_TUNING[name]
+    sums = ("loss",) if name == "regression" else ("loss", "accuracy")
+    objective = tiny.objective_of((loss,), weights, of_batch, sums=sums)
     scope = fused_ops.step_scope(CONFIG, False, compiled=True)
-    return build(), task, scope, fine_tuning_batches(name, [small.S])
+    return build(), objective, scope, fine_tuning_batches(name, [small.S])
 
 
 CASES = {
@@ -171,13 +169,13 @@ def whole_step(monkeypatch):
     """Makes a step: forward, backward, dropout, clipping and update."""
 
     def make(name, accumulation_steps=1):
-        model, task, scope, dataset = CASES[name]()
+        model, objective, scope, dataset = CASES[name]()
         rate = optimization.WarmupLinearDecay(0.01, 7, 2)
         optimizer = optimization.AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
         taken = train_step.TrainStep(
             model,
-            task,
+            objective,
             optimizer,
             tf.distribute.get_strategy(),
             3,

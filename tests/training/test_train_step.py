@@ -106,7 +106,7 @@ def keys_of_dropout(use_xla, count):
 
     made = tiny.make_steps()
     made = tiny.again(
-        made, use_xla=use_xla, loss_sums=sums, metrics=("loss", *names)
+        made, use_xla=use_xla, loss_sums=sums, sums=("loss", *names)
     )
     data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
     rows = made.train(iter(data), tf.constant(count)).numpy()
@@ -194,7 +194,7 @@ def test_evaluation_is_one_program_of_each_gpu(as_gpus, replicas):
 def lengths_of(lengths, seen):
     """Batches whose weights have these lengths, and steps that see them."""
     made = tiny.make_steps(use_xla=True)
-    weigh = made.task.loss_normalizers
+    weigh = made.objective.loss_normalizers
 
     def watched(batch):
         seen.append(batch["weight"].shape.as_list())

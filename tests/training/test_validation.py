@@ -1,7 +1,5 @@
 """Best weights of a run, and early stopping."""
 
-import dataclasses
-
 import pytest
 
 from bert.training.preemption import Preemption
@@ -15,11 +13,11 @@ VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 def make(tmp_path):
     """Makes a `Trainer`, and `add`, which evaluates a step with a value."""
 
-    def make(is_loss, patience=0):
+    def make(lower_is_better, patience=0):
         run = make_run(
             tiny.make_steps(),
             tmp_path,
-            {"metric": "m", "is_loss": is_loss},
+            {"metric": "m", "lower_is_better": lower_is_better},
             early_stopping_patience=patience,
         )
         run.description, preemption = {"seed": 3}, Preemption()
@@ -29,10 +27,7 @@ def make(tmp_path):
             variable.assign(variable * 0 + step)
             run.train_step.optimizer.iterations.assign(step)
             metrics = {"m": value, "other": -step, "seed": step}
-            run.task = dataclasses.replace(
-                run.task, validate=lambda run: metrics
-            )
-            run._validate(preemption)
+            run._validate(lambda: metrics, preemption)
             run.is_over = run._is_over(preemption)
             return run.best.restore_latest()
 
@@ -42,12 +37,12 @@ def make(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("is_loss", "steps"),
+    ("lower_is_better", "steps"),
     [(True, [1, 2, 2, 2, 2, 6]), (False, [1] * 4 + [5] * 2)],
 )
-def test_the_best_is_kept(make, is_loss, steps):
+def test_the_best_is_kept(make, lower_is_better, steps):
     """The lowest loss, or the highest of anything else; the first of equals."""
-    run, add = make(is_loss)
+    run, add = make(lower_is_better)
     for step, (value, expected) in enumerate(zip(VALUES, steps), 1):
         kept = add(step, value)
         assert not run.is_over

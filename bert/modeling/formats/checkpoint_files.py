@@ -60,7 +60,8 @@ class _Task(TypedDict):
     max_answer_length: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
     version_2_with_negative: NotRequired[bool]
     null_score_diff_threshold: NotRequired[float]
-    tuned_step: NotRequired[int]  # step whose weights fitted the threshold
+    answer_text: NotRequired[Literal["offsets", "original"]]
+    tuned_step: NotRequired[int]  # of earlier versions
 
 
 class _Description(msgspec.Struct):

@@ -19,13 +19,13 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.data import features, tables
+from bert.data import tables
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.data.records.encoding import Feature, Schema
 from bert.data.tables import Table
 from bert.tasks import folds
-from bert.tasks.classification.datasets import DEV, Split, TextExample
+from bert.tasks.classification.glue import Split, TextExample
 from bert.tasks.classification.settings import Settings
+from bert.tasks.task import DEV
 
 
 def read(split: Split, language: str = "") -> Table:
@@ -172,16 +172,6 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
     return _each(table, checked)
 
 
-def schema(labels: Labels) -> Schema:
-    """Schema of `data.records.examples.Examples`."""
-    kind = "float32" if labels.kind == REGRESSION else "int64"
-    size = labels.size if labels.kind == MULTI_LABEL else 1
-    return {
-        features.LABEL_IDS: Feature(kind, size=size),
-        features.IS_REAL_EXAMPLE: Feature(),
-    }
-
-
 def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
     """Keeps the rows of a table for training, or the held-out ones.
 
@@ -196,7 +186,7 @@ def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
     Raises:
         UserError: there are too few rows.
     """
-    rows, gold = split.examples, None
+    rows, gold = split.rows, None
     if labels.kind == CLASSES:
         gold = [row.label for row in rows]
     if settings.fold:
@@ -207,7 +197,10 @@ def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
         is_held_out = _drawn(settings, split, names)
     chosen = is_held_out == (split.name == DEV)
     kept = [*itertools.compress(rows, chosen)]
-    return dataclasses.replace(split, examples=kept)
+    part = ""
+    if split.name == DEV and settings.eval_fraction:
+        part = f"{len(kept):,} of its rows"
+    return dataclasses.replace(split, rows=kept, part=part)
 
 
 def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
@@ -221,7 +214,7 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
     Returns:
         bool [N], whether a row is held out.
     """
-    firsts, share = together(split.examples), settings.eval_fraction
+    firsts, share = together(split.rows), settings.eval_fraction
     by_stratum: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
         by_stratum.setdefault(strata[number], []).append(number)

@@ -1,14 +1,16 @@
 """Reads the input files of run_classifier.py, and checks them.
 
-settings -> `ClassificationData`: labels, metrics, files with their examples
+settings -> `TextClassification`, and files with their examples
 """
 
 import dataclasses
+import itertools
 import math
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +24,18 @@ from bert.data.postprocessing import (
     REGRESSION,
     Labels,
     PostProcessing,
+    shown,
 )
 from bert.data.sequences import MEAN, LongTexts
 from bert.tasks.classification import examples
-from bert.tasks.classification.datasets import (
-    DEV,
+from bert.tasks.classification.glue import (
+    GLUE_TASKS,
     METRICS_OF,
-    TASKS,
-    TEST,
-    TRAIN,
-    ClassificationData,
+    Dataset,
     Split,
     TextExample,
     columns,
+    labels_of,
 )
 from bert.tasks.classification.settings import (
     BALANCED,
@@ -42,33 +43,38 @@ from bert.tasks.classification.settings import (
     WINDOWS,
     Settings,
 )
-from bert.tasks.run_folder import RunFolder, shown
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.evaluation import first_names
+from bert.tasks.task import DEV, TEST, TRAIN, Files
 
-_SHOWN = 20  # labels in a message
 _FEW = 5  # labels with fewer examples are reported
 _FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 
 
-def read(folder: RunFolder) -> ClassificationData:
+def read(folder: Any) -> tuple[TextClassification, Files]:
     """Reads and checks the input files, before the network is built.
 
     Args:
-        folder: the folder of the run, with the settings of the script.
+        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
+            of the script.
+
+    Returns:
+        the task of the run, and its files.
 
     Raises:
         UserError: flags contradict each other, or a file is invalid.
     """
     settings = folder.settings
-    task = TASKS.get(settings.task) or _own_task(settings)
-    if settings.glue_dir and not any(x.submission for x in task.split(TEST)):
+    dataset = GLUE_TASKS.get(settings.task) or _own_tables(settings)
+    if settings.glue_dir and not any(x.submission for x in dataset.split(TEST)):
         raise UserError(
             f"--glue_dir with --task_name={settings.task_name}",
             expected="a GLUE task",
         )
 
     # Splits may share a file.
-    labels, files = task.labels, []
-    for split in _files(settings, task):
+    labels, files = dataset.labels, []
+    for split in _files(settings, dataset):
         found = [
             table
             for x, table in files
@@ -80,7 +86,7 @@ def read(folder: RunFolder) -> ClassificationData:
             examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
-    recorded = None if settings.do_train else folder.task
+    recorded = None if settings.do_train else folder.task_json
     if labels.kind != REGRESSION and not labels.names:
         train = [table for split, table in files if split.name == TRAIN]
         if train:
@@ -104,22 +110,24 @@ def read(folder: RunFolder) -> ClassificationData:
         _warn_of_other_fraction(folder)
     labels = _with_post_processing(settings, labels, recorded or {})
 
-    splits, lines = [], []
-    of_weights = recorded or {}
-    class_weights = of_weights.get("class_weights", ())
+    splits: Files = {TRAIN: [], DEV: [], TEST: []}
+    lines = []
+    class_weights = (recorded or {}).get("class_weights", ())
     for file, table in files:
         # Labels become numbers here, as all of them are known now.
         rows = examples.label(table, labels, needed=file.name != TEST)
-        split = dataclasses.replace(file, examples=rows, sha256=table.sha256)
+        split = dataclasses.replace(file, rows=rows, sha256=table.sha256)
         if settings.divides and split.name != TEST:
             split = examples.hold_out(settings, split, labels)
-        splits.append(split)
+        splits[split.name].append(split)
 
         # Duplicates of these lines are removed below.
         if split.name == TRAIN and labels.kind != REGRESSION:
-            lines += label_notes(split.path, split.examples, labels)
+            lines += label_notes(split.path, split.rows, labels)
             if given := settings.class_weights:
-                class_weights = weigh_labels(given, labels, split.labels)
+                class_weights = weigh_labels(
+                    given, labels, labels_of(split.rows)
+                )
                 lines.append(weights_note(labels, class_weights))
         lines += empty_text_notes(split.path, table.rows)
         if split.name != TEST:
@@ -127,23 +135,34 @@ def read(folder: RunFolder) -> ClassificationData:
         elif "label" in table.cells and not split.is_labelled:
             lines.append(missing_labels_note(split.path, rows))
 
-    has_pairs = any("text_b" in split.schema for split in task.splits)
-    long_texts = _long_texts(settings, of_weights)
+    has_pairs = any("text_b" in split.schema for split in dataset.splits)
+    long_texts = _long_texts(settings, recorded or {})
     long_texts.check(has_pairs)
     best = settings.metric_for_best_model
-    more = () if best in (None, LOSS, *task.metrics) else (best,)
-    data = ClassificationData(
+    more = () if best in (None, LOSS, *dataset.metrics) else (best,)
+    task = TextClassification(
+        folder.model.tokenizer,
         labels,
-        task.metrics + more,
-        tuple(splits),
-        has_pairs,
-        (*dict.fromkeys(lines),),
-        tuple(class_weights),
+        settings.max_seq_length,
         long_texts,
+        has_pairs,
+        tuple(class_weights),
+        dataset.metrics + more,
+        best,
+        settings.task,
     )
-    folder.check_labels(data.describe())
-    folder.warn(data.texts())
-    return data
+    pairs = {"pairs": True} if has_pairs else {}
+    folder.check_labels(
+        {"kind": labels.kind, "labels": [*labels.names]} | pairs
+    )
+    folder.warn(
+        f"{row.text} {row.text_b}"
+        for split in itertools.chain(*splits.values())
+        for row in split.rows
+    )
+    for line in dict.fromkeys(lines):
+        log(line)
+    return task, splits
 
 
 def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
@@ -177,8 +196,8 @@ def _with_post_processing(
     return dataclasses.replace(labels, decision=decision)
 
 
-def _own_task(settings: Settings) -> ClassificationData:
-    """The task of a user's tables; their paths are in the flags."""
+def _own_tables(settings: Settings) -> Dataset:
+    """The data set of a user's tables; their paths are in the flags."""
     reads_labels = bool({*_needed(settings)} - {_FLAGS[TEST]})
     header, named = settings.columns(reads_labels)
     labelled = columns(**named, optional=("id",), have_flags=True)
@@ -195,13 +214,13 @@ def _own_task(settings: Settings) -> ClassificationData:
         kind = MULTI_LABEL
     elif settings.regression:
         kind = REGRESSION
-    return ClassificationData(
+    return Dataset(
         Labels(kind, settings.label_names, separator=settings.label_separator),
         METRICS_OF[kind],
         (
-            Split(TRAIN, "", schema=labelled, options=options),
-            Split(DEV, "", schema=labelled, options=options),
-            Split(TEST, "", schema=test, options=lines),
+            Split("", name=TRAIN, schema=labelled, options=options),
+            Split("", name=DEV, schema=labelled, options=options),
+            Split("", name=TEST, schema=test, options=lines),
         ),
     )
 
@@ -211,12 +230,12 @@ def _needed(settings: Settings) -> list[str]:
     return settings.needed_files + ["eval_file"] * bool(settings.fold)
 
 
-def _files(settings: Settings, task: ClassificationData) -> Iterator[Split]:
+def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
     """Yields the files of the run, without their examples."""
     for name, flag in _FLAGS.items():
         if flag not in _needed(settings):
             continue
-        files = task.split(name)
+        files = dataset.split(name)
         if not files:
             raise UserError(
                 f"--task_name={settings.task_name} has no {name} file",
@@ -272,14 +291,14 @@ def _check_trained_labels(path: str, task: dict, labels: Labels) -> None:
     # Reordered labels would silently swap classes.
     if names != task["labels"] and sorted(names) == sorted(task["labels"]):
         raise UserError(
-            f"was trained with the labels {shown(task)}",
+            f"was trained with the labels {shown(task['labels'])}",
             path=path,
-            expected=shown({"labels": names}),
+            expected=shown(names),
             fix="pass --labels in the order of training, with --task_name=tsv",
         )
 
 
-def _warn_of_other_fraction(folder: RunFolder) -> None:
+def _warn_of_other_fraction(folder: Any) -> None:
     """Warns if --eval_fraction may select examples used for training.
 
     Args:
@@ -464,10 +483,3 @@ def missing_labels_note(path: str, examples: list[TextExample]) -> str:
         f"{path}: {count or len(examples):,} of {len(examples):,} rows have no "
         "label; not scored"
     )
-
-
-def first_names(names: Iterable[str]) -> str:
-    """Joins the first names for a message; adds the total if truncated."""
-    names = list(names)
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown}, ... ({len(names)})" if len(names) > _SHOWN else shown

@@ -1,45 +1,21 @@
-"""Scores: metrics, a TF-IDF baseline, and post-processing fitted to logits.
+"""Scores of classification: metrics, constant baselines and the report.
 
 Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
-
-Thresholds and a temperature are fitted to labelled texts after training:
-
-    logits - thresholds, or logits - log(weights)  -> predictions
-    (logits - log(weights)) / temperature          -> probabilities
-
-The values that are used later are fitted to all texts. To avoid optimistic
-scores, each half of the texts is scored with values fitted on the other half.
-
-The baseline is a linear model of the tokens of a text:
-
-    texts -> token ids -> TF-IDF -> logistic regression, or ridge regression
-
-It is fitted to the training examples in seconds. A network with lower scores
-probably has a mistake in its data or settings.
+Importing this module takes a second.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse, special, stats
+from scipy import special, stats
 from sklearn import metrics as sklearn_metrics
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, Ridge
 
-from bert.common.progress import log
 from bert.data import postprocessing
-from bert.data.postprocessing import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    Labels,
-    PostProcessing,
-)
-from bert.data.text.tokenizer import Tokenizer
-from bert.tasks import class_report
-from bert.tasks.classification.datasets import (
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks import class_report, evaluation
+from bert.tasks.classification.glue import (
     ACCURACY,
     F1,
     MACRO_F1,
@@ -48,17 +24,11 @@ from bert.tasks.classification.datasets import (
     MICRO_F1,
     PEARSON,
     SPEARMAN,
-    ClassificationData,
-    Split,
     TextExample,
+    labels_of,
 )
-from bert.tasks.classification.settings import Scoring
-
-_BINS = 15  # as Guo et al. 2017
-_POINTS = 50  # per precision-recall curve
-_MAX_TEMPERATURE = 20.0
-_MAX_FITTED = 10_000  # training examples; more take minutes
-_STEPS = 1000
+from bert.tasks.evaluation import MAJORITY, first_names
+from bert.tasks.task import Evaluation
 
 
 def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
@@ -83,8 +53,177 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
     return (logits[:, 0] - labels) ** 2
 
 
+def evaluate(
+    task: Any, rows: list[TextExample], logits: np.ndarray
+) -> Evaluation:
+    """Scores the predictions of labelled texts.
+
+    Args:
+        task: the `TextClassification`, with its post-processing.
+        rows: the N examples.
+        logits: float32 [N, C].
+    """
+    kind, decision = task.labels.kind, task.labels.decision
+    return evaluation_of(
+        task,
+        rows,
+        logits,
+        postprocessing.predictions(logits, kind, decision),
+        postprocessing.calibrated(logits, decision),
+    )
+
+
+def evaluation_of(
+    task: Any,
+    rows: list[TextExample],
+    logits: np.ndarray,
+    predicted: np.ndarray,
+    calibrated: np.ndarray,
+) -> Evaluation:
+    """Computes metrics and the report.
+
+    Args:
+        task, rows, logits: see `evaluate`.
+        predicted: the predictions, see `postprocessing.predictions`.
+        calibrated: float64 [N, C]. Logits of the probabilities.
+    """
+    labels, gold = task.labels, labels_of(rows)
+    each = losses(calibrated, gold, labels.kind)
+    weights = np.array([row.weight for row in rows])
+    if (weights == 1).all():
+        weights = None
+    metrics = compute(task.metrics, gold, predicted, weights)
+    metrics["loss"] = float(np.average(each, weights=weights))
+    metrics |= _ranking(task, rows, logits)
+
+    report: dict = {}
+    warnings: list[str] = []
+    shown: list = [task.shown(x) for x in predicted]
+    if labels.kind != REGRESSION:
+        warnings += _never_predicted(task, gold, predicted)
+        warnings += evaluation.one_answer_warnings(shown)
+        report = {
+            "labels": [*labels.names],
+            "per_class": class_report.per_class(gold, predicted, labels.names),
+        }
+    if labels.kind == CLASSES:
+        report = class_report.of_classes(gold, predicted, labels.names)
+        chances = special.softmax(calibrated, -1)
+        report["worst_errors"] = _worst(task, rows, predicted, chances)
+    if task.class_weights:
+        weights = zip(labels.names, task.class_weights)
+        report["class_weights"] = dict(weights)
+    if labels.kind == REGRESSION:
+        shown = []
+    return Evaluation(metrics, report, shown, warnings, each)
+
+
+def _never_predicted(
+    task: Any, gold: np.ndarray, predicted: np.ndarray
+) -> list[str]:
+    """Returns a warning if labels occur but are never predicted."""
+    names = task.labels.names
+    of_labels, of_predictions = (
+        x.sum(0) if x.ndim == 2 else np.bincount(x, minlength=len(names))
+        for x in (gold, predicted)
+    )
+    never = [
+        f"{name!r} ({count:,})"
+        for name, count, given in zip(names, of_labels, of_predictions)
+        if count and not given
+    ]
+    if not never:
+        return []
+    fix = "train for more epochs"
+    if not task.class_weights:
+        fix = f"pass --class_weights=balanced, or {fix}"
+    return [
+        "never predicted, with the number of examples: "
+        f"{first_names(never)}; {fix}"
+    ]
+
+
+def _worst(
+    task: Any,
+    rows: list[TextExample],
+    predicted: np.ndarray,
+    chances: np.ndarray,
+) -> list[dict]:
+    """Lists the wrong predictions with the highest probability.
+
+    Args:
+        task, rows: see `evaluate`; the labels are CLASSES.
+        predicted: int [N]. The predicted classes.
+        chances: float [N, C]. The probabilities.
+
+    Returns:
+        a dict for each, with id, line, text, label, predicted, probability.
+    """
+    names = task.labels.names
+    given = postprocessing.predicted_probabilities(chances, predicted)
+    return evaluation.worst(
+        {
+            "id": row.id,
+            "line": row.line,
+            "text": [row.text, row.text_b] if row.text_b else row.text,
+            "label": names[row.label],
+            "predicted": names[found],
+            "probability": float(chance),
+        }
+        for row, found, chance in zip(rows, predicted, given, strict=True)
+        if row.label != found
+    )
+
+
+def _ranking(
+    task: Any, rows: list[TextExample], logits: np.ndarray
+) -> dict[str, float]:
+    """Ranking metrics of pairs with labels 0 and 1, by first text."""
+    labels, gold, ranks = task.labels, labels_of(rows), logits[:, 0]
+    if labels.kind == CLASSES and sorted(labels.names) == ["0", "1"]:
+        one = labels.names.index("1")
+        gold, ranks = gold == one, logits[:, one] - logits[:, 1 - one]
+    elif labels.kind != REGRESSION or not np.isin(gold, (0, 1)).all():
+        return {}
+    if not any(row.text_b for row in rows):
+        return {}
+    queries = [row.text for row in rows]
+    return ranking(queries, gold.astype(float), ranks)
+
+
+def baselines(
+    labels: Labels, gold: np.ndarray, train: np.ndarray
+) -> dict[str, float]:
+    """Scores constant predictions, fitted to the training labels.
+
+    Args:
+        labels: the labels of the task.
+        gold: the labels of the evaluated texts, see `labels_of`.
+        train: the labels of training.
+
+    Returns:
+        "metric/kind" -> value, see `runs.eval_report`.
+    """
+    if labels.kind == CLASSES:
+        return evaluation.baselines_of_classes(gold, train, labels.size)
+    if labels.kind == REGRESSION:
+        error = np.abs(gold - np.median(train)).mean()
+        return {
+            f"loss/{MAJORITY}": float(((gold - train.mean()) ** 2).mean()),
+            f"mae/{MAJORITY}": float(error),
+        }
+
+    # Accuracy compares whole sets of labels.
+    sets, counts = np.unique(train, axis=0, return_counts=True)
+    is_right = (gold == sets[counts.argmax()]).all(1)
+    return {f"accuracy/{MAJORITY}": float(is_right.mean())}
+
+
 def compute(
-    metrics: tuple[str, ...], labels: np.ndarray, predicted: np.ndarray
+    metrics: tuple[str, ...],
+    labels: np.ndarray,
+    predicted: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> dict[str, float]:
     """Computes metrics.
 
@@ -92,11 +231,16 @@ def compute(
         metrics: names of metrics in `METRICS`.
         labels: the labels, [N] or [N, C].
         predicted: the predictions, in the same shape.
+        weights: float [N] or None. Weights of the examples. Default: None,
+            equal weights.
 
     Returns:
         metric -> value; correlations with a constant are 0.
     """
-    return {name: float(METRICS[name](labels, predicted)) for name in metrics}
+    return {
+        name: float(METRICS[name](labels, predicted, sample_weight=weights))
+        for name in metrics
+    }
 
 
 def ranking(
@@ -134,325 +278,49 @@ def ranking(
     }
 
 
-def _correlation(function: Callable) -> Callable:
-    """Makes a correlation that is 0 for constants, where it is undefined."""
+def _pearson(
+    labels: np.ndarray,
+    predicted: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+) -> float:
+    """Pearson's correlation; 0 for constants, where it is undefined."""
+    if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
+        return 0.0
+    (a, both), (_, b) = np.cov(labels, predicted, aweights=sample_weight)
+    return both / np.sqrt(a * b)
 
-    def correlate(labels: np.ndarray, predicted: np.ndarray) -> float:
-        if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
-            return 0.0
-        return function(labels, predicted)
 
-    return correlate
+def _spearman(
+    labels: np.ndarray, predicted: np.ndarray, **weights: np.ndarray | None
+) -> float:
+    """Spearman's correlation: Pearson's correlation of the ranks."""
+    ranks = stats.rankdata(labels), stats.rankdata(predicted)
+    return _pearson(*ranks, **weights)
+
+
+def _micro_f1(
+    labels: np.ndarray,
+    predicted: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+) -> float:
+    """F1 of the counts of all labels of all examples."""
+    if sample_weight is not None:
+        sample_weight = np.repeat(sample_weight, labels.shape[1])
+    flat = labels.ravel(), predicted.ravel()
+    return _f1(*flat, sample_weight=sample_weight)
 
 
 # F1 of class 1, as for MRPC and QQP.
 _f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0.0)
 
-METRICS = {
+METRICS: dict[str, Callable] = {
     ACCURACY: sklearn_metrics.accuracy_score,
     F1: _f1,
-    # Pools the counts of all labels of all examples.
-    MICRO_F1: lambda labels, predicted: _f1(labels.ravel(), predicted.ravel()),
+    MICRO_F1: _micro_f1,
     # The unweighted mean over the classes.
     MACRO_F1: functools.partial(_f1, average="macro"),
-    MATTHEWS: _correlation(sklearn_metrics.matthews_corrcoef),
-    PEARSON: _correlation(lambda *both: stats.pearsonr(*both).statistic),
+    MATTHEWS: sklearn_metrics.matthews_corrcoef,
+    PEARSON: _pearson,
     MAE: sklearn_metrics.mean_absolute_error,
-    SPEARMAN: _correlation(lambda *both: stats.spearmanr(*both).statistic),
+    SPEARMAN: _spearman,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Fitted:
-    """Fitted thresholds and temperature, with their evaluation.
-
-    Attributes:
-        decision: post-processing, fitted to all examples.
-        before: predictions without post-processing, see
-            `postprocessing.predictions`.
-        predictions: cross-fitted predictions. Each half of the examples is
-            predicted with the values fitted on the other half.
-        report: dict. Entries for `eval_report.write`.
-    """
-
-    decision: PostProcessing
-    before: np.ndarray
-    predictions: np.ndarray
-    report: dict
-
-
-def fit(
-    logits: np.ndarray,
-    gold: np.ndarray,
-    data: ClassificationData,
-    scoring: Scoring,
-) -> Fitted:
-    """Fits thresholds and a temperature, as the settings request.
-
-    Args:
-        logits: float32 [N, C].
-        gold: the labels of the N examples, see `Split.labels`.
-        data: labels with recorded post-processing, metrics, class weights.
-        scoring: the settings.
-    """
-    labels, kind = data.labels, data.labels.kind
-    names: tuple[str, ...] = ()
-    if scoring.tune_thresholds:
-        names, margins, is_one = _margins(logits, gold, labels, scoring)
-
-    def fit_to(rows: np.ndarray) -> PostProcessing:
-        decision = labels.decision
-        if names:
-            columns = zip(names, margins[rows].T, is_one[rows].T)
-            thresholds = {name: cut_of(x, y) for name, x, y in columns}
-            in_order = tuple(thresholds.get(name, 0.0) for name in labels.names)
-            decision = dataclasses.replace(decision, thresholds=in_order)
-        if scoring.calibrate:
-            logs = tuple(np.log(data.class_weights).tolist())
-            shifted = logits[rows] - (np.array(logs) if logs else 0.0)
-            decision = dataclasses.replace(
-                decision,
-                log_weights=logs,
-                temperature=temperature(shifted, gold[rows], kind),
-            )
-        return decision
-
-    # Halves stratified by label.
-    order = np.lexsort(gold.reshape(len(gold), -1).T)
-    is_first = np.zeros(len(gold), bool)
-    is_first[order[::2]] = True
-    before = postprocessing.predictions(logits, kind)
-    chances_before = postprocessing.probabilities(logits, kind)
-    predictions, chances = before.copy(), chances_before.copy()
-    for rows in (is_first, ~is_first) if len(gold) > 1 else ():
-        decision = fit_to(~rows)
-        predictions[rows] = postprocessing.predictions(
-            logits[rows], kind, decision
-        )
-        chances[rows] = postprocessing.probabilities(
-            logits[rows], kind, decision
-        )
-    decision = fit_to(np.ones(len(gold), bool))
-
-    report: dict = {}
-    if names:
-        thresholds = dict(zip(labels.names, decision.thresholds))
-        report["cuts"] = {name: thresholds[name] for name in names}
-        report["curves"] = _curves(names, margins, is_one)
-    if scoring.calibrate:
-        report["calibration"] = {
-            "temperature": decision.temperature,
-            "before": calibration(chances_before, gold, before, kind),
-            "after": calibration(chances, gold, predictions, kind),
-        }
-    report["before_tuning"] = compute(_names(data), gold, before)
-    return Fitted(decision, before, predictions, report)
-
-
-def log_fitted(
-    fitted: Fitted, split: Split, data: ClassificationData, scoring: Scoring
-) -> None:
-    """Prints fitted values, with the scores before and after.
-
-    Args:
-        fitted: the result of `fit`.
-        split: the file that they are fitted to.
-        data, scoring: the arguments of `fit`.
-    """
-    report, labels, gold = fitted.report, data.labels, split.labels
-    if cuts := report.get("cuts"):
-        if labels.kind == CLASSES and not scoring.positive_label:
-            log(f"--positive_label={next(iter(cuts))}, the rarer label")
-        before, after = (
-            class_report.per_class(gold, found, labels.names)
-            for found in (fitted.before, fitted.predictions)
-        )
-        shown = ", ".join(
-            f"{name} {cut:.4g} (F1 {before[name]['f1']:.4f} -> "
-            f"{after[name]['f1']:.4f})"
-            for name, cut in cuts.items()
-        )
-        log(f"logit thresholds, fitted for F1 on {split.path}: {shown}")
-    if found := report.get("calibration"):
-        log(
-            f"temperature {found['temperature']:.4g}, fitted on {split.path}: "
-            f"expected calibration error {found['before']['error']:.4f} -> "
-            f"{found['after']['error']:.4f}"
-        )
-
-    after = compute(_names(data), gold, fitted.predictions)
-    changes = ", ".join(
-        f"{name} {value:.4f} -> {after[name]:.4f}"
-        for name, value in report["before_tuning"].items()
-    )
-    log(
-        f"{split.path}, before -> after tuning: {changes} (cross-fitted on two "
-        "halves; later predictions use values fitted on the whole file)"
-    )
-
-
-def _names(data: ClassificationData) -> tuple[str, ...]:
-    """The metrics to compare, as one may rise at the cost of another."""
-    return (*dict.fromkeys((*data.metrics, MACRO_F1)),)
-
-
-def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
-    """The threshold with the highest F1; 0 without a positive example.
-
-    Args:
-        margins: float32 [N]. Logits.
-        gold: int [N]. Labels, 0 or 1.
-    """
-    if not gold.any():
-        return 0.0
-    precision, recall, cuts = sklearn_metrics.precision_recall_curve(
-        gold, margins
-    )
-    total = np.maximum(precision + recall, 1e-12)
-    best = int((2 * precision * recall / total)[:-1].argmax())
-
-    # Halfway between two examples, so that rounding moves neither over it.
-    below = cuts[best - 1] if best else cuts[0] - 1.0
-    return float((cuts[best] + below) / 2)
-
-
-def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
-    """Fits the temperature by cross entropy (Guo et al. 2017).
-
-    Args:
-        logits: float32 [N, C].
-        gold: the labels, see `losses`.
-        kind: the kind of labels.
-
-    Returns:
-        the divisor of the logits with the lowest cross entropy.
-    """
-    result = optimize.minimize_scalar(
-        lambda x: losses(logits * np.exp(-x), gold, kind).mean(),
-        bounds=(-np.log(_MAX_TEMPERATURE), np.log(_MAX_TEMPERATURE)),
-        method="bounded",
-        options={"xatol": 1e-6},
-    )
-    return float(np.exp(result.x))
-
-
-def calibration(
-    chances: np.ndarray, gold: np.ndarray, predicted: np.ndarray, kind: str
-) -> dict:
-    """Compares probabilities with the fractions of correct predictions.
-
-    Args:
-        chances: probabilities, float32 [N, C].
-        gold: the labels, int [N] or [N, C].
-        predicted: the predictions, in the same shape.
-        kind: CLASSES compares the probabilities of the predicted classes,
-            MULTI_LABEL the probabilities of all labels.
-
-    Returns:
-        `error`, the expected calibration error; `bins`, a list of mean
-        probability, fraction of correct predictions, number of examples.
-    """
-    if kind == CLASSES:
-        sure = postprocessing.predicted_probabilities(chances, predicted)
-        hits = predicted == gold
-    else:
-        sure, hits = chances.ravel(), gold.ravel()
-    numbers = np.minimum((sure * _BINS).astype(int), _BINS - 1)
-    bins = [
-        (float(sure[numbers == i].mean()), float(hits[numbers == i].mean()), n)
-        for i, n in enumerate(np.bincount(numbers).tolist())
-        if n
-    ]
-    error = sum(abs(mean - share) * n for mean, share, n in bins) / len(sure)
-    return {"error": error, "bins": [list(entry) for entry in bins]}
-
-
-def _margins(
-    logits: np.ndarray, gold: np.ndarray, labels: Labels, scoring: Scoring
-) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The logits to threshold; for two classes, the positive one's margin.
-
-    Returns:
-        M names of labels, their logits, float32 [N, M], and whether an example
-        has the label, [N, M].
-    """
-    if labels.kind == MULTI_LABEL:
-        return labels.names, logits, gold
-    if scoring.positive_label:
-        positive = labels.names.index(scoring.positive_label)
-    else:
-        counts = np.bincount(gold, minlength=2)
-        positive = int(counts[1] <= counts[0])
-    margins = logits[:, positive] - logits[:, 1 - positive]
-    return (
-        (labels.names[positive],),
-        margins[:, np.newaxis],
-        (gold == positive)[:, np.newaxis],
-    )
-
-
-def _curves(
-    names: tuple[str, ...], margins: np.ndarray, is_one: np.ndarray
-) -> dict[str, list[list[float]]]:
-    """Name -> threshold, precision and recall at points of the curve.
-
-    Args:
-        names, margins, is_one: the result of `_margins`.
-    """
-    curves = {}
-    for name, values, ones in zip(names, margins.T, is_one.T):
-        if not ones.any():
-            continue
-        precision, recall, cuts = sklearn_metrics.precision_recall_curve(
-            ones, values
-        )
-        points = np.stack([cuts, precision[:-1], recall[:-1]], -1)
-        curves[name] = points[:: -(-len(points) // _POINTS)].tolist()
-    return curves
-
-
-def tfidf_predictions(
-    train: Split, split: Split, kind: str, tokenizer: Tokenizer
-) -> np.ndarray | None:
-    """Fits the baseline, and predicts the texts of a file.
-
-    Args:
-        train: the training examples.
-        split: the N examples of the file.
-        kind: the kind of labels.
-        tokenizer: the network's tokenizer; texts are not truncated.
-
-    Returns:
-        predictions, see `postprocessing.predictions`; None if the training
-        texts have no tokens.
-    """
-    order = np.random.default_rng(0).permutation(len(train.examples))
-    drawn = order[:_MAX_FITTED]
-    bags = _bags([train.examples[i] for i in drawn], tokenizer)
-    if not any(bags):
-        return None
-    vectorizer = TfidfVectorizer(analyzer=list, sublinear_tf=True)
-    known = vectorizer.fit_transform(bags)
-    new = vectorizer.transform(_bags(split.examples, tokenizer))
-
-    gold = train.labels[drawn]
-    if kind == REGRESSION:
-        return Ridge().fit(known, gold).predict(new)
-    if kind == MULTI_LABEL:
-        return np.stack([_classes(known, y, new) for y in gold.T], -1)
-    return _classes(known, gold, new)
-
-
-def _bags(examples: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
-    """The token ids of both texts of each example."""
-    lines = [f"{example.text} {example.text_b}" for example in examples]
-    return tokenizer.fast.ids_of_lines(lines)
-
-
-def _classes(
-    known: sparse.csr_matrix, gold: np.ndarray, new: sparse.csr_matrix
-) -> np.ndarray:
-    """Predicts classes, or the presence of one label, int [N]."""
-    if np.ptp(gold) == 0:  # only one class
-        return np.full(new.shape[0], gold[0])
-    return LogisticRegression(max_iter=_STEPS).fit(known, gold).predict(new)

@@ -17,16 +17,16 @@ from bert.common.rules import at_most, excludes, needs, rule
 from bert.data import tables
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
-from bert.tasks.classification.datasets import (
+from bert.tasks.classification.glue import (
     ACCURACY,
     F1,
+    GLUE_TASKS,
     MACRO_F1,
     MAE,
     MATTHEWS,
     MICRO_F1,
     PEARSON,
     SPEARMAN,
-    TASKS,
 )
 from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
 
@@ -249,11 +249,6 @@ class Scoring(BaseSettings):
         at_most=1.0,
     )
 
-    @property
-    def tunes(self) -> bool:
-        """Whether thresholds or a temperature are fitted."""
-        return self.tune_thresholds or self.calibrate
-
     def check_labels(self, labels: Labels) -> None:
         """Checks the flags against the labels.
 
@@ -305,12 +300,12 @@ def _check_task(settings: "Settings") -> Iterator[UserError]:
     """Yields errors for an unknown task, and for flags of another task."""
     if settings.task == OWN:
         yield from _check_columns(settings)
-    elif settings.task not in TASKS:
+    elif settings.task not in GLUE_TASKS:
         name = settings.task_name
         yield UserError(
             f"--task_name={name}" if name else "no --task_name",
             expected="csv or tsv for your own tables, or one of "
-            f"{', '.join(TASKS)}",
+            f"{', '.join(GLUE_TASKS)}",
         )
     else:
         for own in flags.flags_of(OwnTables):
@@ -422,7 +417,7 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
 
     @property
     def task(self) -> str:
-        """--task_name, spelled as in `TASKS`."""
+        """--task_name, spelled as in `GLUE_TASKS`."""
         task = (self.task_name or "").lower().replace("-", "")
         return OWN if task in _OWN_KINDS else task
 
@@ -430,6 +425,17 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
     def divides(self) -> bool:
         """Whether rows of the training file are held out for evaluation."""
         return bool(self.eval_fraction or self.fold)
+
+    @property
+    def fits_decision(self) -> bool:
+        """Whether thresholds or a temperature are fitted."""
+        return self.tune_thresholds or self.calibrate
+
+    @property
+    def changes_decision(self) -> bool:
+        """Whether the run records another post-processing than the model."""
+        is_rejecting = self.unknown_below is not None
+        return self.fits_decision or is_rejecting or bool(self.long_texts)
 
     @property
     def rows(self) -> str:

@@ -1,430 +1,311 @@
-"""The task of run_classifier.py: classification and regression of texts."""
+"""Classification of texts or pairs: sequences, logits, labels and scores.
 
+No TensorFlow is imported.
+"""
+
+import copy
 import dataclasses
-import functools
-import itertools
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from bert.common.progress import log
-from bert.data import features, postprocessing, sequence_packing
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
-from bert.data.records.examples import Examples
-from bert.data.sequences import Row, rows_of
-from bert.modeling import task_losses, task_models
-from bert.modeling.formats import checkpoint_files
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import eval_report, finetuning, run_folder
-from bert.tasks.classification import examples, predictions, scores
-from bert.tasks.classification.datasets import (
-    DEV,
-    MAE,
-    TEST,
-    TRAIN,
-    ClassificationData,
-    Split,
+from bert.data import features, postprocessing
+from bert.data.postprocessing import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+    PostProcessing,
 )
-from bert.tasks.classification.pipeline import TextClassification
-from bert.tasks.classification.settings import LOSS, Settings
-from bert.tasks.run_folder import RunFolder
-from bert.training.task import Task
-from bert.training.trainer import Trainer
+from bert.data.records.encoding import Feature
+from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import CLASSIFIER
+from bert.tasks.classification import predictions
+from bert.tasks.classification.glue import (
+    METRICS_OF,
+    TextExample,
+    labels_of,
+)
+from bert.tasks.task import AT_ONCE, Evaluation, Task, ignore
 
-_AT_ONCE = 1024  # examples to tokenize together
+TEXT, TEXT_B = "text", "text_b"
 _SHORT = 100  # characters of an export's example text
-_BATCH_SUMS = {
-    CLASSES: task_losses.class_sums,
-    MULTI_LABEL: task_losses.multi_label_sums,
-}
+RELEVANT = "1"  # label of a text that is relevant to a query
 
 
-def make_task(
-    folder: RunFolder,
-    data: ClassificationData,
-) -> Task:
-    """Encodes the examples, and makes the task for training.
+class TextClassification(Task):
+    """Classification of texts or of pairs of texts.
 
     Args:
-        folder: the folder of the run, with settings and initial model.
-        data: the input files.
-
-    Raises:
-        UserError: there are too few examples for one step, or the folder
-            holds a run with other training data.
-    """
-    settings, model = folder.settings, folder.model
-    for note in data.notes:
-        log(note)
-    labels = data.labels
-
-    # Errors in the data are reported before the network is built.
-    encoded, records = None, ""
-    for split in data.split(TRAIN):
-        records = folder.identify(split.sha256, settings.divides)
-        texts = encode(split, settings, data, model)
-        rows = itertools.chain.from_iterable(texts)
-        encoded = Examples(rows, examples.schema(labels))
-
-    best = settings.metric_for_best_model or data.metrics[0]
-    is_number = labels.kind == REGRESSION
-    classification = Classification(folder, data)
-
-    return Task(
-        settings.task,
-        lambda: task_models.build_classifier(
-            model.config, labels.size, settings.random_seed
-        ),
-        (task_losses.LABELS,),
-        task_losses.label_weights,
-        _batch_sums(settings, data),
-        finetuning.schedule(settings, len(encoded or ())),
-        metrics=("loss",) if is_number else ("loss", "accuracy"),
-        records=finetuning.describe(encoded, records),
-        metric=f"eval_{best}",
-        is_loss=best in (LOSS, MAE),
-        examples=encoded,
-        labels=data.describe() | data.describe_training(),
-        validate=classification.validate,
-        evaluate=classification.evaluate,
-        predict=classification.predict,
-        describe=classification.describe,
-        sample=classification.sample,
-        check_network=classification.check_network,
-        example=classification.example,
-    )
-
-
-class Classification:
-    """Evaluation, prediction and export of a run.
-
-    Args:
-        folder: the folder of the run, with settings and initial model.
-        data: the input files.
+        tokenizer: the model's tokenizer.
+        labels: kind and names of the labels, with their post-processing.
+        max_length: int. Longest sequence in tokens.
+        long_texts: truncation or windows of longer texts.
+        has_pairs: bool or None. Whether an example has a second text; None
+            if it is optional.
+        class_weights: tuple of C floats, or (). Weight of each label in the
+            training loss.
+        metrics: tuple of str. Names of metrics. Default: the metrics of the
+            kind of labels.
+        metric: str or None. Metric that selects the best weights. Default:
+            the first of `metrics`.
+        name: str. Name of the data set. Default: "tsv".
 
     Attributes:
-        labels: the labels, with their post-processing: recorded beside the
-            weights, until an evaluation fits it.
+        labels, long_texts, class_weights: the arguments.
     """
 
-    def __init__(self, folder: RunFolder, data: ClassificationData):
-        settings, model = folder.settings, folder.model
-        self._settings, self._model = settings, model
-        self._folder, self._data = folder, data
-        self.labels = data.labels
+    head = CLASSIFIER
+    joins_folds = True
 
-        # Cached for repeated validations.
-        self._texts = functools.cache(
-            lambda split: [*encode(split, settings, data, model)]
-        )
-
-    def validate(self, trainer: Trainer) -> dict[str, float]:
-        """Scores the first evaluation file, during training."""
-        split = self._data.split(DEV)[0]
-        logits = self._evaluation_logits(trainer, split)
-        answers = postprocessing.predictions(logits, self._data.labels.kind)
-        return score(self._settings, self._data, split, logits, answers)
-
-    def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
-        """Scores all evaluation files, and fits the post-processing.
-
-        Returns:
-            the metrics, and a report on the first file.
-        """
-        settings, data = self._settings, self._data
-        split, *others = data.split(DEV)
-        result = {}
-        for other in others:
-            logits = self._evaluation_logits(trainer, other)
-            found = self._predictions(logits)
-            result |= score(settings, data, other, logits, found)
-
-        logits, fitted = self._evaluation_logits(trainer, split), None
-        found = self._predictions(logits)
-        if settings.tunes:
-            fitted = scores.fit(logits, split.labels, data, settings)
-            scores.log_fitted(fitted, split, data, settings)
-            found = fitted.predictions
-            self.labels = dataclasses.replace(
-                data.labels, decision=fitted.decision
-            )
-        result |= score(settings, data, split, logits, found)
-
-        # Folds are reported together.
-        if settings.fold:
-            predictions.write_logits(trainer.folder, logits)
-        report = predictions.report(split, self.labels, logits, found)
-        if fitted:
-            report |= fitted.report
-        report["references"] |= self._baseline_scores()
-        if data.class_weights:
-            report["class_weights"] = data.weights_by_name()
-        if settings.eval_fraction:
-            report["rows"] = f"{len(split.examples):,} of its rows"
-        return result, report | {"task": settings.task, "records": split.path}
-
-    def predict(self, trainer: Trainer) -> list[str]:
-        """Records the post-processing, and writes all predictions."""
-        self._record(trainer)
-        settings, data = self._settings, self._data
-        batch_size, wrote = settings.predict_batch_size, []
-        for split in data.split(TEST):
-            texts = encode(split, settings, data, self._model)
-            logits = self._logits(trainer, batch_size, split, texts)
-            wrote += self._write_predictions(split, logits)
-        return wrote
-
-    def describe(self, trainer: Trainer) -> dict:
-        """The `task.json` of an export of the run."""
-        return (
-            self._data.describe()
-            | self._data.describe_training()
-            | self.labels.decision.described()
-        )
-
-    def sample(self) -> list[Row]:
-        """Returns tokenized texts of training, else of evaluation."""
-        split = (self._data.split(TRAIN) or self._data.split(DEV))[0]
-        return rows_of(itertools.chain.from_iterable(self._texts(split)))
-
-    def check_network(self, trainer: Trainer, engine) -> dict[str, float]:
-        """Scores an exported network on the evaluation file."""
-        data, labels = self._data, self.labels
-        if not data.split(DEV):
-            return {}
-        split, texts = data.split(DEV)[0], self._texts(data.split(DEV)[0])
-        rows = rows_of(itertools.chain.from_iterable(texts))
-        outputs = np.stack(sequence_packing.map_packed(engine, rows, True))
-        logits = data.long_texts.pooled(outputs, [*map(len, texts)])
-
-        # The metrics of the run, and the number of changed predictions.
-        predicted = self._predictions(logits)
-        result = scores.compute(data.metrics, split.labels, predicted)
-        if labels.kind != REGRESSION:
-            before = self._predictions(self._evaluation_logits(trainer, split))
-            result["changed_labels"] = int((predicted != before).sum())
-        return result
-
-    def example(self) -> dict[str, str]:
-        """A text of the data as an example input of an export."""
-        for split in (self._data.split(DEV) or self._data.split(TRAIN))[:1]:
-            row = min(split.examples, key=lambda x: abs(len(x.text) - _SHORT))
-            return {"text": row.text, "text_b": row.text_b}
-        return {}
-
-    def _predictions(self, logits: np.ndarray) -> np.ndarray:
-        """Predictions with the current post-processing."""
-        return postprocessing.predictions(
-            logits, self.labels.kind, self.labels.decision
-        )
-
-    def _evaluation_logits(self, trainer: Trainer, split: Split) -> np.ndarray:
-        """Logits of an evaluation file, float32 [N, C]."""
-        batch_size = self._settings.eval_batch_size
-        return self._logits(trainer, batch_size, split, self._texts(split))
-
-    def _logits(
+    def __init__(
         self,
-        trainer: Trainer,
-        batch_size: int,
-        split: Split,
-        texts: Iterable[list[dict]],
-    ) -> np.ndarray:
-        """Logits of the texts of a file, float32 [N, C]."""
-        long_texts, total = self._data.long_texts, len(split.examples)
-        if long_texts.pool:
-            texts = [*texts]  # to count the windows
-            total = sum(map(len, texts))
+        tokenizer: Tokenizer,
+        labels: Labels,
+        max_length: int,
+        long_texts: LongTexts = FIRST_TOKENS,
+        has_pairs: bool | None = False,
+        class_weights: tuple[float, ...] = (),
+        metrics: tuple[str, ...] = (),
+        metric: str | None = None,
+        name: str = "tsv",
+    ):
+        self.tokenizer, self.labels, self.name = tokenizer, labels, name
+        self.max_length, self.long_texts = max_length, long_texts
+        self._has_pairs, self.class_weights = has_pairs, class_weights
+        self.metrics = metrics or METRICS_OF[labels.kind]
+        self.metric = metric or self.metrics[0]
 
-        counts: list[int] = []
+        self.inputs = (TEXT, TEXT_B) if has_pairs else (TEXT,)
+        self.optional_inputs = (TEXT_B,) if has_pairs is None else ()
+        self.num_outputs = labels.size
+        self.reads_windows = bool(long_texts.pool)
+        is_score = labels.kind == REGRESSION or RELEVANT in labels.names
+        self.can_rank = has_pairs is not False and is_score
 
-        def rows():
-            for windows in texts:
-                counts.append(len(windows))
-                yield from windows
-
-        description = "predicted" if split.name == TEST else "evaluated"
-        outputs = trainer.predict(rows(), batch_size, description, total)
-        logits = np.stack([output["logits"] for output in outputs])
-        return long_texts.pooled(logits, counts)
-
-    def _record(self, trainer: Trainer) -> None:
-        """Writes the post-processing to the `task.json` of the weights."""
-        settings, folder = self._settings, trainer.folder
-        is_given = (
-            settings.tunes
-            or settings.unknown_below is not None
-            or settings.long_texts
-        )
-        is_chief = self._folder.is_chief
-        if not (is_given and is_chief and run_folder.has_checkpoint(folder)):
-            return
-
-        task = checkpoint_files.recorded_task(folder)
-        if task is None:  # of an earlier version
-            task = {"max_seq_length": settings.max_seq_length}
-        for name in ("decision", "windows"):
-            task.pop(name, None)
-        checkpoint_files.write_task(folder, task | self.describe(trainer))
-
-    def _write_predictions(self, split: Split, logits: np.ndarray) -> list[str]:
-        """Writes the predictions for a file; returns the paths."""
-        folder, labels = self._folder, self.labels
-        rows, has_pairs = split.examples, self._data.has_pairs
-        results, table = (
-            folder.file(split.file(stem, ".tsv"))
-            for stem in ("test_results", "predictions")
-        )
-        predictions.write_test_results(results, logits, labels)
-        predictions.write_predictions(table, rows, logits, labels, has_pairs)
-        wrote = [results, table]
-
-        # A labelled test file is scored, but never used for selection.
-        if split.is_labelled:
-            names, found = self._data.metrics, self._predictions(logits)
-            result = scores.compute(names, split.labels, found)
-            shown = " | ".join(f"{name} {x:.4f}" for name, x in result.items())
-            log(f"{split.path} | {shown}")
-
-        # Workers share this folder, so only the chief writes.
-        glue = self._settings.glue_dir
-        if folder.is_chief and glue and split.submission:
-            ids = [example.id for example in rows]
-            wrote.append(
-                predictions.write_submission(
-                    glue, split.submission, ids, logits, labels
-                )
-            )
-        return wrote
-
-    def _baseline_scores(self) -> dict[str, float]:
-        """Scores of the TF-IDF baseline; {} without it."""
-        data = self._data
-        if not (self._settings.tfidf_baseline and data.split(TRAIN)):
-            return {}
-        train, split = data.split(TRAIN)[0], data.split(DEV)[0]
-        chosen = scores.tfidf_predictions(
-            train, split, data.labels.kind, self._model.tokenizer
-        )
-        if chosen is None:
-            return {}
-        result = scores.compute(data.metrics, split.labels, chosen)
-        return {
-            f"eval_{name}/{eval_report.TFIDF}": value
-            for name, value in result.items()
+        kind = "float32" if labels.kind == REGRESSION else "int64"
+        size = labels.size if labels.kind == MULTI_LABEL else 1
+        self.schema = {
+            features.LABEL_IDS: Feature(kind, size=size),
+            features.IS_REAL_EXAMPLE: Feature(),
         }
 
-
-def _batch_sums(settings: Settings, data: ClassificationData) -> Callable:
-    """The loss function, with class weights and label smoothing."""
-    kind, smoothing = data.labels.kind, settings.label_smoothing
-    if kind == REGRESSION:
-        return task_losses.number_sums
-    return functools.partial(
-        _BATCH_SUMS[kind], weights=data.class_weights, smoothing=smoothing
-    )
-
-
-def encode(
-    split: Split,
-    settings: Settings,
-    data: ClassificationData,
-    model: ModelFolder,
-) -> Iterator[list[dict]]:
-    """Yields the sequences of each text of a file; logs long texts.
-
-    Training always truncates long texts, also if windows are chosen.
-
-    Args:
-        split: the file.
-        settings: the settings of the script.
-        data: labels and long-text handling.
-        model: the model, with its tokenizer.
-    """
-    limit, long_texts = settings.max_seq_length, data.long_texts
-    if split.name == TRAIN:
-        long_texts = long_texts.without_windows()
-    task = TextClassification(
-        model.tokenizer, data.labels, limit, long_texts, data.has_pairs
-    )
-    is_several = data.labels.kind == MULTI_LABEL
-    blank = [0] * data.labels.size if is_several else [0]
-    lengths: list[int] = []  # in tokens, before truncation
-    for start in range(0, len(split.examples), _AT_ONCE):
-        held = split.examples[start : start + _AT_ONCE]
-        texts = [{"text": x.text, "text_b": x.text_b} for x in held]
-        for example, encoded in zip(held, task.encode(texts)):
-            lengths.append(encoded.num_tokens)
-            label = example.label
-            if not isinstance(label, list):
-                label = blank if label is None else [label]
-            yield [
-                {
-                    features.INPUT_IDS: ids,
-                    features.SEGMENT_IDS: segments,
-                    features.LABEL_IDS: label,
-                    features.IS_REAL_EXAMPLE: [1],
-                }
-                for ids, segments in encoded.rows
-            ]
-
-    # Log the long texts.
-    count = sum(tokens > limit for tokens in lengths)
-    if count:
-        level, done = "warning", "were truncated"
-        if long_texts.pool:
-            level, done = "note", "are read in windows"
-        log(
-            f"{level}: {split.path}: {count:,} of {len(lengths):,} texts are "
-            f"longer than {limit} tokens and {done} (longest: "
-            f"{max(lengths):,}); see --max_seq_length"
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> "TextClassification":
+        """The task of a fine-tuned model, as recorded in its `task.json`."""
+        task = model.task
+        return cls(
+            model.tokenizer,
+            Labels.of_task(task),
+            task.get("max_seq_length", model.max_length),
+            LongTexts.of_task(task),
+            # A folder of transformers does not record it.
+            task.get("pairs", None if model.format == "huggingface" else False),
         )
 
+    def to_json(self) -> dict:
+        """Returns the content of `task.json`, which `from_model` reads."""
+        labels, weights = self.labels, [*self.class_weights]
+        return {
+            "kind": labels.kind,
+            "labels": [*labels.names],
+            **({} if self._has_pairs is False else {"pairs": self._has_pairs}),
+            "max_seq_length": self.max_length,
+            **self.long_texts.described(),
+            **({"class_weights": weights} if weights else {}),
+            **labels.decision.described(),
+        }
 
-def _ranking(
-    data: ClassificationData, split: Split, logits: np.ndarray
-) -> dict[str, float]:
-    """Ranking metrics of pairs with labels 0 and 1, by first text."""
-    labels, gold, ranks = data.labels, split.labels, logits[:, 0]
-    if labels.kind == CLASSES and sorted(labels.names) == ["0", "1"]:
-        one = labels.names.index("1")
-        gold, ranks = gold == one, logits[:, one] - logits[:, 1 - one]
-    elif labels.kind != REGRESSION or not np.isin(gold, (0, 1)).all():
-        return {}
-    if not data.has_pairs:
-        return {}
-    queries = [example.text for example in split.examples]
-    return scores.ranking(queries, gold.astype(float), ranks)
+    def with_decision(self, decision: PostProcessing) -> Self:
+        """Returns the task with another post-processing of logits."""
+        task = copy.copy(self)
+        task.labels = dataclasses.replace(self.labels, decision=decision)
+        return task
 
+    def inputs_of(self, rows: list[TextExample]) -> list[dict[str, str]]:
+        """Returns the texts of rows, as dicts for `encode`."""
+        return [{TEXT: x.text, TEXT_B: x.text_b} for x in rows]
 
-def score(
-    settings: Settings,
-    data: ClassificationData,
-    split: Split,
-    logits: np.ndarray,
-    chosen: np.ndarray,
-) -> dict[str, float]:
-    """Computes metrics and losses of a labelled file.
+    def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
+        """Converts texts to sequences.
 
-    Args:
-        settings: the settings of the script.
-        data: labels and metrics of the task.
-        split: the file, with N examples.
-        logits: float32 [N, C].
-        chosen: the predictions, see `postprocessing.predictions`.
-    """
-    kind, gold = data.labels.kind, split.labels
-    each = scores.losses(logits, gold, kind)
-    result = scores.compute(data.metrics, gold, chosen)
-    result["loss"] = float(each.mean())
-    result |= _ranking(data, split, logits)
+        Args:
+            examples: dicts of `text` and, for pairs, `text_b`.
+        """
+        return self._encode(examples, self.long_texts)
 
-    # A second file, such as mismatched, has a prefix.
-    prefix = f"eval_{split.subset}{'_' if split.subset else ''}"
-    result = {f"{prefix}{name}": value for name, value in result.items()}
-    if not split.subset:  # as in Estimator: the mean over the batches
-        size = settings.eval_batch_size
-        starts = range(0, len(each), size)
-        means = [float(each[i : i + size].mean()) for i in starts]
-        result["loss"] = sum(means) / len(means)
-    return result
+    def _encode(
+        self, examples: list[dict[str, str]], long_texts: LongTexts
+    ) -> list[Encoded]:
+        return self.tokenizer.encode_texts(
+            [x[TEXT] for x in examples],
+            [x.get(TEXT_B, "") for x in examples],
+            self.max_length,
+            long_texts,
+        )
+
+    def records(
+        self,
+        rows: list[TextExample],
+        report: Callable[[Encoded], None] = ignore,
+    ) -> Iterator[dict]:
+        """Yields a training record of each row; long texts are truncated."""
+        long_texts = self.long_texts.without_windows()
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            of_some = self._encode(self.inputs_of(some), long_texts)
+            for row, encoded in zip(some, of_some):
+                report(encoded)
+                ((ids, segments),) = encoded.rows
+                label = row.label
+                yield {
+                    features.INPUT_IDS: ids,
+                    features.SEGMENT_IDS: segments,
+                    features.LABEL_IDS: (
+                        label if isinstance(label, list) else [label]
+                    ),
+                    features.IS_REAL_EXAMPLE: [1],
+                }
+
+    def combine(
+        self, encoded: Encoded, outputs: list[np.ndarray]
+    ) -> np.ndarray:
+        """Pools the logits of the windows of a text, float32 [C]."""
+        logits = np.stack(outputs)
+        return self.long_texts.pooled(logits, [len(outputs)])[0]
+
+    def decode(
+        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+    ) -> list[dict[str, Any]]:
+        """Converts logits to predictions.
+
+        Args:
+            encoded: N examples.
+            results: logits, float32 [C], of each.
+
+        Returns:
+            a dict for each example. For classes: `label`, a name, or None if
+            the prediction is rejected, and `probabilities`, name -> float.
+            With several labels, `label` is a list of names. For regression:
+            `value`, a float.
+        """
+        labels, logits = self.labels, self._stacked(results)
+        kind, decision = labels.kind, labels.decision
+        if kind == REGRESSION:
+            return [{"value": x} for x in logits[:, 0].tolist()]
+
+        predicted = postprocessing.predictions(logits, kind, decision)
+        shown: list = [self.shown(x) for x in predicted]
+        if kind == CLASSES:
+            rejected = postprocessing.is_rejected(logits, decision)
+            shown = [None if x else name for name, x in zip(shown, rejected)]
+        probabilities = postprocessing.probabilities(logits, kind, decision)
+        return [
+            {"label": label, "probabilities": dict(zip(labels.names, row))}
+            for label, row in zip(shown, probabilities.tolist())
+        ]
+
+    def shown(self, label) -> Any:
+        """Converts a label in the form of the network to its name or names.
+
+        Args:
+            label: int, a class; C zeros and ones; or a number.
+        """
+        names = self.labels.names
+        if self.labels.kind == CLASSES:
+            return names[label]
+        if self.labels.kind == MULTI_LABEL:
+            return [name for name, x in zip(names, label) if x]
+        return label
+
+    def score(
+        self,
+        rows: list[TextExample],
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+    ) -> Evaluation:
+        """Scores the predictions of labelled texts; see `Task`."""
+        from bert.tasks.classification import scores  # takes a second
+
+        return scores.evaluate(self, rows, self._stacked(results))
+
+    def fit_decision(
+        self,
+        rows: list[TextExample],
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+        settings: Any,
+    ) -> tuple[Self, Evaluation]:
+        """Fits thresholds or a temperature; the scores are cross-fitted."""
+        from bert.tasks.classification import fitting
+
+        logits = self._stacked(results)
+        decision, evaluation = fitting.fit(self, rows, logits, settings)
+        return self.with_decision(decision), evaluation
+
+    def baselines(
+        self,
+        rows: list[TextExample],
+        encoded: Sequence[Encoded],
+        train: list[TextExample],
+        settings: Any,
+    ) -> dict[str, float]:
+        """Scores constant predictions, and the linear model of words."""
+        from bert.tasks.classification import scores, tfidf
+
+        gold, trained = labels_of(rows), labels_of(train)
+        found = scores.baselines(self.labels, gold, trained)
+        if settings.tfidf_baseline and train is not rows:
+            found |= tfidf.baseline(self, rows, train)
+        return found
+
+    def write_predictions(
+        self,
+        folder: str,
+        file: Any,
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+        settings: Any,
+    ) -> list[str]:
+        """Writes the files of predictions; returns the paths."""
+        predicted = self.decode(encoded, results)
+        wrote = predictions.write(folder, file, predicted, self)
+
+        # A labelled test file is scored, but never used for selection.
+        if file.is_labelled:
+            metrics = self.score(file.rows, [*encoded], [*results]).metrics
+            shown = [f"{name} {metrics[name]:.4f}" for name in self.metrics]
+            log(f"{file.path} | {' | '.join(shown)}")
+        if settings.glue_dir and file.submission:
+            wrote.append(
+                predictions.write_submission(settings.glue_dir, file, predicted)
+            )
+        return wrote
+
+    def write_out_of_fold(
+        self,
+        folder: str,
+        rows: list[TextExample],
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+        folds: list[str],
+    ) -> list[str]:
+        """Writes the predictions for the rows of all folds; see `Task`."""
+        path = os.path.join(folder, predictions.OUT_OF_FOLD)
+        predicted = self.decode(encoded, results)
+        predictions.write_predictions(path, rows, predicted, self, folds)
+        return [path]
+
+    def example(self, rows: list[TextExample]) -> dict[str, str]:
+        """Returns a short text of rows."""
+        row = min(rows, key=lambda x: abs(len(x.text) - _SHORT))
+        return {TEXT: row.text, TEXT_B: row.text_b}
+
+    def _stacked(self, results: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns the logits of N texts, float32 [N, C]."""
+        return np.reshape([*results], (-1, self.num_outputs)).astype(np.float32)

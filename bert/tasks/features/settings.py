@@ -108,7 +108,7 @@ class Extraction:
 
     settings: Settings
     model: ModelFolder
-    layers: list[int]
+    layers: tuple[int, ...]
     how: PoolingConfig
     prompt: str
 
@@ -142,7 +142,7 @@ def check(settings: Settings) -> Extraction:
         settings.max_seq_length, "max_seq_length", model.config_file
     )
     count = config.num_hidden_layers
-    layers = [read_layer(x, count) for x in settings.layers]
+    layers = tuple(read_layer(x, count) for x in settings.layers)
     extraction = Extraction(settings, model, layers, how, prompt)
     if model.format == "openvino" and not extraction.needs_last_layer_only:
         raise UserError(

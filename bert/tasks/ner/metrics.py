@@ -66,22 +66,3 @@ def _scores(right: int, found: int, actual: int) -> dict[str, float]:
         # The harmonic mean of precision and recall.
         "f1": 2 * right / (found + actual) if right else 0.0,
     }
-
-
-def score(
-    gold: list[list[str]],
-    guesses: list[list[str]],
-    answers: list[tuple],
-    is_entities: bool,
-) -> dict[str, float]:
-    """Computes the metrics of a file, and the mean loss of its words.
-
-    Args:
-        gold: the labels of each sentence.
-        guesses: the predicted labels of each sentence.
-        answers: label, loss and probability of each word.
-        is_entities: bool. Whether the labels mark entities.
-    """
-    scores = score_entities if is_entities else score_labels
-    loss = sum(x[1] for x in answers) / max(1, len(answers))
-    return {**scores(gold, guesses), "loss": loss}

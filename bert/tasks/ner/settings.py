@@ -36,6 +36,7 @@ class Settings(FineTuning):
         0,
         "Tokens between the starts of two windows; 0 for half a window.",
         at_least=0,
+        recorded=True,
         topic=RARE,
     )
     label_kind: str = flag(
@@ -45,5 +46,7 @@ class Settings(FineTuning):
         topic=RARE,
     )
     document_context: bool = flag(
-        False, "Let windows span several sentences of a document."
+        False,
+        "Let windows span several sentences of a document.",
+        recorded=True,
     )

@@ -1,181 +1,378 @@
-"""The task of run_ner.py: token classification."""
+"""Token classification: words -> windows -> logits -> labels, entities.
 
-from bert.common import storage
-from bert.common.progress import log
-from bert.data.records.examples import Examples
-from bert.data.sequences import Row, rows_of
-from bert.modeling import task_losses, task_models
-from bert.tasks import class_report, finetuning
-from bert.tasks.ner import conll, windows
-from bert.tasks.ner import metrics as scoring
-from bert.tasks.ner.entities import ENTITIES
-from bert.tasks.ner.pipeline import Answer, TokenClassification
-from bert.tasks.run_folder import RunFolder
-from bert.training.task import Task
-from bert.training.trainer import Trainer
+No TensorFlow is imported.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.postprocessing import log_softmax, softmax
+from bert.data.sequences import Encoded, rows_of
+from bert.data.text import words
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import TOKENS
+from bert.tasks import evaluation
+from bert.tasks.ner import conll, entities, metrics, windows
+from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.task import Evaluation, InputFile, Task, ignore
+
+TEXT, WORDS, SIGNATURE = "text", "words", "signature"
+_SIZES = "sizes"  # number of words of each sentence of a document
 
 
-def make_task(
-    folder: RunFolder,
-    sentences: dict[str, list[conll.Sentence]],
-    kind: str,
-    labels: list[str],
-) -> Task:
-    """Encodes the sentences, and makes the task for training.
+class TokenClassification(Task):
+    """Classification of words in texts of any length.
 
     Args:
-        folder: the folder of the run, with settings and initial model.
-        sentences: flag of a file -> its sentences.
-        kind, labels: kind and names of the labels, see `labels.find`.
+        tokenizer: the model's tokenizer.
+        labels: names of the labels, in the order of the logits.
+        is_entities: bool. Whether the labels are BIO labels of entities.
+        max_length: int. Longest window in tokens.
+        stride: int. Tokens between the starts of two windows; 0: half a
+            window.
+        document_context: bool. Whether the sentences of a document are one
+            example in `inputs_of`, so that windows cross sentences.
 
-    Raises:
-        UserError: there are too few examples for one step, or the folder
-            holds a run with other training data.
+    Attributes:
+        is_entities: the argument.
     """
-    settings, model = folder.settings, folder.model
-    is_entities = kind == ENTITIES
-    tagger = TokenClassification(
-        model.tokenizer,
-        labels,
-        is_entities,
-        settings.max_seq_length,
-        settings.doc_stride,
-        settings.document_context,
-    )
 
-    def answer(
-        trainer: Trainer, name: str, batch_size: int, description: str
-    ) -> tuple[list[list[str]], list[Answer]]:
-        """The labels of each sentence, and the prediction for each word."""
-        rows = tagger.windows_of(sentences[name])
-        outputs = trainer.predict(rows, batch_size, description, len(rows))
-        logits = (output["logits"] for output in outputs)
-        answers = [*tagger.read_answers(rows, logits)]
-        found = (label for label, *_ in answers)
-        return tagger.by_sentence(sentences[name], found), answers
+    name = "ner"
+    head = TOKENS
+    inputs = (TEXT,)
+    signatures = ("serving_default", WORDS)
+    schema = windows.TRAINING_SCHEMA
 
-    # Errors in the data are reported before the network is built.
-    encoded, records = None, ""
-    if "train_file" in sentences:
-        records = folder.identify(storage.hash_file(settings.train_file))
-        encoded = Examples(
-            tagger.windows_of(sentences["train_file"]),
-            windows.TRAINING_SCHEMA,
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        is_entities: bool,
+        max_length: int,
+        stride: int = 0,
+        document_context: bool = False,
+    ):
+        self._labels, self.is_entities = [*labels], is_entities
+        self.max_length, self.num_outputs = max_length, len(labels)
+        self._stride, self._document_context = stride, document_context
+        self.metric = "f1" if is_entities else "accuracy"
+        exact = tokenizer.exact
+        self._featurizer = windows.Featurizer(
+            lambda word: exact.convert_tokens_to_ids(exact.tokenize(word)),
+            exact.vocab,
+            {label: i for i, label in enumerate(labels)},
+            max_length,
+            stride,
         )
 
-    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
-        file = sentences["eval_file"]
-        gold = [sentence.labels for sentence in file]
-        _warn_unknown(gold, labels)
-        size = settings.eval_batch_size
-        guesses, answers = answer(trainer, "eval_file", size, "evaluated")
-        result = scoring.score(gold, guesses, answers, is_entities)
-        metrics = {f"eval_{name}": value for name, value in result.items()}
-        described = report(file, guesses, answers, labels)
-        path = settings.eval_file or settings.train_file
-        return metrics, described | {"records": path}
-
-    def predict(trainer: Trainer) -> list[str]:
-        if not settings.do_predict:
-            return []
-        size = settings.predict_batch_size
-        guesses, _ = answer(trainer, "predict_file", size, "predicted")
-        path = folder.file("predictions.conll")
-        conll.write_predictions(
-            settings.predict_file,
-            path,
-            sentences["predict_file"],
-            guesses,
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> "TokenClassification":
+        """The task of a fine-tuned model, as recorded in its `task.json`."""
+        task = model.task
+        # A folder of transformers does not record the kind.
+        kind = task["kind"] or entities.kind_of(task["labels"])
+        return cls(
+            model.tokenizer,
+            task["labels"],
+            kind == ENTITIES,
+            task.get("max_seq_length", model.max_length),
+            task.get("doc_stride", 0),
+            task.get("document_context", False),
         )
+
+    def to_json(self) -> dict:
+        """Returns the content of `task.json`, which `from_model` reads."""
+        return {
+            "kind": ENTITIES if self.is_entities else ANY,
+            "labels": self._labels,
+            "max_seq_length": self.max_length,
+            "doc_stride": self._stride,
+            "document_context": self._document_context,
+        }
+
+    def inputs_of(self, rows: list[conll.Sentence]) -> list[dict]:
+        """Returns the words of sentences or documents, as for `encode`."""
+        units = self._units(rows)
+        return [
+            {
+                WORDS: [word for x in unit for word in x.words],
+                _SIZES: [len(x.words) for x in unit],
+            }
+            for unit in units
+        ]
+
+    def _units(
+        self, rows: list[conll.Sentence]
+    ) -> Iterator[list[conll.Sentence]]:
+        """Yields the sentences of each document, or each sentence alone."""
+        groups = itertools.groupby(
+            enumerate(rows),
+            lambda x: x[1].document if self._document_context else x[0],
+        )
+        for _, unit in groups:
+            yield [sentence for _, sentence in unit]
+
+    def encode(self, examples: list[dict[str, Any]]) -> list[Encoded]:
+        """Splits texts into words, and words into windows.
+
+        Args:
+            examples: dicts of `text`, or of `words`, a list. With "words" as
+                `signature`, a text is split at white space only.
+        """
+        encoded = []
+        for example in examples:
+            spans: list[tuple[int, int]] = []
+            found, text = example.get(WORDS), example.get(TEXT)
+            if text is not None:
+                by_words = example.get(SIGNATURE) == WORDS
+                spans = words.split(text, by_words)
+                found = [text[start:end] for start, end in spans]
+            records = [*self._featurizer.featurize(found)]
+            sizes = example.get(_SIZES, [len(found)])
+            details = _Details(found, records, spans, text, sizes)
+            encoded.append(Encoded(rows_of(records), details=details))
+        return encoded
+
+    def records(
+        self,
+        rows: list[conll.Sentence],
+        report: Callable[[Encoded], None] = ignore,
+    ) -> Iterator[dict]:
+        """Yields the windows of labelled sentences; see `Featurizer`."""
+        for unit in self._units(rows):
+            yield from self._featurizer.featurize(
+                [word for x in unit for word in x.words],
+                [label for x in unit for label in x.labels],
+            )
+            report(Encoded([]))
+
+    def combine(
+        self, encoded: Encoded, outputs: list[np.ndarray]
+    ) -> np.ndarray:
+        """Takes the logits of the words, float32 [W, C].
+
+        A word is predicted in one window only, at its first token.
+        """
+        found = [np.zeros((0, self.num_outputs), np.float32)]
+        for record, logits in zip(encoded.details.records, outputs):
+            found.append(logits[np.flatnonzero(record[features.LABEL_WEIGHTS])])
+        return np.concatenate(found)
+
+    def decode(
+        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+    ) -> list[dict[str, Any]]:
+        """Converts logits to predictions.
+
+        Args:
+            encoded: N examples.
+            results: logits of the words of each, float32 [W, C].
+
+        Returns:
+            a dict for each example. `words` is a list of dicts of word, label
+            and probability. For texts they also have start and end, in
+            characters. If labels mark entities, `entities` is a list of dicts
+            of entity, type, start, end and score. The score is the mean
+            probability of its words. Without a text, start and end count words.
+        """
+        return [*map(self._prediction, encoded, results)]
+
+    def _prediction(self, encoded: Encoded, logits: np.ndarray) -> dict:
+        found, _, spans, text, _ = encoded.details
+        labels, probabilities = self._predicted(encoded, logits)
+        listed: list[dict[str, Any]] = [
+            {"word": word, "label": label, "probability": probability}
+            for word, label, probability in zip(found, labels, probabilities)
+        ]
+        for entry, (start, end) in zip(listed, spans):
+            entry |= {"start": start, "end": end}
+        prediction = {WORDS: listed}
+        if self.is_entities:
+            prediction["entities"] = [
+                self._entity(listed[first:last], kind, first, text)
+                for first, last, kind in entities.find(labels)
+            ]
+        return prediction
+
+    def _predicted(
+        self, encoded: Encoded, logits: np.ndarray
+    ) -> tuple[list[str], list[float]]:
+        """Returns label and probability of each word of an example.
+
+        Entity labels become valid BIO, in each sentence for itself.
+        """
+        names = iter([self._labels[i] for i in logits.argmax(-1)])
+        probabilities = softmax(logits.astype(np.float64)).max(-1).tolist()
+        labels: list[str] = []
+        for size in encoded.details.sizes:
+            some = [*itertools.islice(names, size)]
+            labels += entities.to_bio(some) if self.is_entities else some
+        return labels, probabilities
+
+    def _entity(
+        self, entries: list[dict], kind: str, first: int, text: str | None
+    ) -> dict:
+        start, end = first, first + len(entries)
+        entity = " ".join(x["word"] for x in entries)
+        if text is not None:
+            start, end = entries[0]["start"], entries[-1]["end"]
+            entity = text[start:end]
+        score = sum(x["probability"] for x in entries) / len(entries)
+        return {
+            "entity": entity,
+            "type": kind,
+            "start": start,
+            "end": end,
+            "score": score,
+        }
+
+    def _flat(
+        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+    ) -> tuple[list[str], list[float]]:
+        """Returns label and probability of each word of all examples."""
+        labels: list[str] = []
+        probabilities: list[float] = []
+        for some, chances in map(self._predicted, encoded, results):
+            labels += some
+            probabilities += chances
+        return labels, probabilities
+
+    def score(
+        self,
+        rows: list[conll.Sentence],
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+    ) -> Evaluation:
+        """Scores the predicted labels of words; see `Task`."""
+        predicted, probabilities = self._flat(encoded, results)
+        gold = [label for x in rows for label in x.labels]
+        if not gold:
+            raise UserError("no words", expected="one or more")
+        guesses = [*_by_sentence(rows, predicted)]
+        score = metrics.score_entities
+        if not self.is_entities:
+            score = metrics.score_labels
+        found = score([x.labels for x in rows], guesses)
+        number = {name: i for i, name in enumerate(self._labels)}
+        ids = np.array([number.get(label, 0) for label in gold])
+        logs = log_softmax(np.concatenate(results).astype(np.float64))
+        losses = -np.take_along_axis(logs, ids[:, np.newaxis], -1)
+        found["loss"] = float(losses.sum()) / len(losses)
+
+        unknown = {*gold} - {*self._labels}
+        warnings = evaluation.one_answer_warnings(predicted)
+        if unknown:
+            warnings.append(
+                "labels that are not in the training data count as errors: "
+                f"{', '.join(sorted(unknown))[:80]}"
+            )
+        report = self._report(rows, gold, predicted, probabilities)
+        return Evaluation(found, report, predicted, warnings)
+
+    def _report(
+        self,
+        rows: list[conll.Sentence],
+        gold: list[str],
+        predicted: list[str],
+        probabilities: list[float],
+    ) -> dict:
+        """Reports on the labels of words.
+
+        Args:
+            rows: the sentences.
+            gold, predicted: the true and the predicted label of each word.
+            probabilities: the probability of each predicted label.
+        """
+        from bert.tasks import class_report  # takes a second
+
+        # Labels that are not in the training data count as errors.
+        names = self._labels + sorted({*gold} - {*self._labels})
+        number = {name: i for i, name in enumerate(names)}
+        places = [
+            (line, [" ".join(x.words), word])
+            for x in rows
+            for line, word in zip(x.lines or itertools.repeat(0), x.words)
+        ]
+        errors = (
+            {
+                "line": line,
+                "text": text,
+                "label": label,
+                "predicted": guess,
+                "probability": probability,
+            }
+            for (line, text), label, guess, probability in zip(
+                places, gold, predicted, probabilities
+            )
+            if label != guess
+        )
+        return class_report.of_classes(
+            [number[label] for label in gold],
+            [number[label] for label in predicted],
+            names,
+        ) | {"worst_errors": evaluation.worst(errors)}
+
+    def baselines(
+        self,
+        rows: list[conll.Sentence],
+        encoded: Sequence[Encoded],
+        train: list[conll.Sentence],
+        settings: Any,
+    ) -> dict[str, float]:
+        """Scores constant labels, fitted to the training words."""
+        number = {name: i for i, name in enumerate(self._labels)}
+        unknown = len(number)
+        gold, trained = (
+            [number.get(y, unknown) for x in part for y in x.labels]
+            for part in (rows, train)
+        )
+        return evaluation.baselines_of_classes(gold, trained, unknown)
+
+    def write_predictions(
+        self,
+        folder: str,
+        file: InputFile,
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+        settings: Any,
+    ) -> list[str]:
+        """Writes the words and their predicted labels; returns the path."""
+        predicted, _ = self._flat(encoded, results)
+        path = os.path.join(folder, "predictions.conll")
+        labels = [*_by_sentence(file.rows, predicted)]
+        conll.write_predictions(file.path, path, file.rows, labels)
         return [path]
 
-    def sample() -> list[Row]:
-        """Tokenized texts of training, else of evaluation."""
-        texts = sentences.get("train_file") or sentences["eval_file"]
-        return rows_of(tagger.windows_of(texts))
 
-    return Task(
-        "ner",
-        lambda: task_models.build_token_classifier(
-            model.config, len(labels), settings.random_seed
-        ),
-        (task_losses.TOKEN,),
-        task_losses.token_weights,
-        task_losses.token_sums,
-        finetuning.schedule(settings, len(encoded or ())),
-        records=finetuning.describe(encoded, records),
-        metric="eval_f1" if is_entities else "eval_accuracy",
-        examples=encoded,
-        labels={
-            "kind": kind,
-            "labels": labels,
-            "doc_stride": settings.doc_stride,
-            "document_context": settings.document_context,
-        },
-        validate=lambda trainer: evaluate(trainer)[0],
-        evaluate=evaluate,
-        predict=predict,
-        sample=sample,
-    )
+class _Details(NamedTuple):
+    """Values of an example that `decode` needs besides the outputs.
 
-
-def report(
-    sentences: list[conll.Sentence],
-    guesses: list[list[str]],
-    answers: list[Answer],
-    labels: list[str],
-) -> dict:
-    """Reports on labelled words, for `eval_report.write`.
-
-    Args:
-        sentences: the sentences, with their labels.
-        guesses: the predicted labels of each sentence.
-        answers: label, loss and probability of each word.
-        labels: the labels of the task.
+    Attributes:
+        words: the words.
+        records: the features of the windows.
+        spans: first character of each word in the text, and first character
+            after it; [] without a text.
+        text: the text, or None.
+        sizes: number of words of each sentence.
     """
-    words = [
-        (sentence, *word)
-        for sentence, predicted in zip(sentences, guesses)
-        for word in zip(
-            sentence.lines, sentence.words, sentence.labels, predicted
-        )
-    ]
 
-    # Labels that are not in the training data count as errors.
-    names = list(labels)
-    names += sorted({label for *_, label, _ in words} - set(names))
-    number = {name: i for i, name in enumerate(names)}
-    gold = [number[label] for *_, label, _ in words]
-    predicted = [number[guess] for *_, guess in words]
-    class_report.log_one_answer([guess for *_, guess in words])
-
-    errors = (
-        {
-            "line": line,
-            "text": [" ".join(sentence.words), word],
-            "label": label,
-            "predicted": guess,
-            "probability": probability,
-        }
-        for (sentence, line, word, label, guess), (*_, probability) in zip(
-            words, answers
-        )
-        if label != guess
-    )
-    return {
-        "task": "ner",
-        "references": class_report.baselines_of_classes(
-            gold, len(names), "eval_accuracy", "eval_loss"
-        ),
-        **class_report.of_classes(gold, predicted, names),
-        "worst_errors": class_report.worst(errors),
-    }
+    words: list[str]
+    records: list[dict]
+    spans: Sequence[tuple[int, int]]
+    text: str | None
+    sizes: list[int]
 
 
-def _warn_unknown(gold: list[list[str]], labels: list[str]) -> None:
-    unknown = {y for x in gold for y in x} - set(labels)
-    if unknown:
-        log(
-            "warning: labels that are not in the training data count as "
-            f"errors: {', '.join(sorted(unknown))[:80]}"
-        )
+def _by_sentence(
+    rows: list[conll.Sentence], labels: list[str]
+) -> Iterator[list[str]]:
+    """Yields the labels of each sentence."""
+    rest = iter(labels)
+    for sentence in rows:
+        yield [*itertools.islice(rest, len(sentence.words))]

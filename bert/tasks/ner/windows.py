@@ -14,11 +14,10 @@ which it is farthest from the ends.
     second window             w3 w4 w5 w6 w7 w8
     labelled words               ^  ^  ^  ^  ^
 
-So the labels of all windows, in order, are the labels of the file.
+So the labels of all windows, in order, are the labels of the unit.
 """
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,6 @@ import numpy as np
 from bert.data import features, sequences
 from bert.data.records.encoding import Feature, Schema
 from bert.data.text import vocabulary
-from bert.tasks.ner import conll
 
 Ids = list[int]
 TRAINING_SCHEMA: Schema = {
@@ -109,8 +107,6 @@ class Featurizer:
         label_ids: dict, label -> id; unknown labels get id 0.
         max_seq_length: int. Longest window in tokens.
         stride: int. See `split_windows`; 0 for half a window.
-        document_context: bool. Whether a unit is a document instead of a
-            sentence.
     """
 
     def __init__(
@@ -120,7 +116,6 @@ class Featurizer:
         label_ids: dict[str, int],
         max_seq_length: int,
         stride: int = 0,
-        document_context: bool = False,
     ):
         self._ids_of = ids_of
         self._cls, self._sep, self._unk = (
@@ -129,30 +124,21 @@ class Featurizer:
         self._label_ids = label_ids
         self._size = max_seq_length - 2
         self._stride = stride or default_stride(self._size)
-        self._document_context = document_context
 
-    def featurize(self, sentences: Iterable[conll.Sentence]) -> Iterator[dict]:
-        """Yields the features of windows, in the order of the words.
+    def featurize(
+        self, words: Sequence[str], labels: Sequence[str] = ()
+    ) -> Iterator[dict]:
+        """Yields the features of the windows of a unit, in the word order.
 
         Args:
-            sentences: labelled or unlabelled sentences.
+            words: sequence of str. The words of a sentence or a document.
+            labels: sequence of str. Their labels; () if they are unknown.
 
         Yields:
             input_ids, segment_ids, label_ids and label_weights, lists of the
             same length.
         """
-        # Group by document, or by sentence number: one unit per sentence.
-        units = itertools.groupby(
-            enumerate(sentences),
-            lambda x: x[1].document if self._document_context else x[0],
-        )
-        for _, unit in units:
-            unit = [sentence for _, sentence in unit]
-            words = [word for x in unit for word in x.words]
-            labels = [label for x in unit for label in x.labels]
-            yield from self._unit(words, labels or [None] * len(words))
-
-    def _unit(self, words: list[str], labels: list) -> Iterator[dict]:
+        labels = labels or [""] * len(words)
         longest = longest_word(self._size, self._stride)
 
         # The tokenizer may drop all characters of a word.

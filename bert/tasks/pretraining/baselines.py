@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from bert.data import features
-from bert.tasks.eval_report import CHANCE, MAJORITY, UNIGRAMS
+from bert.tasks.evaluation import CHANCE, MAJORITY, UNIGRAMS
 
 
 class TargetCounts:
@@ -34,7 +34,7 @@ class TargetCounts:
             yield batch
 
     def baselines(self) -> dict[str, float]:
-        """Baselines by name, see `eval_report`."""
+        """Baselines by name, see `runs.eval_report`."""
         vocab_size = len(self._tokens)
         found = {
             f"masked_lm_loss/{CHANCE}": math.log(vocab_size),

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from typing import Self
+from typing import Any, Self
 
 from bert.common.errors import UserError
 from bert.common.progress import log
@@ -13,7 +13,6 @@ from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run_folder import RunFolder
 
 # Settings of the records that dynamic masking also uses.
 _MASKING = (
@@ -49,13 +48,14 @@ class Inputs:
     """Records of a run, checked against each other and the network.
 
     Attributes:
-        folder: RunFolder. Folder of the run, with the config, the tokenizer of
-            the records, if known, and their lengths in the settings.
+        folder: runs.run_folder.RunFolder. Folder of the run, with the config,
+            the tokenizer of the records, if known, and their lengths in the
+            settings.
         phases: list of PhaseInputs. Training data, in order.
         held_out: Records or None. Evaluation data.
     """
 
-    folder: RunFolder
+    folder: Any
     phases: list[PhaseInputs]
     held_out: Records | None = None
 
@@ -66,11 +66,11 @@ class Inputs:
         return [*(phase.records for phase in self.phases), *held_out]
 
     @classmethod
-    def open(cls, folder: RunFolder) -> Self:
+    def open(cls, folder: Any) -> Self:
         """Opens the files that the flags name.
 
         Args:
-            folder: RunFolder. Folder of the run.
+            folder: runs.run_folder.RunFolder. Folder of the run.
 
         Raises:
             UserError: the files contradict each other or the flags.

@@ -9,9 +9,8 @@ from bert.common.rules import excludes, rule
 from bert.data import tables
 from bert.data.pooling import PoolingConfig
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import COSENT, COSINE, RANKING
 from bert.tasks.finetuning_settings import FineTuning
-
-COSENT, COSINE, RANKING = "cosent", "cosine", "ranking"  # losses
 
 
 def _check_columns(settings: "Settings") -> None:

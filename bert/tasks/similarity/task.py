@@ -1,217 +1,219 @@
-"""The task of run_similarity.py: text embeddings for similarity."""
+"""Embeddings of texts: examples -> sequences -> token vectors -> embeddings.
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+No TensorFlow is imported.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.data import features, sequence_packing
-from bert.data.records.examples import Examples
-from bert.data.sequences import Row
-from bert.data.tables import Table
-from bert.modeling import checkpoints, task_losses, task_models
-from bert.tasks import eval_report, finetuning
-from bert.tasks.run_folder import RunFolder
-from bert.tasks.similarity import examples, losses, metrics
-from bert.tasks.similarity.examples import SCORE, TEXT_NUMBERS
-from bert.tasks.similarity.pipeline import TextEmbedding
-from bert.tasks.similarity.settings import COSINE
-from bert.training.task import Task
-from bert.training.trainer import Trainer
+from bert.data import features
+from bert.data.pooling import PoolingConfig
+from bert.data.records.encoding import Feature
+from bert.data.sequences import Encoded
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.evaluation import OVERLAP
+from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
+
+TEXT, VECTOR = "text", "vector"
 
 
-def make_task(
-    folder: RunFolder,
-    tables: dict[str, Table],
-) -> Task:
-    """Encodes the examples, and makes the task for training.
+class TextGroup(NamedTuple):
+    """The T texts of a row, and their score or None."""
 
-    Args:
-        folder: the folder of the run, with settings and initial model.
-        tables: dict, flag of a file -> its rows.
-
-    Raises:
-        UserError: there are too few examples for one step, or the folder
-            holds a run with other training data.
-    """
-    settings, model = folder.settings, folder.model
-    how = settings.pooling_config(model)
-    similarity = Similarity(folder, tables)
-
-    # Errors in the data are reported before the network is built.
-    encoded, records = None, ""
-    if "train_file" in tables:
-        count = len(settings.text_columns)
-        records = folder.identify(tables["train_file"].sha256)
-        encoded = Examples(
-            similarity.encode("train_file"), examples.schema(count), count
-        )
-
-    hidden_size = model.config.hidden_size
-    sizes = settings.sizes(hidden_size, how.size(hidden_size))
-    has_scores = "eval_file" in tables and SCORE in tables["eval_file"].cells
-
-    return Task(
-        "similarity",
-        lambda: task_models.build_similarity_model(
-            model.config, how.pooling, settings.random_seed
-        ),
-        (task_losses.LABELS,),
-        task_losses.label_weights,
-        losses.sums_of(settings.loss, settings.scale, sizes),
-        finetuning.schedule(settings, len(encoded or ())),
-        metrics=("loss",),
-        records=finetuning.describe(encoded, records),
-        metric="eval_spearman_cosine" if has_scores else "eval_cosine_ndcg@10",
-        examples=encoded,
-        pooling_config=how,
-        compares_rows=settings.loss != COSINE,
-        validate=similarity.validate,
-        evaluate=similarity.evaluate,
-        predict=similarity.predict,
-        sample=similarity.sample,
-        check_network=similarity.check_network,
-    )
+    texts: list[str]
+    score: float | None
 
 
-class Similarity:
-    """Evaluation, prediction and export of a run.
+class TextEmbedding(Task):
+    """Embeddings of texts.
 
     Args:
-        folder: the folder of the run, with settings and initial model.
-        tables: dict, flag of a file -> its rows.
+        tokenizer: the model's tokenizer.
+        pooling_config: pooling, prompts and normalization.
+        max_length: int. Longest sequence in tokens; longer texts are
+            truncated.
+        prompt: str or None. Name of the prompt to put before each text.
+            Default: the model's default prompt, if it has one.
+        texts: int. T, the texts of a row of a file. Default: 2.
+        has_scores: bool. Whether the rows to evaluate have scores. Default:
+            False.
+
+    Attributes:
+        pooling_config: the argument.
     """
+
+    name = "similarity"
+    head, num_outputs = None, None
+    can_rank = True
+    inputs = (TEXT,)
+    compares_before = True
 
     def __init__(
         self,
-        folder: RunFolder,
-        tables: dict[str, Table],
+        tokenizer: Tokenizer,
+        pooling_config: PoolingConfig,
+        max_length: int,
+        prompt: str | None = None,
+        texts: int = 2,
+        has_scores: bool = False,
     ):
-        settings, model = folder.settings, folder.model
-        self._settings, self._model = settings, model
-        self._folder, self._tables = folder, tables
-        self._how = settings.pooling_config(model)
-
-        # Cached for repeated validations.
-        self._held_out = functools.cache(lambda: [*self.encode("eval_file")])
-
-    def encode(self, name: str) -> Iterator[dict]:
-        """Yields the features of the rows of a file, given its flag."""
-        length = self._settings.max_seq_length
-        embedding = TextEmbedding(self._model.tokenizer, self._how, length)
-        return examples.encode(self._tables[name], embedding)
-
-    def validate(self, trainer: Trainer) -> dict[str, float]:
-        """Scores the evaluation file."""
-        rows = self._held_out()
-        computed = self._vectors(trainer, rows, "eval_file")
-        flat = computed.reshape(-1, computed.shape[-1])
-        return _score(self._tables["eval_file"], rows, flat.__getitem__)
-
-    def evaluate(self, trainer: Trainer) -> tuple[dict[str, float], dict]:
-        """Scores the evaluation file, with baselines."""
-        model, folder = self._model, self._folder
-        table, trained = self._tables["eval_file"], trainer.weights()
-        result = self.validate(trainer)
-        baselines = {eval_report.OVERLAP: _overlap(table, self._held_out())}
-
-        # Baseline: the weights before training.
-        trains = self._settings.do_train
-        if trains and model.path not in ("", folder.shared):
-            checkpoints.assign(trainer.named, model.weights()[0], model.path)
-            baselines[eval_report.BEFORE] = self.validate(trainer)
-            checkpoints.assign(trainer.named, trained, folder.path)
-
-        return result, {
-            "task": "similarity",
-            "records": table.path,
-            "references": {
-                f"{name}/{kind}": value
-                for kind, values in baselines.items()
-                for name, value in values.items()
-            },
+        pooling_config.check()
+        self._tokenizer, self.pooling_config = tokenizer, pooling_config
+        self.max_length = max_length
+        self._prompt = pooling_config.prompt(prompt)
+        self.sequences = texts
+        self.metric = "spearman_cosine" if has_scores else "cosine_ndcg@10"
+        self.schema = {
+            features.LABEL_IDS: Feature("float32"),
+            features.IS_REAL_EXAMPLE: Feature(),
+            features.TEXT_NUMBERS: Feature(size=texts),
         }
 
-    def predict(self, trainer: Trainer) -> list[str]:
-        """Writes the cosines of each row of the prediction file."""
-        if not self._settings.do_predict:
-            return []
-        path, name = self._folder.file("predictions.tsv"), "predict_file"
-        computed = self._vectors(trainer, self.encode(name), name)
-        cosines = (computed[:, :1] * computed[:, 1:]).sum(-1)  # [N, T - 1]
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> "TextEmbedding":
+        """The task of a model, as recorded in its `modules.json`."""
+        return cls(model.tokenizer, model.pooling_config, model.max_length)
+
+    def inputs_of(self, rows: list[TextGroup]) -> list[dict[str, str]]:
+        """Returns all texts of rows, as dicts for `encode`."""
+        return [{TEXT: text} for row in rows for text in row.texts]
+
+    def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
+        """Converts texts to sequences.
+
+        Args:
+            examples: dicts of `text`.
+        """
+        texts = [self._prompt + x[TEXT] for x in examples]
+        return self._tokenizer.encode_texts(
+            texts, [""] * len(texts), self.max_length
+        )
+
+    def records(
+        self,
+        rows: list[TextGroup],
+        report: Callable[[Encoded], None] = ignore,
+    ) -> Iterator[dict]:
+        """Yields a training record of each row, with T sequences."""
+        numbers: dict[tuple[int, ...], int] = {}
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            encoded = iter(self.encode(self.inputs_of(some)))
+            for row in some:
+                held = [*itertools.islice(encoded, len(row.texts))]
+                for x in held:
+                    report(x)
+                yield {
+                    features.INPUT_IDS: [x.rows[0][0] for x in held],
+                    features.SEGMENT_IDS: [x.rows[0][1] for x in held],
+                    features.LABEL_IDS: [row.score or 0.0],
+                    features.IS_REAL_EXAMPLE: [1],
+                    features.TEXT_NUMBERS: _numbers(held, numbers),
+                }
+
+    def combine(
+        self, encoded: Encoded, outputs: list[np.ndarray]
+    ) -> np.ndarray:
+        """Pools the last layer, float32 [S, H], to an embedding [D]."""
+        (x,) = outputs
+        return self.pooling_config.embed_one(x)
+
+    def decode(
+        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+    ) -> list[dict[str, Any]]:
+        """Converts embeddings to predictions.
+
+        Args:
+            encoded: N examples.
+            results: embeddings, float32 [D].
+
+        Returns:
+            a dict for each example: `vector`, a list of D floats.
+        """
+        return [{VECTOR: x.tolist()} for x in results]
+
+    def score(
+        self,
+        rows: list[TextGroup],
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+    ) -> Evaluation:
+        """Scores embeddings: correlations with scores, or retrieval."""
+        found = _scores(rows, encoded, np.stack(results))
+        return Evaluation(found, {}, [], [])
+
+    def baselines(
+        self,
+        rows: list[TextGroup],
+        encoded: Sequence[Encoded],
+        train: list[TextGroup],
+        settings: Any,
+    ) -> dict[str, float]:
+        """Scores the overlap of the tokens, without [CLS] and [SEP]."""
+        found = _scores(rows, encoded, None)
+        return {f"{name}/{OVERLAP}": value for name, value in found.items()}
+
+    def write_predictions(
+        self,
+        folder: str,
+        file: InputFile,
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+        settings: Any,
+    ) -> list[str]:
+        """Writes the cosines of each row; returns the path."""
+        x = np.reshape(results, (len(file.rows), self.sequences, -1))
+        cosines = (x[:, :1] * x[:, 1:]).sum(-1)  # [N, T - 1]
         lines = ("\t".join(f"{x:.6f}" for x in row) for row in cosines)
+        path = os.path.join(folder, "predictions.tsv")
         write_whole(path, "".join(f"{line}\n" for line in lines))
         return [path]
 
-    def sample(self) -> list[Row]:
-        """Tokenized texts of training, else of evaluation."""
-        is_trained = "train_file" in self._tables
-        return _sequences(
-            self.encode("train_file" if is_trained else "eval_file")
-        )
 
-    def check_network(self, trainer: Trainer, engine) -> dict[str, float]:
-        """Scores an exported network on the evaluation file."""
-        rows = self._held_out()
-        outputs = sequence_packing.map_packed(engine, _sequences(rows), False)
-        vectors = np.stack([self._how.embed_one(x) for x in outputs])
-        scores = _score(self._tables["eval_file"], rows, vectors.__getitem__)
-        return {k.removeprefix("eval_"): x for k, x in scores.items()}
-
-    def _vectors(
-        self, trainer: Trainer, rows: Iterable[dict], name: str
-    ) -> np.ndarray:
-        """Embeddings of the texts, float32 [N, T, D], L2-normalized."""
-        settings, description = self._settings, "evaluated"
-        size = settings.eval_batch_size
-        if name == "predict_file":
-            size, description = settings.predict_batch_size, "predicted"
-        total, count = (
-            len(self._tables[name].rows),
-            len(self._settings.text_columns),
-        )
-        outputs = trainer.predict(rows, size, description, total, count)
-        pooled = np.stack([x["vectors"] for x in outputs])
-        return self._how.embed(pooled, None)
-
-
-def _sequences(rows: Iterable[dict]) -> list[Row]:
-    """Token ids and segment ids of all texts of the rows."""
-    return [
-        pair
-        for row in rows
-        for pair in zip(row[features.INPUT_IDS], row[features.SEGMENT_IDS])
-    ]
-
-
-def _score(
-    table: Table, rows: list[dict], vectors_of: Callable
+def _scores(
+    rows: list[TextGroup],
+    encoded: Sequence[Encoded],
+    vectors: np.ndarray | None,
 ) -> dict[str, float]:
-    """Computes the metrics of a file.
+    """Computes the metrics of N rows of T texts.
 
     Args:
-        table: the file, with N rows of T texts.
-        rows: its features.
-        vectors_of: function, int [M] text indices from 0 to N * T - 1 ->
-            embeddings of these texts.
+        rows: the rows, with scores or without.
+        encoded: their texts, N * T.
+        vectors: float32 [N * T, D], their embeddings. None: bags of tokens,
+            without [CLS] and [SEP].
     """
-    numbers = np.array([row[TEXT_NUMBERS] for row in rows])
+    from bert.tasks.similarity import metrics  # takes a second
+
+    numbers = np.reshape(_numbers(encoded, {}), (len(rows), -1))
 
     # Use the first of equal texts.
     _, first = np.unique(numbers, return_index=True)
-    vectors = vectors_of(first)
-    if SCORE in table.cells:
-        scores = np.array([row.score for row in table.rows])
-        result = metrics.correlations(vectors, numbers, scores)
+    x: Any = None
+    if vectors is None:
+        x = metrics.bags([encoded[i].rows[0][0][1:-1] for i in first])
     else:
-        result = metrics.retrieval(vectors, numbers)
-    return {f"eval_{name}": value for name, value in result.items()}
+        x = vectors[first]
+    if rows[0].score is None:
+        return metrics.retrieval(x, numbers)
+    scores = np.array([row.score for row in rows])
+    return metrics.correlations(x, numbers, scores)
 
 
-def _overlap(table: Table, rows: list[dict]) -> dict[str, float]:
-    """Token overlap baseline, without [CLS] and [SEP]."""
-    ids = [ids[1:-1] for row in rows for ids in row[features.INPUT_IDS]]
-    return _score(
-        table, rows, lambda first: metrics.bags([ids[i] for i in first])
-    )
+def _numbers(
+    encoded: Sequence[Encoded], known: dict[tuple[int, ...], int]
+) -> list[int]:
+    """Returns a number for each text, equal for equal token ids.
+
+    Args:
+        encoded: the texts.
+        known: dict. Token ids -> number, to which new ones are added.
+    """
+    keys = [tuple(x.rows[0][0]) for x in encoded]
+    return [known.setdefault(key, len(known)) for key in keys]

@@ -23,11 +23,10 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.progress import log
-from bert.tasks import folds
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.task import InputFile
 
 NOTHING = "nothing"  # questions only, for prediction
 TEXTS = "texts"  # questions and answer texts, for evaluation
@@ -113,23 +112,19 @@ class SquadExample:
     title: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Dataset:
-    """The questions of a file.
+@dataclasses.dataclass(frozen=True, eq=False)
+class QuestionFile(InputFile):
+    """A file of `SquadExample`s.
 
     Attributes:
-        path: the file.
-        examples: its questions, in order.
         has_impossible: whether the file is of version 2.0: a question has
             `is_impossible`, true or false, or empty lists of answers.
     """
 
-    path: str
-    examples: list[SquadExample]
-    has_impossible: bool
+    has_impossible: bool = False
 
 
-def read(path: str, needed: str = NOTHING) -> Dataset:
+def read(path: str, needed: str = NOTHING) -> QuestionFile:
     """Reads a file, plain or compressed with gzip.
 
     Args:
@@ -155,33 +150,34 @@ def read(path: str, needed: str = NOTHING) -> Dataset:
         has_impossible |= example.impossible or qa.is_impossible is not None
     if not examples:
         raise UserError("no question", path=path)
-    return Dataset(path, examples, has_impossible)
+    sha256 = storage.hash_file(path) if needed == SPANS else ""
+    return QuestionFile(path, examples, sha256, has_impossible=has_impossible)
 
 
-def check_version(dataset: Dataset, version_2: bool) -> None:
+def check_version(file: QuestionFile, version_2: bool) -> None:
     """Checks the version of a file.
 
     Args:
-        dataset: the file, read with labels.
+        file: the file, read with labels.
         version_2: bool. --version_2_with_negative.
 
     Raises:
         UserError: the file is of the other version.
     """
-    if version_2 and not dataset.has_impossible:
+    if version_2 and not file.has_impossible:
         raise UserError(
-            f"qa {dataset.examples[0].id}: no is_impossible; this is a file "
+            f"qa {file.rows[0].id}: no is_impossible; this is a file "
             "of version 1.1",
-            path=dataset.path,
+            path=file.path,
             fix="omit --version_2_with_negative, or pass a file of version 2.0",
         )
 
     # Version 2.0 needs the flag.
-    first = next((x for x in dataset.examples if x.impossible), None)
+    first = next((x for x in file.rows if x.impossible), None)
     if first and not version_2:
         raise UserError(
             f"qa {first.id} has no answer; this is a file of version 2.0",
-            path=dataset.path,
+            path=file.path,
             fix="pass --version_2_with_negative",
         )
 
@@ -300,45 +296,3 @@ def check_span(answer: Answer, context: str) -> None:
             f"answer.answer_start {start} is outside of the context; expected "
             f"at least 0 and less than {len(context)}"
         )
-
-
-def read_files(folder: RunFolder) -> dict[str, Dataset]:
-    """Reads the files that the settings require.
-
-    In a fold, questions on the same article stay together.
-
-    Args:
-        folder: the folder of the run, with the settings of the script.
-
-    Returns:
-        flag of a file -> its questions.
-
-    Raises:
-        UserError: a file is missing, invalid, or of the other version.
-    """
-    settings = folder.settings
-    version_2, datasets = settings.version_2_with_negative, {}
-    for flag, kind in settings.needed.items():
-        path = getattr(settings, flag)
-        dataset = datasets[flag] = read(path, kind)
-        if kind != NOTHING:
-            check_version(dataset, version_2)
-        elif not version_2 and any(x.impossible for x in dataset.examples):
-            log(
-                f"warning: {path} has unanswerable questions, but every "
-                "question gets an answer; see --version_2_with_negative"
-            )
-
-    if settings.fold:
-        whole = datasets["train_file"]
-        sides = folds.divide(
-            settings, whole.examples, lambda x: x.title or x.context
-        )
-        for flag, rows in zip(("train_file", "predict_file"), sides):
-            datasets[flag] = dataclasses.replace(whole, examples=rows)
-    folder.warn(
-        f"{x.question} {x.context}"
-        for dataset in datasets.values()
-        for x in dataset.examples
-    )
-    return datasets

@@ -11,15 +11,6 @@ from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
 KIND = "spans"  # in a task.json
-_RECORDED = (
-    "max_seq_length",
-    "doc_stride",
-    "max_query_length",
-    "n_best_size",
-    "max_answer_length",
-    "version_2_with_negative",
-    "null_score_diff_threshold",
-)
 
 
 def _check_threshold(settings: "Settings") -> None:
@@ -69,21 +60,30 @@ class Settings(FineTuning):
         None, "SQuAD JSON, for --do_predict and --do_eval.", path=True
     )
     doc_stride: int = flag(
-        128, "Tokens between the starts of two windows.", at_least=1
+        128,
+        "Tokens between the starts of two windows.",
+        at_least=1,
+        recorded=True,
     )
     max_query_length: int = flag(
         64,
         "Maximum number of tokens of a question; longer ones are truncated.",
         at_least=1,
+        recorded=True,
     )
     n_best_size: int = flag(
         20,
         "Number of answers in the n-best list of a question.",
         at_least=1,
+        recorded=True,
         topic=OUTPUT,
     )
     max_answer_length: int = flag(
-        30, "Maximum number of tokens of an answer.", at_least=1, topic=OUTPUT
+        30,
+        "Maximum number of tokens of an answer.",
+        at_least=1,
+        recorded=True,
+        topic=OUTPUT,
     )
     null_score_diff_threshold: float = flag(
         0.0,
@@ -91,15 +91,18 @@ class Settings(FineTuning):
         "is empty.",
         at_least=-1e6,
         at_most=1e6,
+        recorded=True,
         topic=OUTPUT,
     )
     version_2_with_negative: bool = flag(
-        False, "Some questions are unanswerable, as in SQuAD 2.0."
+        False,
+        "Some questions are unanswerable, as in SQuAD 2.0.",
+        recorded=True,
     )
     tune_null_threshold: bool = flag(
         False,
-        "Tune the null threshold for the best F1 on --predict_file, and save "
-        "it with the weights for later runs and the export.",
+        "Tune the null threshold for the best F1 on --predict_file, and record "
+        "it for later commands and the export.",
         topic=OUTPUT,
     )
     verbose_logging: bool = flag(
@@ -110,8 +113,9 @@ class Settings(FineTuning):
     answer_text: str = flag(
         OFFSETS,
         "How to get the text of an answer: from the character offsets of its "
-        "tokens, or by the original's alignment. The export uses offsets.",
+        "tokens, or by the original's alignment.",
         choices=(OFFSETS, ORIGINAL),
+        recorded=True,
         topic=RARE,
     )
 
@@ -119,6 +123,11 @@ class Settings(FineTuning):
     def is_threshold_given(self) -> bool:
         """Whether the command line sets the threshold."""
         return "null_score_diff_threshold" in self.given
+
+    @property
+    def fits_decision(self) -> bool:
+        """Whether the null threshold is fitted."""
+        return self.tune_null_threshold
 
     @property
     def needed(self) -> dict[str, str]:
@@ -138,11 +147,16 @@ class Settings(FineTuning):
         return [*self.needed]
 
 
+def _recorded_names() -> list[str]:
+    """Names of the flags that a `task.json` records."""
+    return [x.name for x in flags.flags_of(Settings) if x.recorded]
+
+
 def describe(settings: Settings) -> dict:
     """The `task.json` of a model: the settings that predictions need."""
     values = flags.as_dict(settings)
     return {"kind": KIND, "labels": []} | {
-        name: values[name] for name in _RECORDED
+        name: values[name] for name in _recorded_names()
     }
 
 
@@ -157,4 +171,4 @@ def recorded(task: dict | None) -> dict:
     """
     if not task or task["kind"] != KIND:
         return {}
-    return {name: task[name] for name in _RECORDED if name in task}
+    return {name: task[name] for name in _recorded_names() if name in task}

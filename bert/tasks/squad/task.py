@@ -1,308 +1,285 @@
-"""The task of run_squad.py: extractive question answering."""
+"""Question answering: question, context -> windows -> logits -> answer.
+
+Imports TensorFlow, as tokenization with character offsets needs it.
+"""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable
-from itertools import islice
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 
-from bert.common import storage
-from bert.common.progress import Progress, log
-from bert.data.records.examples import Examples
-from bert.data.sequences import Encoded, Row
-from bert.modeling import task_losses, task_models
+from bert.common.progress import log
+from bert.data import features
+from bert.data.sequences import Encoded, rows_of
+from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks import class_report, eval_report, finetuning
-from bert.tasks.run_folder import RunFolder
-from bert.tasks.squad import answers as spans
-from bert.tasks.squad import examples as squad
-from bert.tasks.squad import metrics as scoring
-from bert.tasks.squad import null_threshold, windows
-from bert.tasks.squad.pipeline import QuestionAnswering
-from bert.tasks.squad.settings import OFFSETS, Settings, describe
-from bert.training.task import Task
-from bert.training.trainer import Trainer
+from bert.modeling.task_heads import SPANS
+from bert.tasks import evaluation
+from bert.tasks.evaluation import MAJORITY
+from bert.tasks.squad import answers, metrics
+from bert.tasks.squad.answers import Answers
+from bert.tasks.squad.examples import SquadExample
+from bert.tasks.squad.settings import ORIGINAL, Settings, describe, recorded
+from bert.tasks.squad.windows import TRAINING_SCHEMA, WindowMaker
+from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
+QUESTION, CONTEXT = "question", "context"
 _SHOWN = 10  # lost answers in a message
 
 
-@dataclasses.dataclass
-class Predictions:
-    """Answers to the questions of a file.
+class QuestionAnswering(Task):
+    """Extractive question answering in a context of any length.
+
+    Args:
+        tokenizer: the model's tokenizer.
+        settings: sizes of windows and answers, and the null threshold.
 
     Attributes:
-        best: id -> the best non-empty answer, or "" without one.
-        odds: id -> odds of no answer.
-        probabilities: id -> probability of `best`, or 0 without one.
-        nbest: id -> the original's n-best list, with --do_predict.
-        threshold: odds above which a question has no answer.
+        settings: the argument.
     """
 
-    best: dict[str, str] = dataclasses.field(default_factory=dict)
-    odds: dict[str, float] = dataclasses.field(default_factory=dict)
-    probabilities: dict[str, float] = dataclasses.field(default_factory=dict)
-    nbest: dict[str, list] = dataclasses.field(default_factory=dict)
-    threshold: float = 0.0
+    name = "squad"
+    head, num_outputs = SPANS, 2  # start and end of a token
+    inputs = (QUESTION, CONTEXT)
+    schema = TRAINING_SCHEMA
+    metric = "f1"
+    prefix = ""
 
-    @property
-    def texts(self) -> dict[str, str]:
-        """id -> the answer, or "" if the odds exceed the threshold."""
-        return {
-            key: "" if self.odds[key] > self.threshold else text
-            for key, text in self.best.items()
-        }
+    def __init__(self, tokenizer: Tokenizer, settings: Settings):
+        self._tokenizer, self.settings = tokenizer, settings
+        self.max_length = settings.max_seq_length
+        self._text_of: Callable = answers.offsets_text
+        if settings.answer_text == ORIGINAL:
+            self._text_of = answers.OriginalText(
+                tokenizer.tokens,
+                tokenizer.exact.basic_tokenizer,
+                log if settings.verbose_logging else None,
+            ).text_of
 
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> "QuestionAnswering":
+        """The task of a fine-tuned model, as recorded in its `task.json`."""
+        longest = min(384, model.max_length)
+        values = {"max_seq_length": longest} | recorded(model.task)
+        return cls(model.tokenizer, dataclasses.replace(Settings(), **values))
 
-def make_task(
-    folder: RunFolder,
-    datasets: dict[str, squad.Dataset],
-) -> Task:
-    """Encodes the questions, and makes the task for training.
+    def to_json(self) -> dict:
+        """Returns the content of `task.json`, which `from_model` reads."""
+        return describe(self.settings)
 
-    Args:
-        folder: the folder of the run, with settings and initial model.
-        datasets: flag of a file -> its questions.
+    def inputs_of(self, rows: list[SquadExample]) -> list[dict[str, str]]:
+        """Returns questions and contexts, as dicts for `encode`."""
+        return [{QUESTION: x.question, CONTEXT: x.context} for x in rows]
 
-    Raises:
-        UserError: there are too few examples for one step, or the folder
-            holds a run with other training data.
-    """
-    settings, model = folder.settings, folder.model
-    dataset = datasets.get("predict_file")
+    def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
+        """Splits questions and contexts into windows.
 
-    encoded, records = None, ""
-    if train := datasets.get("train_file"):
-        records = folder.identify(storage.hash_file(train.path))
-        progress = Progress("windows", len(train.examples), "questions")
-        maker = windows.WindowMaker(model.tokenizer, settings, progress.update)
-        encoded = Examples(
-            maker.training_records(train.examples), windows.TRAINING_SCHEMA
+        Args:
+            examples: dicts of `question` and `context`.
+        """
+        questions = [
+            SquadExample(str(i), x[QUESTION], x[CONTEXT], (), True)
+            for i, x in enumerate(examples)
+        ]
+        windows: list[list[dict]] = [[] for _ in questions]
+        maker = WindowMaker(self._tokenizer, self.settings)
+        for record in maker.prediction_records(questions):
+            windows[record[features.EXAMPLE_INDEX][0]].append(record)
+        return [
+            Encoded(rows_of(records), details=(example.context, records))
+            for example, records in zip(questions, windows)
+        ]
+
+    def records(
+        self,
+        rows: list[SquadExample],
+        report: Callable[[Encoded], None] = ignore,
+    ) -> Iterator[dict]:
+        """Yields the windows of labelled questions, in the original's order.
+
+        Warns about labelled answers that are skipped or changed.
+        """
+        empty = Encoded([])
+        maker = WindowMaker(
+            self._tokenizer, self.settings, lambda done: report(empty)
         )
-        report_lost(train, maker.lost)
+        yield from maker.training_records(rows)
 
-    answering = QuestionAnswering(
-        model.tokenizer, settings, _text_of(settings, model)
-    )
-
-    @functools.cache  # validations use it, too
-    def windows_of_questions() -> list[Encoded]:
-        progress = Progress("windows", len(dataset.examples), "questions")
-        return answering.encode_examples(dataset.examples, progress.update)
-
-    def answer(
-        trainer: Trainer, batch_size: int, threshold: float
-    ) -> Predictions:
-        encoded = windows_of_questions()
-        rows = [row for x in encoded for row in x.details[1]]
-        outputs = trainer.predict(rows, batch_size, "answered", len(rows))
-        logits = (
-            np.stack([x["start_logits"], x["end_logits"]], -1) for x in outputs
-        )
-        return predict(answering, settings, dataset, encoded, logits, threshold)
-
-    @functools.cache  # evaluation, prediction and export share it
-    def predictions_of(trainer: Trainer) -> tuple[Predictions, list[str]]:
-        """The predictions of the final weights, and the written paths."""
-        threshold = null_threshold.restore(
-            settings, folder, trainer.weights_step
-        )
-        predictions, wrote = Predictions(threshold=threshold), []
-        tunes = settings.tune_null_threshold
-        if settings.do_predict:
-            size = settings.predict_batch_size
-            predictions = answer(trainer, size, threshold)
-            wrote = _write(predictions, settings, folder)
-        elif settings.do_eval or tunes:
-            size = settings.eval_batch_size
-            predictions = answer(trainer, size, threshold)
-
-        # Save the threshold for later predictions.
-        if tunes:
-            wrote.append(
-                null_threshold.save(
-                    settings,
-                    folder,
-                    trainer.weights_step,
-                    predictions.threshold,
-                )
+        # Log.
+        several = sum(len(x.answers) > 1 for x in rows)
+        if several:
+            log(
+                f"warning: {several:,} questions have several answers; only "
+                "the first is used for training"
             )
-        return predictions, wrote
+        for reason, ids in sorted(maker.lost.items()):
+            more = ", ..." if len(ids) > _SHOWN else ""
+            some = f"{', '.join(ids[:_SHOWN])}{more}"
+            log(f"warning: {len(ids):,} answers: {reason}; qa {some}")
 
-    def validate(trainer: Trainer) -> dict[str, float]:
-        size = settings.eval_batch_size
-        threshold = settings.null_score_diff_threshold
-        return score(settings, dataset, answer(trainer, size, threshold))
+    def combine(self, encoded: Encoded, outputs: list[np.ndarray]) -> Answers:
+        """Finds the answers to a question.
 
-    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
-        predictions, _ = predictions_of(trainer)
-        return (
-            score(settings, dataset, predictions),
-            report(settings, dataset, predictions),
+        Args:
+            encoded: the question.
+            outputs: logits, float32 [S, 2], of its windows.
+        """
+        context, records = encoded.details
+        settings = self.settings
+        windows = [
+            answers.WindowLogits.of_record(record, x[:, 0], x[:, 1])
+            for record, x in zip(records, outputs)
+        ]
+        return answers.extract(
+            windows,
+            self._text_of(context, windows),
+            settings.n_best_size,
+            settings.max_answer_length,
+            settings.version_2_with_negative,
         )
 
-    def describe_tuned(trainer: Trainer) -> dict:
-        """The `task.json` of an export, with the threshold of the run."""
-        if settings.answer_text != OFFSETS:
-            log("note: the export uses --answer_text=offsets")
-        threshold = predictions_of(trainer)[0].threshold
-        return describe(settings) | {"null_score_diff_threshold": threshold}
+    def decode(
+        self, encoded: Sequence[Encoded], results: Sequence[Answers]
+    ) -> list[dict[str, Any]]:
+        """Converts answers to predictions.
 
-    def sample() -> list[Row]:
-        """Tokenized texts of training, else of evaluation."""
-        questions = datasets.get("train_file") or dataset
-        encoded = answering.encode_examples(questions.examples)
-        return [row for x in encoded for row in x.rows]
+        Args:
+            encoded: N examples.
+            results: the answers to each.
 
-    return Task(
-        "squad",
-        lambda: task_models.build_span_model(
-            model.config, settings.random_seed
-        ),
-        (task_losses.SPAN,),
-        task_losses.span_weights,
-        task_losses.span_sums,
-        finetuning.schedule(settings, len(encoded or ())),
-        records=finetuning.describe(encoded, records),
-        metric="f1",
-        examples=encoded,
-        labels=describe(settings),
-        validate=validate,
-        evaluate=evaluate,
-        predict=lambda trainer: predictions_of(trainer)[1],
-        describe=describe_tuned,
-        sample=sample,
-    )
+        Returns:
+            a dict for each example. `answer` is a part of the context, or "".
+            `probability` is relative to the n-best list. `start` and `end`
+            are characters of the context. `null_odds` is the score of no
+            answer minus the score of the best answer.
+        """
+        predictions = []
+        for found in results:
+            best = found.best
+            if best is None or self._is_null(found):
+                best = next(x for x in found.nbest if not x.text)
+            predictions.append(
+                {
+                    "answer": best.text,
+                    "probability": best.probability,
+                    "start": best.start,
+                    "end": best.limit,
+                    "null_odds": found.null_odds,
+                }
+            )
+        return predictions
 
+    def _is_null(self, found: Answers) -> bool:
+        """Whether the odds of no answer exceed the threshold."""
+        threshold = self.settings.null_score_diff_threshold
+        is_2 = self.settings.version_2_with_negative
+        return is_2 and found.null_odds > threshold
 
-def score(
-    settings: Settings, dataset: squad.Dataset, predictions: Predictions
-) -> dict[str, float]:
-    """Computes the official metrics at the threshold of the predictions."""
-    if not settings.version_2_with_negative:
-        return scoring.scores_1(dataset.examples, predictions.best)
-    threshold = predictions.threshold
-    scores = scoring.scores_2(
-        dataset.examples, predictions.best, predictions.odds, threshold
-    )
-    return {**scores, "null_score_diff_threshold": threshold}
+    def score(
+        self,
+        rows: list[SquadExample],
+        encoded: Sequence[Encoded],
+        results: Sequence[Answers],
+    ) -> Evaluation:
+        """Computes the official metrics, at the null threshold."""
+        predicted = [x["answer"] for x in self.decode(encoded, results)]
+        best, odds = _best(rows, results)
+        settings = self.settings
+        if settings.version_2_with_negative:
+            threshold = settings.null_score_diff_threshold
+            found = metrics.scores_2(rows, best, odds, threshold)
+            found["null_score_diff_threshold"] = threshold
+        else:
+            found = metrics.scores_1(rows, best)
 
+        # Worst errors, without questions that got an empty answer.
+        errors = (
+            {
+                "id": row.id,
+                "text": [row.question, row.context],
+                "label": row.answers[0].text if row.answers else "",
+                "predicted": text,
+                "probability": x.best.probability,
+            }
+            for row, text, x in zip(rows, predicted, results)
+            if text
+            and not any(
+                metrics.exact_score(answer.text, text) for answer in row.answers
+            )
+        )
+        report = {"worst_errors": evaluation.worst(errors)}
+        return Evaluation(found, report, predicted, [])
 
-def report(
-    settings: Settings, dataset: squad.Dataset, predictions: Predictions
-) -> dict:
-    """Reports on wrong answers, for `eval_report.write`."""
-    texts, examples, baselines = predictions.best, dataset.examples, {}
-    if settings.version_2_with_negative:
-        texts = predictions.texts
-        silent = sum(not x.answers for x in examples) / len(examples)
-        # In percent, like the metrics.
-        baselines[f"best_exact/{eval_report.MAJORITY}"] = 100 * silent
+    def fit_decision(
+        self,
+        rows: list[SquadExample],
+        encoded: Sequence[Encoded],
+        results: Sequence[Answers],
+        settings: Any,
+    ) -> tuple[Self, Evaluation]:
+        """Tunes the null threshold for the best F1."""
+        threshold = metrics.tune_threshold(rows, *_best(rows, results))
+        log(f"null threshold tuned to {threshold:.4f}")
+        task = type(self)(
+            self._tokenizer,
+            dataclasses.replace(
+                self.settings, null_score_diff_threshold=threshold
+            ),
+        )
+        return task, task.score(rows, encoded, results)
 
-    # Worst errors, without questions that got an empty answer.
-    errors = (
-        {
-            "id": x.id,
-            "text": [x.question, x.context],
-            "label": x.answers[0].text if x.answers else "",
-            "predicted": texts[x.id],
-            "probability": predictions.probabilities[x.id],
+    def baselines(
+        self,
+        rows: list[SquadExample],
+        encoded: Sequence[Encoded],
+        train: list[SquadExample],
+        settings: Any,
+    ) -> dict[str, float]:
+        """Scores no answer to any question, in percent like the metrics."""
+        if not self.settings.version_2_with_negative:
+            return {}
+        silent = sum(not x.answers for x in rows) / len(rows)
+        return {f"best_exact/{MAJORITY}": 100 * silent}
+
+    def write_predictions(
+        self,
+        folder: str,
+        file: InputFile,
+        encoded: Sequence[Encoded],
+        results: Sequence[Answers],
+        settings: Any,
+    ) -> list[str]:
+        """Writes the original's files; returns their paths."""
+        predicted = [x["answer"] for x in self.decode(encoded, results)]
+        ids = [row.id for row in file.rows]
+        best, odds = _best(file.rows, results)
+        contents = {
+            answers.PREDICTIONS: dict(zip(ids, predicted)),
+            answers.NBEST: {
+                key: answers.describe(x.nbest) for key, x in zip(ids, results)
+            },
         }
-        for x in examples
-        if texts[x.id]
-        and not any(
-            scoring.exact_score(answer.text, texts[x.id])
-            for answer in x.answers
-        )
-    )
-    return {
-        "task": "squad",
-        "records": dataset.path,
-        "references": baselines,
-        "worst_errors": class_report.worst(errors),
-    }
+        if self.settings.version_2_with_negative:
+            contents[answers.NULL_ODDS] = odds
+
+        # Without a valid span the answer is empty, too.
+        silent = sum(not text for text in best.values())
+        if silent:
+            log(f"warning: {silent:,} questions have no valid answer span")
+        return [
+            answers.write(os.path.join(folder, name), content)
+            for name, content in contents.items()
+        ]
 
 
-def predict(
-    answering: QuestionAnswering,
-    settings: Settings,
-    dataset: squad.Dataset,
-    encoded: list[Encoded],
-    logits: Iterable[np.ndarray],
-    threshold: float,
-) -> Predictions:
-    """Finds the answers; tunes the threshold with --tune_null_threshold.
-
-    Args:
-        answering: converts logits to answers.
-        settings: the settings of the script.
-        dataset: the questions.
-        encoded: the windows of each question, encoded by `answering`.
-        logits: float32 [S, 2] for each window, in order.
-        threshold: float. Odds above which the answer is empty.
-    """
-    predictions, rest = Predictions(threshold=threshold), iter(logits)
-    for example, x in zip(dataset.examples, encoded):
-        context, records = x.details
-        found = answering.find(context, records, [*islice(rest, len(records))])
-        best, key = found.best, example.id
-        predictions.best[key] = best.text if best else ""
-        predictions.odds[key] = found.null_odds
-        predictions.probabilities[key] = best.probability if best else 0.0
-
-        # The lists are large; only the prediction file needs them.
-        if settings.do_predict:
-            predictions.nbest[key] = spans.describe(found.nbest)
-
-    if settings.tune_null_threshold:
-        predictions.threshold = scoring.tune_threshold(
-            dataset.examples, predictions.best, predictions.odds
-        )
-    return predictions
-
-
-def _write(
-    predictions: Predictions, settings: Settings, folder: RunFolder
-) -> list[str]:
-    """Writes the original's files; returns their paths."""
-    version_2 = settings.version_2_with_negative
-    texts = predictions.texts if version_2 else predictions.best
-    wrote = [
-        spans.write(folder.file(spans.PREDICTIONS), texts),
-        spans.write(folder.file(spans.NBEST), predictions.nbest),
-    ]
-    if version_2:
-        path = folder.file(spans.NULL_ODDS)
-        wrote.append(spans.write(path, predictions.odds))
-
-    # Without a valid span the answer is empty, too.
-    silent = sum(not text for text in predictions.best.values())
-    if silent:
-        log(f"warning: {silent:,} questions have no valid answer span")
-    return wrote
-
-
-def report_lost(dataset: squad.Dataset, lost: dict[str, list[str]]) -> None:
-    """Logs labelled answers that are skipped or changed in training."""
-    several = sum(len(x.answers) > 1 for x in dataset.examples)
-    if several:
-        log(
-            f"warning: {several:,} questions have several answers; only "
-            "the first is used for training"
-        )
-    for reason, ids in sorted(lost.items()):
-        some = (
-            f"{', '.join(ids[:_SHOWN])}{', ...' if len(ids) > _SHOWN else ''}"
-        )
-        log(f"warning: {len(ids):,} answers: {reason}; qa {some}")
-
-
-def _text_of(settings: Settings, model: ModelFolder) -> Callable:
-    if settings.answer_text == OFFSETS:
-        return spans.offsets_text
-    tokenizer = model.tokenizer
-    return spans.OriginalText(
-        tokenizer.tokens,
-        tokenizer.exact.basic_tokenizer,
-        log if settings.verbose_logging else None,
-    ).text_of
+def _best(
+    rows: list[SquadExample], results: Sequence[Answers]
+) -> tuple[dict[str, str], dict[str, float]]:
+    """The best answer that is not empty, and the odds of no answer, by id."""
+    best, odds = {}, {}
+    for row, found in zip(rows, results, strict=True):
+        best[row.id] = found.best.text if found.best else ""
+        odds[row.id] = found.null_odds
+    return best, odds

@@ -18,8 +18,6 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
 from bert.data.tables import Column, Schema, Table
-from bert.tasks import folds
-from bert.tasks.run_folder import RunFolder
 
 _CONTEXT, _CHOICES, _LABEL = "context", "choices", "label"
 
@@ -59,30 +57,6 @@ def read(path: str, labelled: bool) -> Table:
     """
     schema = functools.partial(_schema_of, path, labelled)
     return Table.read(path, schema, _example)
-
-
-def read_files(folder: RunFolder) -> dict[str, Table]:
-    """Reads the files that the settings require.
-
-    In a fold, rows of a context stay together.
-
-    Returns:
-        flag of a file -> its examples.
-
-    Raises:
-        UserError: a file is invalid, see `read`.
-    """
-    settings = folder.settings
-    read_tables = {
-        name: read(path, name != "predict_file")
-        for name, path in settings.files.items()
-    }
-    folder.warn(
-        " ".join([x.context, *x.choices])
-        for table in read_tables.values()
-        for x in table.rows
-    )
-    return folds.hold_out(settings, read_tables, lambda x: x.context)
 
 
 def _schema_of(path: str, labelled: bool, names: list[str]) -> Schema:

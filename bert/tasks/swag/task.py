@@ -1,183 +1,220 @@
-"""The task of run_swag.py: multiple choice."""
+"""Multiple choice: examples -> sequences -> scores -> best choice.
 
-from collections.abc import Iterable, Iterator
+No TensorFlow is imported.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.common.progress import log
+from bert.data import features
 from bert.data.postprocessing import softmax
-from bert.data.records.examples import Examples
-from bert.data.sequences import Row
-from bert.data.tables import Table
-from bert.modeling import task_losses, task_models
-from bert.tasks import class_report, eval_report, finetuning
-from bert.tasks.run_folder import RunFolder
+from bert.data.records.encoding import Feature
+from bert.data.sequences import Encoded, join_pair, truncate_pair
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.task_heads import CHOICES
+from bert.tasks import evaluation
+from bert.tasks.evaluation import CHANCE, MAJORITY
 from bert.tasks.swag.examples import ChoiceExample
-from bert.tasks.swag.pipeline import MultipleChoice, training_schema
 from bert.tasks.swag.settings import KIND
-from bert.training.task import Task
-from bert.training.trainer import Trainer
+from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
+
+CONTEXT, CHOICE_TEXTS = "context", "choices"
 
 
-def make_task(
-    folder: RunFolder,
-    tables: dict[str, Table],
-) -> Task:
-    """Encodes the examples, and makes the task for training.
+class MultipleChoice(Task):
+    """Multiple choice: selects the best continuation of a text.
 
     Args:
-        settings: the settings of the script.
-        model: the initial model, with config and tokenizer.
-        folder: the folder of the run.
-        tables: flag of a file -> its examples.
-
-    Raises:
-        UserError: there are too few examples for one step, or the folder
-            holds a run with other training data.
+        tokenizer: the model's tokenizer.
+        max_length: int. Longest sequence in tokens; longer pairs are
+            truncated as in the original.
+        sequences: int. C, the choices of a training record. Default: 2.
     """
-    settings, model = folder.settings, folder.model
-    # C is the maximum number of choices over all files.
-    choices = max(
-        (len(x.choices) for table in tables.values() for x in table.rows),
-        default=2,
-    )
-    choice_task = MultipleChoice(model.tokenizer, settings.max_seq_length)
 
-    def rows_of(flag: str) -> Iterator[dict]:
-        return (choice_task.features(x, choices) for x in tables[flag].rows)
+    name = "swag"
+    head, num_outputs = CHOICES, 1
+    inputs = (CONTEXT, CHOICE_TEXTS)
+    metric = "accuracy"
 
-    encoded, records = None, ""
-    if "train_file" in tables:
-        records = folder.identify(tables["train_file"].sha256)
-        encoded = Examples(
-            rows_of("train_file"), training_schema(choices), choices
+    def __init__(
+        self, tokenizer: Tokenizer, max_length: int, sequences: int = 2
+    ):
+        self._tokenizer, self.max_length = tokenizer, max_length
+        self.sequences = sequences
+        self.schema = {
+            features.LABEL_IDS: Feature(),
+            features.CHOICE_WEIGHTS: Feature("float32", size=sequences),
+        }
+        self._cls, self._sep, self._unk = (
+            tokenizer.vocab[x]
+            for x in (vocabulary.CLS, vocabulary.SEP, vocabulary.UNK)
         )
-        if choice_task.num_truncated:
-            log(
-                f"{choice_task.num_truncated:,} choices of "
-                f"{settings.train_file} were truncated to "
-                f"{settings.max_seq_length} tokens; see --max_seq_length"
+
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> "MultipleChoice":
+        """The task of a fine-tuned model."""
+        length = (model.task or {}).get("max_seq_length", model.max_length)
+        return cls(model.tokenizer, length)
+
+    def to_json(self) -> dict:
+        """Returns the content of `task.json`, which `from_model` reads."""
+        return {"kind": KIND, "labels": [], "max_seq_length": self.max_length}
+
+    def inputs_of(self, rows: list[ChoiceExample]) -> list[dict[str, Any]]:
+        """Returns the texts of rows, as dicts for `encode`."""
+        return [{CONTEXT: x.context, CHOICE_TEXTS: x.choices} for x in rows]
+
+    def encode(self, examples: list[dict[str, Any]]) -> list[Encoded]:
+        """Converts texts and their continuations to sequences.
+
+        Args:
+            examples: dicts of `context`, a text, and `choices`, a list of
+                texts; blank choices get the probability 0.
+        """
+        encoded = []
+        for example in examples:
+            choices = example[CHOICE_TEXTS]
+            context, *tokens = self._tokenizer.ids_of(
+                [example[CONTEXT], *choices]
             )
 
-    def answers(
-        trainer: Trainer, flag: str, batch_size: int, description: str
-    ) -> Iterator[tuple[ChoiceExample, np.ndarray]]:
-        """Yields each example of a file, with its probabilities."""
-        outputs = trainer.predict(
-            rows_of(flag),
-            batch_size,
-            description,
-            len(tables[flag].rows),
-            choices,
-        )
-        for example, output in zip(tables[flag].rows, outputs, strict=True):
-            logits = output["logits"][: len(example.choices)]
-            yield example, softmax(logits.astype(np.float64))
+            # The tokenizer may drop all characters of a choice.
+            tokens = [x or [self._unk] for x in tokens]
+            space, rows = self.max_length - 3, []
+            for choice in tokens:
+                a, b = truncate_pair(context, choice, space)
+                rows.append(join_pair(a, b, self._cls, self._sep))
+            longest = max(map(len, tokens)) + len(context) + 3
+            is_blank = np.array([not x.strip() for x in choices])
+            is_truncated = longest > self.max_length
+            encoded.append(Encoded(rows, longest, is_truncated, is_blank))
+        return encoded
 
-    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
-        size = settings.eval_batch_size
-        metrics, report = score(
-            [*answers(trainer, "eval_file", size, "evaluated")]
-        )
-        path = settings.eval_file or settings.train_file
-        return metrics, report | {"records": path}
+    def records(
+        self,
+        rows: list[ChoiceExample],
+        report: Callable[[Encoded], None] = ignore,
+    ) -> Iterator[dict]:
+        """Yields a training record of each row.
 
-    def predict(trainer: Trainer) -> list[str]:
-        if not settings.do_predict:
-            return []
-        path = folder.file("predictions.tsv")
-        size = settings.predict_batch_size
-        answered = answers(trainer, "predict_file", size, "predicted")
-        write_predictions(path, (x for _, x in answered))
-        return [path]
-
-    def sample() -> list[Row]:
-        """Tokenized texts of training, else of evaluation."""
-        table = tables.get("train_file") or tables["eval_file"]
-        encoded = choice_task.encode([x.texts() for x in table.rows])
-        return [row for x in encoded for row in x.rows]
-
-    return Task(
-        "swag",
-        lambda: task_models.build_choice_model(
-            model.config, settings.random_seed
-        ),
-        (task_losses.CHOICE,),
-        task_losses.choice_weights,
-        task_losses.choice_sums,
-        finetuning.schedule(settings, len(encoded or ())),
-        records=finetuning.describe(encoded, records),
-        metric="eval_accuracy",
-        examples=encoded,
-        labels={"kind": KIND, "labels": []},
-        validate=lambda trainer: evaluate(trainer)[0],
-        evaluate=evaluate,
-        predict=predict,
-        sample=sample,
-    )
-
-
-def score(
-    answers: list[tuple[ChoiceExample, np.ndarray]],
-) -> tuple[dict[str, float], dict]:
-    """Computes accuracy and loss, with baselines.
-
-    Args:
-        answers: the labelled examples, each with its probabilities, float64
-            [choices].
-
-    Returns:
-        the metrics, and a report for `eval_report.write`.
-    """
-    hits, loss, wrong = 0, 0.0, []
-
-    # Avoids the logarithm of 0.
-    tiny = np.finfo(np.float64).tiny
-    for example, probabilities in answers:
-        best = int(probabilities.argmax())
-        hits += best == example.label
-        loss -= float(np.log(probabilities[example.label] + tiny))
-        if best != example.label:
-            wrong.append(
-                {
-                    "line": example.line,
-                    "text": [example.context, *example.choices],
-                    "label": example.choices[example.label],
-                    "predicted": example.choices[best],
-                    "probability": float(probabilities[best]),
+        Missing choices are padded with the weight 0.
+        """
+        empty = join_pair([], [], self._cls, self._sep)
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            for row, encoded in zip(some, self.encode(self.inputs_of(some))):
+                report(encoded)
+                count = len(encoded.rows)
+                missing = self.sequences - count
+                padded = encoded.rows + [empty] * missing
+                yield {
+                    features.INPUT_IDS: [ids for ids, _ in padded],
+                    features.SEGMENT_IDS: [x for _, x in padded],
+                    features.LABEL_IDS: [row.label],
+                    features.CHOICE_WEIGHTS: [1.0] * count + [0.0] * missing,
                 }
-            )
 
-    count = len(answers)
-    metrics = {"eval_accuracy": hits / count, "eval_loss": loss / count}
+    def combine(
+        self, encoded: Encoded, outputs: list[np.ndarray]
+    ) -> np.ndarray:
+        """Computes the probabilities of the choices, float64 [C]."""
+        logits = np.concatenate(outputs).astype(np.float64)
 
-    # Chance is a mean, as examples may have different numbers of choices.
-    chances = [1 / len(example.choices) for example, _ in answers]
-    positions = np.bincount([example.label for example, _ in answers])
-    majority = float(positions.max() / count)
-    baselines = {
-        f"eval_accuracy/{eval_report.CHANCE}": float(np.mean(chances)),
-        f"eval_accuracy/{eval_report.MAJORITY}": majority,
-        f"eval_loss/{eval_report.CHANCE}": -float(np.mean(np.log(chances))),
-    }
-    return metrics, {
-        "task": "swag",
-        "references": baselines,
-        "worst_errors": class_report.worst(wrong),
-    }
+        # With -inf, softmax would be NaN if all choices are blank.
+        logits[encoded.details] = np.finfo(np.float32).min
+        return softmax(logits)
 
+    def decode(
+        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+    ) -> list[dict[str, Any]]:
+        """Converts probabilities to predictions.
 
-def write_predictions(path: str, answers: Iterable[np.ndarray]) -> None:
-    """Writes the index of the best choice and the probabilities of all.
+        Args:
+            encoded: N examples.
+            results: probabilities of the choices of each, float64 [C].
 
-    Args:
-        path: str. File to write, one line per example, tab-separated.
-        answers: the probabilities of each example, float64 [choices].
-    """
-    lines = []
-    for probabilities in answers:
-        fields = [str(probabilities.argmax())]
-        fields += [f"{x:.6f}" for x in probabilities]
-        lines.append("\t".join(fields) + "\n")
-    write_whole(path, "".join(lines))
+        Returns:
+            a dict for each example: `best`, the index of the best choice, and
+            `probabilities`, a list of floats.
+        """
+        return [
+            {"best": int(x.argmax()), "probabilities": x.tolist()}
+            for x in results
+        ]
+
+    def score(
+        self,
+        rows: list[ChoiceExample],
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+    ) -> Evaluation:
+        """Scores the best choices; see `Task`."""
+        labels = [row.label for row in rows]
+        best = [int(x.argmax()) for x in results]
+        given = np.array([x[i] for x, i in zip(results, labels)])
+        tiny = np.finfo(np.float64).tiny  # avoids the logarithm of 0
+        errors = (
+            {
+                "line": row.line,
+                "text": [row.context, *row.choices],
+                "label": row.choices[row.label],
+                "predicted": row.choices[found],
+                "probability": float(x[found]),
+            }
+            for row, found, x in zip(rows, best, results)
+            if found != row.label
+        )
+        return Evaluation(
+            {
+                "accuracy": float(np.equal(labels, best).mean()),
+                "loss": -float(np.log(given + tiny).mean()),
+            },
+            {"worst_errors": evaluation.worst(errors)},
+            best,
+            [],
+        )
+
+    def baselines(
+        self,
+        rows: list[ChoiceExample],
+        encoded: Sequence[Encoded],
+        train: list[ChoiceExample],
+        settings: Any,
+    ) -> dict[str, float]:
+        """Scores random choices, and the most frequent one of training."""
+        # Chance is a mean, as examples may have different numbers of choices.
+        chances = [1 / len(x.choices) for x in rows]
+        usual = np.bincount([x.label for x in train]).argmax()
+        return {
+            f"accuracy/{CHANCE}": float(np.mean(chances)),
+            f"accuracy/{MAJORITY}": float(
+                np.mean([x.label == usual for x in rows])
+            ),
+            f"loss/{CHANCE}": -float(np.mean(np.log(chances))),
+        }
+
+    def write_predictions(
+        self,
+        folder: str,
+        file: InputFile,
+        encoded: Sequence[Encoded],
+        results: Sequence[np.ndarray],
+        settings: Any,
+    ) -> list[str]:
+        """Writes `predictions.tsv`; returns its path.
+
+        A line has the index of the best choice and the probabilities of all.
+        """
+        lines = []
+        for prediction in self.decode(encoded, results):
+            chances = (f"{x:.6f}" for x in prediction["probabilities"])
+            lines.append("\t".join([str(prediction["best"]), *chances]) + "\n")
+        path = os.path.join(folder, "predictions.tsv")
+        write_whole(path, "".join(lines))
+        return [path]

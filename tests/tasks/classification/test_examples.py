@@ -7,15 +7,10 @@ from bert.common.errors import UserError
 from bert.data.postprocessing import REGRESSION, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.datasets import (
-    DEV,
-    TRAIN,
-    Split,
-    TextExample,
-    columns,
-)
-from bert.tasks.classification.pipeline import TextClassification
+from bert.tasks.classification.glue import Split, TextExample, columns
 from bert.tasks.classification.settings import Settings
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.task import DEV, TRAIN
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -29,7 +24,7 @@ def write(tmp_path, content, name="x.tsv"):
 def file_of(path, *names, header=True, **named):
     """A file with these columns."""
     options = {"header": header}
-    return Split("", path, schema=columns(*names, **named), options=options)
+    return Split(path, schema=columns(*names, **named), options=options)
 
 
 def read(file, labels, needed=True):
@@ -99,9 +94,9 @@ def divided(file, labels, share=0.2, seed=7):
     table = classification.read(file)
     rows = classification.label(table, labels, True)
     settings = Settings(eval_fraction=share, random_seed=seed)
-    splits = [Split(split, "x.tsv", rows) for split in (TRAIN, DEV)]
+    splits = [Split("x.tsv", rows, name=name) for name in (TRAIN, DEV)]
     sides = (classification.hold_out(settings, x, labels) for x in splits)
-    return [[example[:4] for example in side.examples] for side in sides]
+    return [[example[:4] for example in side.rows] for side in sides]
 
 
 def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
@@ -156,10 +151,10 @@ def test_groups_are_on_one_side(tmp_path):
         {
             row.group
             for row in classification.hold_out(
-                settings, Split(split, "x.tsv", rows), labels
-            ).examples
+                settings, Split("x.tsv", rows, name=name), labels
+            ).rows
         }
-        for split in (TRAIN, DEV)
+        for name in (TRAIN, DEV)
     )
     assert len(held_out) == 2 and train == {*"01234"} - held_out
 
@@ -327,8 +322,8 @@ def test_examples_are_truncated_as_in_the_original():
             {"text": "11 12 13 14 15", "text_b": ""},
         ]
     )
-    assert encoded == [
-        ([([2, 11, 12, 3, 21, 22, 3], [0, 0, 0, 0, 1, 1, 1])], 12, True, None),
-        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 10, True, None),
-        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 7, False, None),
+    assert [x[:3] for x in encoded] == [
+        ([([2, 11, 12, 3, 21, 22, 3], [0, 0, 0, 0, 1, 1, 1])], 12, True),
+        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 10, True),
+        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 7, False),
     ]

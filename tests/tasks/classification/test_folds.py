@@ -10,16 +10,11 @@ from sklearn import model_selection
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.data.postprocessing import CLASSES, REGRESSION, Labels
-from bert.tasks import sweep
+from bert.runs import sweep
 from bert.tasks.classification import examples, inputs, predictions
-from bert.tasks.classification.datasets import (
-    DEV,
-    TRAIN,
-    Split,
-    TextExample,
-)
+from bert.tasks.classification.glue import Split, TextExample, labels_of
 from bert.tasks.classification.settings import Settings
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.task import DEV, TRAIN
 from tests.helpers import classifier_files, run_folders
 from tests.helpers.classifier_files import rows_of
 
@@ -39,12 +34,12 @@ def held_out(
         TextExample(f"q{i}", text, "", label, i, group)
         for i, (text, label, group) in enumerate(zip(texts, labels, groups))
     ]
-    split = Split(DEV, "mails.csv", rows)
+    split = Split("mails.csv", rows, name=DEV)
     kind = Labels(CLASSES if by_label else REGRESSION)
     found = []
     for fold in range(1, K + 1):
         settings = Settings(num_folds=K, fold=fold, random_seed=seed)
-        kept = examples.hold_out(settings, split, kind).examples
+        kept = examples.hold_out(settings, split, kind).rows
         found.append([row.line for row in kept])
     return found
 
@@ -124,40 +119,39 @@ def settings(tmp_path):
 def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):
     settings = dataclasses.replace(settings, class_weights=("balanced",))
     alone = dataclasses.replace(settings, num_folds=0, do_eval=False)
-    whole = inputs.read(run_folders.opened(alone))
+    _, whole = inputs.read(run_folders.opened(alone))
     seen = []
     for trial in sweep.expand_trials(settings):
-        data = inputs.read(run_folders.opened(trial.settings))
-        (train,), (dev,) = data.split(TRAIN), data.split(DEV)
-        groups = [{x.group for x in split.examples} for split in (train, dev)]
+        task, files = inputs.read(run_folders.opened(trial.settings))
+        (train,), (dev,) = files[TRAIN], files[DEV]
+        groups = [{x.group for x in split.rows} for split in (train, dev)]
         assert not groups[0] & groups[1]
-        rows = sorted(train.examples + dev.examples, key=lambda x: x.line)
-        assert rows == whole.split(TRAIN)[0].examples
-        counts = np.bincount(train.labels)
+        rows = sorted(train.rows + dev.rows, key=lambda x: x.line)
+        assert rows == whole[TRAIN][0].rows
+        counts = np.bincount(labels_of(train.rows))
         np.testing.assert_allclose(
-            data.class_weights * counts, len(train.labels) / 2
+            task.class_weights * counts, len(train.rows) / 2
         )
-        seen += dev.examples
+        seen += dev.rows
     seen.sort(key=lambda x: x.line)
-    assert seen == whole.split(TRAIN)[0].examples
+    assert seen == whole[TRAIN][0].rows
     assert trial.settings.rows == "fold 3 of 3, 12345, sorted author"
 
 
 def test_folds_are_reported_as_one_file(settings, tmp_path):
     """The first fold predicts n, and the others y."""
-    for i, trial in enumerate(sweep.expand_trials(settings)):
-        os.makedirs(trial.settings.output_dir)
-        count = len(
-            inputs.read(run_folders.opened(trial.settings))
-            .split(DEV)[0]
-            .examples
+    trials, held_out = sweep.expand_trials(settings), []
+    for i, trial in enumerate(trials):
+        task, files = inputs.read(run_folders.opened(trial.settings))
+        (file,) = files[DEV]
+        results = [*np.tile([0.0, i - 0.5], (len(file.rows), 1)).astype("f4")]
+        held_out.append(
+            sweep.HeldOut(task, file.rows, [None] * len(file.rows), results)
         )
-        logits = np.tile([0.0, i - 0.5], (count, 1)).astype("f4")
-        predictions.write_logits(trial.settings.output_dir, logits)
-    run = str(tmp_path / "run")
-    paths, report = predictions.join_folds(settings, RunFolder(run, run))
+    names = [trial.name for trial in trials]
+    paths, report = sweep.join(str(tmp_path), names, held_out)
 
-    table = rows_of(tmp_path / "run" / "out_of_fold.tsv")
+    table = rows_of(tmp_path / "out_of_fold.tsv")
     columns = {
         name: [row[i] for row in table[1:]] for i, name in enumerate(table[0])
     }

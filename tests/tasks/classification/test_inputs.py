@@ -8,10 +8,12 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
-from bert.tasks.classification.datasets import DEV, TASKS, TEST, TRAIN
+from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.classification.settings import Settings
+from bert.tasks.task import DEV, TEST, TRAIN
 from tests.helpers import run_folders
 from tests.helpers.glue_lines import CASES, DEV_LINES
+from tests.helpers.run_folders import splits
 
 NLI = ("contradiction", "entailment", "neutral")
 NAMES = {
@@ -41,27 +43,27 @@ def read(*words, **named):
     return inputs.read(run_folders.opened(parse(*words, **named)))
 
 
-def examples(data, split):
-    return [[e[:4] for e in x.examples] for x in data.split(split)]
+def examples(files, split):
+    return [[e[:4] for e in x.rows] for x in files[split]]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
-@pytest.mark.parametrize("task", TASKS)
-def test_tasks_read_lines_in_the_real_format(tmp_path, task, ending):
-    for _, file, lines, _ in CASES[task]:
+@pytest.mark.parametrize("name", GLUE_TASKS)
+def test_tasks_read_lines_in_the_real_format(tmp_path, name, ending):
+    for _, file, lines, _ in CASES[name]:
         path = tmp_path / file
         path.parent.mkdir(exist_ok=True)
         path.write_bytes("".join(line + ending for line in lines).encode())
-    splits = sorted({split for split, *_ in CASES[task]})
+    parts = sorted({part for part, *_ in CASES[name]})
     words = {TRAIN: "--do_train", DEV: "--do_eval", TEST: "--do_predict"}
-    data = read(
-        *(words[split] for split in splits), task_name=task, data_dir=tmp_path
+    task, files = read(
+        *(words[part] for part in parts), task_name=name, data_dir=tmp_path
     )
-    for split in splits:
-        expected = [found for s, _, _, found in CASES[task] if s == split]
-        assert examples(data, split) == expected
-    assert data.labels.names == NAMES.get(task, ("0", "1"))
-    assert data.metrics == METRICS.get(task, ("accuracy",))
+    for part in parts:
+        expected = [found for x, _, _, found in CASES[name] if x == part]
+        assert examples(files, part) == expected
+    assert task.labels.names == NAMES.get(name, ("0", "1"))
+    assert task.metrics == METRICS.get(name, ("accuracy",))
 
 
 @pytest.mark.parametrize("task", DEV_LINES)
@@ -70,26 +72,26 @@ def test_a_dev_file_to_predict_is_read_or_rejected(tmp_path, task):
     path = tmp_path / "dev.tsv"
     path.write_text("\n".join(DEV_LINES[task]))
     if task == "qqp":
-        data = read("--do_predict", task_name=task, predict_file=path)
-        assert examples(data, TEST) == [[("201359", "Why?", "How?", None)]]
+        _, files = read("--do_predict", task_name=task, predict_file=path)
+        assert examples(files, TEST) == [[("201359", "Why?", "How?", None)]]
         return
     with pytest.raises(UserError, match=f"{path}:1: no column "):
         read("--do_predict", task_name=task, predict_file=path)
 
 
 def test_every_task_has_a_case():
-    assert CASES.keys() == TASKS.keys()
+    assert CASES.keys() == GLUE_TASKS.keys()
 
 
 def test_files_of_several_parts_have_names(tmp_path):
     for _, file, lines, _ in CASES["mnli"]:
         (tmp_path / file).write_text("\n".join(lines))
-    data = read(
+    _, files = read(
         "--do_eval", "--do_predict", task_name="MNLI", data_dir=tmp_path
     )
-    assert [p.subset for p in data.split(DEV)] == ["", "mismatched"]
-    assert [p.submission for p in data.split(TEST)] == ["MNLI-m"]
-    matched, mismatched = data.split(DEV)
+    assert [p.subset for p in files[DEV]] == ["", "mismatched"]
+    assert [p.submission for p in files[TEST]] == ["MNLI-m"]
+    matched, mismatched = files[DEV]
     assert matched.file("eval", ".tsv") == "eval.tsv"
     assert mismatched.file("eval", ".tsv") == "eval_mismatched.tsv"
 
@@ -98,11 +100,12 @@ def test_a_file_of_a_second_part_is_that_part(tmp_path):
     lines = next(x for s, _, x, _ in CASES["mnli"] if s == TEST)
     path = tmp_path / "test_mismatched.tsv"
     path.write_text("\n".join(lines))
-    data = read("--do_predict", task_name="mnli", predict_file=path)
-    (split,) = data.split(TEST)
+    _, files = read("--do_predict", task_name="mnli", predict_file=path)
+    (split,) = files[TEST]
     assert (split.subset, split.submission) == ("mismatched", "MNLI-mm")
     path = path.rename(tmp_path / "mine.tsv")
-    (split,) = read("--do_predict", task_name="mnli", predict_file=path).splits
+    _, files = read("--do_predict", task_name="mnli", predict_file=path)
+    (split,) = files[TEST]
     assert (split.subset, split.submission) == ("", "MNLI-m")
 
 
@@ -110,8 +113,8 @@ def test_the_names_of_glue_are_known_in_any_spelling(tmp_path):
     for _, file, lines, _ in CASES["sst2"]:
         (tmp_path / file).write_text("\n".join(lines))
     for name in ("sst2", "SST-2", "sst-2"):
-        data = read("--do_predict", task_name=name, data_dir=tmp_path)
-        assert data.split(TEST)[0].submission == "SST-2"
+        _, files = read("--do_predict", task_name=name, data_dir=tmp_path)
+        assert files[TEST][0].submission == "SST-2"
 
 
 def test_languages_of_xnli_can_differ(tmp_path):
@@ -122,7 +125,7 @@ def test_languages_of_xnli_can_differ(tmp_path):
     lines = next(x for split, _, x, _ in CASES["xnli"] if split == DEV)
     lines = "\n".join(lines).replace("ar\tneutral", "ur\tneutral")
     (tmp_path / "xnli.dev.tsv").write_text(lines)
-    data = read(
+    _, files = read(
         "--do_train",
         "--do_eval",
         task_name="xnli",
@@ -130,8 +133,8 @@ def test_languages_of_xnli_can_differ(tmp_path):
         language="ur",
         train_language="en",
     )
-    assert examples(data, TRAIN) == [[("0", "one", "two", 2)]]
-    assert examples(data, DEV) == [[("0", "a", "b", 2)]]
+    assert examples(files, TRAIN) == [[("0", "one", "two", 2)]]
+    assert examples(files, DEV) == [[("0", "a", "b", 2)]]
 
 
 OWN = [{"t": "one", "u": "x", "l": "no"}, {"t": "two", "u": "", "l": "yes"}]
@@ -154,7 +157,7 @@ def own_file(folder, name):
 
 @pytest.mark.parametrize("name", ["train.tsv", "train.csv", "train.jsonl.gz"])
 def test_own_files_need_only_columns(tmp_path, name):
-    data = read(
+    task, files = read(
         "--do_train",
         task_name="tsv",
         train_file=own_file(tmp_path, name),
@@ -162,12 +165,12 @@ def test_own_files_need_only_columns(tmp_path, name):
         text_b_column="u",
         label_column="l",
     )
-    assert examples(data, TRAIN) == [
+    assert examples(files, TRAIN) == [
         [("0", "one", "x", 0), ("1", "two", "", 1)]
     ]
-    assert data.labels.names == ("no", "yes")
-    assert data.metrics == ("accuracy", "macro_f1")
-    assert data.has_pairs
+    assert task.labels.names == ("no", "yes")
+    assert task.metrics == ("accuracy", "macro_f1")
+    assert task.inputs == ("text", "text_b")
 
 
 @pytest.mark.parametrize(
@@ -183,45 +186,50 @@ def test_columns_called_text_and_label_need_no_flags(tmp_path, name, content):
     named = {"task_name": "csv", "train_file": path, "predict_file": path}
     words = "--do_train", "--do_predict"
     for given in ({}, {"text_column": "text"}, {"label_column": "label"}):
-        for split in read(*words, **named, **given).splits:
-            found = [(x.text, x.label) for x in split.examples]
+        for split in splits(read(*words, **named, **given)[1]):
+            found = [(x.text, x.label) for x in split.rows]
             assert found == [*zip(rows, (1, 0))]
 
     # Without labels to learn from, another text may have no label.
     named = {"task_name": "csv", "predict_file": new, "labels": "a,b"}
     new.write_text("text,label\none,b\n")
-    (split,) = read("--do_predict", **named).splits
-    assert [x.label for x in split.examples] == [1]
+    (split,) = splits(read("--do_predict", **named)[1])
+    assert [x.label for x in split.rows] == [1]
     new.write_text("body,label\none,7 kg\n")
-    (split,) = read("--do_predict", **named, text_column="body").splits
-    assert [(x.text, x.label) for x in split.examples] == [("one", None)]
+    (split,) = splits(read("--do_predict", **named, text_column="body")[1])
+    assert [(x.text, x.label) for x in split.rows] == [("one", None)]
     new.write_text("one,7 kg\n")
-    (split,) = read("--do_predict", **named, text_column=0).splits
-    assert [x.text for x in split.examples] == ["one"]
+    (split,) = splits(read("--do_predict", **named, text_column=0)[1])
+    assert [x.text for x in split.rows] == ["one"]
 
 
 def test_own_labels_can_be_given_and_are_recorded(tmp_path):
     path = own_file(tmp_path, "mails.tsv")
     named = {"task_name": "tsv", "text_column": 0, "eval_file": path}
     named |= {"label_column": 2, "output_dir": tmp_path}
-    data = read("--do_eval", "--header", labels="yes, no ,maybe", **named)
-    assert data.labels.names == ("yes", "no", "maybe")
-    assert [e[3] for e in examples(data, DEV)[0]] == [1, 0]
+    task, files = read(
+        "--do_eval", "--header", labels="yes, no ,maybe", **named
+    )
+    assert task.labels.names == ("yes", "no", "maybe")
+    assert [e[3] for e in examples(files, DEV)[0]] == [1, 0]
     with pytest.raises(UserError, match="the labels are unknown"):
         read("--do_eval", "--header", **named)
     (tmp_path / "task.json").write_text(
         json.dumps({"kind": "classes", "labels": ["yes", "no"]})
     )
     (tmp_path / "checkpoint").touch()
-    data = read("--do_eval", "--header", **named)
-    assert data.labels.names == ("yes", "no")
+    task, _ = read("--do_eval", "--header", **named)
+    assert task.labels.names == ("yes", "no")
 
 
 def test_an_export_alone_has_both_texts(tmp_path):
     named = {"task_name": "tsv", "labels": "a,b", "export_dir": "none"}
     named |= {"text_column": "t", "output_dir": tmp_path}
-    assert read(text_b_column="u", **named).has_pairs
-    assert not read(**named).has_pairs
+    for given, names in (
+        ({"text_b_column": "u"}, ("text", "text_b")),
+        ({}, ("text",)),
+    ):
+        assert read(**given, **named)[0].inputs == names
 
 
 def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
@@ -230,8 +238,8 @@ def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
     path.write_text("t\tl\n" + "".join(f"text {x}\t{x}\n" for x in pairs))
     named = {"train_file": path, "task_name": "tsv", "eval_fraction": 0.2}
     named |= {"text_column": "t", "label_column": "l"}
-    data = read("--do_train", "--do_eval", "--multi_label", **named)
-    assert [len(x.examples) for x in data.splits] == [36, 9]
+    _, files = read("--do_train", "--do_eval", "--multi_label", **named)
+    assert [len(x.rows) for x in splits(files)] == [36, 9]
 
 
 def test_evaluations_during_training_read_their_file(tmp_path):
@@ -239,14 +247,14 @@ def test_evaluations_during_training_read_their_file(tmp_path):
     named = {"train_file": path, "eval_file": path, "task_name": "tsv"}
     named |= {"text_column": "t", "label_column": "l"}
     for steps, count in ((0, 0), (5, 1)):
-        data = read("--do_train", eval_steps=steps, **named)
-        assert len(data.split(DEV)) == count
+        _, files = read("--do_train", eval_steps=steps, **named)
+        assert len(files[DEV]) == count
 
 
 def test_prediction_needs_no_label(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("id,t\nm1,one\nm2,two\n")
-    data = read(
+    _, files = read(
         "--do_predict",
         task_name="tsv",
         predict_file=path,
@@ -255,7 +263,7 @@ def test_prediction_needs_no_label(tmp_path):
         id_column="id",
         labels="a,b",
     )
-    assert examples(data, TEST) == [
+    assert examples(files, TEST) == [
         [("m1", "one", "", None), ("m2", "two", "", None)]
     ]
 
@@ -266,9 +274,11 @@ def test_only_a_file_to_predict_needs_ids(tmp_path):
     test.write_text("id,t\nm1,one\n")
     named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     named |= {"train_file": train, "predict_file": test, "id_column": "id"}
-    data = read("--do_train", "--do_predict", **named)
-    assert examples(data, TRAIN) == [[("0", "one", "", 0), ("1", "two", "", 1)]]
-    assert examples(data, TEST) == [[("m1", "one", "", None)]]
+    _, files = read("--do_train", "--do_predict", **named)
+    assert examples(files, TRAIN) == [
+        [("0", "one", "", 0), ("1", "two", "", 1)]
+    ]
+    assert examples(files, TEST) == [[("m1", "one", "", None)]]
 
 
 @pytest.mark.parametrize("column", ["id", 0])
@@ -276,8 +286,8 @@ def test_an_evaluation_names_the_ids_of_its_file(tmp_path, column):
     (tmp_path / "dev.csv").write_text("id,t,l\nm1,one,a\nm2,two,b\n")
     named = {"text_column": 1, "label_column": 2, "id_column": column}
     named |= {"task_name": "csv", "eval_file": tmp_path / "dev.csv"}
-    data = read("--do_eval", "--header", labels="a,b", **named)
-    assert [x[0] for x in examples(data, DEV)[0]] == ["m1", "m2"]
+    _, files = read("--do_eval", "--header", labels="a,b", **named)
+    assert [x[0] for x in examples(files, DEV)[0]] == ["m1", "m2"]
 
 
 @pytest.mark.parametrize(("named", "scored"), [("", False), ("b", True)])
@@ -287,8 +297,8 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
     path.write_text(f"t,l\none,\ntwo,{named}\n")
     flags = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     flags |= {"predict_file": path, "labels": "a,b"}
-    (split,) = read("--do_predict", "--multi_label", **flags).splits
-    assert (len(split.examples), split.is_labelled) == (2, scored)
+    (split,) = splits(read("--do_predict", "--multi_label", **flags)[1])
+    assert (len(split.rows), split.is_labelled) == (2, scored)
 
 
 SHARE, FOLDS = "--eval_fraction=0.1", "--num_folds=3"

@@ -5,13 +5,9 @@ import pytest
 
 from bert.data import postprocessing
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.tasks.classification import scores, task
-from bert.tasks.classification.datasets import (
-    DEV,
-    ClassificationData,
-    Split,
-    TextExample,
-)
+from bert.tasks.classification import scores
+from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.task import TextClassification
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
@@ -147,10 +143,8 @@ TWO = [[0, 1], [-1, 1], [-3, 0]]
     ],
 )
 def test_labels_of_a_ranking(labels, gold, logits, has_pairs, expected):
-    examples = [TextExample("", "the", "", label, 1) for label in gold]
-    found = task._ranking(
-        ClassificationData(labels, (), (), has_pairs),
-        Split(DEV, "dev.tsv", examples),
-        np.array(logits, np.float32),
-    )
+    text_b = "cat" * has_pairs
+    rows = [TextExample("", "the", text_b, label, 1) for label in gold]
+    task = TextClassification(None, labels, 7, has_pairs=has_pairs)
+    found = task.score(rows, [], [*np.array(logits, "f4")]).metrics
     assert found.get("mrr@10") == expected

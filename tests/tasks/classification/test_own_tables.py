@@ -7,13 +7,15 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.tasks.classification import examples as classification
-from bert.tasks.classification import inputs, task
-from bert.tasks.classification.datasets import DEV, TEST, TRAIN
+from bert.data.postprocessing import Labels
+from bert.tasks.classification import inputs
+from bert.tasks.classification.glue import Split, TextExample, labels_of
 from bert.tasks.classification.settings import Settings
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.task import DEV, TEST, TRAIN
 from tests.helpers import run_folders
 from tests.helpers.classifier_files import rows_of
+from tests.helpers.run_folders import splits
 
 
 def read(*words, **named):
@@ -23,16 +25,29 @@ def read(*words, **named):
     return inputs.read(run_folders.opened(settings))
 
 
-def test_null_labels_are_valid_only_for_prediction(tmp_path):
+@pytest.fixture
+def notes(capsys):
+    """Reads the files; returns the lines that are logged."""
+
+    def notes(*words, **named):
+        capsys.readouterr()
+        read(*words, **named)
+        return capsys.readouterr().err.splitlines()
+
+    return notes
+
+
+def test_null_labels_are_valid_only_for_prediction(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     path.write_text('{"t": "one", "l": "b"}\n{"t": "two", "l": null}\n')
     named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     with pytest.raises(UserError, match="x.jsonl: rows without a label: 1 of"):
         read("--do_eval", "--labels=a,b", eval_file=path, **named)
-    data = read("--do_predict", "--labels=a,b", predict_file=path, **named)
-    (split,) = data.split(TEST)
-    assert (len(split.examples), split.is_labelled) == (2, False)
-    assert "1 of 2 rows have no label; not scored" in data.notes[0]
+    _, files = read("--do_predict", "--labels=a,b", predict_file=path, **named)
+    (split,) = files[TEST]
+    assert (len(split.rows), split.is_labelled) == (2, False)
+    note = "1 of 2 rows have no label; not scored\n"
+    assert note in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["--labels=a,b"], ["--regression"]])
@@ -61,17 +76,16 @@ def test_one_file_is_divided(tmp_path):
         "label_column": "folder",
         "eval_fraction": 0.1,
     }
-    data = read("--do_train", "--do_eval", **flags)
-    counts = [np.bincount(split.labels).tolist() for split in data.splits]
+    task, files = read("--do_train", "--do_eval", **flags)
+    counts = [np.bincount(labels_of(x.rows)).tolist() for x in splits(files)]
     assert counts == [[35, 3, 1], [4, 1]]  # a tenth of each label, from 1
-    assert data.labels.names == ("a", "b", "c")
+    assert task.labels.names == ("a", "b", "c")
     again, other = (
-        read("--do_train", "--do_eval", random_seed=seed, **flags)
+        read("--do_train", "--do_eval", random_seed=seed, **flags)[1]
         for seed in (12345, -2)
     )
     texts, same, others = (
-        [row.text for row in one.split(DEV)[0].examples]
-        for one in (data, again, other)
+        [row.text for row in one[DEV][0].rows] for one in (files, again, other)
     )
     assert texts == same != others
     with pytest.raises(UserError, match="--eval_fraction and --eval_file"):
@@ -81,7 +95,7 @@ def test_one_file_is_divided(tmp_path):
 def test_a_text_file_to_predict_has_a_text_in_each_line(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("One, two.\n\n'Three'\n")
-    data = read(
+    _, files = read(
         "--do_predict",
         "--labels=a,b",
         task_name="csv",
@@ -89,24 +103,25 @@ def test_a_text_file_to_predict_has_a_text_in_each_line(tmp_path):
         text_column="subject",
         label_column="folder",
     )
-    (split,) = data.split(TEST)
-    assert [x.text for x in split.examples] == ["One, two.", "", "'Three'"]
+    (split,) = files[TEST]
+    assert [x.text for x in split.rows] == ["One, two.", "", "'Three'"]
     assert not split.is_labelled
 
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
-    labels = classification.Labels(names=("a", "b"))
-    folder = RunFolder(str(tmp_path), str(tmp_path), settings=Settings())
-    logits = np.array([[1.0, 2.0], [3.0, 4.0]])
+    task = TextClassification(
+        None, Labels(names=("a", "b")), 7, metrics=("accuracy",)
+    )
+    logits = [*np.array([[1, 2], [3, 4]], "f4")]
     for is_labelled, label, name in ((True, 0, "a"), (False, None, "")):
         rows = [
-            classification.TextExample("0", "one", "", 1, 1),
-            classification.TextExample("1", "two", "", label, 2),
+            TextExample("0", "one", "", 1, 1),
+            TextExample("1", "two", "", label, 2),
         ]
-        split = inputs.Split(TEST, "x.jsonl", rows)
-        data = inputs.ClassificationData(labels, ("accuracy",), (split,), False)
-        made = task.Classification(folder, data)
-        wrote = made._write_predictions(split, logits)
+        split = Split("x.jsonl", rows, name=TEST)
+        wrote = task.write_predictions(
+            str(tmp_path), split, [], logits, Settings()
+        )
         assert len(wrote) == 2
         assert rows_of(tmp_path / "predictions.tsv") == [
             ["id", "predicted", "probability", "label", "a", "b", "text"],
@@ -128,7 +143,7 @@ def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
     content = content.encode()
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if "gz" in name else content)
-    data = read(
+    _, files = read(
         *("--do_train", "--do_eval", "--do_predict"),
         task_name="tsv",
         train_file=path,
@@ -140,8 +155,8 @@ def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
         delimiter=delimiter,
     )
     for split in (TRAIN, DEV, TEST):
-        (found,) = data.split(split)
-        assert [e[:4] for e in found.examples] == [
+        (found,) = files[split]
+        assert [e[:4] for e in found.rows] == [
             ("0", "one;", "a,b", 1),
             ("1", "two", "c", 0),
         ]
@@ -170,18 +185,18 @@ def test_invalid_delimiters_of_csv_are_rejected(tmp_path, delimiter):
         (["e", "\u00e9"], ""),
     ],
 )
-def test_labels_that_look_alike_are_one_warning(tmp_path, names, shown):
+def test_labels_that_look_alike_are_one_warning(tmp_path, notes, names, shown):
     path = tmp_path / "x.csv"
     rows = [f"text {i},{name}\n" for i, name in enumerate(names * 5)]
     path.write_text("".join(["t,l\n", *rows]), "utf-8")
     named = {"task_name": "csv", "text_column": "t", "label_column": "l"}
-    notes = read("--do_train", train_file=path, **named).notes
-    alike = [x for x in notes if "look alike" in x]
+    lines = notes("--do_train", train_file=path, **named)
+    alike = [x for x in lines if "look alike" in x]
     assert len(alike) == bool(shown)
     assert not shown or f"classes: {shown}; use one" in alike[0]
 
 
-def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
+def test_labels_are_counted_and_unusual_ones_reported(tmp_path, notes):
     path = tmp_path / "mails.tsv"
     labels = ["library"] * 6 + ["admin"] * 5 + ["Li  brary"] * 2
     rows = [f"text {i}\t{label}" for i, label in enumerate(labels)]
@@ -190,30 +205,29 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     named |= {"train_file": path, "eval_file": path}
     empty = f"warning: {path}: 2 rows without text (lines 4, 9)"
-    assert read("--do_train", "--do_eval", **named).notes == (
+    assert notes("--do_train", "--do_eval", **named) == [
         "labels: library 6, admin 5, Li  brary 2",
         f"warning: {path}: fewer than 5 examples of 'Li  brary'",
         f"warning: {path}: labels that look alike are different classes: "
         "'library' and 'Li  brary'; use one spelling for each label",
         empty,
-    )
+    ]
     rows[7] = "text\tadmin"
     path.write_text("\n".join(["t\tl", *rows]))
-    notes = read("--do_train", "--do_eval", **named).notes
-    assert notes[3:] == (f"warning: {path}: 1 row without text (line 4)",)
+    lines = notes("--do_train", "--do_eval", **named)
+    assert lines[3:] == [f"warning: {path}: 1 row without text (line 4)"]
     rows[7] = "\tadmin"
     path.write_text("\n".join(["t\tl", *rows]))
     del named["eval_file"]
-    notes = read("--do_train", "--do_eval", eval_fraction=0.5, **named).notes
-    assert notes[-1] == empty and len(notes) == 4
+    lines = notes("--do_train", "--do_eval", eval_fraction=0.5, **named)
+    assert lines[-1] == empty and len(lines) == 4
     named["labels"] = "library,admin,Li  brary,odd"
-    notes = read("--do_train", **named).notes
-    assert notes[1].endswith("fewer than 5 examples of 'Li  brary', 'odd'")
+    lines = notes("--do_train", **named)
+    assert lines[1].endswith("fewer than 5 examples of 'Li  brary', 'odd'")
     path.write_text("t\tl\n" + "text\ta,b\n" * 5 + "text\t\n")
     named["labels"] = "a,b"
-    data = read("--do_train", "--multi_label", **named)
-    assert data.notes == (
+    assert notes("--do_train", "--multi_label", **named) == [
         "labels: a 5, b 5",
         f"warning: {path}: 5 copies of earlier rows (lines 3, 4, 5, 6, 7), "
         "1 of them with another label (lines 7)",
-    )
+    ]

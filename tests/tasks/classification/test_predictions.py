@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -7,13 +5,16 @@ from bert.data import postprocessing
 from bert.data.postprocessing import (
     CLASSES,
     MULTI_LABEL,
+    PLAIN,
     REGRESSION,
     Labels,
     PostProcessing,
 )
-from bert.tasks.classification import inputs, predictions
-from bert.tasks.classification.datasets import TextExample
-from tests.helpers import classifier_files
+from bert.tasks.classification import predictions
+from bert.tasks.classification.glue import Split, TextExample
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.task import TEST
+from tests.helpers.classifier_files import rows_of
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("x", "y", "z"), separator=";")
@@ -21,9 +22,21 @@ NUMBER = Labels(REGRESSION)
 LOGITS = np.log(np.array([[1, 2, 5], [4, 2, 2]], np.float32))
 
 
+def task_of(labels, decision=PLAIN, has_pairs=False):
+    task = TextClassification(None, labels, 7, has_pairs=has_pairs)
+    return task.with_decision(decision)
+
+
+def write(path, rows, logits, task):
+    """Writes `predictions.tsv`."""
+    found = task.decode([], [*logits])
+    predictions.write_predictions(str(path), rows, found, task)
+
+
 def test_the_originals_file_has_only_probabilities(tmp_path):
     path = tmp_path / "test_results.tsv"
-    predictions.write_test_results(str(path), LOGITS, THREE)
+    found = task_of(THREE).decode([], [*LOGITS])
+    predictions.write_test_results(str(path), found)
     lines = path.read_text().split("\n")
     assert lines.pop() == ""
     found = [[float(x) for x in line.split("\t")] for line in lines]
@@ -37,7 +50,7 @@ def test_predictions_have_ids_and_names(tmp_path):
         TextExample("q7", "one", "two", 1, 2),
         TextExample("a\tb\\n", "three\tfour\r\n", "", None, 3),
     ]
-    predictions.write_predictions(str(path), rows, LOGITS, THREE, True)
+    write(path, rows, LOGITS, task_of(THREE, has_pairs=True))
     assert path.read_text() == (
         "id\tpredicted\tprobability\tlabel\ta\tb\tc\ttext\ttext_b\n"
         "q7\tc\t0.625000\tb\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
@@ -45,15 +58,14 @@ def test_predictions_have_ids_and_names(tmp_path):
         "three\\tfour\\r\\n\t\n"
     )
     with pytest.raises(ValueError, match="argument 2 is longer"):
-        predictions.write_predictions(str(path), rows[:1], LOGITS, THREE)
+        write(path, rows[:1], LOGITS, task_of(THREE))
 
 
 def test_several_labels_and_none(tmp_path):
     logits = np.array([[0.0, -3.0, 2.0], [-1.0, -1.0, -1.0]], np.float32)
-    assert predictions.names_of(logits, SEVERAL) == ["x;z", ""]
     path = tmp_path / "predictions.tsv"
     rows = [TextExample("0", "one", "", x, 2) for x in ([0, 1, 1], [0, 0, 0])]
-    predictions.write_predictions(str(path), rows, logits, SEVERAL)
+    write(path, rows, logits, task_of(SEVERAL))
     lines = [x.split("\t")[:3] for x in path.read_text().splitlines()]
     assert lines == [
         ["id", "predicted", "label"],
@@ -67,13 +79,13 @@ def test_several_labels_and_none(tmp_path):
     [
         PostProcessing(thresholds=(0.0, 0.0, 2.0)),
         PostProcessing(log_weights=(0.0, 1.0, 2.0), temperature=1.5),
-        PostProcessing((0.0, 0.0, 2.0), (0.0, 1.0, 2.0), 1.5, 0.3),
-        PostProcessing(thresholds=(0.0, 0.0, 2.0), unknown_below=0.3),
+        # Flags exclude thresholds together with --unknown_below.
+        PostProcessing((), (0.0, 1.0, 2.0), 1.5, 0.4),
+        PostProcessing(log_weights=(0.0, 1.0, 2.0), unknown_below=0.4),
     ],
     ids=str,
 )
 def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
-    labels = dataclasses.replace(THREE, decision=decision)
     logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
     rows = [TextExample(str(i), "a", "", 0, i) for i in range(61)]
     chances = postprocessing.probabilities(logits, CLASSES, decision)
@@ -82,12 +94,9 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
     # Without thresholds, it is the highest.
     assert (found == chances.argmax(-1)).all() == (not decision.thresholds)
 
-    path = tmp_path / "p.tsv"
-    predictions.write_predictions(str(path), rows, logits, labels)
-    table = classifier_files.rows_of(path)[1:]
-    of_row = {row[0]: row[1:3] for row in table}
+    write(tmp_path / "p.tsv", rows, logits, task_of(THREE, decision))
     unknown = 0
-    for number, (name, shown) in of_row.items():
+    for number, name, shown, *_ in rows_of(tmp_path / "p.tsv")[1:]:
         expected = chances[int(number), found[int(number)]]
         assert shown == f"{expected:.6f}"
         is_unknown = bool(expected < decision.unknown_below)
@@ -105,7 +114,8 @@ def test_the_worst_errors_name_their_rows():
         TextExample("s", "four", "", 0, 7),
     ]
     logits = np.log(np.array([[2, 1, 5], [6, 1, 1], [5, 2, 1]], np.float32))
-    found = predictions.worst(rows, THREE, logits, logits.argmax(-1))
+    evaluation = task_of(THREE).score(rows, [], [*logits])
+    found = evaluation.report["worst_errors"]
     assert [(x["id"], x["line"], x["text"]) for x in found] == [
         ("r", 5, ["two", "three"]),
         ("q", 2, "one"),
@@ -114,12 +124,11 @@ def test_the_worst_errors_name_their_rows():
     assert found[0]["probability"] == pytest.approx(6 / 8)
 
 
-def test_no_label_for_any_example_is_reported(capsys):
+def test_no_label_for_any_example_is_reported():
     rows = [TextExample(x, x, "", [1, 0, 0], 2) for x in "ab"]
-    split = inputs.Split(inputs.DEV, "dev.csv", rows)
     logits = np.full((2, 3), -1, np.float32)
-    predictions.report(split, SEVERAL, logits, np.zeros((2, 3), int))
-    assert "warning: all 2 predictions are []\n" in capsys.readouterr().err
+    found = task_of(SEVERAL).score(rows, [], [*logits])
+    assert "all 2 predictions are []" in found.warnings
 
 
 @pytest.mark.parametrize(
@@ -132,20 +141,16 @@ def test_no_label_for_any_example_is_reported(capsys):
     ],
     ids=str,
 )
-def test_labels_that_are_never_predicted_are_named(
-    capsys, labels, found, never
-):
+def test_labels_that_are_never_predicted_are_named(labels, found, never):
     gold = [0, 2, 1, 2, 0]
     if labels is SEVERAL:
         gold = [[1, 1, 0], [0, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0]]
     rows = [TextExample("0", "a", "", x, 2) for x in gold]
-    logits = np.zeros((5, 3), "f4")
-    split = inputs.Split(inputs.DEV, "dev.csv", rows)
-    predictions.report(split, labels, logits, np.array(found))
-    lines = capsys.readouterr().err.splitlines()
-    told = [x for x in lines if "never predicted" in x]
+    logits = np.eye(3)[found] if labels is THREE else np.array(found) - 0.5
+    warnings = task_of(labels).score(rows, [], [*logits]).warnings
+    told = [x for x in warnings if "never predicted" in x]
     expected = (
-        "warning: dev.csv: never predicted, with the number of examples: "
+        "never predicted, with the number of examples: "
         f"{never}; pass --class_weights=balanced, or train for more epochs"
     )
     assert told == [expected] * bool(never)
@@ -153,18 +158,21 @@ def test_labels_that_are_never_predicted_are_named(
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     logits = np.array([[3.14159], [7.0], [-1.0]], np.float32)
-    assert predictions.names_of(logits, NUMBER) == ["3.14159", "7.0", "-1.0"]
-    path = predictions.write_submission(
-        str(tmp_path / "glue"), "STS-B", ["0", "1", "2"], logits, NUMBER
-    )
+    task = task_of(NUMBER)
+    found = task.decode([], [*logits])
+    rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "012"]
+    file = Split("test.tsv", rows, name=TEST, submission="STS-B")
+    path = predictions.write_submission(str(tmp_path / "glue"), file, found)
     assert path == f"{tmp_path}/glue/STS-B.tsv"
     with open(path) as file:
         assert file.read() == "index\tprediction\n0\t3.14159\n1\t5.0\n2\t0.0\n"
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "abc"]
-    predictions.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
+    write(tmp_path / "p.tsv", rows, logits, task)
     assert (tmp_path / "p.tsv").read_text() == (
         "id\tpredicted\tlabel\ttext\na\t3.14159\t0.25\ttext a\n"
         "b\t7.0\t0.25\ttext b\nc\t-1.0\t0.25\ttext c\n"
     )
     near = np.float32(0.5) + np.arange(150, dtype="f4")[:, None] / 1e5
-    assert len({*predictions.names_of(near, NUMBER)}) == 150
+    rows = [TextExample(str(i), "a", "", None, i) for i in range(150)]
+    write(tmp_path / "p.tsv", rows, near, task)
+    assert len({row[1] for row in rows_of(tmp_path / "p.tsv")[1:]}) == 150

@@ -28,9 +28,9 @@ def labels_of(folder, *words, **named):
     named = {"output_dir": folder / "none", **named}
     argv = ["", "--do_predict", *words]
     argv += [f"--{name}={value}" for name, value in named.items()]
-    return inputs.read(
-        run_folders.opened(flags.parse(argv, Settings, ""))
-    ).labels.names
+    settings = flags.parse(argv, Settings, "")
+    task, _ = inputs.read(run_folders.opened(settings))
+    return task.labels.names
 
 
 def test_labels_are_those_of_the_weights_that_predict(tmp_path):

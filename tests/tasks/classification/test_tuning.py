@@ -8,15 +8,10 @@ from sklearn.metrics import f1_score
 
 from bert.data import postprocessing
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
-from bert.tasks.classification import scores
-from bert.tasks.classification.datasets import (
-    DEV,
-    METRICS_OF,
-    ClassificationData,
-    Split,
-    TextExample,
-)
+from bert.tasks.classification import fitting
+from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.settings import Scoring
+from bert.tasks.classification.task import TextClassification
 
 TWO, THREE = Labels(names=("ham", "spam")), Labels(names=("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("a", "b", "c"))
@@ -49,19 +44,20 @@ def drawn(count=997, scale=1.0, seed=7):
     return (logits * scale).astype("f4"), gold
 
 
-def split(gold):
-    rows = [TextExample("0", "", "", x, 1) for x in gold.tolist()]
-    return Split(DEV, "dev.tsv", rows)
-
-
 def fit(labels, logits, gold, weights=(), **flags):
-    data = ClassificationData(
-        labels, METRICS_OF[labels.kind], (), False, (), weights
+    """The fitted post-processing, and the cross-fitted scores."""
+    task = TextClassification(None, labels, 7, class_weights=weights)
+    rows = [TextExample("0", "", "", x, 1) for x in gold.tolist()]
+    return fitting.fit(task, rows, logits, Scoring(**flags))
+
+
+def predicted(labels, evaluation):
+    """The predictions of an evaluation, as numbers."""
+    if labels.kind == CLASSES:
+        return np.array([labels.names.index(x) for x in evaluation.predicted])
+    return np.array(
+        [[x in some for x in labels.names] for some in evaluation.predicted]
     )
-    scoring = Scoring(**flags)
-    fitted = scores.fit(logits, gold, data, scoring)
-    scores.log_fitted(fitted, split(gold), data, scoring)
-    return fitted
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -69,20 +65,20 @@ def test_a_cut_has_the_highest_f1(seed):
     rng = np.random.default_rng(seed)
     gold = (rng.random(31) < 0.2).astype(int)
     margins = rng.normal(gold, 1.0).round(1).astype("f4")
-    cut = scores.cut_of(margins, gold)
+    cut = fitting.cut_of(margins, gold)
     found = f1_score(gold, margins >= cut)
     all_cuts = [f1_score(gold, margins >= x) for x in np.unique(margins)]
     assert found == max(all_cuts) and cut not in margins
 
 
 def test_a_label_of_no_text_keeps_its_cut():
-    assert scores.cut_of(np.ones(3, "f4"), np.zeros(3, int)) == 0.0
+    assert fitting.cut_of(np.ones(3, "f4"), np.zeros(3, int)) == 0.0
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 def test_a_temperature_is_that_of_scikit_learn(scale):
     logits, gold = drawn(scale=scale)
-    found = fit(THREE, logits, gold, calibrate=True).decision
+    found, _ = fit(THREE, logits, gold, calibrate=True)
     assert found.temperature == pytest.approx(scale, rel=0.1)
     theirs = CalibratedClassifierCV(
         FrozenEstimator(Logits()), method="temperature"
@@ -97,32 +93,34 @@ def test_a_temperature_is_that_of_scikit_learn(scale):
 def test_weights_of_training_are_taken_from_the_probabilities():
     logits, gold = drawn(scale=2.0)
     weights = (0.2, 1.0, 5.0)
-    plain = fit(THREE, logits, gold, calibrate=True)
+    _, plain = fit(THREE, logits, gold, calibrate=True)
     shifted = (logits + np.log(weights)).astype("f4")
-    weighted = fit(THREE, shifted, gold, weights, calibrate=True)
+    decision, weighted = fit(THREE, shifted, gold, weights, calibrate=True)
     before, after = (
         weighted.report["calibration"][key]["error"]
         for key in ("before", "after")
     )
     assert after == pytest.approx(plain.report["calibration"]["after"]["error"])
     assert after < 0.05 < before
-    assert weighted.decision.temperature == pytest.approx(2.0, rel=0.1)
-    assert (weighted.predictions == plain.predictions).all()
-    assert (weighted.predictions != shifted.argmax(-1)).any()
+    assert decision.temperature == pytest.approx(2.0, rel=0.1)
+    assert weighted.predicted == plain.predicted
+    assert (predicted(THREE, weighted) != shifted.argmax(-1)).any()
 
 
 def test_errors_of_calibration_by_hand():
     """Those of the predictions that are given, not of the most probable."""
     chances = np.array([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], "f4")
     gold = np.array([0, 1, 1])
-    found = scores.calibration(chances, gold, chances.argmax(-1), CLASSES)
+    logits = np.log(chances)
+    found = fitting.calibration(logits, gold, chances.argmax(-1), CLASSES)
     assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
     assert [x[1:] for x in found["bins"]] == [[1.0, 1], [0.5, 2]]
-    found = scores.calibration(chances, gold, np.array([1, 1, 1]), CLASSES)
+    found = fitting.calibration(logits, gold, np.array([1, 1, 1]), CLASSES)
     assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
     assert [x[1:] for x in found["bins"]] == [[0.5, 2], [1.0, 1]]
     both = np.array([[1, 1]])
-    of_labels = scores.calibration(chances[:1], both, both, MULTI_LABEL)
+    logits = special.logit(chances[:1])
+    of_labels = fitting.calibration(logits, both, both, MULTI_LABEL)
     assert of_labels["error"] == pytest.approx((0.1 + 0.9) / 2)
 
 
@@ -132,8 +130,8 @@ def test_the_printed_error_is_of_the_predictions_that_are_given(cuts):
     gold = (rng.random(401) < 0.1).astype(int)
     logits = np.stack([np.zeros(401), rng.normal(2 * gold, 1)], -1).astype("f4")
     flags = {"calibrate": True, "tune_thresholds": cuts}
-    tuned = fit(TWO, logits, gold, (0.5, 5.0), **flags)
-    right = (tuned.predictions == gold).mean()
+    _, tuned = fit(TWO, logits, gold, (0.5, 5.0), **flags)
+    right = (predicted(TWO, tuned) == gold).mean()
     bins = tuned.report["calibration"]["after"]["bins"]
     shares = [share * count for _, share, count in bins]
     assert sum(shares) / 401 == pytest.approx(right)
@@ -145,8 +143,8 @@ def test_scores_without_thresholds_are_printed(capsys):
     rng = np.random.default_rng(5)
     gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
     logits = rng.normal(gold - 1.5, 1.0).astype("f4")
-    tuned = fit(SEVERAL, logits, gold, tune_thresholds=True)
-    both = (logits >= 0).astype(int), tuned.predictions
+    _, tuned = fit(SEVERAL, logits, gold, tune_thresholds=True)
+    both = (logits >= 0).astype(int), predicted(SEVERAL, tuned)
     macro = [f1_score(gold, x, average="macro", zero_division=0) for x in both]
     exact = [(gold == x).all(-1).mean() for x in both]
     of_a = [f1_score(gold[:, 0], x[:, 0], zero_division=0) for x in both]
@@ -166,7 +164,7 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     gold = (rng.random(211) < 0.1).astype(int)
     logits = rng.normal(0, 1, (211, 2)).astype("f4")
     logits[:, 1] += gold
-    tuned = fit(
+    decision, tuned = fit(
         TWO, logits, gold, tune_thresholds=True, positive_label=positive
     )
     assert (
@@ -176,9 +174,9 @@ def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
     )
     number = TWO.names.index(expected)
     margins = logits[:, number] - logits[:, 1 - number]
-    cut = scores.cut_of(margins, (gold == number).astype(int))
-    assert tuned.decision.thresholds[number] == cut
-    answers = postprocessing.predictions(logits, CLASSES, tuned.decision)
+    cut = fitting.cut_of(margins, (gold == number).astype(int))
+    assert decision.thresholds[number] == cut
+    answers = postprocessing.predictions(logits, CLASSES, decision)
     assert ((answers == number) == (margins >= cut)).all()
     told = f"--positive_label={expected}, the rarer label\n"
     assert (told in capsys.readouterr().err) == (positive is None)
@@ -188,14 +186,16 @@ def test_each_half_is_answered_by_the_cuts_of_the_other():
     rng = np.random.default_rng(5)
     gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
     logits = rng.normal(gold - 1.0, 1.0).astype("f4")
-    tuned = fit(SEVERAL, logits, gold, tune_thresholds=True, calibrate=True)
+    flags = {"tune_thresholds": True, "calibrate": True}
+    decision, tuned = fit(SEVERAL, logits, gold, **flags)
+    found = predicted(SEVERAL, tuned)
     order = np.lexsort(gold.T)
     for half, other in ((order[::2], order[1::2]), (order[1::2], order[::2])):
         cuts = [
-            scores.cut_of(logits[other, i], gold[other, i]) for i in range(3)
+            fitting.cut_of(logits[other, i], gold[other, i]) for i in range(3)
         ]
         expected = logits[half] >= np.array(cuts, "f4")
-        assert (tuned.predictions[half] == expected).all()
-    whole = [scores.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
-    assert list(tuned.decision.thresholds) == whole
+        assert (found[half] == expected).all()
+    whole = [fitting.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
+    assert list(decision.thresholds) == whole
     assert list(tuned.report["cuts"].values()) == whole

@@ -1,18 +1,20 @@
 """Windows of words: labels at first tokens, no word lost."""
 
 import random
+import types
 
 import numpy as np
 import pytest
 
 from bert.tasks.ner import windows
 from bert.tasks.ner.conll import Sentence
+from bert.tasks.ner.task import TokenClassification
 
 VOCAB = {
     token: i for i, token in enumerate("[PAD] [UNK] [CLS] [SEP] a".split())
 }
 UNK, CLS, SEP = 1, 2, 3
-LABELS = {"O": 0, "B-PER": 1, "I-PER": 2}
+LABELS = ["O", "B-PER", "I-PER"]
 
 
 def ids_of(word):
@@ -21,8 +23,12 @@ def ids_of(word):
 
 
 def featurize(sentences, length, **options):
-    featurizer = windows.Featurizer(ids_of, VOCAB, LABELS, length, **options)
-    return list(featurizer.featurize(sentences))
+    exact = types.SimpleNamespace(
+        tokenize=str, convert_tokens_to_ids=ids_of, vocab=VOCAB
+    )
+    tokenizer = types.SimpleNamespace(exact=exact)
+    task = TokenClassification(tokenizer, LABELS, True, length, **options)
+    return list(task.records(sentences))
 
 
 def labels_of_words(examples, choices):

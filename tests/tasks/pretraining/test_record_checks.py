@@ -10,9 +10,9 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import content_check
 from bert.data.records.shards import Records, Shard
-from bert.tasks.pretraining import task
+from bert.runs import pretraining as task
+from bert.runs.run_folder import RunFolder
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
-from bert.tasks.run_folder import RunFolder
 from bert.training import collectives, workers
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records

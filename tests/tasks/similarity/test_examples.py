@@ -1,5 +1,6 @@
 """Tables of texts to rows and features."""
 
+import numpy as np
 import pytest
 
 from bert.common import flags
@@ -7,15 +8,16 @@ from bert.common.errors import UserError
 from bert.data import features
 from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer
-from bert.tasks.similarity import examples
-from bert.tasks.similarity.pipeline import TextEmbedding
+from bert.tasks.similarity import inputs
 from bert.tasks.similarity.settings import Settings
+from bert.tasks.similarity.task import TextEmbedding
+from bert.tasks.task import InputFile
 from tests.helpers import run_folders, text
 
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads a table with these flags, as a file of training or another."""
+    """Reads a table with these flags; returns its rows."""
 
     def read(content, *words, name="train_file"):
         path = tmp_path / "table.csv"
@@ -29,7 +31,9 @@ def read(tmp_path):
             *words,
         ]
         settings = flags.parse(["run_similarity.py", *words], Settings, "")
-        return examples.read_files(run_folders.opened(settings))[name]
+        _, files = inputs.read(run_folders.opened(settings))
+        (file,) = run_folders.splits(files)
+        return file.rows
 
     return read
 
@@ -52,15 +56,14 @@ TABLE = "text,text_b,score\nthe cat,a dog,0.5\n"
 )
 def test_only_some_files_have_scores(read, words, name, has_scores):
     """A file for evaluation has scores if it has their column."""
-    table = read(TABLE, *words, name=name)
-    score = 0.5 if has_scores else 0.0
-    assert table.rows == [(["the cat", "a dog"], score)]
-    assert (examples.SCORE in table.cells) == has_scores
+    score = 0.5 if has_scores else None
+    rows = read(TABLE, *words, name=name)
+    assert rows == [(["the cat", "a dog"], score)]
 
 
 def test_columns_by_number_need_no_header(read):
     words = "--loss=ranking", "--text_columns=2,0,1", "--delimiter=;"
-    assert read("a;b;c\n", *words).rows == [(["c", "a", "b"], 0.0)]
+    assert read("a;b;c\n", *words) == [(["c", "a", "b"], None)]
 
 
 @pytest.mark.parametrize(
@@ -103,15 +106,31 @@ def test_wrong_sizes_of_vectors(size):
     assert Settings().sizes(11, 5) == (5,)
 
 
-def test_equal_texts_have_equal_numbers(read, tmp_path, capsys):
+def test_equal_texts_have_equal_numbers(read, tmp_path):
     """By their ids, after they are cut."""
     text.write_vocabulary(tmp_path / "vocab.txt")
     rows = "the cat,A DOG,1\na dog,the cat sees a bird,0\n"
-    table = read(f"text,text_b,score\n{rows}")
+    groups, told = read(f"text,text_b,score\n{rows}"), []
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
     embedding = TextEmbedding(tokenizer, PoolingConfig(), 4)
-    encoded = [*examples.encode(table, embedding)]
-    assert [x[examples.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
+    encoded = [*embedding.records(groups, told.append)]
+    assert [x[features.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
     assert [x[features.LABEL_IDS] for x in encoded] == [[1.0], [0.0]]
     assert [len(x) for x in encoded[1][features.INPUT_IDS]] == [4, 4]
-    assert "1 texts were truncated to 4 tokens" in capsys.readouterr().err
+    assert [x.is_truncated for x in told] == [False] * 3 + [True]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_each_further_text_is_compared_with_the_first(tmp_path, count):
+    vectors = np.random.default_rng(7).normal(size=(5, count, 3))
+    task = TextEmbedding(None, PoolingConfig(), 7, texts=count)
+    (path,) = task.write_predictions(
+        str(tmp_path),
+        InputFile("a.csv", [None] * 5),
+        [],
+        [*vectors.reshape(-1, 3)],
+        Settings(),
+    )
+    expected = [[x[0] @ other for other in x[1:]] for x in vectors]
+    found = np.loadtxt(path, ndmin=2)
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -1,4 +1,4 @@
-"""The task that run_similarity.py trains."""
+"""The task and the objective that run_similarity.py trains."""
 
 import pytest
 
@@ -6,7 +6,8 @@ import run_similarity
 from bert.data.pooling import PoolingConfig
 from bert.modeling.formats import sentence_files
 from bert.reports import drawing
-from bert.tasks import finetuning
+from bert.runs import finetuning, objectives
+from bert.training.optimization import WarmupLinearDecay
 from tests.helpers import classifier_files, small
 
 
@@ -23,9 +24,9 @@ def test_losses_that_compare_all_rows_of_a_batch(
     sentence_files.write(str(tmp_path), how, small.H, small.POSITIONS)
     table = tmp_path / "table.csv"
     table.write_text("text,text_b,score\nthe cat,a dog,0.5\na,b,0.1\n")
-    tasks = []
+    runs = []
     monkeypatch.setattr(
-        finetuning, "train_and_evaluate", lambda *x: tasks.append(x[-1])
+        finetuning, "train_and_evaluate", lambda *x: runs.append(x)
     )
     monkeypatch.setattr(drawing, "draw_trained", lambda *x: None)
     flags = {
@@ -38,8 +39,11 @@ def test_losses_that_compare_all_rows_of_a_batch(
     }
     argv = [f"--{name}={value}" for name, value in flags.items()]
     run_similarity.main(["", "--do_train", *argv])
-    (task,) = tasks
-    assert task.compares_rows == compares_rows
+    ((folder, task, _),) = runs
+    objective = objectives.objective_of(
+        task, folder.config, folder.settings, WarmupLinearDecay(0.1, 7, 2)
+    )
+    assert objective.compares_rows == compares_rows
     assert (
         task.pooling_config.truncate_dim,
         task.pooling_config.normalize,

@@ -58,7 +58,7 @@ def test_reads_plain_and_compressed_files_by_their_content(write, pack):
     raw = "\ufeff".encode() + json.dumps(content(question())).encode()
     for name in ("train.json", "train.json.gz"):
         dataset = squad.read(write(pack(raw), name), squad.SPANS)
-        assert dataset.examples == [
+        assert dataset.rows == [
             squad.SquadExample(
                 "q1",
                 "When was it made?",
@@ -72,7 +72,7 @@ def test_reads_plain_and_compressed_files_by_their_content(write, pack):
 
 def test_numbers_are_ids(write):
     path = write(content(question(7), question(-3), question("x")))
-    assert [x.id for x in squad.read(path).examples] == ["7", "-3", "x"]
+    assert [x.id for x in squad.read(path).rows] == ["7", "-3", "x"]
 
 
 def as_lines(records):
@@ -111,7 +111,7 @@ def test_files_of_datasets_equal_those_of_squad(write, form, count):
     for needed in (squad.NOTHING, squad.TEXTS, squad.SPANS):
         expected = squad.read(nested, needed)
         found = squad.read(flat, needed)
-        assert found.examples == expected.examples
+        assert found.rows == expected.rows
         assert found.has_impossible == expected.has_impossible is False
 
 
@@ -121,17 +121,17 @@ def test_lists_without_an_entry_are_no_answer(write):
     path = write([record("q1"), record("q2", answers=nothing)])
     for needed in (squad.TEXTS, squad.SPANS):
         dataset = squad.read(path, needed)
-        assert [x.impossible for x in dataset.examples] == [False, True]
+        assert [x.impossible for x in dataset.rows] == [False, True]
         assert dataset.has_impossible
         squad.check_version(dataset, True)
         with pytest.raises(UserError, match="qa q2 has no answer.*--version_2"):
             squad.check_version(dataset, False)
-    assert [x.impossible for x in squad.read(path).examples] == [False, False]
+    assert [x.impossible for x in squad.read(path).rows] == [False, False]
 
 
 def test_questions_alone_need_no_labels(write):
     path = write(content(question(answers=None), question("q2", answers=[])))
-    examples = squad.read(path).examples
+    examples = squad.read(path).rows
     assert [x.id for x in examples] == ["q1", "q2"]
     assert [x.answers for x in examples] == [(), ()]
     with pytest.raises(UserError, match="qa q1: answers is missing"):
@@ -147,8 +147,8 @@ def test_texts_need_no_start_and_may_be_missing(write):
         )
     )
     dataset = squad.read(path, squad.TEXTS)
-    assert [x.text for x in dataset.examples[0].answers] == ["1895", ""]
-    assert dataset.examples[1].impossible and dataset.has_impossible
+    assert [x.text for x in dataset.rows[0].answers] == ["1895", ""]
+    assert dataset.rows[1].impossible and dataset.has_impossible
 
 
 # Broken files, and the expected messages.

@@ -11,7 +11,7 @@ import pytest
 from bert.common.errors import UserError
 from bert.tasks.swag import examples
 from bert.tasks.swag.examples import ChoiceExample
-from bert.tasks.swag.pipeline import MultipleChoice
+from bert.tasks.swag.task import MultipleChoice
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -160,7 +160,7 @@ def test_files_that_are_something_else(write):
 CLS, SEP, UNK = 2, 3, 4
 
 
-def choice_task(max_length):
+def choice_task(max_length, sequences=2):
     """A task whose tokens are words, each with its length plus 10 as id."""
     tokenizer = types.SimpleNamespace(
         vocab={"[CLS]": CLS, "[SEP]": SEP, "[UNK]": UNK},
@@ -169,13 +169,17 @@ def choice_task(max_length):
             for text in texts
         ],
     )
-    return MultipleChoice(tokenizer, max_length)
+    return MultipleChoice(tokenizer, max_length, sequences)
 
 
 def test_examples_are_padded_with_choices_of_weight_0():
-    task = choice_task(7)
-    row = task.features(ChoiceExample("a bb", ["ccc d", "e"], 1, 1), 3)
-    assert row == {
+    task, told = choice_task(7, 3), []
+    rows = [
+        ChoiceExample("a bb", ["ccc d", "e"], 1, 1),
+        ChoiceExample("a bb ccc", ["d e", "f"], 0, 1),
+    ]
+    first, second = task.records(rows, told.append)
+    assert first == {
         "input_ids": [
             [CLS, 11, 12, SEP, 13, 11, SEP],
             [CLS, 11, 12, SEP, 11, SEP],
@@ -189,11 +193,9 @@ def test_examples_are_padded_with_choices_of_weight_0():
         "label_ids": [1],
         "choice_weights": [1.0, 1.0, 0.0],
     }
-    assert task.num_truncated == 0
-    row = task.features(ChoiceExample("a bb ccc", ["d e", "f"], None, 1), 3)
-    assert task.num_truncated == 1
-    assert row["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
-    assert row["label_ids"] == [0]
+    assert second["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
+    assert second["label_ids"] == [0]
+    assert [x.is_truncated for x in told] == [False, True]
     for context, is_long in (("a bb ccc", False), ("a bb ccc d", True)):
         example = {"context": context, "choices": ["e", " "]}
         (encoded,) = task.encode([example])
@@ -201,7 +203,8 @@ def test_examples_are_padded_with_choices_of_weight_0():
 
 
 def test_a_choice_of_dropped_characters_is_unknown():
-    row = choice_task(7).features(ChoiceExample("a", ["\x7f", "b"], 0, 5), 2)
+    example = ChoiceExample("a", ["\x7f", "b"], 0, 5)
+    (row,) = choice_task(7).records([example])
     assert row["input_ids"] == [
         [CLS, 11, SEP, UNK, SEP],
         [CLS, 11, SEP, 11, SEP],
@@ -214,6 +217,7 @@ def test_a_blank_choice_has_the_probability_0():
     blank = {"context": "a", "choices": [" ", ""]}
     encoded = task.encode([texts, blank])
     scores = [np.array([x], np.float32) for x in (1.0, 5.0, 1.0)]
-    found, uniform = task.decode(encoded, [scores, scores[:2]])
+    results = [*map(task.combine, encoded, [scores, scores[:2]])]
+    found, uniform = task.decode(encoded, results)
     assert found == {"best": 0, "probabilities": [0.5, 0.0, 0.5]}
     assert uniform == {"best": 0, "probabilities": [0.5, 0.5]}

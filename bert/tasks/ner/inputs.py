@@ -1,26 +1,30 @@
 """Reads the files of run_ner.py, and determines the labels."""
 
 import dataclasses
+from typing import Any
 
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.modeling.formats import checkpoint_files
 from bert.tasks import folds
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner.entities import ANY, ENTITIES
-from bert.tasks.ner.settings import Settings
-from bert.tasks.run_folder import RunFolder
+from bert.tasks.ner.task import TokenClassification
+from bert.tasks.task import Files, InputFile
 
 
-def read_files(
-    folder: RunFolder,
-) -> tuple[dict[str, list[conll.Sentence]], str, list[str]]:
+def read(folder: Any) -> tuple[TokenClassification, Files]:
     """Reads the files that the settings require, and determines the labels.
 
+    Sentences of a document stay together in a fold. In a file without
+    documents, equal sentences do.
+
     Args:
-        folder: the folder of the run, with the settings of the script.
+        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
+            of the script.
 
     Returns:
-        flag of a file -> its sentences; kind and names of the labels.
+        the task of the run, and its files of `conll.Sentence`s.
 
     Raises:
         UserError: a file is missing or has an invalid line, or the labels are
@@ -32,35 +36,33 @@ def read_files(
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
     kind, names = find(folder, sentences)
-    sentences = hold_out(settings, sentences)
     folder.warn(" ".join(x.words) for file in sentences.values() for x in file)
-    return sentences, kind, names
 
-
-def hold_out(
-    settings: Settings, sentences: dict[str, list[conll.Sentence]]
-) -> dict[str, list[conll.Sentence]]:
-    """Divides the training file in the run of a fold.
-
-    Sentences of a document stay together. In a file without documents, equal
-    sentences do.
-
-    Args:
-        settings: the settings of the script.
-        sentences: dict, flag of a file -> its sentences.
-    """
-    if not settings.fold:
-        return sentences
-    rows = sentences["train_file"]
-    has_documents = rows[-1].document > 0
-    sides = folds.divide(
-        settings, rows, lambda x: x.document if has_documents else (*x.words,)
+    files = {}
+    for name, rows in sentences.items():
+        path, is_trained = settings.files[name], name == "train_file"
+        sha256 = storage.hash_file(path) if is_trained else ""
+        files[name] = InputFile(path, rows, sha256)
+    has_documents = "train_file" in sentences and (
+        sentences["train_file"][-1].document > 0
     )
-    return sentences | dict(zip(("train_file", "eval_file"), sides))
+    task = TokenClassification(
+        folder.model.tokenizer,
+        names,
+        kind == ENTITIES,
+        settings.max_seq_length,
+        settings.doc_stride,
+        settings.document_context,
+    )
+    return task, folds.files_of(
+        settings,
+        files,
+        lambda x: x.document if has_documents else (*x.words,),
+    )
 
 
 def find(
-    folder: RunFolder, sentences: dict[str, list[conll.Sentence]]
+    folder: Any, sentences: dict[str, list[conll.Sentence]]
 ) -> tuple[str, list[str]]:
     """Determines the labels, and converts entity labels to BIO.
 
@@ -77,7 +79,7 @@ def find(
             the run was trained with.
     """
     settings = folder.settings
-    task = None if settings.do_train else folder.task
+    task = None if settings.do_train else folder.task_json
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
             f"its {checkpoint_files.TASK} was not written by run_ner.py",

@@ -1,4 +1,4 @@
-"""Task of run_pretraining.py: masked LM and next sentence prediction."""
+"""Pre-training: masked LM and next sentence prediction."""
 
 from typing import Any
 
@@ -10,17 +10,16 @@ from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, models
-from bert.tasks import start
+from bert.runs import start
 from bert.tasks.pretraining.baselines import TargetCounts
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.settings import Settings
 from bert.training import collectives, distribution, workers
+from bert.training.objective import Objective, Phase
 from bert.training.optimization import (
-    Schedule,
     WarmupLinearDecay,
     WarmupStableDecay,
 )
-from bert.training.task import Phase, Task
 from bert.training.trainer import Trainer
 
 
@@ -86,13 +85,16 @@ def train_and_evaluate(inputs: Inputs) -> None:
     trainer, phases = build_trainer(inputs)
     first, wrote = trainer.step, []
 
+    def validate() -> dict[str, float]:
+        return trainer.evaluate(batches_to_evaluate(inputs))
+
     # Errors name the file of a record that cannot be read.
     with content_check.locating_damage(inputs.sets):
         if settings.do_train:
-            trainer.fit(phases)
+            trainer.fit(phases, validate if inputs.held_out else None)
             wrote += [trainer.checkpoint] if trainer.step > first else []
         if settings.do_eval:
-            metrics, report = trainer.task.evaluate(trainer)
+            metrics, report = evaluate(inputs, trainer)
             wrote += folder.write_results(trainer.step, metrics, report)
     if wrote:
         print(f"wrote {' and '.join(wrote)}")
@@ -114,7 +116,8 @@ def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
     # Without its own checkpoint the run starts from other weights.
     if folder.model.path and not folder.resumes:
         folder.model.check_sizes(folder.config)
-    trainer = start.build_trainer(folder, make_task(inputs))
+    records = fingerprint([part.records for part in inputs.phases])
+    trainer = start.build_trainer(folder, objective_of(inputs), records)
 
     strategy = trainer.train_step.strategy
     parts = settings.gradient_accumulation_steps
@@ -139,16 +142,16 @@ def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
     return trainer, [phase(inputs, *pair) for pair in pairs]
 
 
-def make_task(inputs: Inputs) -> Task:
-    """Makes the task: network, losses and evaluation.
+def objective_of(inputs: Inputs) -> Objective:
+    """Returns the objective: network, losses and learning rate.
 
     Args:
         inputs: Inputs. Records, with the folder of the run.
     """
     config, settings = inputs.folder.config, inputs.folder.settings
-    objectives = losses.OBJECTIVES
+    names = losses.OBJECTIVES
     if not settings.use_next_sentence:
-        objectives = (losses.MASKED_LM,)
+        names = (losses.MASKED_LM,)
 
     def build() -> keras.Model:
         model = models.build_pretraining_model(
@@ -163,34 +166,33 @@ def make_task(inputs: Inputs) -> Task:
             model.get_layer("seq_relationship").trainable = False
         return model
 
-    def validate(trainer: Trainer) -> dict[str, float]:
-        return trainer.evaluate(batches_to_evaluate(inputs))
-
-    def evaluate(trainer: Trainer) -> tuple[dict[str, float], dict]:
-        counts = TargetCounts(config.vocab_size)
-        metrics = trainer.evaluate(counts.watch(batches_to_evaluate(inputs)))
-        return metrics, {
-            "task": "pretraining",
-            "records": name_of(evaluated(inputs).files),
-            "references": counts.baselines(),
-        }
-
-    return Task(
-        "pretraining",
+    return Objective(
         build,
-        objectives,
+        names,
         losses.pretraining_weights,
         losses.pretraining_sums,
         schedule(settings),
-        records=fingerprint([part.records for part in inputs.phases]),
+        settings.num_train_steps,
+        settings.num_warmup_steps,
         metric="loss",
-        is_loss=True,
-        validate=validate if inputs.held_out else None,
-        evaluate=evaluate,
+        lower_is_better=True,
     )
 
 
-def schedule(settings: Settings) -> Schedule:
+def evaluate(inputs: Inputs, trainer: Trainer) -> tuple[dict, dict]:
+    """Scores the final weights; returns the metrics and a report."""
+    counts = TargetCounts(inputs.folder.config.vocab_size)
+    metrics = trainer.evaluate(counts.watch(batches_to_evaluate(inputs)))
+    return metrics, {
+        "task": "pretraining",
+        "records": name_of(evaluated(inputs).files),
+        "references": counts.baselines(),
+    }
+
+
+def schedule(
+    settings: Settings,
+) -> WarmupLinearDecay | WarmupStableDecay:
     """Learning-rate schedule of the flags."""
     peak, steps = settings.learning_rate, settings.num_train_steps
     warmup = settings.num_warmup_steps

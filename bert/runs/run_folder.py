@@ -14,13 +14,14 @@ from bert.common import flags, locks, outputs, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import hub_download
+from bert.data.postprocessing import shown
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.checkpoint_files import VOCABULARY
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.tasks import eval_report
+from bert.runs import eval_report
 from bert.tasks.finetuning_settings import FineTuning
 from bert.training import cluster
 
@@ -38,12 +39,12 @@ class RunFolder:
         config: BertConfig or None. Sizes of the network, once known.
         tokenizer: Tokenizer or None. Tokenizer of the run, if known.
         settings: settings of the script, with the folder of a published model
-            and with the recorded --max_seq_length, unless it is given.
+            and with the recorded flags of a trained one, see `with_recorded`.
         model: ModelFolder. Initial weights, with config and vocabulary.
         resumes: bool. Whether the folder has checkpoints to resume from.
         trained: str or None. Weights that the run resumes from, or predicts
             with if it does not train. None: a new run.
-        task: dict or None. The `task.json` beside them.
+        task_json: dict or None. The `task.json` beside them.
         recorded: dict. The flags that they were trained with; {} if unknown.
     """
 
@@ -55,7 +56,7 @@ class RunFolder:
     model: ModelFolder = ModelFolder("", "google", ModelFiles())
     resumes: bool = False
     trained: str | None = None
-    task: dict | None = None
+    task_json: dict | None = None
     recorded: dict = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -118,23 +119,19 @@ class RunFolder:
         # Labels and length of a new run come from its flags, not from the
         # initial checkpoint.
         resumes = has_checkpoint(settings.output_dir)
-        task, recorded = None, {}
+        task_json, recorded = None, {}
         trained = None if settings.do_train else start
         trained = settings.output_dir if resumes else trained
         if trained and storage.any_starts_with(trained):
-            # Truncate texts as in training.
-            task = checkpoint_files.task_of(trained)
+            task_json = checkpoint_files.task_of(trained)
             recorded = checkpoint_files.recorded_settings(trained)
-            length = (recorded | (task or {})).get("max_seq_length")
-            if length and "max_seq_length" not in settings.given:
-                settings = dataclasses.replace(settings, max_seq_length=length)
-                flags.check(settings)
+            settings = with_recorded(settings, recorded | (task_json or {}))
         return dataclasses.replace(
             self,
             settings=settings,
             resumes=resumes,
             trained=trained,
-            task=task,
+            task_json=task_json,
             recorded=recorded,
         )
 
@@ -163,6 +160,11 @@ class RunFolder:
     def is_chief(self) -> bool:
         """Whether this process writes the files of the run."""
         return self.path == self.shared
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether this process's folder has checkpoints."""
+        return has_checkpoint(self.path)
 
     def with_network(
         self, config: BertConfig, tokenizer: Tokenizer | None
@@ -236,12 +238,12 @@ class RunFolder:
             UserError: the checkpoints have other labels.
         """
         # Earlier versions recorded fewer values.
-        task = self.task if self.resumes and self.task else {}
+        task = self.task_json if self.resumes and self.task_json else {}
         if any(task.get(x, labels[x]) != labels[x] for x in labels):
             raise UserError(
-                f"holds a run with the labels {shown(task)}",
+                f"holds a run with the labels {shown(task['labels'])}",
                 path=self.shared,
-                expected=shown(labels),
+                expected=shown(labels["labels"]),
                 fix="pass another --output_dir",
             )
 
@@ -371,8 +373,25 @@ def has_checkpoint(folder: str) -> bool:
     return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
 
 
-def shown(labels: dict) -> str:
-    """Formats the names of labels for a message."""
-    names = labels["labels"]
-    more = f", ... ({len(names)})" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}" if names else "(numbers)"
+def with_recorded(settings: Any, recorded: dict) -> Any:
+    """Returns settings with the recorded values that predictions depend on.
+
+    Args:
+        settings: settings of the script. A flag that is given keeps its value.
+        recorded: dict. Name of a flag -> the value in training. Other names
+            are ignored.
+
+    Raises:
+        UserError: the values contradict given flags.
+    """
+    values = {
+        flag.name: recorded[flag.name]
+        for flag in flags.flags_of(type(settings))
+        if flag.recorded
+        and flag.name in recorded
+        and flag.name not in settings.given
+    }
+    if values:
+        settings = dataclasses.replace(settings, **values)
+        flags.check(settings)
+    return settings

@@ -1,4 +1,4 @@
-"""Start and end of training scripts: signals, workers, memory."""
+"""Runs the main function of a training script: signals, workers, memory."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 
+from bert.common import main as common_main
 from bert.common import tensorflow_log
 from bert.common.errors import UserError
 from bert.training import cluster, preemption, workers
@@ -14,15 +15,18 @@ from bert.training import cluster, preemption, workers
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
 
 
-def hooks() -> tuple[Callable, Callable]:
-    """Prepares a script that trains; returns arguments of `common.main.run`.
+def run(main: Callable[[list[str]], None]) -> int:
+    """Runs the main function of a script that trains.
 
-    A lost worker ends the script with RUN_AGAIN. Several workers exit together
-    within the first hook. SIGTERM ends the script with RUN_AGAIN also before
-    the first step and after the last one, without saving.
+    A lost worker ends the script with RUN_AGAIN. Several workers exit
+    together. SIGTERM ends the script with RUN_AGAIN also before the first step
+    and after the last one, without saving.
+
+    Args:
+        main: function. Takes the command line.
 
     Returns:
-        Functions that leave the script, and that explain an error.
+        The exit code.
     """
     has_others = (
         os.environ.get(cluster.VARIABLE) or cluster.num_slurm_tasks() > 1
@@ -31,7 +35,7 @@ def hooks() -> tuple[Callable, Callable]:
         # TensorFlow's errors about lost workers would hide this project's.
         os.environ.setdefault(tensorflow_log.LEVEL, "3")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
-    return workers.leave, explain
+    return common_main.run(main, sys.argv, workers.leave, explain)
 
 
 def explain(error: Exception) -> Exception:

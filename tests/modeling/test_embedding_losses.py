@@ -8,9 +8,8 @@ from scipy import special
 
 from bert.data import features
 from bert.modeling import dropout, task_losses
-from bert.tasks.similarity import losses
-from bert.tasks.similarity.examples import TEXT_NUMBERS
-from bert.tasks.similarity.settings import COSENT, COSINE, RANKING
+from bert.modeling import embedding_losses as losses
+from bert.modeling.task_heads import COSENT, COSINE, RANKING
 from bert.training.optimization import AdamWeightDecay
 from bert.training.train_step import TrainStep
 from tests.helpers import tiny
@@ -30,7 +29,7 @@ def batch_of(texts):
         "x": rng.normal(size=(B, texts, H)).astype("f4"),
         features.LABEL_IDS: np.array([0.5, -1, 0.5, 1, 0, 0.25], "f4"),
         features.IS_REAL_EXAMPLE: np.ones(B, "i4"),
-        TEXT_NUMBERS: NUMBERS[:, :texts].astype("i4"),
+        features.TEXT_NUMBERS: NUMBERS[:, :texts].astype("i4"),
     }
 
 
@@ -39,7 +38,7 @@ def unit(x):
 
 
 def ranking(batch, vectors):
-    numbers, total = batch[TEXT_NUMBERS], 0.0
+    numbers, total = batch[features.TEXT_NUMBERS], 0.0
     for i, (anchor, positive, *_) in enumerate(numbers):
         scores = []
         for j, row in enumerate(numbers):
@@ -100,16 +99,16 @@ def steps_of(loss, replicas=1, parts=1, rate=0.0):
         model = keras.Model({"x": x}, {"vectors": y})
         optimizer = AdamWeightDecay(0.01)
         optimizer.build(model.trainable_variables)
-    task = tiny.task_of(
+    objective = tiny.objective_of(
         (task_losses.LABELS,),
         task_losses.label_weights,
         losses.sums_of(loss, SCALE, SIZES),
-        metrics=("loss",),
+        sums=("loss",),
         compares_rows=loss != COSINE,
     )
     return TrainStep(
         model,
-        task,
+        objective,
         optimizer,
         strategy,
         3,
@@ -152,7 +151,7 @@ def test_cached_gradients_are_those_of_the_same_dropout():
                 parts.append(made.model(rows, training=True)["vectors"])
         outputs = {"vectors": tf.concat(parts, 0)}
         tensors = {name: tf.constant(x) for name, x in batch.items()}
-        loss = made.task.loss_sums(tensors, outputs)["labels_loss"] / B
+        loss = made.objective.loss_sums(tensors, outputs)["labels_loss"] / B
     expected = tape.gradient(loss, variables)
 
     total, *_, norm, _ = take(made, 2)

@@ -14,11 +14,11 @@ from bert.common.progress import log
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.run_folder import RunFolder
+from bert.runs.run_folder import RunFolder
 from bert.training import collectives, distribution, optimization
+from bert.training.objective import Objective
 from bert.training.saver import Saver
 from bert.training.settings import Devices
-from bert.training.task import Task
 from bert.training.train_step import TrainStep
 from bert.training.trainer import Trainer
 
@@ -41,15 +41,21 @@ _SCHEDULE = {
 
 
 def build_trainer(
-    folder: RunFolder, task: Task, lengths: tuple[int, ...] = ()
+    folder: RunFolder,
+    objective: Objective,
+    records: str,
+    lengths: tuple[int, ...] = (),
+    task_json: dict | None = None,
 ) -> Trainer:
-    """Builds the network of a task on the devices of this process.
+    """Builds the network of an objective on the devices of this process.
 
     Args:
         folder: RunFolder. Folder and settings of the run.
-        task: Task. Network and losses.
+        objective: Objective. Network, losses and learning rate.
+        records: str. JSON value that identifies the training data.
         lengths: tuple of int. Sequence lengths of the batches of examples,
             ascending. Default: ().
+        task_json: dict or None. The `task.json` of the run. Default: None.
 
     Raises:
         UserError: the device does not exist.
@@ -67,16 +73,16 @@ def build_trainer(
     # All variables, including the optimizer's, are on the strategy's devices.
     with strategy.scope():
         with precision.computing_in(computed_in):
-            model = task.build()
+            model = objective.build()
         named = checkpoints.model_variables(model)
         optimizer = optimization.AdamWeightDecay(
-            task.learning_rate, rule=settings.optimizer
+            objective.learning_rate, rule=settings.optimizer
         )
         optimizer.build(model.trainable_variables)
 
     train_step = TrainStep(
         model,
-        task,
+        objective,
         optimizer,
         strategy,
         settings.random_seed,
@@ -94,9 +100,9 @@ def build_trainer(
         "use_xla": use_xla,
         "do_lower_case": getattr(folder.tokenizer, "do_lower_case", None),
         "strip_accents": getattr(folder.tokenizer, "strip_accents", None),
-        "records": task.records,
+        "records": records,
         **checkpoint_files.hashes_of(
-            folder.tokenizer.tokens if folder.tokenizer else None, task.labels
+            folder.tokenizer.tokens if folder.tokenizer else None, task_json
         ),
         "environment": {
             **distribution.environment(strategy),
@@ -106,7 +112,7 @@ def build_trainer(
 
     best = os.path.join(folder.shared, checkpoint_files.BEST)
     return Trainer(
-        task,
+        objective,
         settings,
         train_step,
         named,
@@ -145,7 +151,7 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
         for flag in declared
         if not flag.per_worker
     }
-    shared["records"] = trainer.task.records
+    shared["records"] = trainer.description["records"]
     collectives.check_settings(trainer.train_step.strategy, shared)
 
     # A checkpoint in the folder has priority over the initial weights.
@@ -154,7 +160,7 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
         decisive = [flag.name for flag in declared if flag.resume]
         rates = (
             restored.state.get("trainer", {}).get("learning_rate"),
-            float(trainer.task.learning_rate(trainer.step)),
+            float(trainer.objective.learning_rate(trainer.step)),
         )
         warn_of_changes(restored.settings, trainer.description, decisive, rates)
     is_random = not restored and initialize(trainer, folder.model)
@@ -221,8 +227,8 @@ def check_step(trainer: Trainer) -> None:
         UserError: the run is past its last step.
     """
     folder, step = trainer.settings.output_dir, trainer.step
-    last = trainer.task.learning_rate.num_train_steps
-    warmup = trainer.task.learning_rate.num_warmup_steps
+    last = trainer.objective.num_steps
+    warmup = trainer.objective.num_warmup_steps
     if step > last:
         raise UserError(
             f"the checkpoint is at step {step}",

@@ -1,8 +1,9 @@
 """`eval_report.json`: metrics with their baselines, classes, worst errors.
 
 A baseline is the score of a model that has not read the texts, has not learned
-from them, or is much simpler. The file calls it a reference, and names it
-`metric/kind`:
+from them, or is much simpler. It is fitted to the training examples; in a run
+that does not train, to the evaluated ones. The file calls it a reference, and
+names it `metric/kind`:
 
     majority      always predict the most frequent label
     chance        predict all labels with equal probability
@@ -14,38 +15,15 @@ from them, or is much simpler. The file calls it a reference, and names it
 """
 
 import os
-from typing import Any, NamedTuple
 
 from bert.common import atomic
 from bert.common.formats import json_files
 from bert.common.progress import log
 from bert.modeling.formats.model_card import REPORT
+from bert.tasks.evaluation import TFIDF
 
-MAJORITY, CHANCE = "majority", "chance"
-FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
-OVERLAP, BEFORE = "word_overlap", "before"
-TFIDF = "tfidf"
 _LOSS = "loss"
 _ERRORS = (_LOSS, "mae")  # lower is better
-
-
-class Result(NamedTuple):
-    """Scores and files of a run.
-
-    Attributes:
-        step: int. Training step of the weights.
-        metrics: dict. Metric -> value; {} without an evaluation.
-        report: dict. Other values of `eval_report.json`.
-        rank: tuple of float. The selection metric, then the loss; the best run
-            has the highest.
-        predictions: list of str. Paths of the files of predictions.
-    """
-
-    step: int
-    metrics: dict[str, float]
-    report: dict[str, Any]
-    rank: tuple[float, ...]
-    predictions: list[str]
 
 
 def describe(name: str, value: float, baselines: dict[str, float]) -> str:

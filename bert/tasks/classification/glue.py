@@ -1,22 +1,21 @@
 """Files of run_classifier.py: their splits, columns and labels; GLUE and XNLI.
 
-ClassificationData  labels, metrics and files of a task, or of a run
-Split               a file, with its examples once it is read
-TASKS               the tasks with a name
+Split       a file, with its examples once it is read
+Dataset     labels, metrics and files of a data set
+GLUE_TASKS  the data sets with a name
 """
 
 import dataclasses
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert.data import tables
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.data.sequences import FIRST_TOKENS, LongTexts
 from bert.data.tables import Column, Schema
+from bert.tasks.task import DEV, TEST, TRAIN, InputFile
 
-TRAIN, DEV, TEST = "train", "dev", "test"
 MISMATCHED = "mismatched"  # genres that the training file lacks
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
 PEARSON, SPEARMAN, MAE = "pearson", "spearman", "mae"
@@ -41,6 +40,7 @@ class TextExample(NamedTuple):
         line: the first line of the example in the file, from 1.
         group: examples of a group stay in the same split; "" for no group.
         language: the language in XNLI's files, else "".
+        weight: the weight of the example in scores.
     """
 
     id: str = ""
@@ -50,6 +50,7 @@ class TextExample(NamedTuple):
     line: int = 0
     group: str = ""
     language: str = ""
+    weight: float = 1.0
 
 
 def columns(
@@ -85,34 +86,20 @@ def columns(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Split:
-    """One file of a run or of a task.
+class Split(InputFile):
+    """A file of `TextExample`s of a run or of a task.
 
     Attributes:
         name: TRAIN, DEV or TEST.
-        path: the file.
-        examples: its examples.
-        subset: "", or a name such as "mismatched" for a second file.
         submission: the name of its predictions on the GLUE site, or "".
         schema: its columns, see `columns`.
         options: dict, more arguments of `Table.read`.
-        sha256: SHA-256 hash of the file, in hex.
     """
 
-    name: str
-    path: str
-    examples: list[TextExample] = dataclasses.field(default_factory=list)
-    subset: str = ""
+    name: str = ""
     submission: str = ""
     schema: Schema = dataclasses.field(default_factory=dict)
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    sha256: str = ""
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The labels: [N] for one label or number, int [N, C] for several."""
-        labels = np.array([example.label for example in self.examples])
-        return labels.astype("f4") if labels.dtype.kind == "f" else labels
 
     @property
     def is_labelled(self) -> bool:
@@ -120,7 +107,7 @@ class Split:
 
         With MULTI_LABEL, some examples may be without labels, but not all.
         """
-        labels = [example.label for example in self.examples]
+        labels = [example.label for example in self.rows]
         if isinstance(labels[0], list):
             return any(map(any, labels))
         return None not in labels
@@ -130,54 +117,30 @@ class Split:
         return f"{stem}{'_' if self.subset else ''}{self.subset}{ending}"
 
 
+def labels_of(examples: list[TextExample]) -> np.ndarray:
+    """Returns the labels of examples: [N], or int [N, C] for several."""
+    labels = np.array([example.label for example in examples])
+    return labels.astype("f4") if labels.dtype.kind == "f" else labels
+
+
 @dataclasses.dataclass(frozen=True)
-class ClassificationData:
-    """The labels, metrics and files of a task or of a run.
+class Dataset:
+    """A data set with a name: its labels, metrics and files.
 
     Attributes:
         labels: the valid labels.
         metrics: names of metrics; the first selects the best checkpoint.
-        splits: the files. Paths of a task are relative to --data_dir;
+        splits: the files, without examples. Paths are relative to --data_dir;
             `{language}` is a placeholder.
-        has_pairs: whether examples have two texts.
-        notes: lines to print: label counts and warnings.
-        class_weights: weight of each label in the training loss; () if all
-            are 1.
-        long_texts: long-text handling: truncation or windows.
     """
 
     labels: Labels
     metrics: tuple[str, ...]
     splits: tuple[Split, ...]
-    has_pairs: bool = False
-    notes: tuple[str, ...] = ()
-    class_weights: tuple[float, ...] = ()
-    long_texts: LongTexts = FIRST_TOKENS
 
     def split(self, name: str) -> list[Split]:
         """The files of TRAIN, DEV or TEST."""
         return [split for split in self.splits if split.name == name]
-
-    def texts(self) -> Iterator[str]:
-        """Yields the text of each example."""
-        for split in self.splits:
-            for example in split.examples:
-                yield f"{example.text} {example.text_b}"
-
-    def describe(self) -> dict:
-        """Kind and names of the labels, as in `task.json`."""
-        task = {"kind": self.labels.kind, "labels": list(self.labels.names)}
-        return task | ({"pairs": True} if self.has_pairs else {})
-
-    def describe_training(self) -> dict:
-        """Inference settings for `task.json`: weights, long texts."""
-        weights = list(self.class_weights)
-        task = self.long_texts.described()
-        return task | ({"class_weights": weights} if weights else {})
-
-    def weights_by_name(self) -> dict[str, float]:
-        """Name -> weight of each label in the loss; {} if all are 1."""
-        return dict(zip(self.labels.names, self.class_weights))
 
 
 def _glue(
@@ -192,9 +155,9 @@ def _glue(
         **options: see `Split`, for train.tsv and dev.tsv.
     """
     return (
-        Split(TRAIN, "train.tsv", schema=labelled, options=options),
-        Split(DEV, "dev.tsv", schema=labelled, options=options),
-        Split(TEST, "test.tsv", [], "", submission, test),
+        Split("train.tsv", name=TRAIN, schema=labelled, options=options),
+        Split("dev.tsv", name=DEV, schema=labelled, options=options),
+        Split("test.tsv", name=TEST, submission=submission, schema=test),
     )
 
 
@@ -210,8 +173,8 @@ _MNLI, _MNLI_TEST = columns(8, 9, -1), columns(8, 9, id=0)
 _XNLI_COLUMNS = columns(6, 7, 1, language=0)  # all languages
 
 # A new task is a new entry: its labels, metrics and files.
-TASKS = {
-    "cola": ClassificationData(
+GLUE_TASKS = {
+    "cola": Dataset(
         _TWO,
         (MATTHEWS, ACCURACY),
         _glue(
@@ -221,25 +184,34 @@ TASKS = {
             header=False,
         ),
     ),
-    "mnli": ClassificationData(
+    "mnli": Dataset(
         _NLI,
         (ACCURACY,),
         (
-            Split(TRAIN, "train.tsv", schema=_MNLI),
-            Split(DEV, "dev_matched.tsv", schema=_MNLI),
-            Split(DEV, "dev_mismatched.tsv", [], MISMATCHED, schema=_MNLI),
-            Split(TEST, "test_matched.tsv", [], "", "MNLI-m", _MNLI_TEST),
+            Split("train.tsv", name=TRAIN, schema=_MNLI),
+            Split("dev_matched.tsv", name=DEV, schema=_MNLI),
             Split(
-                TEST,
+                "dev_mismatched.tsv",
+                subset=MISMATCHED,
+                name=DEV,
+                schema=_MNLI,
+            ),
+            Split(
+                "test_matched.tsv",
+                name=TEST,
+                submission="MNLI-m",
+                schema=_MNLI_TEST,
+            ),
+            Split(
                 "test_mismatched.tsv",
-                [],
-                MISMATCHED,
-                "MNLI-mm",
-                _MNLI_TEST,
+                subset=MISMATCHED,
+                name=TEST,
+                submission="MNLI-mm",
+                schema=_MNLI_TEST,
             ),
         ),
     ),
-    "mrpc": ClassificationData(
+    "mrpc": Dataset(
         _TWO,
         _ACCURACY_F1,
         _glue(
@@ -248,28 +220,26 @@ TASKS = {
             columns("#1 String", "#2 String", id="index"),
         ),
     ),
-    "xnli": ClassificationData(
+    "xnli": Dataset(
         _XNLI,
         (ACCURACY,),
         (
             Split(
-                TRAIN,
                 "multinli/multinli.train.{language}.tsv",
+                name=TRAIN,
                 schema=columns(0, 1, 2),
             ),
-            Split(DEV, "xnli.dev.tsv", schema=_XNLI_COLUMNS),
-            Split(TEST, "xnli.test.tsv", schema=_XNLI_COLUMNS),
+            Split("xnli.dev.tsv", name=DEV, schema=_XNLI_COLUMNS),
+            Split("xnli.test.tsv", name=TEST, schema=_XNLI_COLUMNS),
         ),
     ),
-    "sst2": ClassificationData(
+    "sst2": Dataset(
         _TWO,
         (ACCURACY,),
         _glue("SST-2", columns(0, label=1), columns("sentence", id="index")),
     ),
-    "qnli": ClassificationData(
-        _ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)
-    ),
-    "qqp": ClassificationData(
+    "qnli": Dataset(_ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)),
+    "qqp": Dataset(
         _TWO,
         _ACCURACY_F1,
         _glue(
@@ -279,27 +249,28 @@ TASKS = {
             skip_invalid=True,
         ),
     ),
-    "rte": ClassificationData(
-        _ENTAILED, (ACCURACY,), _glue("RTE", _PAIR, _PAIR_TEST)
-    ),
-    "wnli": ClassificationData(
-        _TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)
-    ),
-    "stsb": ClassificationData(
+    "rte": Dataset(_ENTAILED, (ACCURACY,), _glue("RTE", _PAIR, _PAIR_TEST)),
+    "wnli": Dataset(_TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)),
+    "stsb": Dataset(
         Labels(REGRESSION),
         METRICS_OF[REGRESSION],
         _glue("STS-B", columns(7, 8, -1), columns(7, 8, id=0)),
     ),
-    "ax": ClassificationData(  # the diagnostic set, for a model trained on MNLI
+    "ax": Dataset(  # the diagnostic set, for a model trained on MNLI
         _NLI,
         (MATTHEWS, ACCURACY),
         (
             Split(
-                DEV,
                 "diagnostic-full.tsv",
+                name=DEV,
                 schema=columns("Premise", "Hypothesis", "Label"),
             ),
-            Split(TEST, "diagnostic.tsv", [], "", "AX", _PAIR_TEST),
+            Split(
+                "diagnostic.tsv",
+                name=TEST,
+                submission="AX",
+                schema=_PAIR_TEST,
+            ),
         ),
     ),
 }

@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.modeling import task_losses
-from bert.tasks.similarity.examples import TEXT_NUMBERS
-from bert.tasks.similarity.settings import COSENT, COSINE, RANKING
+from bert.modeling.task_heads import COSENT, COSINE, RANKING
 
 _MASKED = -1e9  # score of masked pairs
 
@@ -113,7 +112,7 @@ def _ranking(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     kinds of false negatives are masked: copies of the row's own texts, and
     positives of the same anchor in another row.
     """
-    numbers = batch[TEXT_NUMBERS]
+    numbers = batch[features.TEXT_NUMBERS]
     whole = all_rows(vectors)  # [B, T, H]
     whole_numbers = all_rows(numbers)
 

@@ -1,0 +1,117 @@
+"""Objectives of the tasks: network and losses, by the head of a task."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
+from bert.modeling import (
+    checkpoints,
+    embedding_losses,
+    task_losses,
+    task_models,
+)
+from bert.modeling.config import BertConfig
+from bert.modeling.task_heads import (
+    CHOICES,
+    CLASSIFIER,
+    COSINE,
+    SPANS,
+    TOKENS,
+)
+from bert.training.objective import Objective
+from bert.training.optimization import WarmupLinearDecay
+
+_LOWER_IS_BETTER = ("loss", "mae")
+_LOSSES: dict[str, tuple] = {  # head -> name, normalizers and sums of its loss
+    SPANS: (
+        task_losses.SPAN,
+        task_losses.span_weights,
+        task_losses.span_sums,
+    ),
+    TOKENS: (
+        task_losses.TOKEN,
+        task_losses.token_weights,
+        task_losses.token_sums,
+    ),
+    CHOICES: (
+        task_losses.CHOICE,
+        task_losses.choice_weights,
+        task_losses.choice_sums,
+    ),
+}
+
+
+def objective_of(
+    task: Any,
+    config: BertConfig,
+    settings: Any,
+    learning_rate: WarmupLinearDecay,
+) -> Objective:
+    """Returns what a run trains.
+
+    Args:
+        task: Task. The task of the run.
+        config: BertConfig. Sizes of the network.
+        settings: settings of the script.
+        learning_rate: WarmupLinearDecay. Learning rate of each step.
+    """
+    has_accuracy, compares_rows = True, False
+    if task.head == CLASSIFIER:
+        name, normalizers = task_losses.LABELS, task_losses.label_weights
+        sums = _class_sums(task, settings)
+        has_accuracy = task.labels.kind != REGRESSION
+    elif task.head is None:
+        name, normalizers = task_losses.LABELS, task_losses.label_weights
+        size = config.hidden_size
+        sizes = settings.sizes(size, task.pooling_config.size(size))
+        sums = embedding_losses.sums_of(settings.loss, settings.scale, sizes)
+        has_accuracy, compares_rows = False, settings.loss != COSINE
+    else:
+        name, normalizers, sums = _LOSSES[task.head]
+
+    return Objective(
+        functools.partial(_network, task, config, settings),
+        (name,),
+        normalizers,
+        sums,
+        learning_rate,
+        learning_rate.num_train_steps,
+        learning_rate.num_warmup_steps,
+        ("loss", "accuracy") if has_accuracy else ("loss",),
+        f"{task.prefix}{task.metric}",
+        task.metric in _LOWER_IS_BETTER,
+        compares_rows,
+    )
+
+
+def _class_sums(task: Any, settings: Any) -> Callable:
+    """The loss function, with class weights and label smoothing."""
+    if task.labels.kind == REGRESSION:
+        return task_losses.number_sums
+    sums = {
+        CLASSES: task_losses.class_sums,
+        MULTI_LABEL: task_losses.multi_label_sums,
+    }
+    return functools.partial(
+        sums[task.labels.kind],
+        weights=task.class_weights,
+        smoothing=settings.label_smoothing,
+    )
+
+
+def _network(task: Any, config: BertConfig, settings: Any) -> keras.Model:
+    """Builds the network, and freezes its first layers."""
+    seed = settings.random_seed
+    if task.head is None:
+        pooling = task.pooling_config.pooling
+        network = task_models.build_similarity_model(config, pooling, seed)
+    else:
+        network = task_models.build(config, task.head, task.num_outputs, seed)
+
+    # Frozen before the optimizer is built, so that it has no moments for them.
+    named = checkpoints.model_variables(network)
+    checkpoints.freeze_layers(named, settings.freeze_layers)
+    return network

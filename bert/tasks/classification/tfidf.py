@@ -1,0 +1,93 @@
+"""Linear model of the tokens of a text, a baseline of classification.
+
+    texts -> token ids -> TF-IDF -> logistic regression, or ridge regression
+
+It is fitted to the training examples in seconds. A network with lower scores
+probably has a mistake in its data or settings.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from bert.data.postprocessing import MULTI_LABEL, REGRESSION
+from bert.data.text.tokenizer import Tokenizer
+from bert.tasks.classification import scores
+from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.evaluation import TFIDF
+
+_MAX_FITTED = 10_000  # training examples; more take minutes
+_STEPS = 1000
+
+
+def baseline(
+    task: Any, rows: list[TextExample], train: list[TextExample]
+) -> dict[str, float]:
+    """Scores the linear model; {} if the training texts have no tokens.
+
+    Args:
+        task: the `TextClassification`, with labels and tokenizer.
+        rows: the evaluated examples.
+        train: the training examples.
+
+    Returns:
+        "metric/kind" -> value, see `runs.eval_report`.
+    """
+    predicted = predictions(train, rows, task.labels.kind, task.tokenizer)
+    if predicted is None:
+        return {}
+    found = scores.compute(task.metrics, labels_of(rows), predicted)
+    return {f"{name}/{TFIDF}": value for name, value in found.items()}
+
+
+def predictions(
+    train: list[TextExample],
+    rows: list[TextExample],
+    kind: str,
+    tokenizer: Tokenizer,
+) -> np.ndarray | None:
+    """Fits the model, and predicts texts.
+
+    Args:
+        train: the training examples.
+        rows: N examples.
+        kind: the kind of labels.
+        tokenizer: the network's tokenizer; texts are not truncated.
+
+    Returns:
+        predictions, see `postprocessing.predictions`; None if the training
+        texts have no tokens.
+    """
+    order = np.random.default_rng(0).permutation(len(train))
+    drawn = order[:_MAX_FITTED]
+    bags = _bags([train[i] for i in drawn], tokenizer)
+    if not any(bags):
+        return None
+    vectorizer = TfidfVectorizer(analyzer=list, sublinear_tf=True)
+    known = vectorizer.fit_transform(bags)
+    new = vectorizer.transform(_bags(rows, tokenizer))
+
+    gold = labels_of(train)[drawn]
+    if kind == REGRESSION:
+        return Ridge().fit(known, gold).predict(new)
+    if kind == MULTI_LABEL:
+        return np.stack([_classes(known, y, new) for y in gold.T], -1)
+    return _classes(known, gold, new)
+
+
+def _bags(examples: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
+    """The token ids of both texts of each example."""
+    lines = [f"{example.text} {example.text_b}" for example in examples]
+    return tokenizer.fast.ids_of_lines(lines)
+
+
+def _classes(
+    known: sparse.csr_matrix, gold: np.ndarray, new: sparse.csr_matrix
+) -> np.ndarray:
+    """Predicts classes, or the presence of one label, int [N]."""
+    if np.ptp(gold) == 0:  # only one class
+        return np.full(new.shape[0], gold[0])
+    return LogisticRegression(max_iter=_STEPS).fit(known, gold).predict(new)

@@ -1,0 +1,67 @@
+"""What evaluations of several tasks share: baselines, errors, warnings."""
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# Kinds of baselines, see `runs.eval_report`.
+MAJORITY, CHANCE = "majority", "chance"
+FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
+OVERLAP, BEFORE = "word_overlap", "before"
+TFIDF = "tfidf"
+_WORST = 20  # number of errors to list
+_SHOWN = 20  # names in a message
+
+
+def baselines_of_classes(
+    gold: ArrayLike, train: ArrayLike, num_classes: int
+) -> dict[str, float]:
+    """Baselines of the accuracy and the cross entropy of classes.
+
+    Args:
+        gold: int [N]. True class ids of the evaluated examples.
+        train: int [M]. Class ids of training.
+        num_classes: int. C, the classes of training; other ids of `gold` are
+            always wrong.
+    """
+    gold = np.asarray(gold, np.int64)
+    counts = np.bincount(np.asarray(train, np.int64), minlength=num_classes)
+    found = {
+        f"accuracy/{MAJORITY}": float((gold == counts.argmax()).mean()),
+        f"accuracy/{CHANCE}": 1 / num_classes,
+        f"loss/{CHANCE}": math.log(num_classes),
+    }
+    # A class without training examples has the probability 0.
+    if np.isin(gold, np.flatnonzero(counts)).all():
+        chances = counts / counts.sum()
+        found[f"loss/{FREQUENCIES}"] = float(-np.log(chances[gold]).mean())
+    return found
+
+
+def worst(errors: Iterable[dict]) -> list[dict]:
+    """Returns the errors with the highest `probability`, highest first."""
+    return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
+
+
+def one_answer_warnings(answers: Sequence) -> list[str]:
+    """Returns a warning if a model predicts the same for all examples.
+
+    Args:
+        answers: sequence. Predicted label of each example, or list of labels.
+    """
+    first, *others = answers
+
+    # A single example always has a single prediction.
+    if others and all(answer == first for answer in others):
+        return [f"all {len(answers):,} predictions are {first!r}"]
+    return []
+
+
+def first_names(names: Iterable[str]) -> str:
+    """Joins the first names for a message; adds the total if truncated."""
+    names = list(names)
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown}, ... ({len(names)})" if len(names) > _SHOWN else shown
