@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import dataclasses
+import errno
 import os
 import pathlib
 import re
@@ -52,6 +53,20 @@ def test_a_port_in_use_is_reported_before_the_model_is_loaded(
     assert f"--port={port}: Address already in use" in err
     code, _, err = run_script(serve, model=tmp_path, host="no.such.invalid")
     assert (code, err.count("\n")) == (2, 1)
+
+
+def test_an_address_that_the_machine_has_later_is_tried_again(
+    run_script, tmp_path, monkeypatch
+):
+    (tmp_path / "saved_model.pb").write_text("none")
+
+    def fail(*_, **__):
+        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    monkeypatch.setattr(socket, "create_server", fail)
+    code, _, err = run_script(serve, model=tmp_path, host="192.0.2.1")
+    assert (code, err.count("\n")) == (75, 1)
+    assert "--host=192.0.2.1 --port=8501: Cannot assign" in err
 
 
 def test_models_have_the_names_of_their_folders_or_others(run_script):
