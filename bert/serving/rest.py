@@ -45,6 +45,13 @@ def parse(body: bytes, predictor: Predictor) -> Request:
     Raises:
         UserError: The body is not a valid request for this model.
     """
+    try:
+        return _parse(body, predictor)
+    except RecursionError:
+        raise UserError("JSON is nested too deep") from None
+
+
+def _parse(body: bytes, predictor: Predictor) -> Request:
     with json_files.reported():
         values = json_files.decode(body)
     forms = [x for x in _OUTPUTS if isinstance(values, dict) and x in values]

@@ -87,6 +87,7 @@ def make_app(
         metrics: Metrics. The metrics to show.
     """
     app = flask.Flask(__name__, static_folder=None)
+    app.extensions["metrics"] = metrics  # for requests that do not reach it
     most = settings.max_batch_size
 
     def served(name, version):
@@ -142,12 +143,13 @@ def make_app(
         return flask.Response(text, content_type=prometheus.CONTENT_TYPE_LATEST)
 
     @app.errorhandler(404)
+    @app.errorhandler(405)
     def not_found(error):
         asked = f"{flask.request.method} {flask.request.path}"
         paths = ", ".join(f"/v1/models/{name}:predict" for name in models)
         message = f"no {asked}; this server has POST {paths}"
         flask.g.cause = message
-        return {"error": message}, 404
+        return {"error": message}, error.code
 
     @app.errorhandler(Exception)
     def fail(error):
@@ -177,8 +179,12 @@ def make_app(
 def _body(limit: int) -> bytes:
     """Returns the body of the request, decompressed if necessary."""
     data = flask.request.get_data()
-    if flask.request.content_encoding != "gzip":
+    encoding = (flask.request.content_encoding or "identity").lower()
+    if encoding == "identity":
         return data
+    if encoding != "gzip":
+        message = f"Content-Encoding {encoding!r:.60}; expected gzip"
+        flask.abort(415, message)
 
     try:
         # At most the limit is decompressed; 31 means gzip.
@@ -224,6 +230,7 @@ class _Refusal(task.ErrorTask):
 
         message = error.body if error.code == 400 else error.reason
         log(f"a request failed: {self.status}")
+        self.channel.server.metrics.answers.labels(error.code).inc()
 
         body = json.dumps({"error": message}).encode()
         self.content_length = len(body)
@@ -306,6 +313,7 @@ def run(
         max_request_body_size=settings.max_request_bytes + 1,
     )
     server.channel_class, server.is_over = _Connection, False
+    server.metrics = app.extensions["metrics"]
     connections = server.active_channels
 
     def answer():

@@ -16,7 +16,7 @@ import pytest
 from waitress import adjustments
 
 from bert.serving import server
-from tests.helpers import http_server
+from tests.helpers import http_server, threads
 from tests.helpers.http_server import app_of
 from tests.helpers.predictors import Stalled
 
@@ -28,17 +28,18 @@ def test_a_connection_above_the_limit_waits():
     model = Stalled()
     body = {"instances": ["a"]}
     with (
-        concurrent.futures.ThreadPoolExecutor(4) as pool,
         http_server.running(app_of(model), max_connections=3) as port,
+        contextlib.ExitStack() as end,
     ):
+        end.callback(model.may_end.set)
         answers = [
-            pool.submit(http_server.ask, port, PREDICT, body) for _ in range(4)
+            threads.start(http_server.ask, port, PREDICT, body)
+            for _ in range(4)
         ]
-        for _ in range(3):
-            model.started.acquire()
-        assert not model.started.acquire(timeout=0.2)
+        begun = [model.started.acquire(timeout=10) for _ in range(3)]
+        assert all(begun) and not model.started.acquire(timeout=0.2)
         model.may_end.set()
-        assert [x.result()[0] for x in answers] == [200] * 4
+        assert [threads.result(x)[0] for x in answers] == [200] * 4
 
 
 def test_the_end_waits_for_the_answers_to_requests_that_have_come():
@@ -181,10 +182,22 @@ def test_what_is_no_request_is_answered_in_json_and_disconnected(
     ):
         client.sendall(request_)
         answer = client.makefile("rb").read()  # up to the server's end
+        text = http_server.ask(port, "/metrics")[1]
     head, _, body = answer.partition(b"\r\n\r\n")
     assert re.match(rb"HTTP/1.. %d " % code, head)
     assert list(json.loads(body)) == ["error"]
     assert f"a request failed: {code} " in capsys.readouterr().err
+    assert f'bert_answers_total{{code="{code}"}} 1.0' in text.splitlines()
+
+
+def test_a_body_may_have_exactly_the_size_of_the_limit():
+    model, limit = Stalled(), {"max_request_bytes": 300}
+    model.may_end.set()
+    body = b'{"instances": ["a"]}'
+    with http_server.running(app_of(model, **limit), **limit) as port:
+        for size, code in ((300, 200), (301, 413)):
+            answer = http_server.ask(port, PREDICT, body.ljust(size))
+            assert answer[0] == code
 
 
 @pytest.mark.parametrize(

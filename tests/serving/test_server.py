@@ -6,6 +6,7 @@ import copy
 import gzip
 import math
 import threading
+import tracemalloc
 
 import pytest
 import tensorflow as tf
@@ -85,6 +86,7 @@ def test_an_export_needs_one_operation_of_tensorflow_text(export):
         (b"{'a'", "JSON is malformed"),
         (b"[" * 100_000, "nested too deep"),
         (b'{"instances": ' + b"[" * 300 + b"]" * 300 + b"}", "got `array`"),
+        (b'{"inputs": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deep"),
         (b"[1]", '"instances" or "inputs"'),
         (b'{"instances": ["a"], "inputs": ["a"]}', '"instances" or "inputs"'),
         (b'{"instances": []}', "0 examples"),
@@ -127,17 +129,31 @@ def test_a_body_may_be_compressed_and_name_no_signature(predictor):
         answer = client.post(
             PREDICT,
             data=gzip.compress(data),
-            headers={"Content-Encoding": "gzip"},
+            headers={"Content-Encoding": "GZIP"},
         )
         assert answer.status_code == code
         assert answer.json == expected if code == 200 else answer.json["error"]
+    for encoding, code, error in (
+        ("gzip", 400, "the body is not gzip"),
+        ("br", 415, "Content-Encoding 'br'; expected gzip"),
+    ):
+        headers = {"Content-Encoding": encoding}
+        answer = client.post(PREDICT, data=body, headers=headers)
+        assert (answer.status_code, answer.json["error"]) == (code, error)
+    headers = {"Content-Encoding": "identity"}
+    assert client.post(PREDICT, data=body, headers=headers).json == expected
+
+
+def test_a_compressed_body_takes_no_more_memory_than_the_limit(client):
+    bomb = gzip.compress(bytes(1 << 26))
+    tracemalloc.start()
     answer = client.post(
-        PREDICT, data=body, headers={"Content-Encoding": "gzip"}
+        PREDICT, data=bomb, headers={"Content-Encoding": "gzip"}
     )
-    assert (answer.status_code, answer.json["error"]) == (
-        400,
-        "the body is not gzip",
-    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert answer.status_code == 413
+    assert peak < 1 << 24
 
 
 def test_other_paths_and_methods_are_answered_in_json(client):
@@ -145,11 +161,12 @@ def test_other_paths_and_methods_are_answered_in_json(client):
         ("/v1/models/other:predict", 404),
         ("/v1/models/mails/versions/8:predict", 404),
         ("/v1/models/mails", 405),
+        ("/v1/models/mails:classify", 405),
     ):
         answer = client.post(path, json={"instances": ["a"]})
         assert (answer.status_code, list(answer.json)) == (code, ["error"])
         named = f"no POST {path}; this server has POST {PREDICT}"
-        assert code == 405 or named == answer.json["error"]
+        assert named == answer.json["error"]
 
 
 def test_state_signatures_and_metrics_are_reported(predictor):
@@ -263,6 +280,6 @@ def test_a_prediction_that_is_not_json_is_an_error_of_the_server(
     queue = http_server.queue_of(predictor_of(lambda example: answer))
     reply = client_of(queue).post(PREDICT, json={"instances": ["a"]})
     assert reply.status_code == 500
-    assert "log" in reply.json["error"]
+    assert "log" in reply.json["error"] and "Retry-After" not in reply.headers
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"POST {PREDICT}: 500 ") and part in line
