@@ -50,7 +50,7 @@ def objective_of(
     settings: Any,
     learning_rate: WarmupLinearDecay,
 ) -> Objective:
-    """Returns what a run trains.
+    """Returns the objective of a run.
 
     Args:
         task: Task. The task of the run.

@@ -1,4 +1,4 @@
-"""What a run does with trained weights: scores, predictions and an export."""
+"""Scores, predictions and the export of the weights of a run."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""What a `Trainer` trains: an objective, and the phases of its training."""
+"""Objective of a `Trainer`, and the phases of its training."""
 
 import dataclasses
 from collections.abc import Callable
