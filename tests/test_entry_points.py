@@ -460,7 +460,7 @@ def served(folder, engine, examples, signature, form):
         Settings(), model=str(folder), engine=engine, max_batch_size=999
     )
     model, metrics = versions.Model(str(folder), settings), server.Metrics()
-    model.open(lambda came: metrics.begin("mails", came))
+    model.open(lambda *batch: metrics.begin("mails", *batch))
     client = server.make_app({"mails": model}, settings, metrics).test_client()
     names = [*examples[0]]
     columns = {name: [x[name] for x in examples] for name in names}

@@ -42,12 +42,9 @@ def attend_at_first(inputs):
     SEQUENCES, strategies.sampled_from([1, 20, 96]), strategies.booleans()
 )
 def test_outputs_are_the_same_as_one_by_one(sequences, width, is_pooled):
-    with (
-        mock.patch.object(sequence_packing, "_WIDTH", width),
-        mock.patch.object(sequence_packing, "_MAX_TOKENS", 500),
-    ):
-        run = attend_at_first if is_pooled else attend
-        found = sequence_packing.map_packed(run, sequences, is_pooled)
+    run = attend_at_first if is_pooled else attend
+    with mock.patch.object(sequence_packing, "_WIDTH", width):
+        found = sequence_packing.map_packed(run, sequences, is_pooled, 500)
     assert len(found) == len(sequences)
     for (ids, segments), output in zip(sequences, found):
         expected = np.array(
@@ -97,9 +94,8 @@ def test_little_padding_is_computed(count):
     assert sum(lengths) > 0.9 * ids.size
 
 
-def test_many_sequences_are_computed_some_tokens_at_a_time(monkeypatch):
+def test_many_sequences_are_computed_some_tokens_at_a_time():
     """A sequence that is longer than the limit is computed alone."""
-    monkeypatch.setattr(sequence_packing, "_MAX_TOKENS", 400)
     sequences = [([1] * n, [0] * n) for n in (*range(1, 60), 700)]
     sizes = []
 
@@ -107,5 +103,5 @@ def test_many_sequences_are_computed_some_tokens_at_a_time(monkeypatch):
         sizes.append(inputs[features.INPUT_MASK].sum())
         return attend(inputs)
 
-    sequence_packing.map_packed(run, sequences, is_pooled=False)
+    sequence_packing.map_packed(run, sequences, False, 400)
     assert len(sizes) > 3 and sizes[-1] == 700 and max(sizes[:-1]) <= 400

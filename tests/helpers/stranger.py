@@ -97,4 +97,4 @@ def predict(export: str | pathlib.Path, examples: list[dict]) -> list[dict]:
         else:
             pair = found["start_logits"], found["end_logits"]
             outputs.append([*np.stack(pair, -1)])
-    return task.decode(encoded, outputs)
+    return task.decode(encoded, [*map(task.combine, encoded, outputs)])

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -161,7 +162,8 @@ def test_the_report_has_references_classes_and_errors(made):
     assert report["step"] == result.pop("global_step")
     assert (report["task"], report["metrics"]) == ("mrpc", result)
     assert report["records"] == f"{made}/dev.tsv"
-    majority = max(labels.count("0"), labels.count("1")) / DEV
+    train = [row[0] for row in rows_of(made / "train.tsv")[1:]]
+    majority = labels.count(max("01", key=train.count)) / DEV
     assert report["references"]["eval_accuracy/majority"] == majority
     assert report["references"]["eval_accuracy/tfidf"] == 1.0
     matrix = report["confusion_matrix"]
@@ -188,10 +190,15 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
     )
     assert 0 < int(found[1]) < DEV and 9 < int(found[2]) <= 12
     assert "train.tsv: " in err and "device: CPU, " in err
-    loss = report["metrics"]["eval_loss"]
-    assert "warning: not better than a baseline: " in err
-    assert f"eval_loss {loss:.6f} (frequencies 0." in err
-    assert f"eval_loss = {loss:.6f} (frequencies 0." in out
+    accuracy, loss = (
+        report["metrics"][f"eval_{x}"] for x in ("accuracy", "loss")
+    )
+    warning = (
+        f"not better than a baseline: eval_accuracy {accuracy:.6f} (majority"
+    )
+    assert f"warning: {warning} 0." in err
+    shown = f"eval_loss = {loss:.6f} (chance {math.log(2):.6f}, frequencies 0."
+    assert shown in out
 
 
 @pytest.mark.usefixtures("eagerly")
