@@ -136,12 +136,11 @@ def read(folder: str) -> Recorded:
         UserError: A file is damaged, the files contradict each other, or a
             setting is not supported.
     """
-    # The types reject unsupported settings.
     tokens, casing = _read_pipeline(os.path.join(folder, PIPELINE))
-    config = _read(folder, CONFIG, _Config, _UNSUPPORTED)
-    _read(folder, _MODEL, _Config, _UNSUPPORTED)
+    path, model = (os.path.join(folder, x) for x in (CONFIG, _MODEL))
+    config = _read_supported(path, _Config)
+    _read_supported(model, _Config)
 
-    path = os.path.join(folder, CONFIG)
     _check_true(path, config, "do_basic_tokenize", "tokenize_chinese_chars")
     _check_added(path, config.additional_special_tokens or [])
     _check_added(path, (config.added_tokens_decoder or {}).values())
@@ -290,9 +289,7 @@ def _read_pipeline(path: str) -> Recorded:
     if not storage.exists(path):
         return Recorded(None, Casing())
 
-    pipeline = json_files.read(
-        path, _Pipeline, "a tokenizer of BERT", _UNSUPPORTED
-    )
+    pipeline = _read_supported(path, _Pipeline, "a tokenizer of BERT")
 
     # Checks that the types above cannot express.
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
@@ -367,9 +364,16 @@ def _check_added(path: str, tokens: Iterable[str | _Added]) -> None:
             )
 
 
-def _read(folder: str, name: str, kind: Any, fix: str | None = None) -> Any:
+def _read(folder: str, name: str, kind: Any) -> Any:
     """Reads a JSON file; returns an empty value if it does not exist."""
     path = os.path.join(folder, name)
-    if not storage.exists(path):
-        return kind()
-    return json_files.read(path, kind, fix=fix)
+    return json_files.read(path, kind) if storage.exists(path) else kind()
+
+
+def _read_supported(path: str, kind: Any, expected: str | None = None) -> Any:
+    """Reads a JSON file whose type rejects unsupported tokenizers."""
+    # A damaged file is not an unsupported one, and config.json has more than
+    # the tokenizer, so JSON is parsed first.
+    values = json_files.read(path) if storage.exists(path) else {}
+    with json_files.reported(path, expected, _UNSUPPORTED):
+        return msgspec.convert(values, kind)

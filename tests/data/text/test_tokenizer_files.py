@@ -101,6 +101,16 @@ def test_none_agrees_with_what_it_means(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer_config.json", "tokenizer.json"]
+)
+def test_a_damaged_file_is_not_an_unsupported_tokenizer(tmp_path, name):
+    (tmp_path / name).write_text('{"tokenizer_class": "BertTokenizer", ')
+    with pytest.raises(UserError, match=f"/{name}: ") as caught:
+        tokenizer_files.read(str(tmp_path))
+    assert "tokenizer is not supported" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("sentence", "config", "positions", "expected"),
     [
         ({}, {}, None, None),
