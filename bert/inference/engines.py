@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert.common import processes
-from bert.common.errors import UserError
 from bert.data import features, sequence_packing
 from bert.modeling import checkpoints, encoder, task_models
 from bert.modeling.formats.model_folder import ModelFolder
@@ -121,13 +120,7 @@ class KerasEngine:
             UserError: The weights are damaged, not finite or do not fit the
                 config.
         """
-        for name, value in model.values.items():
-            if value.dtype.kind in "fV" and not np.isfinite(value).all():
-                raise UserError(
-                    f"{name}: NaN or infinite weights",
-                    path=model.path,
-                    fix="pass another checkpoint",
-                )
+        model.check_finite()
         one = {"distribution": "one_device"}
         strategy = distribution.make_strategy(**devices or one)
         with strategy.scope():

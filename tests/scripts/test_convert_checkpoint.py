@@ -214,6 +214,18 @@ def test_outputs_that_differ_are_rejected(
     assert not (tmp_path / "hf").exists()
 
 
+@pytest.mark.parametrize("target", ["huggingface", "openvino"])
+def test_weights_that_are_not_finite_are_named(
+    convert, tmp_path, values, target
+):
+    name = "bert/encoder/layer_1/output/dense/kernel"
+    bad = np.full_like(values[name], np.inf)
+    google = write_google(tmp_path / "google", values | {name: bad})
+    err = convert(google, target, tmp_path / "new", code=2)
+    line = f"/google/bert_model.ckpt: {name}: NaN or infinite weights; "
+    assert line in err and not (tmp_path / "new").exists()
+
+
 def rewrite(name, **changed):
     """Changes values of a JSON file."""
 

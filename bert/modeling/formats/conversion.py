@@ -260,8 +260,10 @@ def convert(model: ModelFolder, target: str, output: str) -> float:
         The largest difference between the outputs of both models.
 
     Raises:
-        UserError: the difference exceeds `TOLERANCE`, or the disk is full.
+        UserError: a weight is not finite, the difference exceeds `TOLERANCE`,
+            or the disk is full.
     """
+    model.check_finite()
     if model.pooling_config:
         model.pooling_config.check()
     before = {} if target in NETWORKS else outputs_of(model)

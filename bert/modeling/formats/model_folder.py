@@ -18,6 +18,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
@@ -347,6 +349,21 @@ class ModelFolder:
         if shapes := self._reader.shapes(self.path):
             config = config or self.config
             checkpoints.check_sizes(config, shapes, self.resolve())
+
+    def check_finite(self) -> None:
+        """Rejects weights that are NaN or infinite.
+
+        Raises:
+            UserError: a variable has such a weight.
+        """
+        for name, value in self.values.items():
+            # bfloat16 has the kind V.
+            if value.dtype.kind in "fV" and not np.isfinite(value).all():
+                raise UserError(
+                    f"{name}: NaN or infinite weights",
+                    path=self.path,
+                    fix="pass another checkpoint",
+                )
 
     @functools.cached_property
     def values(self) -> dict[str, Any]:
