@@ -29,8 +29,8 @@ def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
         vocab_size: int. All ids must be below it.
 
     Raises:
-        UserError: A shard is damaged or does not fit the settings, or all
-            shards are empty.
+        UserError: A shard is damaged, does not fit the settings or has no
+            masked token, or all shards are empty.
     """
     total = sum(x.entry.bytes for x in records.shards if x.entry)
     progress = Progress("compared", total / 1e6, "MB")
@@ -39,7 +39,7 @@ def count_records(records: Records, vocab_size: int = ANY_ID) -> int:
         path, entry = shard.path, shard.entry
         if entry is None:
             log(f"{path}: not in a manifest, checking every record")
-            count += check_records(path, records.schema, vocab_size)
+            count += _count_unlisted(path, records.schema, vocab_size)
             continue
 
         # The size of every listed shard was compared when it was opened.
@@ -111,12 +111,14 @@ def check_records(
             wrong length or a number out of range. Devices do not report such
             numbers: they read zeros or a wrong row of a table.
     """
-    limits = {
-        features.INPUT_IDS: vocab_size,
-        features.MASKED_LM_IDS: vocab_size,
-        features.MASKED_LM_POSITIONS: schema[features.INPUT_IDS][1],
-        features.SEGMENT_IDS: 2,
-        features.NEXT_SENTENCE_LABELS: 2,
+    highest = {
+        features.INPUT_IDS: vocab_size - 1,
+        features.INPUT_MASK: 1,
+        features.SEGMENT_IDS: 1,
+        features.MASKED_LM_POSITIONS: schema[features.INPUT_IDS][1] - 1,
+        features.MASKED_LM_IDS: vocab_size - 1,
+        features.MASKED_LM_WEIGHTS: 1,
+        features.NEXT_SENTENCE_LABELS: 1,
     }
 
     # TensorFlow trusts the lengths of records and may abort the process.
@@ -140,12 +142,26 @@ def check_records(
             raise
 
         batch = {name: values.numpy() for name, values in batch.items()}
-        for name, limit in limits.items():
-            _check_below(batch[name], limit, name, path, count)
+        for name, value in highest.items():
+            _check_range(batch[name], value, name, path, count)
         if on_batch:
             on_batch(batch, count, size)
         count += len(records)
         size += sum(16 + len(record) for record in records.numpy())
+    return count
+
+
+def _count_unlisted(path: str, schema: dict, vocab_size: int) -> int:
+    masks: list[bool] = []
+
+    def add(batch, *_):
+        masks.append(batch[features.MASKED_LM_WEIGHTS].any())
+
+    count = check_records(path, schema, vocab_size, add)
+    if count and not any(masks):
+        raise UserError(
+            "no token is masked", path=path, fix="make the records again"
+        )
     return count
 
 
@@ -162,14 +178,17 @@ def _check_shard(shard: Shard) -> None:
         )
 
 
-def _check_below(values, limit: int, name: str, path: str, first: int) -> None:
-    bad = np.argwhere((values < 0) | (values >= limit))
+def _check_range(
+    values, highest: int, name: str, path: str, first: int
+) -> None:
+    # Written so that NaN also fails.
+    bad = np.argwhere(~((values >= 0) & (values <= highest)))
     if len(bad):
         row, column = bad[0]
         raise UserError(
             f"record {first + row}: {name} has {values[row, column]}",
             path=path,
-            expected=f"0 to {limit - 1}",
+            expected=f"0 to {highest}",
             fix="pass the config and lengths that the records were made for",
         )
 

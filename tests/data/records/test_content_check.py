@@ -8,6 +8,7 @@ import pytest
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import content_check, encoding
+from bert.data.records.shards import Records, Shard
 from tests.helpers import pretraining_files
 
 S, P, V = 11, 3, 97
@@ -57,6 +58,7 @@ def message_of(path, schema=SCHEMA):
     ("name", "limit"),
     [
         ("input_ids", V),
+        ("input_mask", 2),
         ("masked_lm_ids", V),
         ("masked_lm_positions", S),
         ("segment_ids", 2),
@@ -75,6 +77,31 @@ def test_a_number_out_of_range_names_its_record(
         f"record {row}: {name} has {bad}; expected 0 to {limit - 1}; "
         "pass the config and lengths that the records were made for"
     )
+
+
+@pytest.mark.parametrize("bad", [np.nan, -1, 7])
+def test_a_weight_out_of_range_names_its_record(tmp_path, bad):
+    batch = valid(7)
+    batch["masked_lm_weights"][3, -1] = bad
+    path = write(tmp_path / "a.tfrecord", encoding.encode_examples(batch))
+    assert message_of(path).startswith(
+        f"record 3: masked_lm_weights has {float(bad)}; expected 0 to 1; "
+    )
+
+
+def test_records_without_a_masked_token_are_rejected(tmp_path):
+    """Training would end with exit code 0 and learn nothing."""
+    batch = valid(7)
+    batch["masked_lm_weights"][:] = 0
+    path = write(tmp_path / "a.tfrecord", encoding.encode_examples(batch))
+    whole_one = Shard(whole(tmp_path, 7))
+    for shards, message in (
+        ((Shard(path),), f"{path}: no token is masked; make the records"),
+        ((whole_one, Shard(path)), f"{path}: no token is masked; "),
+    ):
+        with pytest.raises(UserError, match=message):
+            content_check.count_records(Records(shards, SCHEMA), V)
+    assert content_check.count_records(Records((whole_one,), SCHEMA), V) == 7
 
 
 def test_other_lengths_name_feature_and_flags(tmp_path):
