@@ -37,8 +37,9 @@ class Sizes(msgspec.Struct):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "Input data was truncated; expected sizes; copy it"),
-        (b'{"size": 1', "Input data was truncated"),
+        (b"", "JSON is empty; expected sizes; copy it"),
+        (b" \n", "JSON is empty"),
+        (b'{"size": 1', "JSON is incomplete; expected sizes"),
         (b'{"size": 1} {}', "JSON is malformed: trailing characters"),
         (b"[1]", "Expected `object`, got `array`"),
         (b"{}", "Object missing required field `size`"),
@@ -50,7 +51,7 @@ class Sizes(msgspec.Struct):
         (b'{"size": 1, "name": "../a"}', "Expected `str` matching regex"),
         (b'{"size": 1, "name": "a\\u0000"}', "Expected `str` matching regex"),
         (b'{"size": 1, "name": "\xff"}', "'utf-8' codec can't decode byte"),
-        (rb'{"size": 1, "name": "\ud83d"}', "Input data was truncated"),
+        (rb'{"size": 1, "name": "\ud83d"}', "JSON has half of a surrogate"),
         (b'{"size": 1, "a": ' + b"[" * 99_999, "JSON is nested too deep"),
         (gzip.compress(b"{}", mtime=0)[:-9], "damaged gzip file: "),
         (b" " * 100_022, "more than 100,021 bytes"),

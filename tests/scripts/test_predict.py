@@ -141,7 +141,7 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
     wrong = {
         2: "Expected `object`, got `array`; expected a JSON object",
-        4: "Input data was truncated; expected a JSON object",
+        4: "JSON has half of a surrogate pair",
         5: 'the prediction is {"value": NaN}; expected finite numbers',
         6: "invalid UTF-8 byte 0xe9 at column 11; convert the file to UTF-8",
         7: 'the prediction is {"value": -Infinity}; expected finite numbers',

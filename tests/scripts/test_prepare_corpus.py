@@ -213,7 +213,7 @@ def refused(prepare, tmp_path):
     ("name", "content", "message"),
     [
         ("a.txt", b" \n\n", ": no text in it; expected at least one document"),
-        ("a.json", b'{\n"text": "A."\n}', ":1: Input data was truncated"),
+        ("a.json", b'{\n"text": "A."\n}', ":1: JSON is incomplete"),
         ("a.jsonl", b'\n["A."]', ":2: Expected `object`, got `array`; expect"),
         ("a.jsonl", b'{"body": "A."}', "the fields are 'body': pass --text"),
         ("a.jsonl", b"{}", "the text of a document; the fields are none: "),
@@ -228,11 +228,11 @@ def test_wrong_files(refused, tmp_path, name, content, message):
 
 
 BAD_LINES = [
-    (b'{"text": ', "Input data was truncated; expected a JSON object"),
+    (b'{"text": ', "JSON is incomplete; expected a JSON object"),
     (b'["A."]', "Expected `object`, got `array`"),
     (b'{"body": "A."}', "'text' is not a string: None; expected the text"),
     (b'{"text": 7}', "'text' is not a string: 7"),
-    (b'{"text": "\\ud800"}', "Input data was truncated"),
+    (b'{"text": "\\ud800"}', "JSON has half of a surrogate pair"),
     (b'{"text": "\xff"}', "invalid UTF-8 byte 0xff"),
     (b'{"a": ' + b"[" * 100_000, "JSON is nested too deep"),
 ]

@@ -40,7 +40,7 @@ def test_a_chief_comes_before_the_workers():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "TF_CONFIG: Input data was truncated; expected {"),
+        ("{", "TF_CONFIG: JSON is incomplete; expected {"),
         ("3", "TF_CONFIG: Expected `object`, got `int`"),
         (
             '{"task": {"type": "worker", "index": 0}}',

@@ -24,6 +24,7 @@ from bert.common.errors import UserError
 
 LARGEST = 1 << 25  # maximum bytes of a config, manifest, tokenizer or labels
 _GZIP = b"\x1f\x8b"
+_TRUNCATED = "Input data was truncated"  # message of msgspec
 
 # A path here could make files of other folders be read and copied into a run.
 Name = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}\Z)[^/\\\0]+\Z")]
@@ -116,6 +117,21 @@ def decode(content: bytes | str, kind: Any = Any, has_nan: bool = False) -> Any:
         )
     except RecursionError:
         raise ValueError("JSON is nested too deep") from None
+    except msgspec.DecodeError as error:
+        if str(error) == _TRUNCATED:
+            raise ValueError(_describe_end(content)) from None
+        raise
+
+
+def _describe_end(content: bytes) -> str:
+    """Describes JSON text that ends too early for msgspec."""
+    if not content.strip():
+        return "JSON is empty"
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return "JSON is incomplete"
+    return r"JSON has half of a surrogate pair, such as \ud83d"
 
 
 @contextlib.contextmanager
