@@ -67,6 +67,14 @@ class _Numbers(absl_flags.ArgumentParser):
         return [self._number.parse(text) for text in str(argument).split(",")]
 
 
+class _Seconds(absl_flags.FloatParser):
+    """Parses a number of seconds, or a time such as 90m."""
+
+    def convert(self, argument):
+        seconds = read_time(str(argument))
+        return super().convert(argument) if seconds is None else seconds
+
+
 class _Path(absl_flags.ArgumentParser):
     """Parses a path. It is empty after an unset variable of the shell."""
 
@@ -121,6 +129,7 @@ class Flag:
             `~` is expanded. It is not empty.
         per_worker: bool. Whether the value may differ between workers.
         several: bool. Whether a number may be a comma-separated list.
+        is_time: bool. Whether a number is in seconds unless it has a unit.
         topic: str. Topic of the flag in `--help`.
     """
 
@@ -138,6 +147,7 @@ class Flag:
     path: bool = False
     per_worker: bool = False
     several: bool = False
+    is_time: bool = False
     topic: str = ""
 
 
@@ -451,6 +461,21 @@ def as_dict(
     }
 
 
+def read_time(text: str) -> float | None:
+    """Converts a time such as 90m to seconds.
+
+    Args:
+        text: str. Number with the unit s, m or h.
+
+    Returns:
+        float or None. None if the text is not a time.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if match is None:
+        return None
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+
+
 def with_current_names(recorded: dict[str, Any]) -> dict[str, Any]:
     """Replaces the former names of flags in settings that a run recorded.
 
@@ -482,6 +507,8 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
         absl_flags.DEFINE_enum(enum_values=one.choices, **named)
     elif one.several:
         absl_flags.DEFINE(_Numbers(_NUMBERS[one.kind]()), **named)
+    elif one.is_time:
+        absl_flags.DEFINE(_Seconds(), **named)
     elif one.path:
         absl_flags.DEFINE(_Path(), **named)
     else:

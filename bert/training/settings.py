@@ -14,6 +14,7 @@ from bert.common.flags import (
     TRAINING,
     BaseSettings,
     flag,
+    read_time,
 )
 from bert.common.rules import needs, rule
 from bert.training import cluster
@@ -81,9 +82,10 @@ class Devices(BaseSettings):
     )
     cluster_timeout: float = flag(
         300.0,
-        "Seconds to wait for the other workers.",
+        "Seconds to wait for the other workers, or a time such as 10m.",
         at_least=1.0,
         at_most=1e6,
+        is_time=True,
         per_worker=True,
     )
 
@@ -95,22 +97,12 @@ class Devices(BaseSettings):
         )
 
 
-def read_time(text: str) -> float:
-    """Converts a time such as 90m to seconds.
-
-    Args:
-        text: str. Number with the unit s, m or h.
-
-    Raises:
-        UserError: the text is not a time.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if match is None:
+def _check_time(text: str) -> None:
+    """Raises a UserError if --max_time is not a time with a unit."""
+    if read_time(text) is None:
         raise UserError(
             f"--max_time={text}", expected="a time such as 90m, 36h or 30s"
         )
-    unit = {"s": 1, "m": 60, "h": 3600}[match[2]]
-    return float(match[1]) * unit
 
 
 def read_steps(text: str) -> tuple[int, int]:
@@ -186,7 +178,7 @@ class Training(Devices):
         None,
         "Stop and save after this time, such as 90m, 36h or 30s. Default: a "
         "minute before the end of a SLURM job, else no limit.",
-        parse=read_time,
+        parse=_check_time,
         per_worker=True,
     )
     do_train: bool = flag(False, "Train.")

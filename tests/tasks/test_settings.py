@@ -37,6 +37,17 @@ def test_steps_to_profile_are_a_range(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "seconds"), [("20s", 20), ("12", 12), ("1.5m", 90), ("2h", 7200)]
+)
+def test_times_may_have_a_unit(text, seconds):
+    words = ["", "--output_dir=none", f"--cluster_timeout={text}"]
+    assert flags.parse(words, Training, "").cluster_timeout == seconds
+    if not text.isdecimal():
+        words.append(f"--max_time={text}")
+        assert flags.parse(words, Training, "").seconds == seconds
+
+
+@pytest.mark.parametrize(
     ("named", "expected"),
     [
         ({}, WarmupLinearDecay(0.7, 11, 3)),
