@@ -7,6 +7,7 @@ no rename, so files for it are written to the local disk and copied.
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from bert.common import storage
 from bert.common.errors import StorageError, UserError
 
 UNFINISHED = ".partial"  # folder of incomplete files
+# Parts of TensorFlow's messages that name one of its operations.
+_OPERATION = re.compile(r"^\{\{function_node .*?\}\} | \[Op:\w+\].*$")
 
 
 def write_whole(
@@ -174,6 +177,7 @@ def write_error(
         cause = getattr(error, "message", "")  # errors of TensorFlow have it
         if not any(name in cause for name in names):
             return None
+        cause = _OPERATION.sub("", cause)
 
     return UserError(
         f"cannot be written: {cause}{_free_space(path)}",

@@ -40,10 +40,13 @@ def test_a_full_disk_is_a_user_error(folder, tmp_path):
     bert = conversion.read(ModelFolder.open(str(folder)))
     with (
         full_disk.files_of_at_most(2000),
-        pytest.raises(UserError, match="new: cannot be written"),
+        pytest.raises(UserError) as caught,
     ):
         conversion.convert(bert, "google", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}/new: cannot be written: {tmp_path}")
+    assert "; File too large, " in message and "SaveV2" not in message
 
 
 def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
