@@ -53,16 +53,18 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
     if settings.do_train:
         validate = run.validate if settings.eval_steps else None
         trainer.fit([phase(settings, trainer, examples)], validate)
-        wrote.append(trainer.checkpoint)
+        wrote.append(trainer.state.checkpoint)
 
     # From here on, the best weights are used.
-    trainer.restore_best()
+    trainer.state.restore_best()
 
     metrics, report, rank, held_out = {}, {}, (), None
     if settings.do_eval or settings.fits_decision:
         metrics, report, held_out = run.evaluate()
     if settings.do_eval:
-        wrote += folder.write_results(trainer.weights_step, metrics, report)
+        wrote += folder.write_results(
+            trainer.state.weights_step, metrics, report
+        )
         objective = trainer.objective
         sign = -1 if objective.lower_is_better else 1
         loss = metrics.get("eval_loss", 0.0)
@@ -75,7 +77,7 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
         save = functools.partial(run.export, metrics=scores)
         wrote.append(export_folder.write(settings.export_dir, save))
     run_folder.print_written(wrote)
-    step = trainer.weights_step
+    step = trainer.state.weights_step
     return Result(step, metrics, report, rank, predictions, held_out)
 
 
@@ -123,10 +125,6 @@ def build_trainer(
         records: str. Description of the examples.
     """
     settings, config = folder.settings, folder.config
-    lengths = [settings.max_seq_length]
-    if settings.length_buckets:
-        lengths = bucketing.bucket_lengths(settings.max_seq_length)
-
     learning_rate = schedule(settings, num_examples)
     if folder.model.path and not folder.resumes:
         folder.model.check_sizes()
@@ -134,11 +132,10 @@ def build_trainer(
         folder,
         objectives.objective_of(task, config, settings, learning_rate),
         records,
-        tuple(lengths),
         task.to_json() if task.head else None,
     )
     trainer.train_step.optimizer.rate_factors = checkpoints.rate_factors(
-        trainer.named,
+        trainer.state.named,
         trainer.train_step.model.trainable_variables,
         settings.layer_decay,
         config.num_hidden_layers,
@@ -200,24 +197,18 @@ def phase(settings: FineTuning, trainer: Trainer, examples: Examples) -> Phase:
         examples: Examples. Training examples.
     """
     batch_size, seed = settings.train_batch_size, settings.random_seed
-
-    def batches(trainer: Trainer):
-        # XLA compiles the step for each length, so use fewer lengths.
-        lengths = list(trainer.lengths)
-        if trainer.train_step.use_xla:
-            lengths = bucketing.xla_lengths(lengths)
-        return batching.training_batches(
-            examples,
-            lengths,
-            batch_size,
-            seed,
-            trainer.step,
-            workers.index_and_count(),
-        )
+    lengths = [settings.max_seq_length]
+    if settings.length_buckets:
+        lengths = bucketing.bucket_lengths(settings.max_seq_length)
+    # XLA compiles the step for each length, so use fewer lengths.
+    if trainer.train_step.use_xla:
+        lengths = bucketing.xla_lengths(lengths)
 
     return Phase(
         trainer.objective.num_steps,
         batch_size,
-        batches,
+        lambda step: batching.training_batches(
+            examples, lengths, batch_size, seed, step, workers.index_and_count()
+        ),
         lambda step: batching.report_examples(examples, batch_size, seed, step),
     )

@@ -92,7 +92,7 @@ def train_and_evaluate(inputs: Inputs) -> None:
     with content_check.locating_damage(inputs.sets):
         if settings.do_train:
             trainer.fit(phases, validate if inputs.held_out else None)
-            wrote += [trainer.checkpoint] if trainer.step > first else []
+            wrote += [trainer.state.checkpoint] if trainer.step > first else []
         if settings.do_eval:
             metrics, report = evaluate(inputs, trainer)
             wrote += folder.write_results(trainer.step, metrics, report)
@@ -227,7 +227,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
     """
     files, seed = part.records.files, inputs.folder.settings.random_seed
 
-    def batches(trainer: Trainer) -> Any:
+    def batches(step: int) -> Any:
         if len(inputs.phases) > 1:
             log(
                 f"steps {part.start_step + 1} to {part.end_step}: "
@@ -236,7 +236,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
             )
 
         # Steps are counted within the phase, also when the run resumes.
-        step, share = trainer.step - part.start_step, workers.index_and_count()
+        step, share = step - part.start_step, workers.index_and_count()
         unmasked = reader.training_batches(
             files,
             num_records,

@@ -17,6 +17,7 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.runs.run_folder import RunFolder
 from bert.training import collectives, distribution, optimization
 from bert.training.objective import Objective
+from bert.training.run_state import RunState
 from bert.training.saver import Saver
 from bert.training.settings import Devices
 from bert.training.train_step import TrainStep
@@ -44,7 +45,6 @@ def build_trainer(
     folder: RunFolder,
     objective: Objective,
     records: str,
-    lengths: tuple[int, ...] = (),
     task_json: dict | None = None,
 ) -> Trainer:
     """Builds the network of an objective on the devices of this process.
@@ -53,8 +53,6 @@ def build_trainer(
         folder: RunFolder. Folder and settings of the run.
         objective: Objective. Network, losses and learning rate.
         records: str. JSON value that identifies the training data.
-        lengths: tuple of int. Sequence lengths of the batches of examples,
-            ascending. Default: ().
         task_json: dict or None. The `task.json` of the run. Default: None.
 
     Raises:
@@ -111,8 +109,7 @@ def build_trainer(
     }
 
     best = os.path.join(folder.shared, checkpoint_files.BEST)
-    return Trainer(
-        objective,
+    state = RunState(
         settings,
         train_step,
         named,
@@ -120,8 +117,8 @@ def build_trainer(
         Saver(best, 1, folder.is_chief),
         folder.path,
         description,
-        lengths,
     )
+    return Trainer(state)
 
 
 def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
@@ -144,25 +141,27 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
     # All workers must have the same settings, but their paths may differ.
     shared = {
         f"--{flag.name}": (
-            trainer.description[flag.name] is not None
+            trainer.state.description[flag.name] is not None
             if flag.path
-            else trainer.description[flag.name]
+            else trainer.state.description[flag.name]
         )
         for flag in declared
         if not flag.per_worker
     }
-    shared["records"] = trainer.description["records"]
+    shared["records"] = trainer.state.description["records"]
     collectives.check_settings(trainer.train_step.strategy, shared)
 
     # A checkpoint in the folder has priority over the initial weights.
-    restored = trainer.restore()
+    restored = trainer.state.restore()
     if restored and trainer.settings.do_train:
         decisive = [flag.name for flag in declared if flag.resume]
         rates = (
             restored.state.get("trainer", {}).get("learning_rate"),
             float(trainer.objective.learning_rate(trainer.step)),
         )
-        warn_of_changes(restored.settings, trainer.description, decisive, rates)
+        warn_of_changes(
+            restored.settings, trainer.state.description, decisive, rates
+        )
     is_random = not restored and initialize(trainer, folder.model)
 
     # The files are written last, once no check can fail.
@@ -203,17 +202,17 @@ def initialize(trainer: Trainer, model: ModelFolder) -> bool:
     # Training may start with a random head, an evaluation may not.
     required = checkpoints.ENCODER
     if trains:
-        weights = checkpoints.without_other_heads(weights, trainer.named)
+        weights = checkpoints.without_other_heads(weights, trainer.state.named)
     else:
-        trained = (n for n, x in trainer.named.items() if x.trainable)
+        trained = (n for n, x in trainer.state.named.items() if x.trainable)
         required = (*required, *trained)
-    fresh = checkpoints.assign(trainer.named, weights, path, required)
+    fresh = checkpoints.assign(trainer.state.named, weights, path, required)
 
     # Log random variables, which reveal a wrong checkpoint.
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     log(f"starting from {path}; {fresh}")
     if settings.resume_optimizer:
-        trainer.assign(weights, path, "omit --resume_optimizer")
+        trainer.state.assign(weights, path, "omit --resume_optimizer")
     return False
 
 

@@ -125,7 +125,7 @@ class TrainedRun:
         tuned = ModelFolder.of(
             path,
             model.config,
-            trainer.weights(),
+            trainer.state.weights(),
             model.tokenizer.with_max_length(settings.max_seq_length),
             task.to_json() if task.head else None,
             task.pooling_config,
@@ -150,11 +150,13 @@ class TrainedRun:
             path,
             os.path.basename(storage.absolute(settings.export_dir)),
             "tensorflow",
-            model_card.task_of(trainer.named, task.head is None),
+            model_card.task_of(trainer.state.named, task.head is None),
             settings,
             settings.init_checkpoint
             or self._folder.recorded.get("init_checkpoint"),
-            model_card.read_scores(self._folder.path, trainer.weights_step)
+            model_card.read_scores(
+                self._folder.path, trainer.state.weights_step
+            )
             or settings.scores,
         )
 
@@ -247,11 +249,13 @@ class TrainedRun:
         model, folder = self._folder.model, self._folder
         trains = settings.do_train and task.compares_before
         if trains and model.path not in ("", folder.shared):
-            trained = trainer.weights()
-            checkpoints.assign(trainer.named, model.weights()[0], model.path)
+            trained = trainer.state.weights()
+            checkpoints.assign(
+                trainer.state.named, model.weights()[0], model.path
+            )
             before = self._score(file, self._results(file)).metrics
             found |= {f"{k}/{BEFORE}": x for k, x in before.items()}
-            checkpoints.assign(trainer.named, trained, folder.path)
+            checkpoints.assign(trainer.state.named, trained, folder.path)
         return {f"{task.prefix}{k}": x for k, x in found.items()}
 
     def _check_network(self, engine: Network) -> dict[str, float]:

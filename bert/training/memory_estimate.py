@@ -49,7 +49,11 @@ def report(trainer: Any, phases: list[Phase]) -> None:
 
 def _report_phase(trainer: Any, phase: Phase, num_steps: int) -> float:
     """Prints the memory and the time of a phase; returns its seconds."""
-    steps, batches, seconds = trainer.train_step, phase.batches(trainer), []
+    steps, batches, seconds = (
+        trainer.train_step,
+        phase.batches(trainer.step),
+        [],
+    )
     iterator, once = iter(batches), tf.constant(1)
     for _ in range(_WARM_UP + _STEPS):
         start = time.perf_counter()

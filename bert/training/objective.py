@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -49,12 +48,12 @@ class Phase:
     Attributes:
         end_step: int. Last step of the phase.
         batch_size: int. Examples of the whole batch, over all devices.
-        batches: function. Trainer -> endless batches from the current step on.
+        batches: function. Step -> endless batches from the next step on.
         records_of: function. Step -> sources of the examples in its batch,
             which are logged for bad steps.
     """
 
     end_step: int
     batch_size: int
-    batches: Callable[[Any], tf.data.Dataset]
+    batches: Callable[[int], tf.data.Dataset]
     records_of: Callable[[int], str] = "batch {}".format

@@ -10,6 +10,7 @@ from bert.modeling.models import build_pretraining_model
 from bert.training import train_step
 from bert.training.objective import Phase
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
+from bert.training.run_state import RunState
 from bert.training.saver import Saver
 from bert.training.settings import Training
 from bert.training.trainer import Trainer
@@ -66,10 +67,10 @@ def make_run(made, folder, objective=None, **changed):
     """
     variables = made.model.trainable_variables
     settings = {"do_train": True, "log_steps": 1, "iterations_per_loop": 100}
-    return Trainer(
-        dataclasses.replace(
-            made.objective, **{"metric": "score", **(objective or {})}
-        ),
+    made.objective = dataclasses.replace(
+        made.objective, **{"metric": "score", **(objective or {})}
+    )
+    state = RunState(
         Training(**{**settings, **changed}),
         made,
         {f"v{i}": variable for i, variable in enumerate(variables)},
@@ -78,10 +79,11 @@ def make_run(made, folder, objective=None, **changed):
         str(folder),
         {},
     )
+    return Trainer(state)
 
 
 def phase(make_batches, last=STEPS, rows=ROWS, **named):
-    return Phase(last, rows, lambda run: make_batches(run.step), **named)
+    return Phase(last, rows, make_batches, **named)
 
 
 def train(made, folder, validate=None, **changed):

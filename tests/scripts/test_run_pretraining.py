@@ -269,7 +269,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
     assert "all variables found" in err
     assert runs[0].step == 0
     expected = tensors(four_steps / "model.ckpt-4")
-    for name, variable in runs[0].named.items():
+    for name, variable in runs[0].state.named.items():
         np.testing.assert_array_equal(variable, expected[name])
     moments = runs[0].train_step.optimizer.adam_v
     assert not any(np.any(x) for x in moments)

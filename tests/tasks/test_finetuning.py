@@ -107,10 +107,10 @@ def test_the_best_checkpoint_does_not_replace_the_given_weights(
         shutil.copy(path, best)
     other = str(folder / "model.ckpt-4")
     run, _ = make_run(tmp_path, init_checkpoint=other)
-    run.restore_best()
-    assert run.weights_step == 0
+    run.state.restore_best()
+    assert run.state.weights_step == 0
     read = tensor_files.read(other)
-    for name, value in run.weights().items():
+    for name, value in run.state.weights().items():
         np.testing.assert_array_equal(value, read[name])
 
 

@@ -86,11 +86,13 @@ def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
     first, second = (make_run(tiny.make_steps(), "") for _ in range(2))
     rows = np.repeat(row, finite_check.WINDOW, 0)
-    finite_check.check(first.train_step, first._losses, 0, rows, str)
-    second._load_state_dict(json.loads(json.dumps(first._state_dict())))
+    finite_check.check(first.train_step, first.state.losses, 0, rows, str)
+    second.state.load_state_dict(
+        json.loads(json.dumps(first.state.state_dict()))
+    )
     row[0, 0] = 10.0
     finite_check.check(
-        second.train_step, second._losses, finite_check.WINDOW, row, str
+        second.train_step, second.state.losses, finite_check.WINDOW, row, str
     )
     assert "step 129: loss 10.0000 spikes above 5.0" in capsys.readouterr().err
 

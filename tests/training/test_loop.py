@@ -142,7 +142,7 @@ def test_reports_of_a_killed_run_are_dropped(tmp_path):
     lines = [{"step": step, "kind": "train"} for step in (5, 10, 15)]
     whole = "".join(json.dumps(line) + "\n" for line in lines)
     path.write_text(whole + '{"step": 20, "ki')
-    make_run(tiny.make_steps(), tmp_path)._log.drop_after(10)
+    make_run(tiny.make_steps(), tmp_path).state.log.drop_after(10)
     kept = [json.loads(line)["step"] for line in path.read_text().splitlines()]
     assert kept == [5, 10]
 

@@ -33,8 +33,8 @@ def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
         return optimizer.iterations.assign_add(count)
 
     def phase(length, batch_size, last):
-        def batches(run):
-            begun.append(run.step)
+        def batches(step):
+            begun.append(step)
             ids = tf.zeros([batch_size, length])
             return tf.data.Dataset.from_tensors({"ids": ids}).repeat()
 
@@ -72,7 +72,7 @@ def test_the_widest_of_the_first_batches_is_measured(monkeypatch, capsys):
     """Its memory is the largest of all; others would promise too much."""
     lengths, measured = [5, 11, 7, 3], []
 
-    def batches(run):
+    def batches(_):
         return tf.data.Dataset.from_generator(
             lambda: ({"ids": tf.zeros([4, length])} for length in lengths * 9),
             output_signature={"ids": tf.TensorSpec([4, None])},

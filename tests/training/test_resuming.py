@@ -48,16 +48,16 @@ class Trial:
             iterations_per_loop=1,
             early_stopping_patience=patience,
         )
-        self.best = self.run.best
+        self.best = self.run.state.best
 
     def plan(self):
         return phase(self._batches, self._last, tiny.ROWS)
 
     def train(self):
         """Trains; returns the state of the best weights."""
-        self.run.restore()
+        self.run.state.restore()
         self.run.fit([self.plan()], self._validate)
-        return self.run._state_dict()["held_out"]["best"]
+        return self.run.state.state_dict()["held_out"]["best"]
 
     def _validate(self):
         return {"score": self._scores[self.run.step]}
@@ -129,7 +129,7 @@ def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     path.write_bytes(path.read_bytes()[:-3])  # inside step 7
-    make_run(tiny.make_steps(), tmp_path)._log.drop_after(5)
+    make_run(tiny.make_steps(), tmp_path).state.log.drop_after(5)
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
 
 
@@ -137,7 +137,7 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     before = path.stat()
-    make_run(tiny.make_steps(), tmp_path)._log.drop_after(7)
+    make_run(tiny.make_steps(), tmp_path).state.log.drop_after(7)
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns) == (
         before.st_ino,
@@ -149,7 +149,7 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     go_back(tmp_path, 3)
     other = Trial(tmp_path, 7, SCORES, do_train=False)
-    other.run.restore()
+    other.run.state.restore()
     assert other.run.step == 3
     assert other.best.steps() == [7]
 
@@ -157,7 +157,7 @@ def test_resuming_without_training_removes_nothing(tmp_path):
 def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
     Trial(tmp_path, 4, SCORES).train()
     other = Trial(tmp_path, 5, SCORES)
-    other.run.restore()
+    other.run.state.restore()
     other.run.fit([other.plan()])
     last = Trial(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
     assert last.train()["value"] == (0.5).hex()
@@ -175,21 +175,21 @@ def test_an_export_that_was_killed_does_not_stop_the_run(tmp_path):
 
 def test_moments_are_needed_only_to_train(tmp_path):
     run = Trial(tmp_path, 3, SCORES | {3: 0.4})
-    variables = run.run._variables
+    variables = run.run.state._variables
     name = next(x for x in variables if x.endswith("/adam_m"))
     del variables[name]  # as of a layer that is frozen
     run.train()
     other = Trial(tmp_path, 7, SCORES, do_train=False)
-    other.run.restore()
+    other.run.state.restore()
     assert other.run.step == 3
     with pytest.raises(UserError, match=f"{name}.*or the flags of this run"):
-        Trial(tmp_path, 7, SCORES).run.restore()
+        Trial(tmp_path, 7, SCORES).run.state.restore()
 
 
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     """After the call of steps in which it occurs, with its message."""
     run = Trial(tmp_path, 7, SCORES)
-    checkpoints, steps = run.run._saver, run.run.train_step
+    checkpoints, steps = run.run.state.saver, run.run.train_step
     train, describe = steps.train, Saver._describe
 
     def fail(saver, *arguments):
@@ -213,4 +213,4 @@ def test_the_best_weights_can_be_evaluated_as_a_run(tmp_path):
     """They have no moments and no state of a training."""
     Trial(tmp_path, 2, {2: 0.5}).train()
     best = Trial(tmp_path / "best", 2, {}, do_train=False)
-    assert best.run.restore().step == 2
+    assert best.run.state.restore().step == 2

@@ -36,7 +36,7 @@ def train(folder, schedule, last):
     run = make_run(
         steps, folder, {"learning_rate": schedule}, iterations_per_loop=1
     )
-    run.restore()
+    run.state.restore()
     run.fit([phase(batches, last, tiny.ROWS)])
     return run
 

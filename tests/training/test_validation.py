@@ -20,8 +20,8 @@ def make(tmp_path):
             {"metric": "m", "lower_is_better": lower_is_better},
             early_stopping_patience=patience,
         )
-        run.description, preemption = {"seed": 3}, Preemption()
-        variable = run.named["v0"]
+        run.state.description, preemption = {"seed": 3}, Preemption()
+        variable = run.state.named["v0"]
 
         def add(step, value):
             variable.assign(variable * 0 + step)
@@ -29,7 +29,7 @@ def make(tmp_path):
             metrics = {"m": value, "other": -step, "seed": step}
             run._validate(lambda: metrics, preemption)
             run.is_over = run._is_over(preemption)
-            return run.best.restore_latest()
+            return run.state.best.restore_latest()
 
         return run, add
 
@@ -73,6 +73,6 @@ def test_best_value_and_patience_survive_a_restart(make):
     add(1, 2.0)
     add(2, 2.5)
     again, add = make(True, patience=2)
-    again._load_state_dict(first._state_dict())
+    again.state.load_state_dict(first.state.state_dict())
     assert add(3, 2.0).step == 1
     assert again.is_over
