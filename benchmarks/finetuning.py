@@ -32,9 +32,10 @@ from bert.modeling import (
     checkpoints,
     fused_ops,
     losses,
+    networks,
     precision,
+    task_heads,
     task_losses,
-    task_models,
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
@@ -85,7 +86,7 @@ def training_of(
         questions = squad.read(data, squad.SPANS).rows
         return Training(
             Objective(
-                lambda: task_models.build_span_model(config),
+                lambda: networks.build(config, task_heads.SPANS, 2),
                 (task_losses.SPAN,),
                 task_losses.span_weights,
                 task_losses.span_sums,
@@ -103,7 +104,9 @@ def training_of(
     task, files = encoded.classified(name, data, model, max_seq_length)
     return Training(
         Objective(
-            lambda: task_models.build_classifier(config, task.num_outputs),
+            lambda: networks.build(
+                config, task_heads.CLASSIFIER, task.num_outputs
+            ),
             (task_losses.LABELS,),
             task_losses.label_weights,
             task_losses.class_sums,

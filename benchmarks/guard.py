@@ -21,7 +21,7 @@ import tensorflow as tf
 from benchmarks import pretraining_step
 from bert.common.storage import hash_file
 from bert.data.records import shard_check
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints, networks
 from bert.modeling.config import BertConfig
 from bert.training import finite_check, optimization
 from bert.training.saver import Saver
@@ -52,7 +52,7 @@ def bare(training, data):
 
 def save_seconds(config: BertConfig) -> float:
     """Median time of saving weights and moments, over three checkpoints."""
-    network = models.build_pretraining_model(config)
+    network = networks.build_pretraining_model(config)
     optimizer = optimization.AdamWeightDecay(1e-4)
     optimizer.build(network.trainable_variables)
     named = checkpoints.model_variables(network)

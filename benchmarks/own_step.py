@@ -14,7 +14,7 @@ import tensorflow as tf
 from benchmarks import pretraining_step
 from benchmarks.peers.batches import encoder_batch
 from benchmarks.peers.serve import serve
-from bert.modeling import task_models
+from bert.modeling import networks, task_heads
 from bert.modeling.config import BertConfig
 
 
@@ -26,7 +26,7 @@ def make(task, path, precision, mode, *sizes):
     config = BertConfig.from_json_file(path)
     versions = {"tensorflow": tf.__version__, "keras": keras.__version__}
     if task == "infer":
-        model = task_models.build_classifier(config, 2)
+        model = networks.build(config, task_heads.CLASSIFIER, 2)
         call = tf.function(
             lambda x: tf.reduce_sum(model(x, training=False)["logits"]),
             jit_compile=mode == "xla",

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from benchmarks import flops
 from benchmarks.peers.batches import training_batch
-from bert.modeling import fused_ops, losses, models, precision
+from bert.modeling import fused_ops, losses, networks, precision
 from bert.modeling.config import BertConfig
 from bert.training import distribution, train_step
 from bert.training.objective import Objective
@@ -46,7 +46,7 @@ def make_training(
         accumulation_steps: micro-batches of a batch.
         deterministic: each run gives the same bits.
     """
-    model = models.build_pretraining_model(config, packed=packed)
+    model = networks.build_pretraining_model(config, packed=packed)
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
     return train_step.TrainStep(

@@ -77,7 +77,7 @@ def _register() -> None:
     if any(name.startswith("bert.modeling.") for name in loading):
         return
 
-    from bert.modeling import dropout, models, task_models  # noqa: F401
+    from bert.modeling import dropout, networks  # noqa: F401
 
     if dropout.ON_TENSORFLOW:
         importlib.import_module(

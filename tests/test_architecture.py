@@ -311,7 +311,7 @@ def test_the_network_is_made_of_keras_ops_alone():
 
 def test_the_builders_need_no_tensorflow():
     """They also run on JAX and PyTorch, where it is not installed."""
-    names, found = ["task_models"], set()
+    names, found = ["networks"], set()
     while names:
         path = ROOT / "bert" / "modeling" / f"{names.pop()}.py"
         if path.is_file() and path not in found:
@@ -319,7 +319,7 @@ def test_the_builders_need_no_tensorflow():
             parts = (name.split(".") for name in imported(tree_of(path)))
             names += [x[2] for x in parts if x[:2] == ["bert", "modeling"]]
     found = {path.stem for path in found}
-    assert {"models", "heads", "encoder", "layers"} <= found
+    assert {"networks", "heads", "encoder", "layers"} <= found
     assert not {"checkpoints", "hub"} & found  # these import TensorFlow
 
 

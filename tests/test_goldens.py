@@ -27,7 +27,7 @@ from bert.common import main as main_lib
 from bert.data.records import encoding, frames
 from bert.data.records.examples import INPUTS, Examples
 from bert.inference.predictor import Predictor
-from bert.modeling import models
+from bert.modeling import networks
 from bert.modeling.config import BertConfig
 from bert.runs import finetuning
 from tests.helpers import flags_page, model_files
@@ -306,7 +306,7 @@ def file_of(examples: Examples) -> bytes:
 
 def scripts(commands: Iterable[str]) -> dict:
     """Command -> files it leaves; and what is in the files."""
-    model = models.build_pretraining_model(BertConfig(**CONFIG), seed=3)
+    model = networks.build_pretraining_model(BertConfig(**CONFIG), seed=3)
     tensor_files.write("bert_model.ckpt", model_files.values_of(model))
     write_config("bert_config.json")
     left = {x: run(x)[0] for x in commands if " " in x}

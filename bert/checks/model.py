@@ -5,7 +5,7 @@ import numpy as np
 from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints, networks
 from bert.modeling.checkpoints import first_of
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files, sentence_files
@@ -96,7 +96,7 @@ def _compare(
         # Only names and shapes are compared, so any seed will do.
         shapes = {name: x.shape for name, x in values.items()}
         checkpoints.check_sizes(config, shapes, path)
-        network = models.build_pretraining_model(config, seed=0)
+        network = networks.build_pretraining_model(config, seed=0)
         named = checkpoints.model_variables(network)
         fresh = checkpoints.assign(named, values, path)
     except UserError as error:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert.common import processes
 from bert.data import features, sequence_packing
-from bert.modeling import checkpoints, encoder, task_models
+from bert.modeling import checkpoints, encoder, networks
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.training import distribution
 
@@ -31,7 +31,7 @@ class KerasEngine:
         network: Encoder. The encoder. The engine uses its current weights.
         head: keras.layers.Layer or None. Its head, named as in `HEADS`. None:
             the output is a layer of the encoder. Default: None.
-        layer: int. See `task_models.packed_outputs`. Default: -1.
+        layer: int. See `networks.packed_outputs`. Default: -1.
         strategy: tf.distribute.Strategy or None. Devices that share the rows
             of each batch; several workers must compute the same batches
             together. Default: None, TensorFlow's default device.
@@ -51,7 +51,7 @@ class KerasEngine:
         strategy: tf.distribute.Strategy | None = None,
     ):
         def run(**inputs):
-            outputs = task_models.packed_outputs(network, head, inputs, layer)
+            outputs = networks.packed_outputs(network, head, inputs, layer)
             return tf.cast(outputs, tf.float32)
 
         def run_on_replicas(inputs):

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert.common import storage, tensor_files
 from bert.common.errors import UserError
-from bert.modeling import task_models
+from bert.modeling import networks
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder
 from bert.modeling.task_heads import HEADS, MASKED_LM
@@ -72,8 +72,7 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
     """Variables of the encoder and of all heads: original name -> variable.
 
     Args:
-        model: keras.Model. From a builder in `models` or `task_models`, or an
-            encoder.
+        model: keras.Model. From a builder in `networks`, or an encoder.
     """
     # A user's own head may have the same name, but has no `output_bias`.
     layers = {x.name: x for x in model.layers if hasattr(x, "output_bias")}
@@ -319,7 +318,7 @@ def load_network(
         encoder: keras.Model or None. Encoder to use. Default: None, a new one.
 
     Returns:
-        See `task_models.build`; without a head see `build_encoder`.
+        See `networks.build`; without a head see `build_encoder`.
 
     Raises:
         UserError: a variable is missing or has another shape.
@@ -329,7 +328,7 @@ def load_network(
     else:
         scope = HEADS[head].scope
         size = len(values.get(f"{scope}output_weights", ()))
-        model = task_models.build(config, head, size, encoder=encoder)
+        model = networks.build(config, head, size, encoder=encoder)
         scopes = (scope or "output_",)
 
     named = model_variables(model)

@@ -21,7 +21,7 @@ class Head(NamedTuple):
         scope: str. Prefix of its variables in a checkpoint.
         is_pooled: bool. Whether it reads `pooled_output`, one vector per
             sequence, instead of `sequence_output`.
-        model: str. Name of the Keras model of `task_models.build`.
+        model: str. Name of the Keras model of `networks.build`.
         outputs: tuple of str. Names of the model's outputs; if there are
             several, each is a column of the logits. Default: ("logits",).
         has_dropout: bool. Whether its input has dropout. Default: True.

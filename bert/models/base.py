@@ -17,7 +17,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor
-from bert.modeling import openvino_network, task_models
+from bert.modeling import networks, openvino_network
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.models import loading, preprocessing
 from bert.models.validation import Validation
@@ -85,7 +85,7 @@ class TextModel(keras.Model):
         self._has_schedule = False
         given = {"loss": loss, "metrics": metrics} | kwargs
         given = {name: x for name, x in given.items() if x is not None}
-        task_models.check_loss(given.get("loss"))
+        networks.check_loss(given.get("loss"))
 
         # XLA compiles a program for each length, which may take a minute.
         usual = {"jit_compile": False, **self._default_loss()}

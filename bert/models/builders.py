@@ -7,7 +7,7 @@ import keras
 
 from bert.common.progress import log
 from bert.data.postprocessing import Labels
-from bert.modeling import checkpoints, task_models
+from bert.modeling import checkpoints, networks
 from bert.modeling.task_heads import (
     CLASSIFIER,
     HEADS,
@@ -199,7 +199,7 @@ def new_head(
     """Adds a head with random weights; see `trained_head` for the arguments."""
     if HEADS[head].is_pooled:
         _thaw_pooler(encoder)
-    return task_models.build(
+    return networks.build(
         config_of(encoder), head, num_outputs, seed, encoder=encoder
     )
 

@@ -19,7 +19,7 @@ from bert.data.postprocessing import (
 )
 from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.data.text.array_inputs import finite
-from bert.modeling import task_models
+from bert.modeling import networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_heads import CLASSIFIER
@@ -371,7 +371,7 @@ class TextClassifier(TextModel):
         }
 
     def _default_loss(self) -> dict:
-        loss, metrics = task_models.default_loss(
+        loss, metrics = networks.default_loss(
             self.labels.size, self.labels.kind == MULTI_LABEL
         )
         return {"loss": loss, "metrics": metrics}

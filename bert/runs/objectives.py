@@ -10,8 +10,8 @@ from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
 from bert.modeling import (
     checkpoints,
     embedding_losses,
+    networks,
     task_losses,
-    task_models,
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.task_heads import (
@@ -107,9 +107,9 @@ def _network(task: Any, config: BertConfig, settings: Any) -> keras.Model:
     seed = settings.random_seed
     if task.head is None:
         pooling = task.pooling_config.pooling
-        network = task_models.build_similarity_model(config, pooling, seed)
+        network = networks.build_similarity_model(config, pooling, seed)
     else:
-        network = task_models.build(config, task.head, task.num_outputs, seed)
+        network = networks.build(config, task.head, task.num_outputs, seed)
 
     # Frozen before the optimizer is built, so that it has no moments for them.
     named = checkpoints.model_variables(network)

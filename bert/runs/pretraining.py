@@ -9,7 +9,7 @@ from bert.common.progress import log
 from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
-from bert.modeling import losses, models
+from bert.modeling import losses, networks
 from bert.runs import start
 from bert.tasks.pretraining.baselines import TargetCounts
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
@@ -154,7 +154,7 @@ def objective_of(inputs: Inputs) -> Objective:
         names = (losses.MASKED_LM,)
 
     def build() -> keras.Model:
-        model = models.build_pretraining_model(
+        model = networks.build_pretraining_model(
             config,
             settings.random_seed,
             packed=inputs.phases[0].records.is_packed,

@@ -10,7 +10,7 @@ from bert.common import tensor_files
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling.formats import huggingface
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from tests.helpers import model_files, once, text
 
 

@@ -3,7 +3,7 @@ import pytest
 
 import bert
 from bert.data import features
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints, networks
 from tests.helpers import library_files, small
 
 INPUTS = {
@@ -32,7 +32,7 @@ def load(folder, name):
 def test_the_heads_of_pretraining_are_those_of_the_checkpoint(
     folder, values, capsys
 ):
-    expected = models.build_pretraining_model(library_files.config())
+    expected = networks.build_pretraining_model(library_files.config())
     checkpoints.assign(checkpoints.model_variables(expected), values, "")
     expected = expected(INPUTS)
     encoder = load(folder, "model")

@@ -5,7 +5,7 @@ import pytest
 
 import bert
 from bert.common.errors import UserError
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints, networks
 from tests.helpers import library_files
 
 
@@ -27,7 +27,7 @@ def loaded(folder, values):
 
 def test_the_words_of_each_mask(folder, values, loaded):
     found = bert.fill_mask("the [MASK] sees [MASK] .", loaded, top_k=3)
-    network = models.build_pretraining_model(library_files.config())
+    network = networks.build_pretraining_model(library_files.config())
     checkpoints.assign(checkpoints.model_variables(network), values, "")
     inputs = loaded[1]("the cat sees cat .")
     inputs["input_ids"][0, [2, 4]] = 4

@@ -11,7 +11,7 @@ import pytest
 
 import bert
 from bert.data.postprocessing import PLAIN
-from bert.modeling import task_models
+from bert.modeling import networks
 from bert.tasks.squad import examples as squad
 from tests.helpers import run_folders, trained
 
@@ -109,7 +109,7 @@ def assert_same(found, expected):
 @TRAINED
 def test_fit_and_evaluate_are_those_of_the_script(name, run_of, monkeypatch):
     """Each batch is all examples: only the order of sums may differ."""
-    monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
+    monkeypatch.setattr(networks, "POOLED_DROPOUT", 0.0)
     run = run_of(name)
     (x, y), dev = labelled(run, name)
     make, arguments = CLASSES[name]

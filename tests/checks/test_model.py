@@ -7,7 +7,7 @@ import pytest
 
 from bert.checks import model as checkpoint_checks
 from bert.common import tensor_files
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints, networks
 from tests.helpers import small
 from tests.helpers.small import H, L, S, V
 
@@ -19,7 +19,7 @@ BIAS = "cls/predictions/output_bias"
 @pytest.fixture(scope="module")
 def values():
     """The variables of a fresh network."""
-    model = models.build_pretraining_model(small.config(), seed=7)
+    model = networks.build_pretraining_model(small.config(), seed=7)
     named = checkpoints.model_variables(model)
     return {name: variable.numpy() for name, variable in named.items()}
 

@@ -8,7 +8,7 @@ from bert.data.pooling import PoolingConfig
 from bert.data.postprocessing import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
-from bert.modeling import encoder, task_models
+from bert.modeling import encoder, networks, task_heads
 from bert.modeling.formats import conversion, openvino
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, once, small
@@ -20,7 +20,7 @@ TRAIN, DEV, TEST, EPOCHS = 61, 19, 11, 10
 def write_model(folder: pathlib.Path) -> None:
     """Writes bert_model.ckpt, bert_config.json and vocab.txt."""
     config = model_files.write_sizes(folder)
-    model = task_models.build_classifier(config, 2)
+    model = networks.build(config, task_heads.CLASSIFIER, 2)
     noise = model_files.random_values(model, 0.1)
     values = {
         name: value + noise[name]
@@ -111,7 +111,7 @@ def classifier_of(
     """
     config = model_files.write_sizes(folder)
     labels = Labels(kind, names, decision=decision)
-    model = task_models.build_classifier(config, labels.size)
+    model = networks.build(config, task_heads.CLASSIFIER, labels.size)
     weights = model_files.random_values(model, 0.5)
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
     task = {"kind": kind, "labels": list(names), "max_seq_length": 13}

@@ -9,7 +9,7 @@ import numpy as np
 import export_hub
 from bert.common import main as main_lib
 from bert.common import tensor_files
-from bert.modeling import models
+from bert.modeling import networks
 from bert.modeling.config import BertConfig
 from tests.helpers import model_files, once, small, text
 
@@ -77,7 +77,7 @@ def made(factory) -> Exports:
             hidden_dropout_prob=0.1,
             attention_probs_dropout_prob=0.1,
         )
-        model = models.build_pretraining_model(config)
+        model = networks.build_pretraining_model(config)
         rng = np.random.default_rng(3)
         for variable in model.variables:
             # Around one, as after training: with other scales of LayerNorm,

@@ -14,7 +14,7 @@ import sys
 import keras
 import numpy as np
 
-from bert.modeling import task_models  # noqa: F401 registers the layers
+from bert.modeling import networks  # noqa: F401 registers the layers
 
 STEPS = 3
 

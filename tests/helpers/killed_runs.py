@@ -16,7 +16,7 @@ MODULES = (  # all that a run imports, also late
     "bert.data.records.reader",
     "bert.data.records.shard_check",
     "bert.modeling.checkpoints",
-    "bert.modeling.models",
+    "bert.modeling.networks",
     "bert.modeling.losses",
     "bert.training.trainer",
     "bert.training.distribution",

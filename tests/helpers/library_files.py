@@ -7,10 +7,10 @@ import numpy as np
 
 from bert.common import tensor_files
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import task_models
+from bert.modeling import networks, task_heads
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from tests.helpers import model_files, small, text
 
 V = len(text.VOCABULARY)
@@ -34,7 +34,9 @@ def run(folder: pathlib.Path) -> dict[str, np.ndarray]:
     """The output folder of a cased run with three labels; its weights."""
     folder.mkdir(parents=True)
     sizes = model_files.write_sizes(folder)
-    values = model_files.random_values(task_models.build_classifier(sizes, 3))
+    values = model_files.random_values(
+        networks.build(sizes, task_heads.CLASSIFIER, 3)
+    )
     slots = {f"{name}/adam_m": 0 * value for name, value in values.items()}
     step = {"global_step": np.int64(7)}
     prefix = str(folder / "model.ckpt-7")

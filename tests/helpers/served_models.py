@@ -6,7 +6,7 @@ import gradio as gr
 
 from bert.common import tensor_files
 from bert.data.sequences import Encoded
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.reports import demo_pages
 from tests.helpers import model_files
 

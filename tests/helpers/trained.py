@@ -18,7 +18,7 @@ import run_squad
 import run_swag
 from bert.common import tensor_files
 from bert.data.text import tokenization, vocabulary
-from bert.modeling import task_models
+from bert.modeling import networks
 from bert.modeling.formats import sentence_files
 from bert.modeling.formats.sentence_files import PoolingConfig
 from tests.helpers import (
@@ -125,7 +125,7 @@ def folder(factory: pytest.TempPathFactory, name: str) -> Run:
             flags |= {key: folder / flags[key]} if key in flags else {}
         words = [f"--{key}={value}" for key, value in flags.items()]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(task_models, "POOLED_DROPOUT", 0.0)
+            patch.setattr(networks, "POOLED_DROPOUT", 0.0)
             script.main([f"{script.__name__}.py", *words])
         determinism.end()
 
@@ -147,7 +147,7 @@ def write_model(folder: pathlib.Path, **changed: float) -> None:
         num_hidden_layers=L,
         **changed,
     )
-    network = task_models.build_similarity_model(config, "mean")
+    network = networks.build_similarity_model(config, "mean")
     values = model_files.random_values(network, 0.4)
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.modeling import dropout, losses
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import train_step
 from bert.training.objective import Phase
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay

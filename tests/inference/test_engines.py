@@ -21,7 +21,8 @@ from bert.data import sequence_packing
 from bert.inference import predictor as predictor_lib
 from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
-from bert.modeling import checkpoints, task_models
+from bert.modeling import checkpoints
+from bert.modeling import networks as networks_lib
 from bert.modeling.openvino_network import Network
 from bert.modeling.task_heads import CLASSIFIER, TOKENS
 from bert.models import embeddings
@@ -147,16 +148,16 @@ print(client.post("/v1/models/mails:predict", json=body).text)
 def test_devices_share_the_rows_of_a_batch(monkeypatch, is_tpu, head):
     """Also of fewer rows than devices; a TPU gets few static shapes."""
     monkeypatch.setattr(distribution, "is_tpu", lambda strategy: is_tpu)
-    compute, traced = task_models.packed_outputs, []
+    compute, traced = networks_lib.packed_outputs, []
 
     def trace(network, head, inputs, layer):
         traced.append(tuple(inputs["input_ids"].shape))
         return compute(network, head, inputs, layer)
 
-    monkeypatch.setattr(task_models, "packed_outputs", trace)
+    monkeypatch.setattr(networks_lib, "packed_outputs", trace)
     strategy = tiny.strategy_of(2)
     with strategy.scope():
-        network = task_models.build(small.config(), head, 3, 7)
+        network = networks_lib.build(small.config(), head, 3, 7)
     parts = checkpoints.encoder_of(network), network.get_layer(head)
     alone, shared = KerasEngine(*parts), KerasEngine(*parts, strategy=strategy)
     traced.clear()

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from bert.modeling import task_models
+from bert.modeling import networks, task_heads
 from tests.helpers import keras_backends, small
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -19,10 +19,11 @@ pytestmark = pytest.mark.long
 
 def classifier(rate):
     """A classifier with random weights."""
-    model = task_models.build_classifier(
+    model = networks.build(
         small.config(
             hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
         ),
+        task_heads.CLASSIFIER,
         C,
     )
     # The rate below the head is fixed.

@@ -12,7 +12,7 @@ from bert.common import tensor_files
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import checkpoints, models, task_models
+from bert.modeling import checkpoints, networks, task_heads
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from tests.helpers import garden_files, model_files, small
@@ -100,7 +100,7 @@ def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):
         tokens = ["[CLS]", *tokenizer.tokenize(line), "[SEP]"]
         ours = tokenizer.convert_tokens_to_ids(tokens)
         assert ids.tolist() == ours + [0] * (len(ids) - len(ours)), line
-    model, _ = loaded(models.build_pretraining_model, tmp_path / "ours")
+    model, _ = loaded(networks.build_pretraining_model, tmp_path / "ours")
     outputs = model.get_layer("bert")(our_inputs(theirs))
     real = theirs["in_attention_mask"][..., None]
     differences = [
@@ -118,7 +118,7 @@ def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):
 def written(tmp_path):
     """A Google folder of a seeded model with pre-training heads."""
     config = model_files.write_sizes(tmp_path, max_position_embeddings=37)
-    model = models.build_pretraining_model(config)
+    model = networks.build_pretraining_model(config)
     return tmp_path, config, model_files.random_values(model, seed=5)
 
 
@@ -127,19 +127,21 @@ def written(tmp_path):
     [
         (
             "BertForPreTraining",
-            models.build_pretraining_model,
+            networks.build_pretraining_model,
             (),
             {"next_sentence_logits": "seq_relationship_logits"},
         ),
         (
             "BertForQuestionAnswering",
-            task_models.build_span_model,
+            lambda config: networks.build(config, task_heads.SPANS, 2),
             (),
             {"start_logits": "start_logits", "end_logits": "end_logits"},
         ),
         (
             "BertForTokenClassification",
-            task_models.build_token_classifier,
+            lambda config, size: networks.build(
+                config, task_heads.TOKENS, size
+            ),
             (5,),
             {"logits": "logits"},
         ),
@@ -238,7 +240,7 @@ def test_a_checkpoint_of_model_garden_is_read(run_script, written):
     (folder / "theirs" / "bert_config.json").write_text(config.read_text())
     convert(run_script, f"{prefix}-1", "google", ours)
     theirs = dict(np.load(folder / "io.npz"))
-    model, fresh = loaded(models.build_pretraining_model, ours)
+    model, fresh = loaded(networks.build_pretraining_model, ours)
     assert fresh == []
     outputs = model(inputs)
     for name in ("masked_lm", "next_sentence"):
@@ -263,7 +265,7 @@ def google_folder(folder, build, act="gelu"):
 
 
 def classifier(config):
-    return task_models.build_classifier(config, 2)
+    return networks.build(config, task_heads.CLASSIFIER, 2)
 
 
 @pytest.mark.parametrize("act", ["gelu", "gelu_erf"])

@@ -6,11 +6,10 @@ import tensorflow as tf
 
 from bert.common import tensor_files
 from bert.common.errors import UserError
-from bert.modeling import checkpoints
+from bert.modeling import checkpoints, networks, task_heads
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
-from bert.modeling.models import build_pretraining_model
-from bert.modeling.task_models import build_classifier, build_span_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import optimization, saver
 from tests.helpers import small
 
@@ -206,8 +205,14 @@ def test_a_pooler_that_is_missing_as_a_whole_starts_fresh(written):
 def test_task_heads_have_the_originals_names():
     config = small.config()
     for model, heads in (
-        (build_classifier(config, 5), {"output_weights": 5}),
-        (build_span_model(config), {"cls/squad/output_weights": 2}),
+        (
+            networks.build(config, task_heads.CLASSIFIER, 5),
+            {"output_weights": 5},
+        ),
+        (
+            networks.build(config, task_heads.SPANS, 2),
+            {"cls/squad/output_weights": 2},
+        ),
     ):
         named = checkpoints.model_variables(model)
         encoder = {n for n in published(config) if n.startswith("bert/")}

@@ -16,10 +16,11 @@ from bert.modeling import (
     elementwise,
     fused_ops,
     losses,
+    networks,
     precision,
-    task_models,
+    task_heads,
 )
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from tests.helpers import small
 
 FUSED, REMAT = (
@@ -435,8 +436,8 @@ def test_the_scope_ends_with_the_step():
 
 
 def test_fused_operations_accept_any_length():
-    classifier = task_models.build_classifier(
-        small.config(num_hidden_layers=1), 2
+    classifier = networks.build(
+        small.config(num_hidden_layers=1), task_heads.CLASSIFIER, 2
     )
     spec = {
         name: tf.TensorSpec([None, None], tf.int32) for name in classifier.input

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import bert
 from bert.common.errors import UserError
-from bert.modeling import encoder, models, precision, task_models
+from bert.modeling import encoder, networks, precision, task_heads
 from tests.helpers import small
 
 ROWS = 6
@@ -38,14 +38,16 @@ BUILDERS = {
     "packed": lambda config: encoder.build_encoder(config, packed=True),
     "own_head": own_head,
     "nested": nested,
-    "pretraining": models.build_pretraining_model,
+    "pretraining": networks.build_pretraining_model,
     "packed_pretraining": (
-        lambda config: models.build_pretraining_model(config, packed=True)
+        lambda config: networks.build_pretraining_model(config, packed=True)
     ),
-    "classifier": lambda config: task_models.build_classifier(config, C),
-    "span": task_models.build_span_model,
-    "token": lambda config: task_models.build_token_classifier(config, C),
-    "choice": task_models.build_choice_model,
+    "classifier": lambda config: networks.build(
+        config, task_heads.CLASSIFIER, C
+    ),
+    "span": lambda config: networks.build(config, task_heads.SPANS, 2),
+    "token": lambda config: networks.build(config, task_heads.TOKENS, C),
+    "choice": lambda config: networks.build(config, task_heads.CHOICES, 1),
 }
 OFTEN = ("nested", "packed_pretraining", "classifier")  # in `make test`
 
@@ -205,7 +207,7 @@ def test_a_classifier_is_trained_on_logits_by_default(tmp_path):
     slots = [x.optimizer.variables for x in (model, again)]
     for x, y in zip(*slots, strict=True):
         np.testing.assert_array_equal(x, y)
-    regression = task_models.build_classifier(small.config(), 1)
+    regression = networks.build(small.config(), task_heads.CLASSIFIER, 1)
     regression.compile("sgd", jit_compile=False)
     scores = regression(inputs)["logits"].numpy()[:, 0]
     found = regression.evaluate(inputs, labels, verbose=0)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert.modeling import checkpoints, dropout, layers
 from bert.modeling.encoder import build_encoder
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from tests.helpers import numpy_bert, small
 from tests.helpers.small import A, B, H, L, S
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert.data.pretraining.settings import InstanceSettings
 from bert.modeling import losses
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from tests.helpers import small
 from tests.helpers.pretraining_rows import (
     FIRST,

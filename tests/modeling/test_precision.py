@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.modeling import heads, losses, precision
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import distribution
 from tests.helpers import small, tiny
 

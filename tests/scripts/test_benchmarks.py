@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import flops
-from bert.modeling import losses, models
+from bert.modeling import losses, networks
 from bert.modeling.config import BertConfig
 from tests.helpers import small
 from tests.helpers.small import B, P, S
@@ -58,7 +58,7 @@ def products_of(graph):
 @pytest.mark.parametrize("layers", [1, 3])
 def test_executed_flops_are_those_of_the_graph(layers):
     config = small.config(num_hidden_layers=layers)
-    model = models.build_pretraining_model(config)
+    model = networks.build_pretraining_model(config)
 
     @tf.function(autograph=False)
     def gradients(batch):

@@ -12,7 +12,7 @@ import convert_checkpoint
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
-from bert.modeling import models, task_models
+from bert.modeling import networks, task_heads
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
     checkpoint_files,
@@ -41,8 +41,8 @@ def write_google(folder, values, **changed):
 def values():
     """Encoder, pre-training heads and classifier."""
     config = small.config(vocab_size=SIZE)
-    values = random_values(models.build_pretraining_model(config))
-    model = task_models.build_classifier(config, 5)
+    values = random_values(networks.build_pretraining_model(config))
+    model = networks.build(config, task_heads.CLASSIFIER, 5)
     heads = random_values(model, 7)
     heads = {n: v for n, v in heads.items() if n.startswith("output_")}
     return {**values, **heads}
@@ -104,7 +104,7 @@ def test_the_card_names_the_model_that_a_run_began_with(
 
 def test_labels_of_tokens_survive(convert, tmp_path, no_comparison):
     config = small.config(vocab_size=SIZE)
-    values = random_values(task_models.build_token_classifier(config, 3))
+    values = random_values(networks.build(config, task_heads.TOKENS, 3))
     google = write_google(tmp_path / "google", values)
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
     task["max_seq_length"] = config.max_position_embeddings
@@ -120,7 +120,7 @@ def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
     convert, tmp_path, no_comparison
 ):
     config = small.config(vocab_size=SIZE)
-    values = random_values(task_models.build_choice_model(config))
+    values = random_values(networks.build(config, task_heads.CHOICES, 1))
     google = write_google(tmp_path / "google", values)
     convert(google, "huggingface", tmp_path / "hf")
     convert(tmp_path / "hf", "google", tmp_path / "new")

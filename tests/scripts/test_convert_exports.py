@@ -11,7 +11,7 @@ import tokenizers
 from bert.common import tensor_files
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
-from bert.modeling import models, task_models
+from bert.modeling import networks, task_heads
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small
@@ -21,7 +21,7 @@ def classifier_folder(folder, size):
     """A Google folder of a classifier."""
     folder.mkdir()
     config = model_files.write_sizes(folder)
-    model = task_models.build_classifier(config, size)
+    model = networks.build(config, task_heads.CLASSIFIER, size)
     named = model_files.values_of(model)
     values = {name: np.full_like(v, 0.1) for name, v in named.items()}
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
@@ -47,7 +47,7 @@ def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
 @pytest.mark.parametrize("pooler", [False, True])
 def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
     config = small.config()
-    model = models.build_pretraining_model(config)
+    model = networks.build_pretraining_model(config)
     values = model_files.values_of(model)
     if not pooler:
         values = {n: x for n, x in values.items() if "pooler" not in n}

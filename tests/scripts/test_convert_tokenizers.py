@@ -6,7 +6,7 @@ import pytest
 
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
-from bert.modeling import models
+from bert.modeling import networks
 from bert.modeling.formats import conversion, huggingface
 from bert.modeling.formats.conversion_settings import TARGETS
 from bert.modeling.formats.model_folder import ModelFolder
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_comparison")
 @pytest.fixture(scope="module")
 def values():
     config = small.config(vocab_size=len(text.VOCABULARY))
-    return model_files.values_of(models.build_pretraining_model(config))
+    return model_files.values_of(networks.build_pretraining_model(config))
 
 
 @pytest.fixture

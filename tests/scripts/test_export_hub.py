@@ -16,7 +16,7 @@ from bert.common.errors import UserError
 from bert.export import export_hub as hub_export
 from bert.export import hub as serving_hub
 from bert.export import hub_settings
-from bert.modeling import checkpoints, encoder, hub, models
+from bert.modeling import checkpoints, encoder, hub, networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import hub_exports, model_files, text
@@ -195,7 +195,7 @@ def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
         return hub_export.compare(exports.encoder, settings, model, rows)
 
     assert compare(exports.model) < 1e-5
-    other = models.build_pretraining_model(exports.config, seed=7)
+    other = networks.build_pretraining_model(exports.config, seed=7)
     with pytest.raises(UserError, match="after reloading"):
         compare(other)
     assert keras.config.dtype_policy().name == "float32"

@@ -7,7 +7,7 @@ import pytest
 import fill_mask
 from bert.common import tensor_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.tasks.fill_mask import task
 from tests.helpers import model_files, small, text
 

@@ -12,7 +12,7 @@ from bert.common import tensor_files
 from bert.data import features
 from bert.data.records import reader
 from bert.modeling import checkpoints, losses
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from tests.helpers import small
 from tests.helpers.pretraining_files import tensors, write_records
 from tests.helpers.small import P, S

@@ -17,8 +17,9 @@ import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.inference import jsonl
-from bert.modeling import task_models
+from bert.modeling import networks
 from bert.modeling.formats import conversion, huggingface
+from bert.modeling.task_heads import SPANS
 from tests.helpers import model_files, once
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.predictors import predictor_of
@@ -79,7 +80,7 @@ def test_a_folder_of_transformers_gives_the_same_predictions(
 def test_contexts_are_split_at_the_length_of_a_model(ask, tmp_path):
     """Also if it records no length, as a folder of transformers does not."""
     config = model_files.write_sizes(tmp_path, max_position_embeddings=97)
-    values = model_files.random_values(task_models.build_span_model(config))
+    values = model_files.random_values(networks.build(config, SPANS, 2))
     huggingface.write(str(tmp_path), config, values)
     example = {"question": "a dog", "context": "the cat sees a tree " * 40}
     content = json.dumps(example).encode()

@@ -17,7 +17,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 import run_pretraining
 from bert.common import tensor_files
 from bert.data.records import reader
-from bert.modeling import models
+from bert.modeling import networks
 from bert.training.saver import Saver
 from bert.training.trainer import Trainer
 from tests.helpers import run_folders, small
@@ -76,7 +76,7 @@ def test_a_plan_of_a_run_writes_nothing(pretrain, tmp_path):
     output = tmp_path / "run"
     out, _ = pretrain(output, "--do_train", "--dry_run", num_train_steps=9_000)
     assert not output.exists()
-    model = models.build_pretraining_model(small.config())
+    model = networks.build_pretraining_model(small.config())
     size = sum(x.shape.num_elements() for x in model.trainable_weights)
     memory, batch, hours = out.splitlines()
     assert memory.startswith(f"{size:,} parameters trained: ")
@@ -258,7 +258,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
     pretrain, four_steps, monkeypatch
 ):
     runs = []
-    monkeypatch.setattr(Trainer, "fit", lambda run, _: runs.append(run))
+    monkeypatch.setattr(Trainer, "fit", lambda run, *_: runs.append(run))
     _, err = pretrain(
         four_steps.parent / "started",
         "--do_train",
@@ -278,7 +278,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
 def test_sizes_are_compared_before_a_network_is_built(
     pretrain, folder, four_steps, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(models, "build_pretraining_model", None)
+    monkeypatch.setattr(networks, "build_pretraining_model", None)
     config = small.config(num_hidden_layers=99)
     (tmp_path / "config.json").write_text(config.to_json())
     _, err = pretrain(

@@ -12,7 +12,7 @@ from bert.common import tensor_files
 from bert.data import batching, features
 from bert.data.postprocessing import Labels
 from bert.data.records.examples import Examples
-from bert.modeling import checkpoints, task_models
+from bert.modeling import checkpoints, networks
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.runs import finetuning
@@ -125,7 +125,7 @@ def test_the_rate_warms_up_and_falls(trained):
         tensor_files.read(str(folder / f"model.ckpt-{step}")) for step in (1, 2)
     )
     seed = Settings().random_seed
-    network = task_models.build(CONFIG, CLASSIFIER, CLASSES, seed)
+    network = networks.build(CONFIG, CLASSIFIER, CLASSES, seed)
     for name, variable in checkpoints.model_variables(network).items():
         np.testing.assert_array_equal(first[name], variable)
         assert (first[name] != second[name]).any(), name

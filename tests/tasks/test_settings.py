@@ -12,7 +12,7 @@ from bert.common import flags, tensor_files
 from bert.common.errors import UserError
 from bert.data import features
 from bert.data.records import encoding
-from bert.modeling import checkpoints, task_models
+from bert.modeling import checkpoints, networks, task_heads
 from bert.runs import pretraining as pretraining
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
@@ -255,7 +255,7 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
 
 
 def test_layers_have_rates_and_some_are_frozen():
-    model = task_models.build_classifier(small.config(), 5)
+    model = networks.build(small.config(), task_heads.CLASSIFIER, 5)
     named = checkpoints.model_variables(model)
     checkpoints.freeze_layers(named, 0)
     assert len(model.trainable_variables) == len(named)

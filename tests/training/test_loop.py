@@ -11,7 +11,7 @@ from tensorflow.python.framework import config
 
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, losses
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import trainer
 from bert.training.saver import Saver
 from tests.helpers import small, tiny

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import optimization
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 from tests.helpers import small

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert.modeling import fused_ops, losses, precision
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import train_step
 from bert.training.optimization import AdamWeightDecay
 from tests.helpers import small, tiny

@@ -17,7 +17,7 @@ from bert.data import batching, bucketing, features, postprocessing
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
-from bert.modeling import fused_ops, losses, models, task_losses, task_models
+from bert.modeling import fused_ops, losses, networks, task_heads, task_losses
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.ner import windows as ner_windows
 from bert.tasks.squad import windows
@@ -52,7 +52,7 @@ class Replica:
 
 def pretraining(packed, remat=False):
     """The objective of run_pretraining and its batches."""
-    model = models.build_pretraining_model(CONFIG, packed=packed)
+    model = networks.build_pretraining_model(CONFIG, packed=packed)
     schema = features.pretraining_schema(small.S, small.P)
     if packed:
         schema = features.packed_schema(small.S, small.P, 2)
@@ -84,42 +84,42 @@ SWAG = {
 FINE_TUNING = {
     "classes": (
         labelled("classes"),
-        lambda: task_models.build_classifier(CONFIG, 5),
+        lambda: networks.build(CONFIG, task_heads.CLASSIFIER, 5),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.class_sums,
     ),
     "multi_label": (
         labelled("multi_label"),
-        lambda: task_models.build_classifier(CONFIG, 5),
+        lambda: networks.build(CONFIG, task_heads.CLASSIFIER, 5),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.multi_label_sums,
     ),
     "regression": (
         labelled("regression", ()),
-        lambda: task_models.build_classifier(CONFIG, 1),
+        lambda: networks.build(CONFIG, task_heads.CLASSIFIER, 1),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.number_sums,
     ),
     "squad": (
         windows.TRAINING_SCHEMA,
-        lambda: task_models.build_span_model(CONFIG),
+        lambda: networks.build(CONFIG, task_heads.SPANS, 2),
         task_losses.SPAN,
         task_losses.span_weights,
         task_losses.span_sums,
     ),
     "ner": (
         ner_windows.TRAINING_SCHEMA,
-        lambda: task_models.build_token_classifier(CONFIG, 5),
+        lambda: networks.build(CONFIG, task_heads.TOKENS, 5),
         task_losses.TOKEN,
         task_losses.token_weights,
         task_losses.token_sums,
     ),
     "swag": (
         SWAG,
-        lambda: task_models.build_choice_model(CONFIG),
+        lambda: networks.build(CONFIG, task_heads.CHOICES, 1),
         task_losses.CHOICE,
         task_losses.choice_weights,
         task_losses.choice_sums,

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 
 from bert.modeling.dropout import Dropout
-from bert.modeling.models import build_pretraining_model
+from bert.modeling.networks import build_pretraining_model
 from bert.training import distribution
 from tests.helpers import small, tiny
 

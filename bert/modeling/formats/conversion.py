@@ -17,7 +17,7 @@ from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data import features, sequence_packing
 from bert.data.text import tokenizer_files, vocabulary
-from bert.modeling import checkpoints, task_models
+from bert.modeling import checkpoints, networks
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
     checkpoint_files,
@@ -336,7 +336,7 @@ def _outputs_of_rows(
     layer = network.get_layer(head) if head else None
 
     def run(packed: dict) -> np.ndarray:
-        return np.array(task_models.packed_outputs(encoder, layer, packed))
+        return np.array(networks.packed_outputs(encoder, layer, packed))
 
     real = inputs[features.INPUT_MASK].astype(bool)
     rows = [

@@ -6,7 +6,7 @@ import pytest
 from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.data.sequences import LongTexts
-from bert.modeling import checkpoints, models
+from bert.modeling import checkpoints, networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import full_disk, small
@@ -16,7 +16,7 @@ from tests.helpers import full_disk, small
 def folder(tmp_path):
     """A folder of the original, whose optimizer has slots of other names."""
     config = small.config()
-    model = models.build_pretraining_model(config)
+    model = networks.build_pretraining_model(config)
     values = {
         name: np.full(v.shape, 0.1, np.float32)
         for name, v in checkpoints.model_variables(model).items()

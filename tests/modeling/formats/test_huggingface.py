@@ -9,7 +9,7 @@ import safetensors.numpy
 
 from bert.common import outputs
 from bert.common.errors import UserError
-from bert.modeling import checkpoints, models, task_models
+from bert.modeling import checkpoints, networks, task_heads
 from bert.modeling.formats import huggingface
 from tests.helpers import small
 from tests.helpers.small import H
@@ -48,9 +48,9 @@ def values():
     rng = np.random.default_rng(5)
     named = {}
     for model in (
-        models.build_pretraining_model(small.config()),
-        task_models.build_classifier(small.config(), 5),
-        task_models.build_span_model(small.config()),
+        networks.build_pretraining_model(small.config()),
+        networks.build(small.config(), task_heads.CLASSIFIER, 5),
+        networks.build(small.config(), task_heads.SPANS, 2),
     ):
         named |= checkpoints.model_variables(model)
     return {
@@ -239,25 +239,25 @@ def test_a_classifier_has_a_number_of_labels(folder):
     ("build", "name", "task", "known"),
     [
         (
-            lambda config: task_models.build_classifier(config, 2),
+            lambda config: networks.build(config, task_heads.CLASSIFIER, 2),
             "BertForSequenceClassification",
             {"kind": "multi_label", "labels": ["no", "yes"]},
             {"kind": "multi_label", "labels": ["no", "yes"]},
         ),
         (
-            lambda config: task_models.build_classifier(config, 1),
+            lambda config: networks.build(config, task_heads.CLASSIFIER, 1),
             "BertForSequenceClassification",
             {"kind": "regression", "labels": []},
             {"kind": "regression", "labels": []},
         ),
         (
-            lambda config: task_models.build_token_classifier(config, 2),
+            lambda config: networks.build(config, task_heads.TOKENS, 2),
             "BertForTokenClassification",
             {"kind": "any", "labels": ["no", "yes"]},
             {"kind": None, "labels": ["no", "yes"]},
         ),
         (
-            task_models.build_choice_model,
+            lambda config: networks.build(config, task_heads.CHOICES, 1),
             "BertForMultipleChoice",
             None,
             None,

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert.common import tensor_files
-from bert.modeling import checkpoints, models, task_models
+from bert.modeling import checkpoints, networks, task_heads
 from bert.modeling.formats import model_garden
 from tests.helpers import garden_files, small
 from tests.helpers.garden_files import node
@@ -23,10 +23,10 @@ def random_values(model, seed=5):
 @pytest.mark.parametrize(
     "build",
     [
-        models.build_pretraining_model,
-        lambda config: task_models.build_classifier(config, 5),
-        task_models.build_span_model,
-        lambda config: task_models.build_token_classifier(config, 5),
+        networks.build_pretraining_model,
+        lambda config: networks.build(config, task_heads.CLASSIFIER, 5),
+        lambda config: networks.build(config, task_heads.SPANS, 2),
+        lambda config: networks.build(config, task_heads.TOKENS, 5),
     ],
 )
 def test_every_variable_is_read(tmp_path, build):
@@ -112,7 +112,7 @@ def test_unknown_variables_are_listed_and_optimizers_are_not(tmp_path):
 def test_a_hub_module_of_the_first_format_holds_names_below_module(
     tmp_path,
 ):
-    values = random_values(models.build_pretraining_model(small.config()))
+    values = random_values(networks.build_pretraining_model(small.config()))
     prefix = str(tmp_path / "variables")
     named = {f"module/{name}": value for name, value in values.items()}
     tensor_files.write(prefix, named)

@@ -12,7 +12,7 @@ import pytest
 
 from bert.data import sequence_packing
 from bert.inference.engines import KerasEngine
-from bert.modeling import encoder, openvino_network, task_models
+from bert.modeling import encoder, networks, openvino_network
 from bert.modeling.formats import openvino as writer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER, HEADS, TOKENS
@@ -26,7 +26,7 @@ def model_of(head, **changes):
     config = small.config(**changes)
     network = encoder.build_encoder(config)
     if head:
-        network = task_models.build(config, head, CLASSES[head])
+        network = networks.build(config, head, CLASSES[head])
     return config, model_files.random_values(network, 0.3)
 
 

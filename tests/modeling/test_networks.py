@@ -7,7 +7,13 @@ import tensorflow as tf
 
 from bert.data import features
 from bert.data.pooling import pool
-from bert.modeling import checkpoints, dropout, task_losses, task_models
+from bert.modeling import (
+    checkpoints,
+    dropout,
+    networks,
+    task_heads,
+    task_losses,
+)
 from tests.helpers import numpy_bert, small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import A, B, H, L, S
@@ -42,7 +48,7 @@ def inputs_of(model, batch):
 
 
 def test_the_classifier_reads_the_pooled_vector():
-    model = task_models.build_classifier(small.config(), C)
+    model = networks.build(small.config(), task_heads.CLASSIFIER, C)
     weights, expected = randomized(model, small.batch())
     logits = expected["pooled_output"] @ weights["output_weights"].T
     outputs = model(inputs_of(model, small.batch()))
@@ -53,7 +59,7 @@ def test_the_classifier_reads_the_pooled_vector():
 
 
 def test_the_span_model_scores_every_token():
-    model = task_models.build_span_model(small.config())
+    model = networks.build(small.config(), task_heads.SPANS, 2)
     weights, expected = randomized(model, small.batch())
     logits = expected["encoder_outputs"][-1] @ (
         weights["cls/squad/output_weights"].T
@@ -67,7 +73,7 @@ def test_the_span_model_scores_every_token():
 
 def test_the_classifier_drops_a_tenth_of_the_pooled_vector():
     """Fixed in the original, independent of the config."""
-    model = task_models.build_classifier(small.config(), C)
+    model = networks.build(small.config(), task_heads.CLASSIFIER, C)
     weights, expected = randomized(model, small.batch())
     inputs = inputs_of(model, small.batch())
     plain = np.array(model(inputs)["logits"])
@@ -80,7 +86,7 @@ def test_the_classifier_drops_a_tenth_of_the_pooled_vector():
 
 
 def test_every_token_gets_a_score_for_each_label():
-    model = task_models.build_token_classifier(small.config(), C)
+    model = networks.build(small.config(), task_heads.TOKENS, C)
     batch = small.batch()
     weights, expected = randomized(model, batch)
     logits = expected["encoder_outputs"][-1] @ (
@@ -95,7 +101,7 @@ def test_every_token_gets_a_score_for_each_label():
 
 
 def test_every_choice_gets_a_score_from_its_own_row():
-    model = task_models.build_choice_model(small.config())
+    model = networks.build(small.config(), task_heads.CHOICES, 1)
     batch = small.batch(rows=B * CHOICES)
     weights, expected = randomized(model, batch)
     assert weights["cls/swag/output_weights"].shape == (1, H)
@@ -113,7 +119,7 @@ def test_scores_keep_their_bits_in_half_precision():
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        model = task_models.build_choice_model(small.config())
+        model = networks.build(small.config(), task_heads.CHOICES, 1)
     finally:
         keras.config.set_dtype_policy(before)
     batch = small.batch(rows=B * CHOICES)
@@ -164,7 +170,7 @@ def test_choices_that_are_not_there_share_no_probability():
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
 def test_a_text_has_its_vector_in_any_company(pooling):
     """That of its tokens alone, whatever the batch and the padding."""
-    model = task_models.build_similarity_model(small.config(), pooling)
+    model = networks.build_similarity_model(small.config(), pooling)
     rows = small.rows_of([3, 11, 5, 7, 2, 11], small.S)
     inputs = {name: tf.reshape(x, (2, 3, -1)) for name, x in rows.items()}
     vectors = model(inputs)["vectors"].numpy()

@@ -1,4 +1,4 @@
-"""Fine-tuning models: encoder and heads."""
+"""Networks of pre-training and of tasks: encoder and heads."""
 
 import keras
 from keras import ops
@@ -8,22 +8,14 @@ from bert.data import features
 from bert.modeling import heads, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import Encoder, build_encoder
-from bert.modeling.models import build_pretraining_model
-from bert.modeling.task_heads import (
-    CHOICES,
-    CLASSIFIER,
-    HEADS,
-    MASKED_LM,
-    SPANS,
-    TOKENS,
-)
+from bert.modeling.task_heads import CLASSIFIER, HEADS, MASKED_LM, NEXT_SENTENCE
 
 POOLED_DROPOUT = 0.1  # before the head; fixed in the original
 
 
 @keras.saving.register_keras_serializable("bert")
 class Classifier(keras.Model):
-    """Functional model of `build_classifier`, whose outputs are logits."""
+    """Functional model whose outputs are the logits of classes."""
 
     def compile(
         self,
@@ -101,6 +93,57 @@ def check_loss(loss) -> None:
             )
 
 
+def build_pretraining_model(
+    config: BertConfig,
+    seed: int = 12345,
+    packed: bool = False,
+    encoder: keras.Model | None = None,
+) -> keras.Model:
+    """Builds the encoder with masked LM and next-sentence heads.
+
+    Args:
+        config: BertConfig. Sizes of the network.
+        seed: int. Seed of the initial weights. Default: 12345.
+        packed: bool. Whether a row holds several sequences. Default: False.
+        encoder: keras.Model or None. Encoder with this config. Default: None,
+            a new encoder.
+
+    Returns:
+        Functional model that takes the encoder's inputs and
+        `masked_lm_positions`, int32 [B, P], and returns a dict:
+            masked_lm_logits: float32 [B, P, V].
+            next_sentence_logits: float32 [B, 2]; [B, K, 2] if `packed`.
+                0 = next sentence, 1 = random.
+    """
+    encoder = encoder or build_encoder(config, seed, packed)
+    positions = keras.Input(
+        (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
+    )
+
+    first = ops.zeros_like(positions[:, :1])  # [CLS]
+    if packed:
+        first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
+
+    # The pooler reads `[CLS]`, the masked LM head the masked positions.
+    read = encoder(
+        encoder.input, positions=ops.concatenate([first, positions], axis=1)
+    )
+
+    masked_lm = heads.MaskedLMHead(config, seed)
+    next_sentence = heads.OutputHead(config, seed, 2, NEXT_SENTENCE)
+
+    return keras.Model(
+        {**encoder.input, features.MASKED_LM_POSITIONS: positions},
+        {
+            "masked_lm_logits": masked_lm(
+                read["sequence_output"], read["word_embeddings"]
+            ),
+            "next_sentence_logits": next_sentence(read["pooled_output"]),
+        },
+        name="pretraining",
+    )
+
+
 def build(
     config: BertConfig,
     head: str,
@@ -114,7 +157,7 @@ def build(
     Args:
         config: BertConfig. Sizes of the network.
         head: str. Key of `task_heads.HEADS`. The masked LM comes with the
-            next-sentence head, see `models.build_pretraining_model`.
+            next-sentence head, see `build_pretraining_model`.
         num_outputs: int. C, the number of logits of the head. The masked LM
             ignores it.
         seed: int. Seed of the initial weights. Default: 12345.
@@ -196,74 +239,6 @@ def packed_outputs(
     if not HEADS[head.name].is_pooled:
         return head(encoder.call(inputs)["sequence_output"])
     return head(encoder.call(inputs, positions=read)["pooled_output"])
-
-
-def build_classifier(
-    config: BertConfig,
-    num_labels: int,
-    seed: int = 12345,
-    packed: bool = False,
-    encoder: keras.Model | None = None,
-) -> keras.Model:
-    """Builds the encoder with a classifier on `[CLS]`; see `build`.
-
-    Args:
-        config, seed, packed, encoder: see `build`.
-        num_labels: int. C; 1 for regression.
-
-    Returns:
-        Functional model with the output logits, float32 [B, C]; [B, K, C] if
-        `packed`.
-    """
-    return build(config, CLASSIFIER, num_labels, seed, packed, encoder)
-
-
-def build_span_model(
-    config: BertConfig, seed: int = 12345, encoder: keras.Model | None = None
-) -> keras.Model:
-    """Builds the encoder with start and end logits for question answering.
-
-    Args:
-        config, seed, encoder: see `build`.
-
-    Returns:
-        Functional model with the outputs start_logits and end_logits,
-        float32 [B, S] each.
-    """
-    return build(config, SPANS, 2, seed, encoder=encoder)
-
-
-def build_token_classifier(
-    config: BertConfig,
-    num_labels: int,
-    seed: int = 12345,
-    encoder: keras.Model | None = None,
-) -> keras.Model:
-    """Builds the encoder with a classifier on every token; see `build`.
-
-    Args:
-        config, seed, encoder: see `build`.
-        num_labels: int. C.
-
-    Returns:
-        Functional model with the output logits, float32 [B, S, C].
-    """
-    return build(config, TOKENS, num_labels, seed, encoder=encoder)
-
-
-def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
-    """Builds the encoder with a score for each choice; see `build`.
-
-    The head has no bias, which would cancel out in the softmax over choices.
-
-    Args:
-        config, seed: see `build`.
-
-    Returns:
-        Functional model that takes the encoder's inputs as int32 [B, C, S],
-        with the output logits, float32 [B, C].
-    """
-    return build(config, CHOICES, 1, seed)
 
 
 def build_similarity_model(
