@@ -1,6 +1,7 @@
 """Pools token outputs to one embedding per text, in NumPy."""
 
 import dataclasses
+from typing import Self
 
 import numpy as np
 
@@ -41,6 +42,27 @@ class PoolingConfig:
         """
         if self.mistake:
             raise self.mistake
+
+    def resolve(
+        self, pooling: str | None = None, normalize: bool | None = None
+    ) -> Self:
+        """Returns the configuration, with the given values where not None.
+
+        Args:
+            pooling: str or None. Default: None, the pooling of the model.
+            normalize: bool or None. Default: None, as the model.
+
+        Raises:
+            UserError: no pooling is given, and the model's is unsupported.
+        """
+        if pooling is None:
+            self.check()
+        return dataclasses.replace(
+            self,
+            pooling=pooling or self.pooling,
+            normalize=self.normalize if normalize is None else normalize,
+            mistake=None,
+        )
 
     def prompt(self, name: str | None) -> str:
         """Returns the text that is prepended to each text.

@@ -1,6 +1,5 @@
 """Embeddings of texts in one call."""
 
-import dataclasses
 import os
 
 import numpy as np
@@ -74,12 +73,7 @@ def embed(
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
 
-    how = recorded or PoolingConfig()
-    if pooling is not None:
-        how = dataclasses.replace(how, pooling=pooling, mistake=None)
-    if normalize is not None:
-        how = dataclasses.replace(how, normalize=normalize)
-
+    how = (recorded or PoolingConfig()).resolve(pooling, normalize)
     most = config.max_position_embeddings
     if max_length is None:
         max_length = min(tokenizer.max_length, most)

@@ -169,11 +169,10 @@ def _with_defaults(
         how = PoolingConfig("none", prompts=how.prompts)
     elif model.pooling_config:
         length = model.max_length
-    if settings.pooling is None:
-        how.check()
     if settings.layer_pooling == "concat":  # larger than one layer
         how = dataclasses.replace(how, truncate_dim=None)
 
+    how = how.resolve(settings.pooling, settings.normalize)
     defaults: dict[str, Any] = {
         "pooling": how.pooling,
         "normalize": how.normalize,
@@ -187,9 +186,6 @@ def _with_defaults(
             listed.append(f"the first {how.truncate_dim} dimensions")
         if listed:
             log(f"as recorded in {model.path}: {', '.join(listed)}")
-    how = dataclasses.replace(
-        how, pooling=settings.pooling, normalize=settings.normalize
-    )
     return settings, how
 
 

@@ -109,12 +109,7 @@ class Settings(FineTuning):
             UserError: the model has an unsupported pooling.
         """
         recorded = model.pooling_config or PoolingConfig()
-        if self.pooling is None:
-            recorded.check()
-        pooling = self.pooling or recorded.pooling
-        return dataclasses.replace(
-            recorded, pooling=pooling, normalize=True, mistake=None
-        )
+        return recorded.resolve(self.pooling, normalize=True)
 
     def for_model(self, model: ModelFolder) -> Self:
         """Returns the settings, with the pooling that the model records."""
