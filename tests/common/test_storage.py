@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import types
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from bert.data import embedding_files
 from bert.data.corpus import corpus_writer
 from bert.export import folder as export_folder
 from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.squad import answers
 from bert.training.saver import Saver
 from tests.helpers import text
@@ -120,7 +120,7 @@ def convert(folder):
         patch.setattr(conversion, "read", lambda _: None)
         patch.setattr(conversion, "outputs_of", lambda _: {"x": 1})
         patch.setattr(conversion, "largest_difference", lambda *_: 0)
-        bert = types.SimpleNamespace(path="model", pooling_config=None)
+        bert = ModelFolder.of("model", None, {})
         conversion.convert(bert, "none", folder)
 
 
