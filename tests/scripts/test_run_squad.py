@@ -6,12 +6,17 @@ import io
 import json
 import pathlib
 import shutil
+import statistics
 
 import pytest
 import tensorflow as tf
 
+import bert
 import run_squad
 from bert.common import main as main_lib
+from bert.inference.predictor import Predictor
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.squad import examples as squad
 from tests.helpers import model_files, squad_files
 
 QUESTIONS, DEV_QUESTIONS = 97, 31
@@ -177,6 +182,45 @@ def test_a_later_run_reuses_the_threshold(trained, command, tmp_path):
     assert code == 0, error
     assert set(read(output / "predictions.json").values()) == {""}
     assert [[y["text"] for y in x] for x in nbest_of(output)] == texts
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.slow
+def test_an_earlier_run_has_its_settings_and_threshold(
+    trained, command, tmp_path
+):
+    """Earlier versions wrote no `task.json`."""
+    output = shutil.copytree(trained[0], tmp_path / "run")
+    task = read(output / "task.json")
+    (output / "task.json").unlink()
+    odds = read(output / "null_odds.json")
+    threshold = statistics.median(odds.values())
+    tuned = {"null_score_diff_threshold": threshold, "global_step": 1}
+    path = output / "null_threshold.json"
+    path.write_text(json.dumps(tuned | {"global_step": step_of(output)}))
+    expected = [
+        ""
+        if odds[key] > threshold
+        else next(x["text"] for x in nbest if x["text"])
+        for key, nbest in zip(odds, nbest_of(output))
+    ]
+    assert expected != [*read(output / "predictions.json").values()]
+
+    examples = squad.read(command["predict_file"], squad.NOTHING).rows
+    x = [y.question for y in examples], [y.context for y in examples]
+    model = bert.QuestionAnswerer(str(output))
+    assert model.predict(x, verbose=0)["answer"] == expected
+    predictor = Predictor.open(str(output), "keras")
+    rows = [{"question": a, "context": b} for a, b in zip(*x)]
+    assert [y["answer"] for y in predictor(rows)] == expected
+    code, _, error = run(**command | {"output_dir": output}, do_predict=True)
+    assert code == 0, error
+    assert [*read(output / "predictions.json").values()] == expected
+
+    path.write_text(json.dumps(tuned))  # of other weights
+    task.pop("tuned_step", None)
+    task["null_score_diff_threshold"] = 0.0
+    assert ModelFolder.open(str(output)).task == task
 
 
 @pytest.mark.long

@@ -26,6 +26,8 @@ from bert.data.text.casing import Casing
 
 TASK, VOCABULARY = "task.json", "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
+_QUESTIONS = "spans"  # kind of question answering in a task.json
+_THRESHOLD = "null_threshold.json"  # beside the checkpoints of earlier versions
 _FITTED = {"decision", "tuned_step"}  # task.json entries fitted to the best
 _HASH = "sha256 of {}"  # checkpoint setting: hash of a file beside it
 
@@ -62,6 +64,11 @@ class _Task(TypedDict):
     null_score_diff_threshold: NotRequired[float]
     answer_text: NotRequired[Literal["offsets", "original"]]
     tuned_step: NotRequired[int]  # of earlier versions
+
+
+class _NullThreshold(msgspec.Struct):
+    null_score_diff_threshold: float
+    global_step: int  # step of the weights that it was tuned for
 
 
 class _Description(msgspec.Struct):
@@ -227,13 +234,15 @@ def recorded_task(folder: str) -> dict | None:
     Returns:
         Dict with `kind` of the labels and `labels`, their names in order. The
         file of a run also has `max_seq_length`, except in earlier versions.
+        None if there is no file, except for question answering of earlier
+        versions.
 
     Raises:
         UserError: the file is damaged.
     """
     path = os.path.join(folder, TASK)
     if not storage.exists(path):
-        return None
+        return _earlier_task(folder)
     task = json_files.read(path, _Task, fix="copy it again")
 
     # Labels are the keys of probabilities.
@@ -256,6 +265,34 @@ def recorded_task(folder: str) -> dict | None:
                 path=path,
                 expected=f"{size}, one for each label",
             )
+    return task
+
+
+def _earlier_task(folder: str) -> dict | None:
+    """Reads the task of a run of run_squad.py that has no `task.json`.
+
+    Earlier versions recorded its settings only in the checkpoint, and a tuned
+    null threshold in a file of its own.
+    """
+    settings = recorded_settings(folder)
+    if "version_2_with_negative" not in settings:
+        return None
+    task = {"kind": _QUESTIONS, "labels": []} | {
+        name: settings[name]
+        for name in _Task.__annotations__
+        if name in settings
+    }
+    with json_files.reported(f"{prefix_of(folder)}.json"):
+        msgspec.convert(task, _Task)  # checks the types
+
+    path, best = (os.path.join(folder, x) for x in (_THRESHOLD, BEST))
+    if task["version_2_with_negative"] and storage.exists(path):
+        tuned = json_files.read(path, _NullThreshold, fix="remove it")
+        if tuned.global_step == step_of(
+            best if storage.is_folder(best) else folder
+        ):
+            task["null_score_diff_threshold"] = tuned.null_score_diff_threshold
+            task["tuned_step"] = tuned.global_step
     return task
 
 
