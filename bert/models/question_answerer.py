@@ -106,7 +106,7 @@ class QuestionAnswerer(TextModel):
 
         # Arguments have precedence over the settings of the fine-tuning.
         recorded = squad_settings.recorded(getattr(network, "task", None))
-        usual = recorded.get("max_seq_length", 384)
+        usual = recorded.get("max_seq_length", min(384, tokenizer.max_length))
         length = loading.length_of(network, max_length, usual, 8)
         super().__init__(network, tokenizer, length, seed, **kwargs)
 

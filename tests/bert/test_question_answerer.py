@@ -42,13 +42,14 @@ def arguments(model):
     return {k: x for k, x in config.items() if isinstance(x, int | float)}
 
 
-def test_arguments_replace_the_settings_of_a_folder(folder, tmp_path):
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_arguments_replace_the_settings_of_a_folder(folder, tmp_path, to):
     sizes = {"max_length": 13, "doc_stride": 2, "max_answer_length": 3}
     model = bert.QuestionAnswerer(str(folder / "model"), -0.5, **sizes)
     for number, threshold in enumerate((0.75, None)):
         model.null_threshold = threshold
         path = str(tmp_path / str(number))
-        bert.save(model, path)
+        bert.save(model, path, to=to)
         again = bert.QuestionAnswerer(path)
         assert again.null_threshold == threshold
         assert arguments(again) == arguments(model)
@@ -57,6 +58,14 @@ def test_arguments_replace_the_settings_of_a_folder(folder, tmp_path):
         assert arguments(other) == arguments(model) | given
         shorter = bert.QuestionAnswerer(path, max_length=9)
         assert arguments(shorter)["max_query_length"] == 5  # else 6
+
+
+def test_the_length_of_transformers_is_the_default(model, tmp_path):
+    bert.save(model, tmp_path / "theirs", to="huggingface")
+    (tmp_path / "theirs" / "task.json").unlink()
+    path = tmp_path / "theirs" / "tokenizer_config.json"
+    path.write_text('{"model_max_length": 11}')
+    assert bert.QuestionAnswerer(str(path.parent)).max_length == 11
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ _PAGE = re.compile(
 _NAME = re.compile(r"\w[\w.-]*/[\w.-]+(?<!\.ckpt)(?<!\.txt)")
 _FILES = (  # pickles are never downloaded
     "config.json",
+    "task.json",  # written by this library beside the files of transformers
     "vocab.txt",
     "tokenizer.json",
     "tokenizer_config.json",

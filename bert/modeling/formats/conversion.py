@@ -42,11 +42,14 @@ _WEIGHT = re.compile(
     r"|output_weights|output_bias)|output_(weights|bias)"
 )  # optimizers of other projects add names below these
 _FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
-_LOST = {  # task.json entries without a field in transformers' config
-    "decision": "thresholds, temperature and --unknown_below: predictions will "
+_UNUSED = {  # entry of task.json -> effect of transformers, which ignores it
+    "decision": "thresholds, temperature or --unknown_below: its predictions "
     "only depend on the logits",
-    "truncate": "--truncate: the first tokens of longer texts will be kept",
-    "windows": "windows: longer texts will be truncated",
+    "truncate": "--truncate: it keeps the first tokens of longer texts",
+    "windows": "windows: it truncates longer texts",
+    "document_context": "--document_context: a sentence has no neighbors",
+    "max_answer_length": "the null threshold, --doc_stride and the lengths of "
+    "questions and answers: pass them to its pipeline",
 }
 
 
@@ -154,9 +157,9 @@ def write(model: ModelFolder, target: str, folder: str) -> None:
     """
     if target == "huggingface":
         huggingface.write(folder, model.config, model.values, model.task)
-        for entry, lost in _LOST.items():
-            if entry in (model.task or {}):
-                log(f"warning: config.json has no field for {lost}")
+        for entry, unused in _UNUSED.items():
+            if (model.task or {}).get(entry):
+                log(f"warning: transformers does not use {unused}")
     elif target == "google":
         tensor_files.write(
             os.path.join(folder, "bert_model.ckpt"), model.values
@@ -180,8 +183,8 @@ def write_files(
         write_whole(
             os.path.join(folder, "bert_config.json"), model.config.to_json()
         )
-        if model.task is not None and head_of(model.values):
-            checkpoint_files.write_task(folder, model.task)
+    if model.task is not None and head_of(model.values):
+        checkpoint_files.write_task(folder, model.task)
 
     if model.pooling_config and model.tokenizer:
         sentence_files.write(

@@ -25,6 +25,7 @@ from bert.common.formats import json_files
 from bert.common.formats.json_files import Name
 from bert.data.text import tokenizer_files
 from bert.modeling.config import BertConfig
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.task_heads import (
     CHOICES,
     CLASSIFIER,
@@ -269,27 +270,41 @@ def shapes_of(folder: str) -> dict[str, list[int]]:
 
 
 def read_task(folder: str) -> dict | None:
-    """Reads the labels of a classifier, if `config.json` names them.
+    """Reads the `task.json` that `conversion.write` adds, or `config.json`.
+
+    After more training with transformers, `config.json` may name other labels
+    than `task.json`, which is then ignored.
 
     Args:
         folder: str. Folder of the model.
 
     Returns:
-        Dict with `kind`, `labels` and, if recorded, `max_seq_length`, as in
-        `task.json`; or None. The kind of a token classifier is None, since it
-        follows from the label names.
+        Dict with `kind`, `labels` and, if recorded, `max_seq_length` and other
+        entries of `task.json`; or None. The kind of a token classifier is
+        None without `task.json`, since it follows from the label names.
     """
+    task = _named_labels(folder)
+    recorded = checkpoint_files.recorded_task(folder)
+    if recorded and recorded["labels"] == (task["labels"] if task else []):
+        task = recorded
+    length = tokenizer_files.read_length(folder)
+    if task and length:
+        length = min(length, task.get("max_seq_length", length))
+        return task | {"max_seq_length": length}
+    return task
+
+
+def _named_labels(folder: str) -> dict | None:
+    """Reads the labels of a classifier, if `config.json` names them."""
     values = _config_values(folder)
     scope = _classifier_scope(values)
     named = values.get("id2label")
     if scope not in ("", "cls/ner/") or named is None:
         return None
 
-    length = tokenizer_files.read_length(folder)
-    task = {"max_seq_length": length} if length else {}
     labels = [named.get(str(i)) for i in range(len(named))]
     if scope == "" and len(labels) == 1:  # as in transformers
-        return {"kind": "regression", "labels": [], **task}
+        return {"kind": "regression", "labels": []}
 
     # Default label names such as LABEL_0 are ignored.
     if None in labels or labels == _numbered(len(labels)):
@@ -298,7 +313,7 @@ def read_task(folder: str) -> dict | None:
     kinds = {theirs: ours for ours, theirs in _PROBLEMS.items()}
     kind = kinds.get(values.get("problem_type"), "classes")
     kind = None if scope else kind
-    return {"kind": kind, "labels": list(map(str, labels)), **task}
+    return {"kind": kind, "labels": list(map(str, labels))}
 
 
 def write(

@@ -10,7 +10,7 @@ import safetensors.numpy
 from bert.common import outputs
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, networks, task_heads
-from bert.modeling.formats import huggingface
+from bert.modeling.formats import checkpoint_files, huggingface
 from tests.helpers import small
 from tests.helpers.small import H
 
@@ -283,7 +283,11 @@ def test_the_architecture_decides_which_head_classifier_is(
     assert written["architectures"] == [name]
     assert_read(tmp_path, values)
     length = {"max_seq_length": small.POSITIONS}
-    assert huggingface.read_task(str(tmp_path)) == (known and known | length)
+    known = known and known | length
+    assert huggingface.read_task(str(tmp_path)) == known
+    other = {"kind": "classes", "labels": ["of", "earlier", "weights"]}
+    checkpoint_files.write_task(str(tmp_path), other)
+    assert huggingface.read_task(str(tmp_path)) == known
 
 
 @pytest.mark.parametrize(
