@@ -1,3 +1,4 @@
+import json
 import math
 import pathlib
 import re
@@ -450,7 +451,14 @@ def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
     assert (again.max_length, again.tokenizer.max_length) == (7, 7)
     assert again.labels == model.labels
     assert again.long_texts == model.long_texts
-    if to == "huggingface":  # as sentence-transformers writes it
+    if to == "huggingface":
+        config = json.loads((folder / "tokenizer_config.json").read_text())
+        assert config["truncation_side"] == "left"
+        (folder / "task.json").unlink()  # as transformers writes the folder
+        again = bert.TextClassifier(str(folder))
+        assert again.long_texts == model.long_texts
+
+        # As sentence-transformers writes the length.
         file = folder / "sentence_bert_config.json"
         file.write_text('{"max_seq_length": 5}')
         assert bert.TextClassifier(str(folder)).max_length == 5

@@ -54,7 +54,7 @@ class _Config(msgspec.Struct):
     do_basic_tokenize: bool = True
     tokenize_chinese_chars: bool = True
     never_split: Annotated[list, msgspec.Meta(max_length=0)] | None = None
-    truncation_side: Literal["right"] = "right"
+    truncation_side: Literal["right", "left"] = "right"
     do_lower_case: bool | None = None
     strip_accents: bool | None = None
     additional_special_tokens: list[str | _Added] | None = None
@@ -200,10 +200,16 @@ def read_length(folder: str) -> int | None:
     return int(min(limits)) if limits else None
 
 
+def truncates_start(folder: str) -> bool:
+    """Returns whether transformers drops the first tokens of longer texts."""
+    return _read(folder, CONFIG, _Config).truncation_side == "left"
+
+
 def write_config(
     folder: str,
     casing: Casing,
     max_length: int | None = None,
+    truncate_start: bool = False,
 ) -> None:
     """Writes a `tokenizer_config.json`, next to `vocab.txt`.
 
@@ -212,6 +218,7 @@ def write_config(
         casing: Casing. Casing of the tokenizer.
         max_length: int or None. Maximum sequence length. With None,
             transformers does not truncate. Default: None.
+        truncate_start: bool. See `truncates_start`. Default: False.
     """
     values = {
         "tokenizer_class": "BertTokenizer",
@@ -220,6 +227,8 @@ def write_config(
     }
     if max_length:
         values["model_max_length"] = max_length
+    if truncate_start:
+        values["truncation_side"] = "left"
     text = json.dumps(values, indent=2, sort_keys=True)
     write_whole(os.path.join(folder, CONFIG), f"{text}\n")
 

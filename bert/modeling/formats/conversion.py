@@ -45,7 +45,8 @@ _FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
 _UNUSED = {  # entry of task.json -> effect of transformers, which ignores it
     "decision": "thresholds, temperature or --unknown_below: its predictions "
     "only depend on the logits",
-    "truncate": "--truncate: it keeps the first tokens of longer texts",
+    "truncate": "--truncate=head_tail: it keeps the first tokens of longer "
+    "texts",
     "windows": "windows: it truncates longer texts",
     "document_context": "--document_context: a sentence has no neighbors",
     "max_answer_length": "the null threshold, --doc_stride and the lengths of "
@@ -158,7 +159,11 @@ def write(model: ModelFolder, target: str, folder: str) -> None:
     if target == "huggingface":
         huggingface.write(folder, model.config, model.values, model.task)
         for entry, unused in _UNUSED.items():
-            if (model.task or {}).get(entry):
+            if (model.task or {}).get(entry) not in (
+                None,
+                False,
+                huggingface.TAIL,
+            ):
                 log(f"warning: transformers does not use {unused}")
     elif target == "google":
         tensor_files.write(
@@ -208,7 +213,11 @@ def write_files(
         )
         is_recorded = is_theirs or longest < positions
         tokenizer_files.write_config(
-            folder, casing, longest if is_recorded else None
+            folder,
+            casing,
+            longest if is_recorded else None,
+            is_theirs
+            and (model.task or {}).get("truncate") == huggingface.TAIL,
         )
         if is_theirs:
             tokenizer_files.write_pipeline(folder, tokens, casing)

@@ -40,6 +40,7 @@ from bert.modeling.task_heads import (
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
+TAIL = "tail"  # `truncate` of a task.json that keeps the last tokens
 _INDEX = "model.safetensors.index.json"
 
 # "gelu" is the erf form in transformers, the tanh form in the original.
@@ -287,11 +288,37 @@ def read_task(folder: str) -> dict | None:
     recorded = checkpoint_files.recorded_task(folder)
     if recorded and recorded["labels"] == (task["labels"] if task else []):
         task = recorded
-    length = tokenizer_files.read_length(folder)
-    if task and length:
-        length = min(length, task.get("max_seq_length", length))
-        return task | {"max_seq_length": length}
+    if not task:
+        return None
+
+    # Of all tasks, only classifiers truncate at the start.
+    if task["kind"] in _PROBLEMS and tokenizer_files.truncates_start(folder):
+        task["truncate"] = TAIL
+    if length := tokenizer_files.read_length(folder):
+        task["max_seq_length"] = min(length, task.get("max_seq_length", length))
     return task
+
+
+def read_tokenizer(folder: str) -> tokenizer_files.Recorded:
+    """Reads the tokenizer of a model, see `tokenizer_files.read`.
+
+    Args:
+        folder: str. Folder of the model.
+
+    Raises:
+        UserError: a setting is not supported, such as a truncation at the
+            start of texts, except for classifiers with named labels.
+    """
+    recorded = tokenizer_files.read(folder)
+    if tokenizer_files.truncates_start(folder):
+        task = read_task(folder)
+        if not task or task.get("truncate") != TAIL:
+            raise UserError(
+                "truncation_side is 'left'",
+                path=os.path.join(folder, tokenizer_files.CONFIG),
+                expected="'right', or a classifier with names of its labels",
+            )
+    return recorded
 
 
 def _named_labels(folder: str) -> dict | None:

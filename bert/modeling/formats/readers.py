@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.data.text import tokenizer_files
 from bert.data.text.tokenizer_files import Recorded
 from bert.modeling import openvino_network
 from bert.modeling.config import BertConfig
@@ -129,7 +128,7 @@ READERS = {
     "huggingface": Reader(
         sizes=huggingface.CONFIG,
         config=huggingface.read_config,
-        tokenizer=tokenizer_files.read,
+        tokenizer=huggingface.read_tokenizer,
         labels=huggingface.read_task,
         resolve=str,
         shapes=huggingface.shapes_of,

@@ -197,7 +197,7 @@ def test_unsupported_pipelines_are_rejected_by_name(tmp_path, changed, named):
         ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars is False"),
         ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
         ({"never_split": ["a"]}, "length <= 0 - at `$.never_split`"),
-        ({"truncation_side": "left"}, "'left' - at `$.truncation_side`"),
+        ({"truncation_side": "up"}, "'up' - at `$.truncation_side`"),
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "BertJapaneseTokenizer"),
         ({"strip_accents": "yes"}, "got `str` - at `$.strip_accents`"),
         ({"additional_special_tokens": ["<e>"]}, "the added token '<e>'"),

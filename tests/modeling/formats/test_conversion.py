@@ -71,13 +71,13 @@ def test_what_a_format_has_no_field_for_is_told(
     bert = conversion.read(ModelFolder.open(str(folder)))
     bert.values["output_weights"] = np.zeros((2, small.H), np.float32)
     task = {"kind": "classes", "labels": ["a", "b"], "max_seq_length": 7}
-    task |= LongTexts("tail", "mean", 3).described()
+    task |= LongTexts("head_tail", "mean", 3).described()
     bert = bert.replace(task=task | {"decision": {"temperature": 2.0}})
     (tmp_path / "new").mkdir()
     conversion.write(bert, target, str(tmp_path / "new"))
     told = "warning: transformers does not use "
     lines = capsys.readouterr().err.split(told)[1:]
-    starts = ["thresholds, tempe", "--truncate: it ke", "windows: it trunc"]
+    starts = ["thresholds, tempe", "--truncate=head_t", "windows: it trunc"]
     expected = starts if target == "huggingface" else []
     assert [line[:17] for line in lines] == expected
     assert ModelFolder.open(str(tmp_path / "new")).task == bert.task

@@ -289,6 +289,17 @@ def test_the_architecture_decides_which_head_classifier_is(
     checkpoint_files.write_task(str(tmp_path), other)
     assert huggingface.read_task(str(tmp_path)) == known
 
+    # Only named labels of texts have such a truncation.
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text('{"truncation_side": "left"}')
+    if known and known["kind"]:
+        assert huggingface.read_tokenizer(str(tmp_path)).tokens is None
+        known |= {"truncate": "tail"}
+        assert huggingface.read_task(str(tmp_path)) == known
+    else:
+        with pytest.raises(UserError, match="truncation_side is 'left'; exp"):
+            huggingface.read_tokenizer(str(tmp_path))
+
 
 @pytest.mark.parametrize(
     "id2label", [None, {"0": "LABEL_0", "1": "LABEL_1"}, {"1": "a"}]
