@@ -19,17 +19,16 @@ import csv
 import dataclasses
 import hashlib
 import itertools
-import os
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert.common import text_lines
 from bert.common.errors import UserError
-from bert.common.formats import json_files, parquet_files
+from bert.common.formats import endings, json_files, parquet_files
 from bert.common.progress import log
 
-_TYPED = (".json", ".jsonl", ".parquet")  # files with named columns
+_TYPED = ("json", "parquet")  # formats with named columns
 _LARGEST = 3.4e38  # of a float32
 _MAX_CHARACTERS = 1 << 24  # per quoted field, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
@@ -155,7 +154,7 @@ class Table:
                 f"with too few or too many columns (lines {first_few(skipped)})"
             )
         if not rows:
-            has_header = reader.header and ending(path) not in _TYPED
+            has_header = reader.header and endings.format_of(path) not in _TYPED
             expected = "one per line" + " after the header" * has_header
             raise UserError("no rows", path=path, expected=expected)
         return cls(path, rows, reader.cells, sha256.hexdigest())
@@ -171,7 +170,9 @@ class Table:
         Raises:
             UserError: The cell of a field in line 1 is such a value.
         """
-        for field in fields if ending(self.path) not in _TYPED else ():
+        for field in (
+            fields if endings.format_of(self.path) not in _TYPED else ()
+        ):
             cell = self.cells.get(field) or ""
             digits = cell.lstrip("+-").replace(".", "", 1)
             if cell in values or digits.isdecimal():
@@ -227,11 +228,11 @@ class Reader:
                 be parsed.
         """
         formats = {
-            ".json": self._json_values,
-            ".jsonl": self._json_values,
-            ".parquet": self._parquet_values,
+            "json": self._json_values,
+            "parquet": self._parquet_values,
         }
-        read: Callable = formats.get(ending(self.path), self._text_values)
+        kind = endings.format_of(self.path)
+        read: Callable = formats.get(kind, self._text_values)
         for line, values in read():
             try:
                 row = self._converted(line, values)
@@ -277,12 +278,12 @@ class Reader:
             (number, x.removesuffix("\n").removesuffix("\r").split(tab))
             for number, x in lines
         )
-        if ending(path) == ".csv":
+        if endings.format_of(path) == "csv":
             rows = _csv_rows(path, lines, delimiter)
         line, first = next(rows, (1, []))
 
         # A .txt file with one field in line 1 is a table if that is its name.
-        is_plain = ending(path) == ".txt" and self.plain_field
+        is_plain = self.plain_field and endings.format_of(path) == "text"
         if (
             is_plain
             and len(first) == 1
@@ -330,16 +331,6 @@ class Reader:
             return [names[i] for i in self._choose(names, None)]
 
         return parquet_files.rows(self.path, choose, self.sha256)
-
-
-def ending(path: str) -> str:
-    """Returns the extension of a file name, without `.gz`."""
-    return os.path.splitext(path.removesuffix(".gz"))[1]
-
-
-def is_table(path: str) -> bool:
-    """Returns whether a file name means a table with columns."""
-    return path.endswith(".parquet") or ending(path) in (".csv", ".tsv")
 
 
 def column_of(given: str | None) -> str | int | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bert.common import storage, text_lines
 from bert.common.errors import CONTROLS, UserError
-from bert.common.formats import json_files
+from bert.common.formats import endings, json_files
 from bert.data import tables
 from bert.data.tables import Column
 from bert.inference.predictor import Predictor, json_values
@@ -57,7 +57,7 @@ def read(
         return
 
     path, inputs = settings.input_file, settings.ordered(predictor.task.inputs)
-    is_json = settings.json or json_files.is_json(path or "")
+    is_json = settings.json or endings.format_of(path or "") == "json"
     opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
     with opened as stream:
         yield from read_examples(stream, predictor, is_json, inputs, source)

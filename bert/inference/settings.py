@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import RARE, BaseSettings, flag
-from bert.data import tables
+from bert.common.formats import endings
 
 ENGINES = KERAS, OPENVINO = "keras", "openvino"
 
@@ -76,7 +76,11 @@ class Settings(BaseSettings):
         names = self.text_column, self.text_b_column, self.id_column
         if names != (None, None, None):
             return True
-        return tables.is_table(self.input_file or "")
+        return endings.format_of(self.input_file or "") in (
+            "csv",
+            "tsv",
+            "parquet",
+        )
 
     def check_signature(self, known: Sequence[str]) -> None:
         """Checks --signature.

@@ -31,11 +31,6 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}\Z)[^/\\\0]+\Z")]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
-def is_json(path: str) -> bool:
-    """Returns whether a file name means JSON or JSON lines."""
-    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
-
-
 def read(
     path: str,
     kind: Any = dict,

@@ -9,11 +9,6 @@ from bert.common.errors import UserError
 _ROWS = 1024  # rows that are decoded together
 
 
-def is_parquet(path: str) -> bool:
-    """Returns whether a file name means Parquet."""
-    return path.endswith(".parquet")
-
-
 def rows(
     path: str,
     names: list[str] | Callable[[list[str]], list[str]],

@@ -16,7 +16,7 @@ import numpy as np
 
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
-from bert.common.formats import json_files
+from bert.common.formats import endings
 from bert.common.progress import Progress
 
 PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
@@ -89,13 +89,14 @@ def check_names(files: list[str]) -> None:
     Raises:
         UserError: The name of a file means JSON or JSON lines.
     """
-    for path in filter(json_files.is_json, files):
-        raise UserError(
-            "is JSON lines, by its name",
-            path=path,
-            expected="one sentence per line",
-            fix="make a corpus with prepare_corpus.py",
-        )
+    for path in files:
+        if endings.format_of(path) == "json":
+            raise UserError(
+                "is JSON lines, by its name",
+                path=path,
+                expected="one sentence per line",
+                fix="make a corpus with prepare_corpus.py",
+            )
 
 
 def permute(numbers: np.ndarray, size: int, key: str) -> np.ndarray:

@@ -8,11 +8,10 @@ import zlib
 from bert.common import outputs, storage
 from bert.common.errors import UserError, name_of
 from bert.common.flags import BaseSettings, flag
+from bert.common.formats import endings
 from bert.common.progress import log
 from bert.common.rules import rule
 from bert.data.corpus import corpus_writer, documents, raw_text
-
-_TABLES = (".csv", ".tsv")
 
 
 def _check_language(name: str) -> None:
@@ -132,7 +131,7 @@ def list_inputs(settings: Settings) -> list[str]:
     outputs.check_no_input(settings.outputs, files)
 
     # This is allowed, but ids and labels become part of the sentences.
-    tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
+    tables = [x for x in files if endings.format_of(x) in ("csv", "tsv")]
     if tables:
         log(
             "warning: tables are read as text, with all columns: "

@@ -22,7 +22,7 @@ import sentencex
 
 from bert.common import processes, storage, text_lines
 from bert.common.errors import UserError
-from bert.common.formats import json_files, parquet_files
+from bert.common.formats import endings, json_files, parquet_files
 from bert.data.corpus import chunks, documents
 
 # Languages with rules in sentencex, which splits all others as English; and
@@ -80,7 +80,7 @@ class BadLines:
 
 def is_marked_up(path: str) -> bool:
     """Returns whether a file that is read as plain text starts with markup."""
-    if not storage.is_file(path) or json_files.is_json(path):
+    if not storage.is_file(path) or endings.format_of(path) == "json":
         return False
     with storage.open_file(path, "rb") as file:
         return file.read(5).startswith((b'{"', b"<doc "))
@@ -92,7 +92,7 @@ def is_binary(path: str) -> bool:
     UTF-16 text has zero bytes too, but starts with a byte order mark.
     """
     # These formats have zero bytes, but can be read.
-    if path.endswith(".gz") or parquet_files.is_parquet(path):
+    if path.endswith(".gz") or endings.format_of(path) == "parquet":
         return False
     with storage.open_file(path, "rb") as file:
         first = file.read(_FIRST)
@@ -126,10 +126,11 @@ def read_paragraphs(
     first = 0
     for path, on_read in documents.follow("corpus", files):
         lines = text_lines.lines(path, on_read, on_bad)
-        if parquet_files.is_parquet(path):
+        kind = endings.format_of(path)
+        if kind == "parquet":
             texts = _column_texts(path, text_field, on_bad)
             numbered = _paragraphs_of(texts)
-        elif json_files.is_json(path):
+        elif kind == "json":
             texts = _json_texts(lines, path, text_field, on_bad)
             numbered = _paragraphs_of(texts)
         else:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from bert.common import text_lines
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
-from bert.common.formats import json_files
+from bert.common.formats import endings
 from bert.common.progress import log
 from bert.tasks.ner import entities
 
@@ -76,7 +76,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
         UserError: if the file cannot be read, has no words, or a line has a
             different number of columns than the first.
     """
-    if json_files.is_json(path):
+    if endings.format_of(path) == "json":
         raise UserError(
             "is JSON",
             path=path,

@@ -15,7 +15,7 @@ import itertools
 from typing import Any
 
 from bert.common.errors import UserError
-from bert.common.formats import json_files
+from bert.common.formats import endings
 from bert.data import tables
 from bert.data.tables import Column, Schema, Table
 
@@ -63,20 +63,20 @@ def _schema_of(path: str, labelled: bool, names: list[str]) -> Schema:
     """Returns the schema of a file, by the names of its columns."""
     label = {_LABEL: Column(_LABEL, None)} if labelled else {}
     numbered = map("ending{}".format, itertools.count())
-    endings = [*itertools.takewhile(names.__contains__, numbered)]
-    if _CHOICES in names or (json_files.is_json(path) and not endings):
+    columns = [*itertools.takewhile(names.__contains__, numbered)]
+    if _CHOICES in names or (endings.format_of(path) == "json" and not columns):
         lists = {_CONTEXT: Column(_CONTEXT), _CHOICES: Column(_CHOICES, _texts)}
         return lists | label
-    if len(endings) < 2:
+    if len(columns) < 2:
         raise UserError(
-            f"{len(endings)} columns ending0, ending1, ..",
+            f"{len(columns)} columns ending0, ending1, ..",
             path=path,
             line=1,
             expected="two or more; the names in the header are "
             f"{', '.join(names)[:200]}",
             fix="pass SWAG's train.csv or val.csv, not train_full.csv",
         )
-    texts = ["sent1", "sent2", *endings]
+    texts = ["sent1", "sent2", *columns]
     return {x: Column(x, tables.optional_text) for x in texts} | label
 
 
