@@ -20,10 +20,7 @@ from bert.common import atomic
 from bert.common.formats import json_files
 from bert.common.progress import log
 from bert.modeling.formats.model_card import REPORT
-from bert.tasks.evaluation import TFIDF
-
-_LOSS = "loss"
-_ERRORS = (_LOSS, "mae")  # lower is better
+from bert.tasks.evaluation import TFIDF, sign
 
 
 def describe(name: str, value: float, baselines: dict[str, float]) -> str:
@@ -44,9 +41,8 @@ def warning(metrics: dict[str, float], baselines: dict[str, float]) -> str:
         if not beside:
             continue
 
-        sign = _sign(name)
-        kind = max(beside, key=lambda key: sign * beside[key])
-        if sign * value > sign * beside[kind]:  # not NaN
+        kind = max(beside, key=lambda key: sign(name) * beside[key])
+        if sign(name) * value > sign(name) * beside[kind]:  # not NaN
             better.append(name)
         else:
             worse.append(f"{name} {value:.6f} ({kind} {beside[kind]:.6f})")
@@ -55,7 +51,9 @@ def warning(metrics: dict[str, float], baselines: dict[str, float]) -> str:
 
     # A worse loss with better predictions has another cause.
     advice = "check --learning_rate, the number of steps and the data"
-    if better and all(text.partition(" ")[0].endswith(_LOSS) for text in worse):
+    if better and all(
+        text.partition(" ")[0].endswith("loss") for text in worse
+    ):
         advice = (
             "its predictions are better, but overconfident: train for fewer "
             "epochs or lower --learning_rate"
@@ -68,7 +66,7 @@ def simpler(metrics: dict[str, float], baselines: dict[str, float]) -> str:
     worse = []
     for name, value in metrics.items():
         simple = _of(name, baselines).get(TFIDF, value)
-        if _sign(name) * simple > _sign(name) * value:
+        if sign(name) * simple > sign(name) * value:
             worse.append(f"{name} {value:.6f} ({TFIDF} {simple:.6f})")
     if not worse:
         return ""
@@ -77,11 +75,6 @@ def simpler(metrics: dict[str, float], baselines: dict[str, float]) -> str:
         f"{', '.join(worse)}; train for more epochs, with another "
         "--learning_rate or from another --init_checkpoint, or use that model"
     )
-
-
-def _sign(name: str) -> int:
-    """Sign of a metric: -1 if lower is better, else 1."""
-    return -1 if name.endswith(_ERRORS) else 1
 
 
 def _of(name: str, baselines: dict[str, float]) -> dict[str, float]:

@@ -66,9 +66,8 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
             trainer.state.weights_step, metrics, report
         )
         objective = trainer.objective
-        sign = -1 if objective.lower_is_better else 1
         loss = metrics.get("eval_loss", 0.0)
-        rank = sign * metrics[objective.metric], -loss
+        rank = objective.sign * metrics[objective.metric], -loss
     run.record_decision()
     predictions = run.predict() if settings.do_predict else []
     wrote += predictions

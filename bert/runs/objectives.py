@@ -21,10 +21,10 @@ from bert.modeling.task_heads import (
     SPANS,
     TOKENS,
 )
+from bert.tasks import evaluation
 from bert.training.objective import Objective
 from bert.training.optimization import WarmupLinearDecay
 
-_LOWER_IS_BETTER = ("loss", "mae")
 _LOSSES: dict[str, tuple] = {  # head -> name, normalizers and sums of its loss
     SPANS: (
         task_losses.SPAN,
@@ -82,7 +82,7 @@ def objective_of(
         learning_rate.num_warmup_steps,
         ("loss", "accuracy") if has_accuracy else ("loss",),
         f"{task.prefix}{task.metric}",
-        task.metric in _LOWER_IS_BETTER,
+        evaluation.sign(task.metric),
         compares_rows,
     )
 

@@ -175,7 +175,7 @@ def objective_of(inputs: Inputs) -> Objective:
         settings.num_train_steps,
         settings.num_warmup_steps,
         metric="loss",
-        lower_is_better=True,
+        sign=-1,
     )
 
 

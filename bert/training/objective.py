@@ -23,7 +23,7 @@ class Objective:
         sums: tuple of str. Sums of `loss_sums` for each loss, besides the
             weight.
         metric: str. Name of the metric that selects the best weights.
-        lower_is_better: bool. Whether a lower metric is better.
+        sign: int. 1 if a higher metric is better, -1 if a lower one is.
         compares_rows: bool. Whether the losses compare the rows of a batch, so
             that `loss_sums` needs the outputs of all micro-batches.
     """
@@ -37,7 +37,7 @@ class Objective:
     num_warmup_steps: int = 0
     sums: tuple[str, ...] = ("loss", "accuracy")
     metric: str = "loss"
-    lower_is_better: bool = False
+    sign: int = 1
     compares_rows: bool = False
 
 

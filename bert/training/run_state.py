@@ -183,7 +183,7 @@ class RunState:
         """
         objective = self.train_step.objective
         name, best = objective.metric, self._best_value
-        value, sign = metrics[name], -1 if objective.lower_is_better else 1
+        value, sign = metrics[name], objective.sign
         if not sign * value > (sign * best if np.isfinite(best) else -np.inf):
             self.evals_since_best += 1
             return

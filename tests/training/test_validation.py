@@ -13,11 +13,11 @@ VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 def make(tmp_path):
     """Makes a `Trainer`, and `add`, which evaluates a step with a value."""
 
-    def make(lower_is_better, patience=0):
+    def make(sign, patience=0):
         run = make_run(
             tiny.make_steps(),
             tmp_path,
-            {"metric": "m", "lower_is_better": lower_is_better},
+            {"metric": "m", "sign": sign},
             early_stopping_patience=patience,
         )
         run.state.description, preemption = {"seed": 3}, Preemption()
@@ -37,12 +37,12 @@ def make(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lower_is_better", "steps"),
-    [(True, [1, 2, 2, 2, 2, 6]), (False, [1] * 4 + [5] * 2)],
+    ("sign", "steps"),
+    [(-1, [1, 2, 2, 2, 2, 6]), (1, [1] * 4 + [5] * 2)],
 )
-def test_the_best_is_kept(make, lower_is_better, steps):
+def test_the_best_is_kept(make, sign, steps):
     """The lowest loss, or the highest of anything else; the first of equals."""
-    run, add = make(lower_is_better)
+    run, add = make(sign)
     for step, (value, expected) in enumerate(zip(VALUES, steps), 1):
         kept = add(step, value)
         assert not run.is_over
@@ -56,7 +56,7 @@ def test_the_best_is_kept(make, lower_is_better, steps):
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_a_run_is_over_when_the_patience_is_exhausted(make, patience):
-    best, add = make(True, patience)
+    best, add = make(-1, patience)
     add(1, 3.0)
     for _ in range(patience - 1):
         add(2, 3.0)
@@ -69,10 +69,10 @@ def test_a_run_is_over_when_the_patience_is_exhausted(make, patience):
 
 
 def test_best_value_and_patience_survive_a_restart(make):
-    first, add = make(True, patience=2)
+    first, add = make(-1, patience=2)
     add(1, 2.0)
     add(2, 2.5)
-    again, add = make(True, patience=2)
+    again, add = make(-1, patience=2)
     again.state.load_state_dict(first.state.state_dict())
     assert add(3, 2.0).step == 1
     assert again.is_over
