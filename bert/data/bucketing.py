@@ -4,7 +4,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.data import features, sequences
-from bert.data.sequences import Row
+from bert.data.sequences import TokenSequence
 
 
 def check_size(batch_size: int) -> None:
@@ -45,7 +45,7 @@ def xla_lengths(lengths: list[int]) -> list[int]:
     ]
 
 
-def pad(examples: list[Row], length: int) -> dict[str, np.ndarray]:
+def pad(examples: list[TokenSequence], length: int) -> dict[str, np.ndarray]:
     """Pads examples to the encoder's inputs, int32 [N, length] each."""
     columns = {
         features.INPUT_IDS: [ids for ids, _ in examples],

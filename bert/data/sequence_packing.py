@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert.data import features
-from bert.data.sequences import Row
+from bert.data.sequences import TokenSequence
 
 _WIDTH = 96  # minimum tokens of a row of several sequences; measured on 2 cores
 _MULTIPLE = 4  # engines prepare each new width; fewer widths save a tenth
@@ -38,12 +38,12 @@ class PackedBatch(NamedTuple):
 
 
 def pack(
-    sequences: list[Row], read: Sequence[int] | None = None
+    sequences: list[TokenSequence], read: Sequence[int] | None = None
 ) -> PackedBatch:
     """Distributes sequences over rows, longest first, back and forth.
 
     Args:
-        sequences: list of Row. Ids and segment ids of N sequences, N > 0.
+        sequences: list of TokenSequence. N sequences, N > 0.
         read: sequence of N int, or None. Index of the token of each sequence
             that a head reads. Default: None, `[CLS]`.
     """
@@ -90,7 +90,7 @@ def pack(
 
 def map_packed(
     run: Callable[[dict[str, np.ndarray]], np.ndarray],
-    sequences: list[Row],
+    sequences: list[TokenSequence],
     is_pooled: bool,
     max_tokens: int = MAX_TOKENS,
     read: Sequence[int] | None = None,
@@ -100,7 +100,7 @@ def map_packed(
     Args:
         run: callable. Maps the inputs of a packed encoder to float32
             [R, K, ...] if `is_pooled`, else [R, W, ...].
-        sequences: list of Row. Ids and segment ids of N sequences.
+        sequences: list of TokenSequence. N sequences.
         is_pooled: bool. Whether `run` returns one output per sequence instead
             of one per token.
         max_tokens: int. Maximum number of tokens of a batch. Default:

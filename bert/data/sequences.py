@@ -18,7 +18,7 @@ HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
 MEAN, MAX = "mean", "max"
 
-Row = tuple[list[int], list[int]]  # ids and segment ids
+TokenSequence = tuple[list[int], list[int]]  # ids and segment ids
 
 
 class Encoded(NamedTuple):
@@ -34,7 +34,7 @@ class Encoded(NamedTuple):
         details: values for the task's `decode` besides the outputs.
     """
 
-    rows: list[Row]
+    rows: list[TokenSequence]
     num_tokens: int = 0
     is_truncated: bool = False
     details: Any = None
@@ -102,7 +102,7 @@ class LongTexts:
 
     def rows(
         self, a: list, b: list, max_seq_length: int, cls_id, sep_id
-    ) -> list[Row]:
+    ) -> list[TokenSequence]:
         """Makes the sequences of one or two texts: one, or one per window.
 
         Args:
@@ -113,7 +113,7 @@ class LongTexts:
             sep_id: int. Id of `[SEP]`.
 
         Returns:
-            list of Row. Ids and segment ids of each sequence, at least one.
+            list of TokenSequence. At least one.
 
         Raises:
             UserError: A pair of texts is given, and windows are used.
@@ -154,7 +154,7 @@ class LongTexts:
 FIRST_TOKENS = LongTexts()  # truncation as in the original
 
 
-def rows_of(records: Iterable[dict]) -> list[Row]:
+def rows_of(records: Iterable[dict]) -> list[TokenSequence]:
     """Returns the ids and segment ids of windows or other records.
 
     Args:
@@ -163,7 +163,9 @@ def rows_of(records: Iterable[dict]) -> list[Row]:
     return [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in records]
 
 
-def join_pair(a: list[int], b: list[int], cls_id: int, sep_id: int) -> Row:
+def join_pair(
+    a: list[int], b: list[int], cls_id: int, sep_id: int
+) -> TokenSequence:
     """Makes `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]` if `b` is empty.
 
     Args:

@@ -16,7 +16,7 @@ from bert.common import atomic, storage, tensorflow_log
 from bert.common.formats import json_files
 from bert.common.progress import log
 from bert.data import sequence_packing
-from bert.data.sequences import Row
+from bert.data.sequences import TokenSequence
 from bert.export import saved_model
 from bert.modeling import openvino_network
 from bert.modeling.formats import conversion, openvino
@@ -58,7 +58,7 @@ def write_model(
     model: ModelFolder,
     precision: str = "float32",
     openvino_precision: str | None = None,
-    rows: Iterable[Row] = (),
+    rows: Iterable[TokenSequence] = (),
 ) -> None:
     """Writes all files of a fine-tuned model into a folder.
 
@@ -70,8 +70,7 @@ def write_model(
         openvino_precision: str or None. Precision of the OpenVINO network:
             "float32", "bfloat16", "int8" or "none". Default: "float32" if
             OpenVINO is installed, else "none".
-        rows: iterable of Row. Sequences of training texts, which calibrate
-            int8.
+        rows: iterable of TokenSequence. Training texts, which calibrate int8.
     """
     root = saved_model.FineTunedModel(model, precision)
     saved_model.save(root, folder, *root.names[1:])

@@ -22,7 +22,7 @@ from bert.common.formats import hub_download, json_files
 from bert.common.progress import log
 from bert.data import sequence_packing
 from bert.data.postprocessing import KINDS
-from bert.data.sequences import Encoded, Row, join_pair
+from bert.data.sequences import Encoded, TokenSequence, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
 from bert.inference.settings import KERAS, OPENVINO
@@ -58,7 +58,8 @@ TASKS = {  # kind in a `task.json` -> task
 _OF_HEADS = {SPANS: QuestionAnswering, CHOICES: MultipleChoice}
 
 
-Sequence = tuple[Row, int]  # and the index of the token that a head reads
+# And the index of the token that a head reads.
+Sequence = tuple[TokenSequence, int]
 
 
 class Predictor:

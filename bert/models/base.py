@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert.common import atomic, outputs, processes
 from bert.common.errors import UserError
 from bert.data import bucketing
-from bert.data.sequences import Row
+from bert.data.sequences import TokenSequence
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.inference.engines import KerasEngine
@@ -282,7 +282,7 @@ class TextModel(keras.Model):
     def _write_export(self, filepath, openvino, texts, **entries) -> None:
         """Writes an export; `entries` are added to its `task.json`."""
         filepath = os.fspath(filepath)
-        rows: list[Row] = []
+        rows: list[TokenSequence] = []
         if openvino == "int8" and texts is not None:
             encoded = self._task().encode(self._inputs(texts))
             rows = [row for x in encoded for row in x.rows]

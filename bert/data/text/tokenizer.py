@@ -299,7 +299,7 @@ class Tokenizer:
         pairs: list[str],
         max_length: int,
         truncate: str = sequences.HEAD,
-    ) -> list[sequences.Row]:
+    ) -> list[sequences.TokenSequence]:
         """Returns the ids and segment ids of each sequence, unpadded.
 
         Args:
