@@ -26,7 +26,7 @@ import tensorflow as tf
 
 from benchmarks import encoded, transformers_trainer
 from bert.data import batching, bucketing, features
-from bert.data.records.encoding import Schema
+from bert.data.records.encoding import RecordSchema
 from bert.data.records.examples import Examples
 from bert.modeling import (
     checkpoints,
@@ -64,7 +64,7 @@ class Training(NamedTuple):
 
     objective: Objective
     rows: Iterator[dict]
-    schema: Schema
+    schema: RecordSchema
     model_class: str
     names: dict[str, str]
 

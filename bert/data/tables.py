@@ -97,7 +97,7 @@ class Column(NamedTuple):
     flag: str = ""
 
 
-Schema = Mapping[str, Column]  # field of a row -> its column
+TableSchema = Mapping[str, Column]  # field of a row -> its column
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Table:
     def read(
         cls,
         path: str,
-        schema: Schema | Callable[[list[str]], Schema],
+        schema: TableSchema | Callable[[list[str]], TableSchema],
         row: Callable[..., Any] = dict,
         skip_invalid: bool = False,
         **options: Any,
@@ -130,7 +130,7 @@ class Table:
         """Reads a file.
 
         Args:
-            path, schema, row, **options: See `Reader`.
+            path, schema, row, **options: See `TableReader`.
             skip_invalid: bool. Whether to skip and report invalid rows, as in
                 some published files. Default: False.
 
@@ -139,7 +139,7 @@ class Table:
                 or there are no rows.
         """
         sha256, rows, skipped = hashlib.sha256(), [], []
-        reader = Reader(path, schema, row, sha256=sha256, **options)
+        reader = TableReader(path, schema, row, sha256=sha256, **options)
         for line, value in reader:
             if not isinstance(value, UserError):
                 rows.append(value)
@@ -186,7 +186,7 @@ class Table:
 
 
 @dataclasses.dataclass
-class Reader:
+class TableReader:
     """Reads the rows of a file once, in bounded memory.
 
     Attributes:

@@ -167,7 +167,7 @@ def read_table(
     # Names of columns need a header. With numbers, the first row is data.
     header = any(isinstance(x.name, str) for x in schema.values())
     make = functools.partial(_example_of_row, path)
-    reader = tables.Reader(path, schema, make, header, settings.delimiter)
+    reader = tables.TableReader(path, schema, make, header, settings.delimiter)
     examples = (
         Example(line, row, {}) if isinstance(row, UserError) else row
         for line, row in reader

@@ -26,7 +26,7 @@ _MAX_BYTES = 1 << 28  # of the outputs that are sorted by length together
 _MAX_BATCHES = 8
 
 
-class Reader:
+class LineReader:
     """Reads and tokenizes the input lines.
 
     Args:
@@ -86,7 +86,7 @@ def _example(line: str) -> dict[str, str]:
 
 
 def extract(
-    extraction: Extraction, task: LayerOutputs, reader: Reader
+    extraction: Extraction, task: LayerOutputs, reader: LineReader
 ) -> Iterator[embedding_files.Vectors]:
     """Yields the vectors of each line, in the order of the input.
 
@@ -157,7 +157,7 @@ def write(extraction: Extraction) -> str:
         settings.layer_pooling,
         extraction.prompt,
     )
-    reader = Reader(extraction, task)
+    reader = LineReader(extraction, task)
     is_pooled, count = extraction.how.pooling != "none", 0
     layers = extraction.layers if settings.layer_pooling == "none" else None
     opened = embedding_files.FORMATS[settings.output_format]

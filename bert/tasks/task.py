@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from bert.data.pooling import PoolingConfig
-from bert.data.records.encoding import Schema
+from bert.data.records.encoding import RecordSchema
 from bert.data.sequences import Encoded
 
 
@@ -89,7 +89,7 @@ class Task:
         can_rank: bool. Whether the texts of a query get scores, see
             `inference.ranking`.
         sequences: int. Number of sequences of a training record.
-        schema: Schema. Features of a training record besides the sequences.
+        schema: RecordSchema. Features of a record besides the sequences.
         metric: str. Name of the metric that selects the best weights.
         prefix: str. Prefix of the metrics in files, as in the original.
         compares_before: bool. Whether the weights before training are a
@@ -110,7 +110,7 @@ class Task:
     signatures: ClassVar[tuple[str, ...]] = ("serving_default",)
     can_rank: bool = False
     sequences: int = 1
-    schema: Schema
+    schema: RecordSchema
     metric: str
     prefix: ClassVar[str] = "eval_"
     compares_before: ClassVar[bool] = False

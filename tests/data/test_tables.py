@@ -170,7 +170,7 @@ def test_invalid_rows_are_skipped_or_yielded(tmp_path, capsys):
         f"{path}: skipped 2 rows of the published file with too few or too "
         "many columns (lines 3, 4)\n"
     )
-    found = [*tables.Reader(path, {"b": Column("b")})]
+    found = [*tables.TableReader(path, {"b": Column("b")})]
     assert [line for line, _ in found] == [2, 3, 4, 5]
     assert [isinstance(row, UserError) for _, row in found] == [
         *(False, True, True, False)

@@ -25,7 +25,7 @@ from bert.data.text import vocabulary_checks
 from bert.data.text.casing import Casing
 from bert.modeling.formats import saved_models
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.runs.feature_extraction import Reader
+from bert.runs.feature_extraction import LineReader
 from bert.tasks.features import settings as features_settings
 from bert.tasks.features.task import LayerOutputs
 from tests.helpers import classifier_files, small, text
@@ -212,7 +212,7 @@ def test_unknown_words_of_sentences_are_warned_of(
     logged = []
     monkeypatch.setattr(vocabulary_checks, "log", logged.append)
     task = LayerOutputs(extraction.model.tokenizer, 13, extraction.how)
-    assert len(list(Reader(extraction, task).read())) > 1
+    assert len(list(LineReader(extraction, task).read())) > 1
     warning = "texts are [UNK]; expected at most 1%"
     assert sum(warning in line for line in logged) == 1
 

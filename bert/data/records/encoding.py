@@ -33,7 +33,7 @@ class Feature:
     size: int = 1
 
 
-Schema = dict[str, Feature]
+RecordSchema = dict[str, Feature]
 
 
 def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bert.data import features
-from bert.data.records.encoding import Feature, Schema
+from bert.data.records.encoding import Feature, RecordSchema
 
 _AT_ONCE = 1024
 INPUTS = {name: Feature(sequence=True) for name in features.ENCODER_INPUTS}
@@ -24,18 +24,18 @@ class Examples:
 
     Args:
         examples: iterable of dict. Examples as in the module's docstring.
-        schema: Schema. Features in addition to the encoder's inputs.
+        schema: RecordSchema. Features in addition to the encoder's inputs.
         choices: int. Number of sequences per example. Default: 1.
 
     Attributes:
         choices: int. Number of sequences per example.
-        schema: Schema. All stored features.
+        schema: RecordSchema. All stored features.
         lengths: int32 [N]. Number of tokens of each example, or of its longest
             choice.
     """
 
     def __init__(
-        self, examples: Iterable[dict], schema: Schema, choices: int = 1
+        self, examples: Iterable[dict], schema: RecordSchema, choices: int = 1
     ):
         self.choices = choices
         self.schema = {**INPUTS, **schema}

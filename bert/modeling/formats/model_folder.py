@@ -401,7 +401,7 @@ class ModelFolder:
         return self._reader.weights(self.path, with_optimizer)
 
     @property
-    def _reader(self) -> readers.Reader:
+    def _reader(self) -> readers.FormatReader:
         return READERS[self.format]
 
     @functools.cached_property

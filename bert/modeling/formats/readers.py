@@ -22,7 +22,7 @@ MEMORY = "memory"  # format of a model in memory, which is never read
 Weights = tuple[dict[str, Any], list[str]]
 
 
-class Reader(NamedTuple):
+class FormatReader(NamedTuple):
     """Functions that read a format; a path is a folder or checkpoint prefix.
 
     Attributes:
@@ -112,7 +112,7 @@ def _openvino_weights(path: str, with_optimizer: bool) -> Weights:
     )
 
 
-_GOOGLE = Reader(
+_GOOGLE = FormatReader(
     sizes="bert_config.json",
     config=BertConfig.from_json_file,
     tokenizer=lambda path: Recorded(
@@ -125,7 +125,7 @@ _GOOGLE = Reader(
 )
 READERS = {
     "google": _GOOGLE,
-    "huggingface": Reader(
+    "huggingface": FormatReader(
         sizes=huggingface.CONFIG,
         config=huggingface.read_config,
         tokenizer=huggingface.read_tokenizer,
@@ -146,7 +146,7 @@ READERS = {
         shapes=lambda path: {},
         weights=lambda path, slots: _saved_models().read_export(path),
     ),
-    "hub": Reader(
+    "hub": FormatReader(
         sizes=_PROTO,
         config=lambda file: _saved_models().read_config(os.path.dirname(file)),
         tokenizer=lambda path: Recorded(

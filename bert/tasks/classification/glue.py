@@ -13,7 +13,7 @@ import numpy as np
 
 from bert.data import tables
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.data.tables import Column, Schema
+from bert.data.tables import Column, TableSchema
 from bert.tasks.task import DEV, TEST, TRAIN, InputFile
 
 MISMATCHED = "mismatched"  # genres that the training file lacks
@@ -61,7 +61,7 @@ def columns(
     optional: Container[str] = (),
     have_flags: bool = False,
     **named: str | int | None,
-) -> Schema:
+) -> TableSchema:
     """Makes the schema of a file of `TextExample`s.
 
     Args:
@@ -98,7 +98,7 @@ class Split(InputFile):
 
     name: str = ""
     submission: str = ""
-    schema: Schema = dataclasses.field(default_factory=dict)
+    schema: TableSchema = dataclasses.field(default_factory=dict)
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -144,7 +144,7 @@ class Dataset:
 
 
 def _glue(
-    submission: str, labelled: Schema, test: Schema, **options: bool
+    submission: str, labelled: TableSchema, test: TableSchema, **options: bool
 ) -> tuple[Split, ...]:
     """The files of a task of GLUE.
 

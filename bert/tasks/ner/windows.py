@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bert.data import features, sequences
-from bert.data.records.encoding import Feature, Schema
+from bert.data.records.encoding import Feature, RecordSchema
 from bert.data.text import vocabulary
 
 Ids = list[int]
-TRAINING_SCHEMA: Schema = {
+TRAINING_SCHEMA: RecordSchema = {
     features.LABEL_IDS: Feature(sequence=True),
     features.LABEL_WEIGHTS: Feature("float32", sequence=True),
 }

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert.data import features, sequences
-from bert.data.records.encoding import Feature, Schema
+from bert.data.records.encoding import Feature, RecordSchema
 from bert.data.sequences import TokenWindow
 from bert.data.text.tokenizer import Tokenizer, Tokens
 from bert.tasks.squad.examples import SquadExample, word_numbers
@@ -28,7 +28,7 @@ _SHUFFLE_SEED = 12345  # for training questions, as in the original
 _AT_ONCE = 1024  # number of questions to tokenize together
 
 # As in the original's train.tf_record.
-TRAINING_SCHEMA: Schema = {
+TRAINING_SCHEMA: RecordSchema = {
     features.UNIQUE_IDS: Feature(),
     features.START_POSITIONS: Feature(),
     features.END_POSITIONS: Feature(),

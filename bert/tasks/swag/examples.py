@@ -17,7 +17,7 @@ from typing import Any
 from bert.common.errors import UserError
 from bert.common.formats import endings
 from bert.data import tables
-from bert.data.tables import Column, Schema, Table
+from bert.data.tables import Column, Table, TableSchema
 
 _CONTEXT, _CHOICES, _LABEL = "context", "choices", "label"
 
@@ -59,7 +59,7 @@ def read(path: str, labelled: bool) -> Table:
     return Table.read(path, schema, _example)
 
 
-def _schema_of(path: str, labelled: bool, names: list[str]) -> Schema:
+def _schema_of(path: str, labelled: bool, names: list[str]) -> TableSchema:
     """Returns the schema of a file, by the names of its columns."""
     label = {_LABEL: Column(_LABEL, None)} if labelled else {}
     numbered = map("ending{}".format, itertools.count())
