@@ -93,6 +93,28 @@ def check_loss(loss) -> None:
             )
 
 
+def check_metrics(metrics) -> None:
+    """Rejects metrics of probabilities.
+
+    Args:
+        metrics: Keras metric, its name or its function; or a structure of
+            them.
+
+    Raises:
+        UserError: a metric without from_logits=True.
+    """
+    for given in keras.tree.flatten(metrics):
+        metric = keras.metrics.get(given)
+        config = metric.get_config() if isinstance(metric, keras.Metric) else {}
+        if config.get("from_logits") is False:
+            raise UserError(
+                f"the metric {getattr(given, 'name', given)!r} takes "
+                "probabilities",
+                expected="a metric of logits",
+                fix="pass one with from_logits=True",
+            )
+
+
 def build_pretraining_model(
     config: BertConfig,
     seed: int = 12345,

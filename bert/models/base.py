@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert.common import atomic, outputs, processes
@@ -80,16 +81,40 @@ class TextModel(keras.Model):
             **kwargs: arguments of `keras.Model.compile`.
 
         Raises:
-            UserError: The loss takes probabilities.
+            UserError: The loss or a metric takes probabilities, or other
+                labels than those of the model.
         """
         self._has_schedule = False
         given = {"loss": loss, "metrics": metrics} | kwargs
         given = {name: x for name, x in given.items() if x is not None}
         networks.check_loss(given.get("loss"))
+        for name in ("metrics", "weighted_metrics"):
+            networks.check_metrics(given.get(name, []))
 
         # XLA compiles a program for each length, which may take a minute.
         usual = {"jit_compile": False, **self._default_loss()}
         super().compile(optimizer, **(usual | given))
+        self._check_compiled()
+
+    def _check_compiled(self) -> None:
+        """Computes loss and metrics once: in `fit`, Keras' errors are long."""
+        y, logits = self._zeros()
+        shapes = [[None, *x.shape[1:]] for x in (y, logits)]
+        for name, compute in (
+            ("the loss", lambda: self.compute_loss(y=y, y_pred=logits)),
+            ("a metric", lambda: self.compute_metrics(None, y, logits)),
+        ):
+            try:
+                with self.distribute_strategy.scope():
+                    compute()
+            except (ValueError, tf.errors.InvalidArgumentError) as error:
+                reason = str(error).splitlines()[0].rpartition("}} ")[2]
+                raise UserError(
+                    f"{name} cannot be computed: {reason:.200}",
+                    expected=f"one of {y.dtype} labels of shape {shapes[0]} "
+                    f"and logits of shape {shapes[1]}",
+                ) from None
+        self.reset_metrics()
 
     def get_compile_config(self):
         """Returns None without `compile`: the next `fit` makes a schedule."""
@@ -358,6 +383,10 @@ class TextModel(keras.Model):
 
     def _default_loss(self) -> dict:
         """Returns the default loss and metrics, as arguments of `compile`."""
+        raise NotImplementedError
+
+    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns zeros with the types of labels and logits of a batch."""
         raise NotImplementedError
 
     def _examples(self, x, y=None) -> list:

@@ -376,6 +376,13 @@ class TextClassifier(TextModel):
         )
         return {"loss": loss, "metrics": metrics}
 
+    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+        logits = np.zeros((2, self.labels.size), np.float32)
+        if self.labels.kind == MULTI_LABEL:
+            return logits, logits
+        kind = np.int32 if self.labels.kind == CLASSES else np.float32
+        return np.zeros(2, kind), logits
+
     def _training_columns(self, x, y, weights) -> tuple:
         return self._labelled(self._texts.examples(x, y, weights))
 

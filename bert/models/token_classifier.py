@@ -146,6 +146,10 @@ class TokenClassifier(TextModel):
             ],
         }
 
+    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+        shape = 2, 3, len(self.labels.names)
+        return np.zeros(shape[:2], np.int32), np.zeros(shape, np.float32)
+
     def _examples(self, x, y=None) -> list[Sentence]:
         """Checks words and tags; converts entity tags to BIO."""
         sentences = ragged(x, "words")

@@ -627,9 +627,27 @@ def test_f1_and_focal_loss_of_the_page_are_those_of_keras(new, tmp_path):
     assert found == pytest.approx(float(expected), 1e-4)
 
 
-def test_a_loss_of_probabilities_is_rejected(new):
-    with pytest.raises(UserError, match="takes probabilities"):
-        new().compile("adam", "sparse_categorical_crossentropy")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"loss": "sparse_categorical_crossentropy"}, "takes probabilities"),
+        ({"metrics": ["AUC"]}, "^the metric 'AUC' takes probabilities; exp"),
+        ({"weighted_metrics": [["AUC"]]}, "^the metric 'AUC' takes probabil"),
+        (
+            {"metrics": ["Precision"]},
+            r"a metric cannot .*: Incomp.* int32 labels of shape .None.",
+        ),
+        (
+            {"loss": keras.losses.CategoricalCrossentropy(from_logits=True)},
+            r"same rank.*; expected .* logits of shape .None, 2.$",
+        ),
+    ],
+)
+def test_losses_and_metrics_of_other_labels_are_rejected(
+    new, arguments, message
+):
+    with pytest.raises(UserError, match=message):
+        new().compile("adam", **arguments)
 
 
 def test_mistakes_of_names(new):
