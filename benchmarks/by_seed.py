@@ -61,14 +61,17 @@ def results(folder: str) -> dict[str, float]:
 
 
 def step_seconds(folder: str, batch_size: int) -> float:
-    """Mean time of a training step of a run, without the first."""
+    """Mean time of a training step of a run, without the first.
+
+    0 for a run that is too short to measure it.
+    """
     with open(f"{folder}/metrics.jsonl", encoding="utf-8") as file:
         rates = [
             values["examples_per_second"]
             for values in map(json.loads, file)
             if values["kind"] == "train"
         ]
-    return batch_size / rates[-1]
+    return batch_size / rates[-1] if rates[-1] else 0.0
 
 
 def compare(

@@ -253,9 +253,9 @@ def task(name: str) -> dict:
     """Files of a run, its training examples, and what its export answers."""
     trained, phase = [], finetuning.phase
 
-    def watched(shared, task):
-        trained.append(task.examples)
-        return phase(shared, task)
+    def watched(settings, trainer, examples):
+        trained.append(examples)
+        return phase(settings, trainer, examples)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finetuning, "phase", watched)

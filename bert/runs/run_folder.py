@@ -125,7 +125,11 @@ class RunFolder:
         if trained and storage.any_starts_with(trained):
             task_json = checkpoint_files.task_of(trained)
             recorded = checkpoint_files.recorded_settings(trained)
-            settings = with_recorded(settings, recorded | (task_json or {}))
+            values = recorded | (task_json or {})
+            if settings.do_train and checkpoint_files.TUNED_STEP in values:
+                # Fitted to the weights before this training.
+                values = recorded
+            settings = with_recorded(settings, values)
         return dataclasses.replace(
             self,
             settings=settings,

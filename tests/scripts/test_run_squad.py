@@ -132,7 +132,9 @@ def test_writes_the_originals_files(trained, command):
     assert threshold != 0
     names = "max_seq_length", "doc_stride", "max_query_length", "n_best_size"
     names += "max_answer_length", "version_2_with_negative"
-    assert read(output / "task.json") == {
+    recorded = read(output / "task.json")
+    assert recorded.pop("tuned_step") > 0
+    assert recorded == {
         "kind": "spans",
         "labels": [],
         **{name: command[name] for name in names},
@@ -169,8 +171,8 @@ def test_a_later_run_reuses_the_threshold(trained, command, tmp_path):
     assert code == 0, error
     assert read(output / "predictions.json") == predictions
     assert read(output / "null_odds.json") == pytest.approx(odds, abs=1e-4)
-    # --null_score_diff_threshold overrides the recorded one; both kinds of answer
-    # texts are equal here.
+    # --null_score_diff_threshold overrides the recorded one; both kinds of
+    # answer texts are equal here.
     code, _, error = run(
         **command,
         do_predict=True,

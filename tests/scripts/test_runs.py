@@ -11,7 +11,6 @@ import run_classifier
 from bert.export import folder as export_folder
 from bert.modeling.formats import checkpoint_files
 from bert.models.text_classifier import TextClassifier
-from bert.runs import finetuning
 from tests.helpers import classifier_files, run_folders, trained
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.pretraining_files import assert_same_bits
@@ -96,9 +95,9 @@ def test_folds_have_scores_and_predictions_of_their_own(
 def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
     exported = []
     monkeypatch.setattr(
-        finetuning,
-        "export",
-        lambda *x: exported.append((x[1].weights(), x[-1])),
+        export_folder,
+        "write_model",
+        lambda path, model, *_: exported.append(model.values),
     )
     run, alone = tmp_path / "run", tmp_path / "alone"
     flags = {
@@ -113,7 +112,6 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
         learning_rate="0.005,0.0005",
         export_dir=tmp_path / "export",
     )
-    ((weights, scores),) = exported
     table = rows_of(run / "runs.tsv")
     column = table[0].index("eval_loss")
     losses = [float(row[column]) for row in table[1:]]
@@ -124,8 +122,12 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
     classify(
         alone, **flags, learning_rate=0.0005, export_dir=tmp_path / "single"
     )
-    assert_same_bits(weights, exported[1][0])
-    assert scores == exported[1][1]
+    assert_same_bits(*exported)
+    scores = [
+        (tmp_path / x / export_folder.METRICS).read_text()
+        for x in ("export", "single")
+    ]
+    assert scores[0] == scores[1]
     for export in ("export", "single"):
         card = (tmp_path / export / "README.md").read_text()
         assert re.search(r"Measured on `mails.csv, 1\d of its rows`:", card)

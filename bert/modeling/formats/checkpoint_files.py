@@ -28,7 +28,8 @@ TASK, VOCABULARY = "task.json", "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
 _QUESTIONS = "spans"  # kind of question answering in a task.json
 _THRESHOLD = "null_threshold.json"  # beside the checkpoints of earlier versions
-_FITTED = {"decision", "tuned_step"}  # task.json entries fitted to the best
+TUNED_STEP = "tuned_step"  # step of the weights that task.json is fitted to
+_FITTED = {"decision", TUNED_STEP}  # task.json entries fitted to the best
 _HASH = "sha256 of {}"  # checkpoint setting: hash of a file beside it
 
 
@@ -63,7 +64,7 @@ class _Task(TypedDict):
     version_2_with_negative: NotRequired[bool]
     null_score_diff_threshold: NotRequired[float]
     answer_text: NotRequired[Literal["offsets", "original"]]
-    tuned_step: NotRequired[int]  # of earlier versions
+    tuned_step: NotRequired[int]  # TUNED_STEP
 
 
 class _NullThreshold(msgspec.Struct):
@@ -292,7 +293,7 @@ def _earlier_task(folder: str) -> dict | None:
             best if storage.is_folder(best) else folder
         ):
             task["null_score_diff_threshold"] = tuned.null_score_diff_threshold
-            task["tuned_step"] = tuned.global_step
+            task[TUNED_STEP] = tuned.global_step
     return task
 
 
