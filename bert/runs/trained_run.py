@@ -96,13 +96,14 @@ class TrainedRun:
     def record_decision(self) -> None:
         """Writes the post-processing to the `task.json` of the weights."""
         folder, settings = self._folder, self._settings
+        is_writer = folder.is_chief and folder.has_checkpoint
+        if not (settings.changes_decision and is_writer):
+            return
         task_json = self._task.to_json()
         if settings.fits_decision:
             step = self._trainer.state.weights_step
             task_json |= {checkpoint_files.TUNED_STEP: step}
-        changes = settings.changes_decision
-        if changes and folder.is_chief and folder.has_checkpoint:
-            checkpoint_files.write_task(folder.path, task_json)
+        checkpoint_files.write_task(folder.path, task_json)
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns the paths of the files."""

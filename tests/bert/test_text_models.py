@@ -83,7 +83,7 @@ def labelled(run, name):
     files = []
     for file in ("train", "asked"):
         path = run.run.parent / f"{file}.json"
-        examples = squad.read(str(path), squad.SPANS).examples
+        examples = squad.read(str(path), squad.SPANS).rows
         x = tuple(zip(*((x.question, x.context) for x in examples)))
         files.append((x, [[y.text for y in x.answers] for x in examples]))
     return files
