@@ -81,7 +81,7 @@ def test_harmless_keys_of_published_configs_are_read():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"vocab_size": 97', "truncated; expected a bert_config.json"),
+        ('{"vocab_size": 97', "incomplete; expected a bert_config.json"),
         ('{"vocab_size": 97, "initializer_range": 1e999}', "out of range"),
     ],
 )
