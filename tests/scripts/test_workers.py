@@ -25,9 +25,8 @@ PROGRAM = """
 import json, os, sys
 import numpy as np
 import run_pretraining
-from bert.common import main as common_main
 from bert.data.records import reader
-from bert.runs import signals as tasks_main, start
+from bert.runs import signals, start
 
 load, make = start.restore_or_initialize, reader.training_batches
 runs, sizes = [], []
@@ -49,7 +48,8 @@ def main(argv):
 
 reader.training_batches = batches
 start.restore_or_initialize = remember
-sys.exit(common_main.run(main, sys.argv[1:], *tasks_main.hooks()))
+del sys.argv[0]
+sys.exit(signals.run(main))
 """
 
 
@@ -264,20 +264,19 @@ def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
 STOPPED = """
 import os, signal, sys
 import run_pretraining
-from bert.common import main as common_main
-from bert.runs import signals as tasks_main
+from bert.runs import signals
 from bert.training import logs
 
 log = logs.log_training
 
 def log_and_stop(step, *rest):
     log(step, *rest)
-    if step == int(sys.argv[1]):
+    if step == int(sys.argv[0]):
         os.kill(os.getpid(), signal.SIGTERM)
 
 logs.log_training = log_and_stop
-hooks = tasks_main.hooks()
-sys.exit(common_main.run(run_pretraining.main, sys.argv[1:], *hooks))
+del sys.argv[0]
+sys.exit(signals.run(run_pretraining.main))
 """
 
 
