@@ -48,13 +48,6 @@ class TrainedRun:
         self._encoded = functools.cache(self._encode_whole)
         self._computed: dict[InputFile, list] = {}  # of the final weights
 
-        network, head = trainer.train_step.model, None
-        if task.head:
-            head = network.get_layer(task.head)
-        strategy = trainer.train_step.strategy
-        encoder = checkpoints.encoder_of(network)
-        self._engine = KerasEngine(encoder, head, strategy=strategy)
-
     def validate(self) -> dict[str, float]:
         """Scores the first evaluation file, during training."""
         file = self._files[DEV][0]
@@ -165,6 +158,16 @@ class TrainedRun:
             )
             or settings.scores,
         )
+
+    @functools.cached_property
+    def _engine(self) -> KerasEngine:
+        """The network of the trainer; a run that only trains builds none."""
+        network, head = self._trainer.train_step.model, None
+        if self._task.head:
+            head = network.get_layer(self._task.head)
+        strategy = self._trainer.train_step.strategy
+        encoder = checkpoints.encoder_of(network)
+        return KerasEngine(encoder, head, strategy=strategy)
 
     def _encode(self, file: InputFile) -> tuple[int, Iterator[Encoded]]:
         """Encodes the examples of a file lazily; logs long texts at the end.
