@@ -14,7 +14,7 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.progress import log
-from bert.export.hub_settings import Settings, check
+from bert.export.tf_hub_settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
@@ -23,15 +23,15 @@ def main(argv: list[str]) -> None:
     model = check(settings)
 
     # TensorFlow is imported late: invalid flags and files fail before.
-    from bert.export import export_hub
+    from bert.export import tf_hub_export
     from bert.training import distribution
 
     if settings.is_preprocessor:
-        print(export_hub.export_preprocessor(settings, model.tokenizer))
+        print(tf_hub_export.export_preprocessor(settings, model.tokenizer))
     else:
         one = distribution.make_strategy("one_device")
         log(distribution.describe(one, settings.precision))
-        print(export_hub.export_model(settings, model))
+        print(tf_hub_export.export_model(settings, model))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from benchmarks.peers import second_pass
-from bert.modeling import hub
+from bert.modeling import tf_hub
 
 BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
 RUNS = int(os.environ.get("RUNS", "3"))
@@ -115,7 +115,7 @@ def measure(
         onnx: Python of ONNX Runtime and folder of the same weights, or None.
         runs: number of runs of each side.
     """
-    loaded = hub.load(export, trust_model=True)
+    loaded = tf_hub.load(export, trust_model=True)
     with open(lines, encoding="utf-8") as file:
         texts = file.read().splitlines()
     signature = loaded.signatures["serving_default"]

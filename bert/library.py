@@ -5,7 +5,7 @@
 from bert.data.text.tokenizer import Tokenizer
 from bert.datasets import pretraining_dataset
 from bert.modeling.config import BertConfig
-from bert.modeling.hub import HubEncoder  # for Keras to load
+from bert.modeling.tf_hub import HubEncoder  # for Keras to load
 from bert.models.builders import (
     classifier,
     masked_lm,

@@ -301,7 +301,7 @@ def test_the_network_is_made_of_keras_ops_alone():
 
     So do the losses of embeddings, which compare the rows of all replicas.
     """
-    formats = {"checkpoints", "conversion", "hub"}
+    formats = {"checkpoints", "conversion", "tf_hub"}
     formats |= {"model_garden", "saved_models"}
     for path in sources("bert/modeling"):
         if path.stem in formats | {"dropout", "embedding_losses", "fused_ops"}:
@@ -320,7 +320,7 @@ def test_the_builders_need_no_tensorflow():
             names += [x[2] for x in parts if x[:2] == ["bert", "modeling"]]
     found = {path.stem for path in found}
     assert {"networks", "heads", "encoder", "layers"} <= found
-    assert not {"checkpoints", "hub"} & found  # these import TensorFlow
+    assert not {"checkpoints", "tf_hub"} & found  # these import TensorFlow
 
 
 def test_only_formats_and_surgery_have_checkpoint_names():
@@ -399,4 +399,4 @@ def test_graphs_are_loaded_in_one_module():
         and ast.unparse(node.func).endswith(loaders)
     }
     ours = {call for call in calls if not call.startswith("tests/")}
-    assert ours == {"bert/modeling/hub.py"}
+    assert ours == {"bert/modeling/tf_hub.py"}

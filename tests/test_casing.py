@@ -10,7 +10,7 @@ from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
-from bert.export import hub, saved_model
+from bert.export import saved_model, tf_hub
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
@@ -74,7 +74,7 @@ def test_a_run_has_the_accents_of_its_checkpoint(
 )
 def test_a_preprocessor_keeps_accents(lower, strip, ids):
     tokenizer = Tokenizer("vocab.txt", lower, strip, tokens=TOKENS)
-    preprocessor = hub.Preprocessor(tokenizer, 7, with_offsets=False)
+    preprocessor = tf_hub.Preprocessor(tokenizer, 7, with_offsets=False)
     found = preprocessor.tokenize([TEXT]).merge_dims(1, 2).to_list()
     assert found == [ids]
     assert preprocessor.do_lower_case.numpy() == lower

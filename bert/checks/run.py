@@ -12,7 +12,7 @@ from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.checks.settings import Settings
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 from bert.common.formats.curves import read_curves
 from bert.common.progress import log
 from bert.data.records.shards import check_alike
@@ -49,7 +49,7 @@ def examine(settings: Settings) -> list[Finding]:
 
     # A run folder has both files; the flags have priority.
     folder = settings.output_dir
-    checkpoint = hub_download.fetch(settings.init_checkpoint)
+    checkpoint = downloads.fetch(settings.init_checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
     vocab_file = settings.vocab_file or _find(
         folder, checkpoint_files.VOCABULARY

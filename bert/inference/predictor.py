@@ -18,7 +18,7 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.formats import hub_download, json_files
+from bert.common.formats import downloads, json_files
 from bert.common.progress import log
 from bert.data import sequence_packing
 from bert.data.postprocessing import KINDS
@@ -108,7 +108,7 @@ class Predictor:
         Raises:
             UserError: The model is missing or damaged.
         """
-        path = hub_download.fetch(path)
+        path = downloads.fetch(path)
         if engine is None:
             network = openvino_network.find_default(path)
             engine = OPENVINO if network else KERAS

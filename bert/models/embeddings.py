@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 from bert.data import bucketing
 from bert.data.pooling import POOLINGS, PoolingConfig
 from bert.data.text.array_inputs import strings
@@ -103,7 +103,7 @@ def _open(model, layer: int):
     """
     path = None
     if isinstance(model, str | os.PathLike):
-        model = hub_download.fetch(os.fspath(model))
+        model = downloads.fetch(os.fspath(model))
 
         # A network has the logits of its task, or the last layer.
         if layer == -1 and ModelFolder.open(model).task is None:

@@ -13,7 +13,7 @@ from typing import Any, Self
 from bert.common import flags, locks, outputs, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 from bert.data.postprocessing import shown
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
@@ -111,9 +111,7 @@ class RunFolder:
         """
         values = flags.as_dict(settings)
         start = values["init_checkpoint"]
-        start = hub_download.fetch(
-            start or values.get("bert_hub_module_handle")
-        )
+        start = downloads.fetch(start or values.get("bert_hub_module_handle"))
         settings = dataclasses.replace(settings, init_checkpoint=start)
 
         # Labels and length of a new run come from its flags, not from the

@@ -8,7 +8,7 @@ import bert
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.models import loading
-from tests.helpers import full_disk, hub_exports, library_files, text
+from tests.helpers import full_disk, library_files, text, tf_hub_exports
 
 ENCODER = checkpoints.ENCODER
 
@@ -67,7 +67,7 @@ def test_the_folder_of_a_run(tmp_path):
 
 @pytest.mark.long
 def test_a_tf_hub_encoder(tmp_path_factory):
-    exports = hub_exports.made(tmp_path_factory)
+    exports = tf_hub_exports.made(tmp_path_factory)
     encoder, tokenizer = bert.load_encoder(exports.encoder)
     named = checkpoints.model_variables(exports.model)
     same(encoder, {name: x.numpy() for name, x in named.items()})

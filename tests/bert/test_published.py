@@ -14,7 +14,7 @@ import bert
 import fill_mask
 import run_classifier
 from bert.common.errors import UserError
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 from bert.modeling import checkpoints
 from bert.modeling.formats import checkpoint_files, model_garden
 from tests.helpers import classifier_files, library_files, model_server, text
@@ -74,9 +74,7 @@ def test_the_library_loads_a_model_by_name(
     out, err = capsys.readouterr()
     (version,) = re.findall(f"{name}: {printed}", err)
     server.asked.clear()
-    assert tokenizer.path.startswith(
-        hub_download.fetch(f"{name}{sign}{version}")
-    )
+    assert tokenizer.path.startswith(downloads.fetch(f"{name}{sign}{version}"))
     assert not out and not server.asked
 
 
@@ -238,7 +236,7 @@ def test_a_fault_is_one_line_and_leaves_nothing(
     assert not [x for x in left if x.endswith(("incomplete", "partial", "tmp"))]
     server.faults = {}
     if faults:
-        assert hub_download.fetch(name)  # as if nothing had been
+        assert downloads.fetch(name)  # as if nothing had been
 
 
 def test_what_the_user_sets_for_hugging_face_counts(
@@ -246,18 +244,18 @@ def test_what_the_user_sets_for_hugging_face_counts(
 ):
     server.faults = {"": 401}
     with pytest.raises(UserError, match="HTTP 401; .* gated model needs HF"):
-        hub_download.fetch(HUB)
+        downloads.fetch(HUB)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    folder = hub_download.fetch(HUB)
+    folder = downloads.fetch(HUB)
     assert folder.startswith(str(tmp_path / "cache" / "HF_HOME"))
     server.shutdown()
     server.server_close()
-    assert hub_download.fetch(HUB) == folder
+    assert downloads.fetch(HUB) == folder
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     model_server.forget_settings(monkeypatch)
-    assert hub_download.fetch(HUB) == folder
+    assert downloads.fetch(HUB) == folder
     with pytest.raises(UserError, match="not in the cache; unset HF_HUB_OFF"):
-        hub_download.fetch("hf://org/none")
+        downloads.fetch("hf://org/none")
     hide_package("huggingface_hub")
     with pytest.raises(UserError, match="-r requirements/hub.txt"):
-        hub_download.fetch(HUB)
+        downloads.fetch(HUB)

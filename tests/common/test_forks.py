@@ -8,7 +8,7 @@ import pytest
 import bert
 from bert.common.errors import UserError
 from bert.data import sequence_packing
-from bert.modeling import hub
+from bert.modeling import tf_hub
 from bert.modeling.openvino_network import Network
 from tests.helpers import library_files, text
 from tests.helpers.classifier_files import shared_export
@@ -60,7 +60,7 @@ def test_keras_models_are_refused_in_a_fork(pair, model):
 @pytest.mark.slow
 def test_exports_are_refused_in_a_fork(tmp_path_factory):
     export = shared_export(tmp_path_factory)
-    assert forked(lambda: hub.load(export, trust_model=True)) == REFUSED
+    assert forked(lambda: tf_hub.load(export, trust_model=True)) == REFUSED
 
     # OpenVINO would abort the process.
     network = Network(f"{export}/openvino")

@@ -13,13 +13,12 @@ import tensorflow as tf
 import export_hub
 from bert.common import tensor_files
 from bert.common.errors import UserError
-from bert.export import export_hub as hub_export
-from bert.export import hub as serving_hub
-from bert.export import hub_settings
-from bert.modeling import checkpoints, encoder, hub, networks
+from bert.export import tf_hub as tf_hub_writer
+from bert.export import tf_hub_export, tf_hub_settings
+from bert.modeling import checkpoints, encoder, networks, tf_hub
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import hub_exports, model_files, text
+from tests.helpers import model_files, text, tf_hub_exports
 from tests.helpers.small import H, S
 
 
@@ -97,13 +96,13 @@ def test_sizes_are_compared_before_a_network_is_built(
 
 
 def test_a_larger_vocabulary_than_the_models_is_rejected(export, tmp_path):
-    tokens = [*text.VOCABULARY, *(f"word{i}" for i in range(hub_exports.V))]
-    tokens = tokens[: hub_exports.V + 5]
+    tokens = [*text.VOCABULARY, *(f"word{i}" for i in range(tf_hub_exports.V))]
+    tokens = tokens[: tf_hub_exports.V + 5]
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("".join(f"{token}\n" for token in tokens))
     code, _, err = export(vocab_file=vocab)
     assert code == 2
-    assert f"{hub_exports.V + 5} tokens; expected at most" in err
+    assert f"{tf_hub_exports.V + 5} tokens; expected at most" in err
 
 
 def test_what_is_there_stays(export, tmp_path):
@@ -134,7 +133,7 @@ def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):
         (tmp_path / "out" / "export.partial" / "part").write_text("x")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(serving_hub, "save", fail)
+    monkeypatch.setattr(tf_hub_writer, "save", fail)
     code, out, err = export(export_type="preprocessing")
     assert (code, out) == (2, "")
     assert "cannot be written: No space left on device" in err
@@ -163,12 +162,12 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
     assert f"wrote an encoder {size} to {path}; reloaded, its out" in out
     assert "has no pooler; the weights of pooled_output are random" in err
     assert "float16 changes the outputs by up to " in err
-    loaded = hub.load(str(path), trust_model=True)
+    loaded = tf_hub.load(str(path), trust_model=True)
     assert {v.dtype for v in loaded.variables} == {tf.float16}
     assert list(loaded.trainable_variables) == []
     assert not hasattr(loaded, "mlm")
     assert not loaded.do_lower_case.numpy()
-    rows = hub_exports.theirs(hub_exports.rows())
+    rows = tf_hub_exports.theirs(tf_hub_exports.rows())
     assert loaded(rows)["sequence_output"].dtype == tf.float32
     with pytest.raises(ValueError, match="Could not find matching"):
         loaded({name: x[:, 1:] for name, x in rows.items()})
@@ -182,17 +181,17 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
 
 @pytest.mark.slow
 def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
-    exports = hub_exports.made(tmp_path_factory)
+    exports = tf_hub_exports.made(tmp_path_factory)
     assert sorted(x.name for x in exports.folder.iterdir()) == [
         *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
         *("bert_model.ckpt.index", "encoder", "preprocessor", "vocab.txt"),
     ]
     path = exports.folder / "bert_model.ckpt"
-    settings = hub_settings.Settings(model_checkpoint_path=str(path))
+    settings = tf_hub_settings.Settings(model_checkpoint_path=str(path))
     rows = conversion.seeded_inputs(exports.config)
 
     def compare(model):
-        return hub_export.compare(exports.encoder, settings, model, rows)
+        return tf_hub_export.compare(exports.encoder, settings, model, rows)
 
     assert compare(exports.model) < 1e-5
     other = networks.build_pretraining_model(exports.config, seed=7)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.helpers import hub_exports
+from tests.helpers import tf_hub_exports
 
 CONSUMER = r"""
 import json, sys
@@ -74,17 +74,17 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-    return hub_exports.made(tmp_path_factory)
+    return tf_hub_exports.made(tmp_path_factory)
 
 
 @pytest.mark.long
 def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
-    rows = hub_exports.rows()
+    rows = tf_hub_exports.rows()
     positions = rows["masked_lm_positions"]
     np.savez(
         tmp_path / "rows.npz",
         masked_lm_positions=positions,
-        **hub_exports.theirs(rows),
+        **tf_hub_exports.theirs(rows),
     )
     environment = {n: x for n, x in os.environ.items() if n != "PYTHONPATH"}
     done = subprocess.run(

@@ -16,7 +16,7 @@ import numpy as np
 
 from bert.common import processes
 from bert.common.errors import UserError
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 from bert.common.progress import log
 from bert.data import features, sequences
 from bert.data.text import (
@@ -92,7 +92,7 @@ class Tokenizer:
         tokens: list[str] | None = None,
     ):
         recorded = Casing()
-        folder = hub_download.fetch(vocab_file, weights=False)
+        folder = downloads.fetch(vocab_file, weights=False)
         if folder != vocab_file:
             vocab_file = os.path.join(folder, "vocab.txt")
             tokens, recorded = tokenizer_files.read(folder)

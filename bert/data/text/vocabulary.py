@@ -5,7 +5,7 @@ import os
 from bert.common import storage, text_lines
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -101,7 +101,7 @@ def read_bytes(path: str) -> bytes:
             raw = file.read()
     except OSError as error:
         raise text_lines.unreadable(
-            path, error, "a vocabulary file", hub_download.advice(path)
+            path, error, "a vocabulary file", downloads.advice(path)
         ) from None
 
     # The mark would become part of the first token.

@@ -19,7 +19,7 @@ import msgspec
 from bert.common import atomic, storage
 from bert.common.errors import printable
 from bert.common.flags import OUTPUT, BaseSettings, flag
-from bert.common.formats import hub_download, json_files
+from bert.common.formats import downloads, json_files
 from bert.modeling.task_heads import (
     CHOICES,
     CLASSIFIER,
@@ -145,7 +145,7 @@ def write(
     """
     rows = _rows(scores) if scores else {}
     values = {
-        "base_model": hub_download.repository_of(base or ""),
+        "base_model": downloads.repository_of(base or ""),
         "library_name": library,
         "pipeline_tag": task,
         "language": card_flags.card_language,

@@ -5,7 +5,7 @@
     huggingface   model.safetensors, config.json, vocab.txt, tokenizer.json
     model_garden  as google, with other names of variables
     export        saved_model.pb, variables/, and the files of google
-    hub           saved_model.pb, variables/, assets/vocab.txt
+    tf_hub        saved_model.pb, variables/, assets/vocab.txt
     openvino      as google, with openvino_model.xml and .bin for the weights
     memory        no files: a network, or a model that was read
 
@@ -23,7 +23,7 @@ import numpy as np
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
-from bert.common.formats import hub_download
+from bert.common.formats import downloads
 from bert.data.pooling import PoolingConfig
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
@@ -84,14 +84,14 @@ class ModelFolder:
         """
         if not path:
             return cls("", "google", given)
-        path = hub_download.fetch(path)
+        path = downloads.fetch(path)
         if not storage.any_starts_with(path):
             path = path.rstrip("/")  # the shell completes names of folders
             raise UserError(
                 "no such checkpoint",
                 path=path,
                 expected=f"the file {path}.index, or a folder of checkpoints",
-                fix=hub_download.advice(path),
+                fix=downloads.advice(path),
             )
         path = sentence_files.network_of(path)
         return cls(path, readers.format_of(path), given)

@@ -54,7 +54,7 @@ def format_of(path: str) -> str:
         return "openvino"
     if storage.is_file(os.path.join(folder, _PROTO)):
         has_sizes = storage.is_file(os.path.join(folder, _GOOGLE.sizes))
-        return "export" if has_sizes else "hub"
+        return "export" if has_sizes else "tf_hub"
 
     is_theirs = storage.is_folder(path) and (
         storage.is_file(os.path.join(path, huggingface.CONFIG))
@@ -146,7 +146,7 @@ READERS = {
         shapes=lambda path: {},
         weights=lambda path, slots: _saved_models().read_export(path),
     ),
-    "hub": FormatReader(
+    "tf_hub": FormatReader(
         sizes=_PROTO,
         config=lambda file: _saved_models().read_config(os.path.dirname(file)),
         tokenizer=lambda path: Recorded(

@@ -14,9 +14,9 @@ import tensorflow_hub
 
 from bert.data import sequences
 from bert.data.text import tokenization
-from tests.helpers import hub_exports, text
-from tests.helpers.hub_exports import HEAD, V
+from tests.helpers import text, tf_hub_exports
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S
+from tests.helpers.tf_hub_exports import HEAD, V
 
 D = H // A
 WIDTH = 13  # default_seq_length of the preprocessor
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-    return hub_exports.made(tmp_path_factory)
+    return tf_hub_exports.made(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ ENCODED = {
 
 
 def test_a_call_gives_what_the_checkpoint_gives(exports, encoder):
-    rows = hub_exports.rows()
-    found = encoder(hub_exports.theirs(rows))
+    rows = tf_hub_exports.rows()
+    found = encoder(tf_hub_exports.theirs(rows))
     assert shapes(found) == ENCODED
     expected = exports.expected(rows)
     for name in ("pooled_output", "sequence_output"):
@@ -75,9 +75,9 @@ def test_a_call_gives_what_the_checkpoint_gives(exports, encoder):
 
 
 def test_the_masked_lm_head_is_a_part(exports, encoder):
-    rows = hub_exports.rows()
+    rows = tf_hub_exports.rows()
     positions = rows["masked_lm_positions"]
-    inputs = {**hub_exports.theirs(rows), "masked_lm_positions": positions}
+    inputs = {**tf_hub_exports.theirs(rows), "masked_lm_positions": positions}
     found = encoder.mlm(inputs)
     assert shapes(found) == {**ENCODED, "mlm_logits": ("float32", (B, P, V))}
     for name in ("mlm_logits", "pooled_output"):
@@ -86,7 +86,7 @@ def test_the_masked_lm_head_is_a_part(exports, encoder):
 
 
 def test_training_draws_other_dropout_at_each_call(encoder):
-    rows = hub_exports.theirs(hub_exports.rows())
+    rows = tf_hub_exports.theirs(tf_hub_exports.rows())
 
     def pooled(**named):
         return encoder(rows, **named)["pooled_output"].numpy()
@@ -155,8 +155,8 @@ def test_the_heads_weights_do_not_count_as_the_encoders(encoder):
 
 
 def test_the_signatures_are_flat(exports, encoder):
-    rows = hub_exports.rows()
-    inputs = {n: tf.constant(x) for n, x in hub_exports.theirs(rows).items()}
+    rows = tf_hub_exports.rows()
+    inputs = {n: tf.constant(x) for n, x in tf_hub_exports.theirs(rows).items()}
     positions = {
         "masked_lm_positions": tf.constant(rows["masked_lm_positions"])
     }

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.modeling import hub
-from tests.helpers import hub_exports
-from tests.helpers.hub_exports import HEAD
+from bert.modeling import tf_hub
+from tests.helpers import tf_hub_exports
 from tests.helpers.small import B, L, P
+from tests.helpers.tf_hub_exports import HEAD
 
 ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -22,30 +22,30 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-    return hub_exports.made(tmp_path_factory)
+    return tf_hub_exports.made(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def rows():
     """Inputs of an encoder."""
-    batch = hub_exports.rows()
-    return {name: batch[name] for name in hub_exports.ENCODER}
+    batch = tf_hub_exports.rows()
+    return {name: batch[name] for name in tf_hub_exports.ENCODER}
 
 
 def classifier(path, **named):
     """A functional Keras 3 model."""
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
-        for name in hub_exports.ENCODER
+        for name in tf_hub_exports.ENCODER
     }
-    layer = hub.HubEncoder(path, trust_model=True, name="bert", **named)
+    layer = tf_hub.HubEncoder(path, trust_model=True, name="bert", **named)
     x = layer(inputs)["pooled_output"]
     head = keras.layers.Dense(2, kernel_initializer="zeros", name="head")
     return keras.Model(inputs, head(x))
 
 
 def test_nothing_is_loaded_without_trust(exports):
-    for use in (hub.load, hub.HubEncoder):
+    for use in (tf_hub.load, tf_hub.HubEncoder):
         with pytest.raises(UserError, match="trust_model=True"):
             use(exports.encoder)
 
@@ -54,31 +54,31 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
     module = tf.train.Checkpoint()
     module.variables = [tf.Variable([1.0]), tf.Variable([7])]
     tf.saved_model.save(module, str(tmp_path))
-    hub.load(str(tmp_path), trust_model=True)
+    tf_hub.load(str(tmp_path), trust_model=True)
     module.variables[0].assign([np.nan])
     tf.saved_model.save(module, str(tmp_path))
     with pytest.raises(UserError, match="weights that are NaN or infinite"):
-        hub.load(str(tmp_path), trust_model=True)
+        tf_hub.load(str(tmp_path), trust_model=True)
 
 
 def test_a_handle_is_never_fetched(tmp_path):
     for handle in ("https://localhost/bert/1", str(tmp_path / "nothing")):
         with pytest.raises(UserError, match="cannot be loaded"):
-            hub.load(handle, trust_model=True)
+            tf_hub.load(handle, trust_model=True)
 
 
 def test_a_preprocessor_is_no_encoder(exports):
     with pytest.raises(UserError, match="inputs input_word_ids, input_mask"):
-        hub.HubEncoder(exports.preprocessor, trust_model=True)
+        tf_hub.HubEncoder(exports.preprocessor, trust_model=True)
     with pytest.raises(UserError, match="no such object"):
-        hub.HubEncoder(exports.encoder, "classifier", trust_model=True)
+        tf_hub.HubEncoder(exports.encoder, "classifier", trust_model=True)
 
 
 def test_outputs_of_the_layer_equal_those_of_the_checkpoint(exports):
-    layer = hub.HubEncoder(exports.encoder, trust_model=True)
-    rows = hub_exports.rows()
+    layer = tf_hub.HubEncoder(exports.encoder, trust_model=True)
+    rows = tf_hub_exports.rows()
     expected = exports.expected(rows)
-    for inputs in (rows, hub_exports.theirs(rows)):
+    for inputs in (rows, tf_hub_exports.theirs(rows)):
         found = layer(inputs)
         for name in ("pooled_output", "sequence_output"):
             np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
@@ -92,13 +92,13 @@ def test_outputs_of_the_layer_equal_those_of_the_checkpoint(exports):
 
 
 def test_the_masked_lm_part_has_the_heads_weights_too(exports):
-    core = hub.HubEncoder(exports.encoder, trust_model=True)
-    layer = hub.HubEncoder(exports.encoder, "mlm", trust_model=True)
+    core = tf_hub.HubEncoder(exports.encoder, trust_model=True)
+    layer = tf_hub.HubEncoder(exports.encoder, "mlm", trust_model=True)
     sizes = [len(x.trainable_variables) for x in (core, layer)]
     assert sizes == [sizes[0], sizes[0] + HEAD]
-    rows = hub_exports.rows()
+    rows = tf_hub_exports.rows()
     found = layer(rows)["mlm_logits"]
-    assert found.shape == (B, P, hub_exports.V)
+    assert found.shape == (B, P, tf_hub_exports.V)
     expected = exports.expected(rows)["mlm_logits"]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -106,11 +106,11 @@ def test_the_masked_lm_part_has_the_heads_weights_too(exports):
 ELSEWHERE = """
 import sys
 import keras, numpy as np
-from bert.modeling import hub
-with hub.trust_models("model.keras"):
+from bert.modeling import tf_hub
+with tf_hub.trust_models("model.keras"):
     model = keras.saving.load_model("model.keras")
 model.save("model.keras")  # over the file that it was loaded from
-with hub.trust_models("model.keras"):
+with tf_hub.trust_models("model.keras"):
     model = keras.saving.load_model("model.keras")
 np.save("found.npy", model(dict(np.load("inputs.npz"))))
 """
@@ -156,23 +156,23 @@ def test_a_keras_file_cannot_vouch_for_the_model_that_it_names(
 
 
 def test_a_trusted_file_loads_what_it_holds_only(exports, tmp_path):
-    layer = hub.HubEncoder(exports.encoder, trust_model=True)
+    layer = tf_hub.HubEncoder(exports.encoder, trust_model=True)
     config = layer.get_config()
     path = str(tmp_path / "model.keras")
     classifier(exports.encoder).save(path)
     other = {**config, "graph": "0" * 64}
-    with hub.trust_models(path):
-        assert hub.HubEncoder.from_config(config).handle != exports.encoder
+    with tf_hub.trust_models(path):
+        assert tf_hub.HubEncoder.from_config(config).handle != exports.encoder
         with pytest.raises(UserError, match="not in the trusted file"):
-            hub.HubEncoder.from_config(other)
+            tf_hub.HubEncoder.from_config(other)
     expected = pytest.raises(UserError, match="not the SavedModel that")
-    with hub.trust_models(), expected:
-        hub.HubEncoder.from_config(other)
+    with tf_hub.trust_models(), expected:
+        tf_hub.HubEncoder.from_config(other)
     keras.Sequential([keras.Input((1,))]).save(path)
     for wrong, message in (
         (path, "holds no SavedModel"),
         (str(tmp_path / "missing.keras"), "cannot be read"),
     ):
         expected = pytest.raises(UserError, match=message)
-        with expected, hub.trust_models(wrong):
+        with expected, tf_hub.trust_models(wrong):
             pass

@@ -165,8 +165,8 @@ def _as_one_line(name: str, error: Exception) -> Exception:
             return StorageError(f"{name}: HTTP status {status}")
 
         # A retry would get any other status again.
-        is_hub = name.startswith(_HUGGING_FACE)
-        if status == 403 and is_hub:
+        is_hugging_face = name.startswith(_HUGGING_FACE)
+        if status == 403 and is_hugging_face:
             return UserError(
                 "HTTP 403",
                 path=name,
@@ -175,7 +175,7 @@ def _as_one_line(name: str, error: Exception) -> Exception:
             )
         if status:
             fix = "check the name"
-            if is_hub:
+            if is_hugging_face:
                 fix += "; a private or gated model needs HF_TOKEN"
             return UserError(
                 f"no such model or revision, or a private one: HTTP {status}",

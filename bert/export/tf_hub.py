@@ -20,7 +20,7 @@ from bert.data import features
 from bert.data.text import text_ops
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import saved_model
-from bert.modeling import checkpoints, hub, layers
+from bert.modeling import checkpoints, layers, tf_hub
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import model_garden
 
@@ -131,7 +131,7 @@ class Preprocessor(tf.train.Checkpoint):
 
         def pack(inputs, seq_length=seq_length):
             packed = saved_model.pack(graph, inputs, seq_length)
-            return {hub.NAMES[name]: value for name, value in packed.items()}
+            return {tf_hub.NAMES[name]: value for name, value in packed.items()}
 
         self._pack = pack
         self.bert_pack_inputs = tf.function(pack, autograph=False)
@@ -181,7 +181,8 @@ def build_encoder(
         an encoder with the attributes `vocab_file`, `do_lower_case` and
         `strip_accents`. If `with_mlm`, its attribute `mlm` has the variables
         of the encoder and the head.
-        Calls take a dict with `hub.NAMES`, int32 [B, S], and return, float32:
+        Calls take a dict with `tf_hub.NAMES`, int32 [B, S], and return
+        float32:
             pooled_output, default: [B, H].
             sequence_output: [B, S, H].
             encoder_outputs: L times [B, S, H].
@@ -199,7 +200,7 @@ def build_encoder(
 
     def run(inputs, training):
         """Calls the Keras model with the copies of its variables."""
-        inputs = {hub.OURS.get(name, name): x for name, x in inputs.items()}
+        inputs = {tf_hub.OURS.get(name, name): x for name, x in inputs.items()}
         positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
         names = encoder_names if positions is None else all_names
 
@@ -268,7 +269,7 @@ def _specs(
     for name in names:
         is_masked_lm = name == features.MASKED_LM_POSITIONS
         shape = [None, None if is_masked_lm else seq_length]
-        name = hub.NAMES.get(name, name)
+        name = tf_hub.NAMES.get(name, name)
         specs[name] = tf.TensorSpec(shape, tf.int32, name=name)
     return specs
 

@@ -14,10 +14,10 @@ from bert.data import features
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
-from bert.export import hub
-from bert.export.hub_settings import WITH_MLM, Settings
+from bert.export import tf_hub
+from bert.export.tf_hub_settings import WITH_MLM, Settings
 from bert.modeling import checkpoints
-from bert.modeling import hub as loader
+from bert.modeling import tf_hub as loader
 from bert.modeling.formats import conversion, sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.precision import stored_in
@@ -32,7 +32,7 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
 
     Args:
         settings: Settings. Settings of the script.
-        folder: ModelFolder. The result of `hub_settings.check`.
+        folder: ModelFolder. The result of `tf_hub_settings.check`.
 
     Returns:
         str. A log line about the export.
@@ -66,14 +66,14 @@ def export_model(settings: Settings, folder: ModelFolder) -> str:
         atomic.write_whole(asset.path, tokenizer.content)
 
         length = settings.static_seq_length or None
-        module = hub.build_encoder(model, config, asset, with_mlm, length)
+        module = tf_hub.build_encoder(model, config, asset, with_mlm, length)
         inputs = conversion.seeded_inputs(config, length)
         difference = 0.0
 
         # Compared before the folder is renamed, so a failure leaves nothing.
         def save(path: str) -> None:
             nonlocal difference
-            hub.save(module, path)
+            tf_hub.save(module, path)
             if folder.pooling_config:
                 sentence_files.write(
                     path,
@@ -188,9 +188,11 @@ def export_preprocessor(settings: Settings, tokenizer: Tokenizer) -> str:
     """
     vocabulary_checks.warn(tokenizer)
     length = settings.default_seq_length
-    module = hub.Preprocessor(tokenizer, length, settings.tokenize_with_offsets)
+    module = tf_hub.Preprocessor(
+        tokenizer, length, settings.tokenize_with_offsets
+    )
 
-    export_folder.write(settings.export_path, lambda x: hub.save(module, x))
+    export_folder.write(settings.export_path, lambda x: tf_hub.save(module, x))
     return (
         f"wrote a preprocessor ({len(tokenizer.tokens):,} tokens, length "
         f"{length}, do_lower_case={tokenizer.do_lower_case}, "

@@ -86,7 +86,7 @@ def made(factory) -> Exports:
             variable.assign(rng.normal(mean, 0.3, variable.shape))
         folder = once.written(
             factory,
-            "hub_exports",
+            "tf_hub_exports",
             lambda folder: _write(Exports(folder, config, model)),
         )
         _made.append(Exports(folder, config, model))

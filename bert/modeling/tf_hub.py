@@ -1,7 +1,7 @@
 """TF-Hub SavedModels: input names, loading, and a Keras layer.
 
-TensorFlow only. TF-Hub's names are defined here; `bert/export/hub.py` imports
-them.
+TensorFlow only. TF-Hub's names are defined here. `bert/export/tf_hub.py`, which
+writes these SavedModels, imports them.
 """
 
 import atexit
@@ -39,7 +39,7 @@ def trust_models(path: str | None = None):
 
     A saved Keras model contains SavedModels, which are not trusted by default:
 
-        with hub.trust_models("model.keras"):
+        with tf_hub.trust_models("model.keras"):
             model = keras.saving.load_model("model.keras")
 
     Args:
@@ -114,7 +114,7 @@ class HubEncoder(keras.layers.Layer):
     A saved Keras model contains the SavedModel and the weights, and can be
     moved. Load it inside `trust_models`.
 
-        encoder = hub.HubEncoder("encoder", trust_model=True)
+        encoder = tf_hub.HubEncoder("encoder", trust_model=True)
         encoder(inputs)["pooled_output"].shape  # [B, H]
 
     Args:
@@ -214,7 +214,7 @@ class HubEncoder(keras.layers.Layer):
             raise UserError(
                 "not the SavedModel that the layer was saved with",
                 path=layer.handle,
-                fix='load inside hub.trust_models("model.keras"), with the '
+                fix='load inside tf_hub.trust_models("model.keras"), with the '
                 "path of the saved model",
             )
 

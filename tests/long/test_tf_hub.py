@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.modeling import checkpoints, hub
+from bert.modeling import checkpoints, tf_hub
 from bert.modeling.config import BertConfig
-from tests.helpers import garden_files, hub_exports
+from tests.helpers import garden_files, tf_hub_exports
 
 ROOT = pathlib.Path(__file__).parents[2]
 PEER = ROOT / ".venv-peers" / "model_garden" / "bin" / "python"
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-    return hub_exports.made(tmp_path_factory)
+    return tf_hub_exports.made(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,10 @@ def shapes(outputs):
 
 
 def test_our_encoder_has_the_parts_of_theirs(exports, theirs):
-    ours = hub.load(exports.encoder, trust_model=True)
-    other = hub.load(str(theirs / "encoder"), trust_model=True)
-    rows = hub_exports.rows()
-    inputs = hub_exports.theirs(rows)
+    ours = tf_hub.load(exports.encoder, trust_model=True)
+    other = tf_hub.load(str(theirs / "encoder"), trust_model=True)
+    rows = tf_hub_exports.rows()
+    inputs = tf_hub_exports.theirs(rows)
     more = {**inputs, "masked_lm_positions": rows["masked_lm_positions"]}
     for training in (False, True):
         assert shapes(ours(inputs, training=training)) == shapes(
@@ -75,17 +75,17 @@ def test_our_encoder_has_the_parts_of_theirs(exports, theirs):
 
 
 def test_our_layer_trains_theirs(exports, theirs):
-    rows = hub_exports.rows()
+    rows = tf_hub_exports.rows()
     expected = exports.expected(rows)
-    layer = hub.HubEncoder(str(theirs / "encoder"), "mlm", trust_model=True)
+    layer = tf_hub.HubEncoder(str(theirs / "encoder"), "mlm", trust_model=True)
     for name, value in layer(rows).items():
         if name != "encoder_outputs":
             np.testing.assert_allclose(value, expected[name], atol=1e-5)
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
-        for name in hub_exports.ENCODER
+        for name in tf_hub_exports.ENCODER
     }
-    layer = hub.HubEncoder(str(theirs / "encoder"), trust_model=True)
+    layer = tf_hub.HubEncoder(str(theirs / "encoder"), trust_model=True)
     x = layer(inputs)["pooled_output"]
     head = keras.layers.Dense(2, kernel_initializer="zeros")
     model = keras.Model(inputs, head(x))
@@ -94,7 +94,7 @@ def test_our_layer_trains_theirs(exports, theirs):
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     before = [v.numpy() for v in layer.trainable_variables]
-    some = {name: rows[name] for name in hub_exports.ENCODER}
+    some = {name: rows[name] for name in tf_hub_exports.ENCODER}
     labels = np.array([0, 1])
     loss = model.evaluate(some, labels, verbose=0)  # without dropout
     model.fit(some, labels, epochs=59, verbose=0)
