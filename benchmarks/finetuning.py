@@ -25,7 +25,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from benchmarks import encoded, transformers_trainer
-from bert.data import batching, bucketing, features
+from bert.data import batching, bucketing, feature_names
 from bert.data.records.encoding import RecordSchema
 from bert.data.records.examples import Examples
 from bert.modeling import (
@@ -96,8 +96,8 @@ def training_of(
             windows.TRAINING_SCHEMA,
             "BertForQuestionAnswering",
             {
-                features.START_POSITIONS: "start_positions",
-                features.END_POSITIONS: "end_positions",
+                feature_names.START_POSITIONS: "start_positions",
+                feature_names.END_POSITIONS: "end_positions",
             },
         )
 
@@ -115,7 +115,7 @@ def training_of(
         task.records(files[TRAIN][0].rows),
         task.schema,
         "BertForSequenceClassification",
-        {features.LABEL_IDS: "labels"},
+        {feature_names.LABEL_IDS: "labels"},
     )
 
 

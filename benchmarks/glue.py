@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import run_classifier
 from benchmarks import by_seed, encoded, transformers_trainer
-from bert.data import features, postprocessing
+from bert.data import feature_names, postprocessing
 from bert.tasks.classification import scores
 from bert.tasks.classification.glue import GLUE_TASKS, labels_of
 from bert.tasks.task import DEV, TRAIN
@@ -52,7 +52,7 @@ def theirs(
         peer,
         list(made.records(train)),
         list(made.records(held_out)),
-        {features.LABEL_IDS: "labels"},
+        {feature_names.LABEL_IDS: "labels"},
         model_class="BertForSequenceClassification",
         num_labels=made.num_outputs,
         epochs=epochs,

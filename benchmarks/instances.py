@@ -19,7 +19,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining import draws, dynamic_masking, masking
 from bert.data.pretraining import instances as pretraining
 from bert.data.pretraining import rows as rows_module
@@ -102,13 +102,13 @@ def time_dynamic_masking(
     """Rows a second of masks that are drawn again, in batches."""
     rows = pretraining_rows.make_rows(documents, settings, known)
     names = [
-        features.INPUT_IDS,
-        features.MASKED_LM_POSITIONS,
-        features.MASKED_LM_IDS,
-        features.MASKED_LM_WEIGHTS,
-        features.SEQUENCE_IDS
+        feature_names.INPUT_IDS,
+        feature_names.MASKED_LM_POSITIONS,
+        feature_names.MASKED_LM_IDS,
+        feature_names.MASKED_LM_WEIGHTS,
+        feature_names.SEQUENCE_IDS
         if settings.pack_sequences
-        else features.INPUT_MASK,
+        else feature_names.INPUT_MASK,
     ]
     arrays = [
         rows[name].astype(np.int32) if rows[name].dtype == "i8" else rows[name]

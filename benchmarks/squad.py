@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import run_squad
 from benchmarks import by_seed, encoded, transformers_trainer
-from bert.data import features
+from bert.data import feature_names
 from bert.tasks.squad import answers, examples
 from bert.tasks.squad import metrics as scoring
 
@@ -52,8 +52,8 @@ def theirs(
         list(maker.training_records(train.rows)),
         held_out,
         {
-            features.START_POSITIONS: "start_positions",
-            features.END_POSITIONS: "end_positions",
+            feature_names.START_POSITIONS: "start_positions",
+            feature_names.END_POSITIONS: "end_positions",
         },
         model_class="BertForQuestionAnswering",
         epochs=epochs,
@@ -78,7 +78,7 @@ def scores(
     version_2 = dataset.has_impossible
     logits: list[list] = [[] for _ in dataset.rows]
     for window, *both in answered:
-        (index,) = window[features.EXAMPLE_INDEX]
+        (index,) = window[feature_names.EXAMPLE_INDEX]
         logits[index].append(answers.WindowLogits.of_record(window, *both))
     for example, own in zip(dataset.rows, logits):
         text_of = answers.offsets_text(example.context, own)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from benchmarks import by_seed
-from bert.data import features
+from bert.data import feature_names
 
 _SCRIPT = os.path.join(
     os.path.dirname(__file__), "peers", "huggingface_finetuning.py"
@@ -26,12 +26,14 @@ def write_examples(
         examples: as in `data.records.examples`.
         names: our feature name of a label -> the peer's.
     """
-    ids = [x[features.INPUT_IDS] for x in examples]
+    ids = [x[feature_names.INPUT_IDS] for x in examples]
     np.savez(
         path,
         lengths=[len(x) for x in ids],
         input_ids=np.concatenate(ids),
-        segment_ids=np.concatenate([x[features.SEGMENT_IDS] for x in examples]),
+        segment_ids=np.concatenate(
+            [x[feature_names.SEGMENT_IDS] for x in examples]
+        ),
         **{
             theirs: np.array([x[ours][0] for x in examples])
             for ours, theirs in names.items()

@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from bert.common.errors import UserError, name_of
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records
 
@@ -72,12 +72,14 @@ def pretraining_dataset(
 
 
 def _split(batch: dict, next_sentence: bool) -> tuple[dict, dict, dict]:
-    names = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
+    names = (*feature_names.ENCODER_INPUTS, feature_names.MASKED_LM_POSITIONS)
     inputs = {name: batch[name] for name in names}
 
-    labels = {"masked_lm_logits": batch[features.MASKED_LM_IDS]}
-    weights = {"masked_lm_logits": batch[features.MASKED_LM_WEIGHTS]}
+    labels = {"masked_lm_logits": batch[feature_names.MASKED_LM_IDS]}
+    weights = {"masked_lm_logits": batch[feature_names.MASKED_LM_WEIGHTS]}
     if next_sentence:
-        labels["next_sentence_logits"] = batch[features.NEXT_SENTENCE_LABELS]
-        weights["next_sentence_logits"] = batch[features.IS_REAL_EXAMPLE]
+        labels["next_sentence_logits"] = batch[
+            feature_names.NEXT_SENTENCE_LABELS
+        ]
+        weights["next_sentence_logits"] = batch[feature_names.IS_REAL_EXAMPLE]
     return inputs, labels, weights

@@ -17,21 +17,36 @@ SCRIPTS = set(flags_page.SCRIPTS)
 MAY_IMPORT = {
     "common": set(),
     "data": {"common"},
-    "data.features": set(),
+    "data.feature_names": set(),
     "data.pooling": {"common"},
-    "data.sequences": {"common", "data.features"},
-    "data.sequence_packing": {"data.features", "data.sequences"},
-    "data.text": {"common", "data.features", "data.sequences"},
-    "data.corpus": {"common", "data.features", "data.sequences", "data.text"},
-    "data.records": {"common", "data.features", "data.sequences", "data.text"},
+    "data.sequences": {"common", "data.feature_names"},
+    "data.sequence_packing": {"data.feature_names", "data.sequences"},
+    "data.text": {"common", "data.feature_names", "data.sequences"},
+    "data.corpus": {
+        "common",
+        "data.feature_names",
+        "data.sequences",
+        "data.text",
+    },
+    "data.records": {
+        "common",
+        "data.feature_names",
+        "data.sequences",
+        "data.text",
+    },
     "data.pretraining": {"common", "data"},
-    "modeling": {"common", "data.features"},
+    "modeling": {"common", "data.feature_names"},
     "modeling.formats": {
-        *("common", "data.features", "data.pooling", "data.sequence_packing"),
+        *(
+            "common",
+            "data.feature_names",
+            "data.pooling",
+            "data.sequence_packing",
+        ),
         *("data.text", "modeling"),
     },
     "training": {
-        *("common", "data.features", "data.bucketing", "data.records")
+        *("common", "data.feature_names", "data.bucketing", "data.records")
     },
     "export": {"common", "data", "modeling"},
     "tasks": {"common", "data", "modeling", "training.settings"},

@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining import masking, rows
 from bert.data.text.vocabulary import UNK
 
@@ -37,13 +37,16 @@ class Counter:
         """Adds a batch of records.
 
         Args:
-            batch: dict. Features of `features.pretraining_schema` or
+            batch: dict. Features of `feature_names.pretraining_schema` or
                 `packed_schema`.
             path: str. File of the records.
             first: int. Number of the first record in the file.
         """
         self._path, self._first = path, first
-        ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
+        ids, mask = (
+            batch[feature_names.INPUT_IDS],
+            batch[feature_names.INPUT_MASK],
+        )
         self._check(batch)
 
         unknown = ids[mask > 0] == self._unknown
@@ -52,17 +55,21 @@ class Counter:
         mask_id = self._vocabulary.mask_id if self._vocabulary else _NONE
         self.counts.update(rows.count_rows(batch, mask_id))
 
-        real = batch[features.MASKED_LM_WEIGHTS] > 0
+        real = batch[feature_names.MASKED_LM_WEIGHTS] > 0
         self.targets += np.bincount(
-            batch[features.MASKED_LM_IDS][real], minlength=len(self.targets)
+            batch[feature_names.MASKED_LM_IDS][real],
+            minlength=len(self.targets),
         )
 
     def _check(self, batch: dict[str, np.ndarray]) -> None:
-        ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
-        segments = batch[features.SEGMENT_IDS]
-        real = batch[features.MASKED_LM_WEIGHTS] > 0
-        positions = batch[features.MASKED_LM_POSITIONS]
-        labels = batch[features.MASKED_LM_IDS]
+        ids, mask = (
+            batch[feature_names.INPUT_IDS],
+            batch[feature_names.INPUT_MASK],
+        )
+        segments = batch[feature_names.SEGMENT_IDS]
+        real = batch[feature_names.MASKED_LM_WEIGHTS] > 0
+        positions = batch[feature_names.MASKED_LM_POSITIONS]
+        labels = batch[feature_names.MASKED_LM_IDS]
 
         self._report(
             "input_mask is not ones followed by zeros",
@@ -72,8 +79,8 @@ class Counter:
 
         # Segment ids may decrease only after the end of an instance.
         inside = mask[:, 1:] > 0
-        if features.SEQUENCE_IDS in batch:
-            sequence = batch[features.SEQUENCE_IDS]
+        if feature_names.SEQUENCE_IDS in batch:
+            sequence = batch[feature_names.SEQUENCE_IDS]
             inside &= sequence[:, 1:] == sequence[:, :-1]
         self._report(
             "segment_ids decrease inside a pair, or are not 0 on padding",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.sequences import TokenSequence
 
 
@@ -48,9 +48,9 @@ def xla_lengths(lengths: list[int]) -> list[int]:
 def pad(examples: list[TokenSequence], length: int) -> dict[str, np.ndarray]:
     """Pads examples to the encoder's inputs, int32 [N, length] each."""
     columns = {
-        features.INPUT_IDS: [ids for ids, _ in examples],
-        features.INPUT_MASK: [[1] * len(ids) for ids, _ in examples],
-        features.SEGMENT_IDS: [segments for _, segments in examples],
+        feature_names.INPUT_IDS: [ids for ids, _ in examples],
+        feature_names.INPUT_MASK: [[1] * len(ids) for ids, _ in examples],
+        feature_names.SEGMENT_IDS: [segments for _, segments in examples],
     }
     return {
         name: sequences.pad_rows(values, length, np.int32)

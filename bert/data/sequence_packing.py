@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.sequences import TokenSequence
 
 _WIDTH = 96  # minimum tokens of a row of several sequences; measured on 2 cores
@@ -70,11 +70,11 @@ def pack(
     )
     cell = np.repeat(rows * width + starts, lengths) + position
     values = {
-        features.INPUT_IDS: np.concatenate([ids for ids, _ in sequences]),
-        features.INPUT_MASK: 1,
-        features.SEGMENT_IDS: np.concatenate([x for _, x in sequences]),
-        features.POSITION_IDS: position,
-        features.SEQUENCE_IDS: np.repeat(slots + 1, lengths),
+        feature_names.INPUT_IDS: np.concatenate([ids for ids, _ in sequences]),
+        feature_names.INPUT_MASK: 1,
+        feature_names.SEGMENT_IDS: np.concatenate([x for _, x in sequences]),
+        feature_names.POSITION_IDS: position,
+        feature_names.SEQUENCE_IDS: np.repeat(slots + 1, lengths),
     }
     inputs = {}
     for name, value in values.items():
@@ -84,7 +84,7 @@ def pack(
     # A row with fewer sequences has unused slots at its end.
     positions = np.minimum(first, width - 1).astype(np.int32)
     positions[rows, slots] += 0 if read is None else np.array(read, np.int32)
-    inputs[features.NEXT_SENTENCE_POSITIONS] = positions
+    inputs[feature_names.NEXT_SENTENCE_POSITIONS] = positions
     return PackedBatch(inputs, rows, slots, starts, lengths)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 
 HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
@@ -160,7 +160,10 @@ def rows_of(records: Iterable[dict]) -> list[TokenSequence]:
     Args:
         records: iterable of dict. Feature name -> values of a sequence.
     """
-    return [(x[features.INPUT_IDS], x[features.SEGMENT_IDS]) for x in records]
+    return [
+        (x[feature_names.INPUT_IDS], x[feature_names.SEGMENT_IDS])
+        for x in records
+    ]
 
 
 def join_pair(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from bert.data import features, postprocessing, sequences
+from bert.data import feature_names, postprocessing, sequences
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import LongTexts
 from bert.data.text import input_ops, text_ops
@@ -103,7 +103,7 @@ class FineTunedModel(tf.train.Checkpoint):
         ids = tf.TensorSpec([None, None], tf.int32)
         self.tokens = signature(
             lambda **inputs: self._classify(inputs),
-            dict.fromkeys(features.ENCODER_INPUTS, ids),
+            dict.fromkeys(feature_names.ENCODER_INPUTS, ids),
         )
         self.examples = signature(
             lambda examples: self._classify(_parse(examples)),
@@ -148,7 +148,7 @@ class FineTunedModel(tf.train.Checkpoint):
         how = self._how
         inputs = self._pack([how.prompt(None) + text])
         x = self._outputs(inputs)["sequence_output"]
-        mask = inputs[features.INPUT_MASK][:, tf.newaxis]
+        mask = inputs[feature_names.INPUT_MASK][:, tf.newaxis]
         pool = heads.PoolTexts(how.pooling, dtype="float32")
         vector = pool(x, mask)[:, 0, : how.truncate_dim]
         if how.normalize:
@@ -201,7 +201,7 @@ def _parse(examples: tf.Tensor) -> dict[str, tf.Tensor]:
     """Parses records to the encoder's inputs."""
     ragged = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
     parsed = tf.io.parse_example(
-        examples, dict.fromkeys(features.ENCODER_INPUTS, ragged)
+        examples, dict.fromkeys(feature_names.ENCODER_INPUTS, ragged)
     )
     return {
         name: tf.cast(values.to_tensor(), tf.int32)
@@ -211,7 +211,7 @@ def _parse(examples: tf.Tensor) -> dict[str, tf.Tensor]:
 
 def _trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Removes the trailing columns that are padding in all sequences."""
-    lengths = tf.reduce_sum(inputs[features.INPUT_MASK], -1)
+    lengths = tf.reduce_sum(inputs[feature_names.INPUT_MASK], -1)
     longest = tf.maximum(1, tf.reduce_max(lengths))
     return {name: x[:, :longest] for name, x in inputs.items()}
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.text import text_ops
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import saved_model
@@ -25,7 +25,7 @@ from bert.modeling.config import BertConfig
 from bert.modeling.formats import model_garden
 
 _STRINGS = tf.TensorSpec([None], tf.string, name="sentences")
-_MLM_INPUTS = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
+_MLM_INPUTS = (*feature_names.ENCODER_INPUTS, feature_names.MASKED_LM_POSITIONS)
 
 
 class HubNetwork(tf.train.Checkpoint):
@@ -201,7 +201,7 @@ def build_encoder(
     def run(inputs, training):
         """Calls the Keras model with the copies of its variables."""
         inputs = {tf_hub.OURS.get(name, name): x for name, x in inputs.items()}
-        positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
+        positions = inputs.pop(feature_names.MASKED_LM_POSITIONS, None)
         names = encoder_names if positions is None else all_names
 
         # The copies have other shapes, such as [H, A, D] instead of [H, H].
@@ -234,7 +234,7 @@ def build_encoder(
         specs = _specs(names, seq_length)
         return HubNetwork(run, specs, [theirs[name] for name in variables])
 
-    encoder = network(features.ENCODER_INPUTS, encoder_names)
+    encoder = network(feature_names.ENCODER_INPUTS, encoder_names)
     encoder.vocab_file = tf.saved_model.Asset(tokenizer.path)
     saved_model.record_casing(encoder, tokenizer)
     if with_mlm:
@@ -267,7 +267,7 @@ def _specs(
     """Returns the specs of the inputs of a network, by TF-Hub's names."""
     specs = {}
     for name in names:
-        is_masked_lm = name == features.MASKED_LM_POSITIONS
+        is_masked_lm = name == feature_names.MASKED_LM_POSITIONS
         shape = [None, None if is_masked_lm else seq_length]
         name = tf_hub.NAMES.get(name, name)
         specs[name] = tf.TensorSpec(shape, tf.int32, name=name)

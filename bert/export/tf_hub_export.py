@@ -10,7 +10,7 @@ import numpy as np
 from bert.common import atomic
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data import features
+from bert.data import feature_names
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
@@ -117,7 +117,7 @@ def build_model(folder: ModelFolder, precision: str) -> keras.Model:
 def outputs_of(model, inputs: dict) -> dict:
     """Computes the float32 outputs of the Keras model by TF-Hub's names."""
     encoded = model.get_layer("bert")(
-        {name: inputs[name] for name in features.ENCODER_INPUTS}
+        {name: inputs[name] for name in feature_names.ENCODER_INPUTS}
     )
     outputs = {x: encoded[x] for x in ("pooled_output", "sequence_output")}
     for index, layer in enumerate(encoded["encoder_outputs"]):
@@ -149,10 +149,10 @@ def compare(folder: str, settings: Settings, model, inputs: dict) -> float:
     loaded = loader.load(folder, trust_model=True)
 
     inputs = {loader.NAMES.get(n, n): x for n, x in inputs.items()}
-    positions = inputs.pop(features.MASKED_LM_POSITIONS)
+    positions = inputs.pop(feature_names.MASKED_LM_POSITIONS)
     parts = [loaded(inputs)]
     if settings.export_type == WITH_MLM:
-        inputs[features.MASKED_LM_POSITIONS] = positions
+        inputs[feature_names.MASKED_LM_POSITIONS] = positions
         parts.append(loaded.mlm(inputs))
 
     before, after = {}, {}

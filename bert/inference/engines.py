@@ -15,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert.common import processes
-from bert.data import features, sequence_packing
+from bert.data import feature_names, sequence_packing
 from bert.modeling import checkpoints, encoder, networks
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.training import distribution
 
-_INPUTS = (*features.ENCODER_INPUTS, *features.PACKED_INPUTS)
+_INPUTS = (*feature_names.ENCODER_INPUTS, *feature_names.PACKED_INPUTS)
 _LEAST_WIDTH, _LEAST_SEQUENCES = 128, 8  # of a row with a static shape
 
 
@@ -151,7 +151,7 @@ class KerasEngine:
         # Each replica gets an equal number of rows.
         replicas = self._strategy.num_replicas_in_sync
         padded = _padded(inputs, replicas, self._is_static)
-        size = len(padded[features.INPUT_IDS]) // replicas
+        size = len(padded[feature_names.INPUT_IDS]) // replicas
 
         def part(context):
             start = context.replica_id_in_sync_group * size
@@ -178,15 +178,15 @@ def _padded(
     """
     multiple, widths = replicas, {k: x.shape[1] for k, x in inputs.items()}
     if is_static:
-        least = {features.NEXT_SENTENCE_POSITIONS: _LEAST_SEQUENCES}
+        least = {feature_names.NEXT_SENTENCE_POSITIONS: _LEAST_SEQUENCES}
         widths = {
             name: max(least.get(name, _LEAST_WIDTH), _power_of_two(width))
             for name, width in widths.items()
         }
-        rows = sequence_packing.MAX_TOKENS // widths[features.INPUT_IDS]
+        rows = sequence_packing.MAX_TOKENS // widths[feature_names.INPUT_IDS]
         multiple *= max(1, -(-rows // replicas))
 
-    count = len(inputs[features.INPUT_IDS])
+    count = len(inputs[feature_names.INPUT_IDS])
     more = -count % multiple
     return {
         name: np.pad(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import task_losses
 from bert.modeling.task_heads import COSENT, COSINE, RANKING
 
@@ -73,7 +73,7 @@ def _sums(
         )
         for n in sizes
     ]
-    weight = tf.cast(batch[features.IS_REAL_EXAMPLE], tf.float32)
+    weight = tf.cast(batch[feature_names.IS_REAL_EXAMPLE], tf.float32)
     return {
         f"{task_losses.LABELS}_loss": tf.add_n(values),
         f"{task_losses.LABELS}_weight": tf.reduce_sum(weight),
@@ -82,7 +82,7 @@ def _sums(
 
 def _cosine(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     """Squared errors of the cosines."""
-    error = _cosines(vectors) - batch[features.LABEL_IDS]
+    error = _cosines(vectors) - batch[feature_names.LABEL_IDS]
     return tf.reduce_sum(error * error)
 
 
@@ -93,7 +93,7 @@ def _cosent(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     counted once for each row.
     """
     cosines = _cosines(vectors)
-    labels = all_rows(batch[features.LABEL_IDS])
+    labels = all_rows(batch[feature_names.LABEL_IDS])
     whole = scale * all_rows(cosines)
     excess = tf.where(
         labels[:, tf.newaxis] < labels,
@@ -112,7 +112,7 @@ def _ranking(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:
     kinds of false negatives are masked: copies of the row's own texts, and
     positives of the same anchor in another row.
     """
-    numbers = batch[features.TEXT_NUMBERS]
+    numbers = batch[feature_names.TEXT_NUMBERS]
     whole = all_rows(vectors)  # [B, T, H]
     whole_numbers = all_rows(numbers)
 

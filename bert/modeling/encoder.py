@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import layers
 from bert.modeling.config import BertConfig
 
@@ -50,8 +50,8 @@ class Encoder(keras.Model):
                 pooled_output: float [B, H]; [B, K, H] if packed.
                 word_embeddings: float32 [V, H]. The embedding table.
         """
-        is_built = features.SEQUENCE_IDS in self.input or not (
-            isinstance(inputs, dict) and features.SEQUENCE_IDS in inputs
+        is_built = feature_names.SEQUENCE_IDS in self.input or not (
+            isinstance(inputs, dict) and feature_names.SEQUENCE_IDS in inputs
         )
         if positions is None and is_built:
             return super().call(inputs, training=training)
@@ -60,12 +60,13 @@ class Encoder(keras.Model):
         *below, last = (x for x in self.layers if isinstance(x, kind))
 
         attention_bias = self.get_layer("attention_bias")(
-            inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
+            inputs[feature_names.INPUT_MASK],
+            inputs.get(feature_names.SEQUENCE_IDS),
         )
         x = embedding_output = embeddings(
-            inputs[features.INPUT_IDS],
-            inputs[features.SEGMENT_IDS],
-            inputs.get(features.POSITION_IDS),
+            inputs[feature_names.INPUT_IDS],
+            inputs[feature_names.SEGMENT_IDS],
+            inputs.get(feature_names.POSITION_IDS),
             training=training,
         )
 
@@ -85,8 +86,8 @@ class Encoder(keras.Model):
 
         # `[CLS]` comes first; only the pooler reads it.
         first, count = x[:, 0], 1
-        if features.NEXT_SENTENCE_POSITIONS in inputs:
-            count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
+        if feature_names.NEXT_SENTENCE_POSITIONS in inputs:
+            count = ops.shape(inputs[feature_names.NEXT_SENTENCE_POSITIONS])[1]
             first = x[:, :count]
 
         return {
@@ -176,17 +177,17 @@ def build_encoder(
     """
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
-        for name in features.ENCODER_INPUTS
-        + (features.PACKED_INPUTS if packed else ())
+        for name in feature_names.ENCODER_INPUTS
+        + (feature_names.PACKED_INPUTS if packed else ())
     }
 
     x = embedding_output = layers.Embeddings(config, seed)(
-        inputs[features.INPUT_IDS],
-        inputs[features.SEGMENT_IDS],
-        inputs.get(features.POSITION_IDS),
+        inputs[feature_names.INPUT_IDS],
+        inputs[feature_names.SEGMENT_IDS],
+        inputs.get(feature_names.POSITION_IDS),
     )
     attention_bias = layers.AttentionBias(name="attention_bias")(
-        inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
+        inputs[feature_names.INPUT_MASK], inputs.get(feature_names.SEQUENCE_IDS)
     )
 
     encoder_outputs = []  # L x [B, S, H]
@@ -202,7 +203,7 @@ def build_encoder(
     first = x[:, 0]
     if packed:
         gather = layers.GatherPositions(name="first_tokens")
-        first = gather(x, inputs[features.NEXT_SENTENCE_POSITIONS])
+        first = gather(x, inputs[feature_names.NEXT_SENTENCE_POSITIONS])
 
     outputs = {
         "sequence_output": x,
@@ -228,7 +229,7 @@ def attention_scores(
     """
     outputs = encoder(inputs)
     x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]
-    bias = encoder.get_layer("attention_bias")(inputs[features.INPUT_MASK])
+    bias = encoder.get_layer("attention_bias")(inputs[feature_names.INPUT_MASK])
     block = encoder.get_layer(f"layer_{layer}")
     heads = block.config.num_attention_heads
     q = layers.split_heads(block.attention.query(x), x, heads)  # [B, A, S, D]

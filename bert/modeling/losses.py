@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import fused_ops
 
 MASKED_LM = "masked_lm"
@@ -14,7 +14,7 @@ def pretraining_weights(batch: dict) -> dict:
     """Weight of each objective in a batch: the divisor of its loss.
 
     Args:
-        batch: dict. Tensors of `features.pretraining_schema` or
+        batch: dict. Tensors of `feature_names.pretraining_schema` or
             `packed_schema`, and `is_real_example`.
 
     Returns:
@@ -24,7 +24,7 @@ def pretraining_weights(batch: dict) -> dict:
             next_sentence: float32 scalar. Number of sequences.
     """
     return {
-        MASKED_LM: ops.sum(batch[features.MASKED_LM_WEIGHTS]) + 1e-5,
+        MASKED_LM: ops.sum(batch[feature_names.MASKED_LM_WEIGHTS]) + 1e-5,
         NEXT_SENTENCE: ops.sum(_next_sentence_weights(batch)),
     }
 
@@ -42,12 +42,12 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
             `<objective>_accuracy`: number of correct predictions.
             `<objective>_weight`: divisor of both.
     """
-    of_masks = batch[features.MASKED_LM_WEIGHTS]
+    of_masks = batch[feature_names.MASKED_LM_WEIGHTS]
     of_pairs = _next_sentence_weights(batch)
     sums = {}
     for objective, name, weight in (
-        (MASKED_LM, features.MASKED_LM_IDS, of_masks),
-        (NEXT_SENTENCE, features.NEXT_SENTENCE_LABELS, of_pairs),
+        (MASKED_LM, feature_names.MASKED_LM_IDS, of_masks),
+        (NEXT_SENTENCE, feature_names.NEXT_SENTENCE_LABELS, of_pairs),
     ):
         logits, label = outputs[f"{objective}_logits"], batch[name]
 
@@ -63,7 +63,7 @@ def batch_tokens(batch: dict):
     Args:
         batch: dict. `input_mask`, int32 [..., S].
     """
-    return ops.sum(ops.cast(batch[features.INPUT_MASK], "float32"))
+    return ops.sum(ops.cast(batch[feature_names.INPUT_MASK], "float32"))
 
 
 def weighted_sums(objective: str, logits, label, weight) -> dict:
@@ -89,9 +89,9 @@ def weighted_sums(objective: str, logits, label, weight) -> dict:
 
 def _next_sentence_weights(batch: dict):
     """float32 [B, K]; K = 1 if not packed."""
-    if features.NEXT_SENTENCE_WEIGHTS in batch:
-        return batch[features.NEXT_SENTENCE_WEIGHTS]
-    return ops.expand_dims(batch[features.IS_REAL_EXAMPLE], 1)
+    if feature_names.NEXT_SENTENCE_WEIGHTS in batch:
+        return batch[feature_names.NEXT_SENTENCE_WEIGHTS]
+    return ops.expand_dims(batch[feature_names.IS_REAL_EXAMPLE], 1)
 
 
 def _loss_and_hit(logits, label):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import heads, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import Encoder, build_encoder
@@ -139,12 +139,12 @@ def build_pretraining_model(
     """
     encoder = encoder or build_encoder(config, seed, packed)
     positions = keras.Input(
-        (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
+        (None,), dtype="int32", name=feature_names.MASKED_LM_POSITIONS
     )
 
     first = ops.zeros_like(positions[:, :1])  # [CLS]
     if packed:
-        first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
+        first = encoder.input[feature_names.NEXT_SENTENCE_POSITIONS]
 
     # The pooler reads `[CLS]`, the masked LM head the masked positions.
     read = encoder(
@@ -155,7 +155,7 @@ def build_pretraining_model(
     next_sentence = heads.OutputHead(config, seed, 2, NEXT_SENTENCE)
 
     return keras.Model(
-        {**encoder.input, features.MASKED_LM_POSITIONS: positions},
+        {**encoder.input, feature_names.MASKED_LM_POSITIONS: positions},
         {
             "masked_lm_logits": masked_lm(
                 read["sequence_output"], read["word_embeddings"]
@@ -218,7 +218,7 @@ def build(
     if parts.has_choices:
         # Scores stay float32, so that close ones are not rounded to ties.
         unfold = heads.UnfoldChoices(name="unfold", dtype="float32")
-        logits = unfold(logits, inputs[features.INPUT_IDS])
+        logits = unfold(logits, inputs[feature_names.INPUT_IDS])
     outputs = {parts.outputs[0]: logits}
     if len(parts.outputs) > 1:
         outputs = {name: logits[..., i] for i, name in enumerate(parts.outputs)}
@@ -253,7 +253,7 @@ def packed_outputs(
         if isinstance(layer, int):
             return outputs[layer]
         return ops.stack([outputs[i] for i in layer], 2)
-    read = inputs[features.NEXT_SENTENCE_POSITIONS]
+    read = inputs[feature_names.NEXT_SENTENCE_POSITIONS]
     if head.name == MASKED_LM:
         both = ops.concatenate([read, read], 1)  # the pooler's, and the masks
         outputs = encoder.call(inputs, positions=both)
@@ -283,7 +283,7 @@ def build_similarity_model(
     inputs, rows = _folded_inputs(encoder)
     pool = heads.PoolTexts(pooling, name="pool", dtype="float32")
     vectors = pool(
-        encoder(rows)["sequence_output"], inputs[features.INPUT_MASK]
+        encoder(rows)["sequence_output"], inputs[feature_names.INPUT_MASK]
     )
     return keras.Model(inputs, {"vectors": vectors}, name="similarity")
 
@@ -315,10 +315,10 @@ def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
     Returns:
         float [B, H]; [B, K, H] if the encoder is packed.
     """
-    if features.NEXT_SENTENCE_POSITIONS in inputs:
-        first = inputs[features.NEXT_SENTENCE_POSITIONS]
+    if feature_names.NEXT_SENTENCE_POSITIONS in inputs:
+        first = inputs[feature_names.NEXT_SENTENCE_POSITIONS]
     else:
-        first = ops.zeros_like(inputs[features.INPUT_IDS][:, :1])  # [CLS]
+        first = ops.zeros_like(inputs[feature_names.INPUT_IDS][:, :1])  # [CLS]
     return encoder(inputs, positions=first)["pooled_output"]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bert.common import errors, nvidia, processes, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.data import features
+from bert.data import feature_names
 
 FILE, WEIGHTS = "openvino_model.xml", "openvino_model.bin"
 PRECISION = ["bert", "precision"]  # key of the precision in the network's file
@@ -183,7 +183,7 @@ class Network:
             _check_files(folder, hashes)
 
         self.inputs = [port.any_name for port in compiled.inputs]
-        if features.SEQUENCE_IDS not in self.inputs:
+        if feature_names.SEQUENCE_IDS not in self.inputs:
             raise UserError(
                 "a network of an earlier version",
                 path=self.path,

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import losses
 
 LABELS = "labels"
@@ -21,7 +21,7 @@ def label_weights(batch: dict) -> dict:
     Returns:
         Dict of labels: float32 scalar.
     """
-    real = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
+    real = ops.cast(batch[feature_names.IS_REAL_EXAMPLE], "float32")
     return {LABELS: ops.sum(real)}
 
 
@@ -46,7 +46,7 @@ def class_sums(
             `labels_accuracy`: number of correct predictions.
             `labels_weight`: divisor of both.
     """
-    label, logits = batch[features.LABEL_IDS], outputs["logits"]
+    label, logits = batch[feature_names.LABEL_IDS], outputs["logits"]
     loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
     if smoothing:
         of_all = -ops.mean(ops.log_softmax(logits, -1), -1)
@@ -79,7 +79,7 @@ def multi_label_sums(
     """
     logits = outputs["logits"]
     # With a single class, labels are [B].
-    label = ops.reshape(batch[features.LABEL_IDS], ops.shape(logits))
+    label = ops.reshape(batch[feature_names.LABEL_IDS], ops.shape(logits))
     positive = ops.cast(label, logits.dtype)
     if smoothing:
         positive = (1.0 - smoothing) * positive + smoothing / 2
@@ -102,8 +102,8 @@ def number_sums(batch: dict, outputs: dict) -> dict:
     Returns:
         Dict as in `class_sums`, with squared errors and without accuracy.
     """
-    error = outputs["logits"][:, 0] - batch[features.LABEL_IDS]
-    weight = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
+    error = outputs["logits"][:, 0] - batch[feature_names.LABEL_IDS]
+    weight = ops.cast(batch[feature_names.IS_REAL_EXAMPLE], "float32")
     return {
         f"{LABELS}_loss": ops.sum(error * error * weight),
         f"{LABELS}_weight": ops.sum(weight),
@@ -111,7 +111,7 @@ def number_sums(batch: dict, outputs: dict) -> dict:
 
 
 def _label_sums(batch: dict, loss, hits) -> dict:
-    weight = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
+    weight = ops.cast(batch[feature_names.IS_REAL_EXAMPLE], "float32")
     return {
         f"{LABELS}_loss": ops.sum(loss * weight),
         f"{LABELS}_accuracy": ops.sum(ops.cast(hits, "float32") * weight),
@@ -125,7 +125,7 @@ def token_weights(batch: dict) -> dict:
     Args:
         batch: dict. `label_weights`, float32 [B, S].
     """
-    return {TOKEN: ops.sum(batch[features.LABEL_WEIGHTS])}
+    return {TOKEN: ops.sum(batch[feature_names.LABEL_WEIGHTS])}
 
 
 def token_sums(batch: dict, outputs: dict) -> dict:
@@ -136,7 +136,10 @@ def token_sums(batch: dict, outputs: dict) -> dict:
             [B, S]; tokens of weight 0 have no loss.
         outputs: dict. logits, float32 [B, S, C].
     """
-    weight, label = batch[features.LABEL_WEIGHTS], batch[features.LABEL_IDS]
+    weight, label = (
+        batch[feature_names.LABEL_WEIGHTS],
+        batch[feature_names.LABEL_IDS],
+    )
     return losses.weighted_sums(TOKEN, outputs["logits"], label, weight)
 
 
@@ -146,7 +149,7 @@ def choice_weights(batch: dict) -> dict:
     Args:
         batch: dict. `label_ids`, int32 [B].
     """
-    label = batch[features.LABEL_IDS]
+    label = batch[feature_names.LABEL_IDS]
     return {CHOICE: ops.sum(ops.ones_like(label, "float32"))}
 
 
@@ -159,9 +162,9 @@ def choice_sums(batch: dict, outputs: dict) -> dict:
         outputs: dict. logits, float32 [B, C].
     """
     # Missing choices get probability 0, and so no gradient.
-    missing = 1.0 - batch[features.CHOICE_WEIGHTS]
+    missing = 1.0 - batch[feature_names.CHOICE_WEIGHTS]
     logits = outputs["logits"] + missing * _NO_CHOICE
-    label = batch[features.LABEL_IDS]
+    label = batch[feature_names.LABEL_IDS]
     weight = ops.ones_like(label, "float32")
     return losses.weighted_sums(CHOICE, logits, label, weight)
 
@@ -172,7 +175,7 @@ def span_weights(batch: dict) -> dict:
     Args:
         batch: dict. `start_positions`, int32 [B].
     """
-    start = batch[features.START_POSITIONS]
+    start = batch[feature_names.START_POSITIONS]
     return {SPAN: ops.sum(ops.ones_like(start, "float32"))}
 
 
@@ -189,12 +192,12 @@ def span_sums(batch: dict, outputs: dict) -> dict:
             `input_mask`, int32 [B, S].
         outputs: dict. start_logits and end_logits, float32 [B, S].
     """
-    padding = 1.0 - ops.cast(batch[features.INPUT_MASK], "float32")
+    padding = 1.0 - ops.cast(batch[feature_names.INPUT_MASK], "float32")
 
     loss, hits = 0.0, True
     for label, logits in (
-        (batch[features.START_POSITIONS], outputs["start_logits"]),
-        (batch[features.END_POSITIONS], outputs["end_logits"]),
+        (batch[feature_names.START_POSITIONS], outputs["start_logits"]),
+        (batch[feature_names.END_POSITIONS], outputs["end_logits"]),
     ):
         logits = logits + padding * _NO_CHOICE
         loss = loss + ops.sparse_categorical_crossentropy(

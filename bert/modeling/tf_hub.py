@@ -20,12 +20,12 @@ from keras import ops
 from bert.common import processes, storage
 from bert.common.errors import UserError
 from bert.common.outputs import copy_folder
-from bert.data import features
+from bert.data import feature_names
 
 NAMES = {
-    features.INPUT_IDS: "input_word_ids",
-    features.INPUT_MASK: "input_mask",
-    features.SEGMENT_IDS: "input_type_ids",
+    feature_names.INPUT_IDS: "input_word_ids",
+    feature_names.INPUT_MASK: "input_mask",
+    feature_names.SEGMENT_IDS: "input_type_ids",
 }
 OURS = {theirs: ours for ours, theirs in NAMES.items()}
 _GRAPH = "saved_model.pb"

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert.common import processes
 from bert.common.errors import UserError
-from bert.data import batching, bucketing, features, sequences
+from bert.data import batching, bucketing, feature_names, sequences
 from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import FIRST_TOKENS
 from bert.data.text.array_inputs import finite, strings
@@ -25,7 +25,7 @@ from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.task import TextClassification
 
 INPUTS = dict.fromkeys(
-    features.ENCODER_INPUTS, tf.TensorSpec([None, None], tf.int32)
+    feature_names.ENCODER_INPUTS, tf.TensorSpec([None, None], tf.int32)
 )
 
 

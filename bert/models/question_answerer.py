@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.sequences import rows_of
 from bert.data.text.array_inputs import objects, strings
 from bert.models import builders, loading
@@ -145,7 +145,7 @@ class QuestionAnswerer(TextModel):
         logits = [outputs["start_logits"], outputs["end_logits"]]
 
         # The loss does not depend on the length of the batch.
-        padding = 1.0 - ops.cast(inputs[features.INPUT_MASK], "float32")
+        padding = 1.0 - ops.cast(inputs[feature_names.INPUT_MASK], "float32")
         return ops.stack(logits, 1) + _PADDING * padding[:, None]
 
     @property
@@ -243,7 +243,7 @@ class QuestionAnswerer(TextModel):
 
         windows = [*self._task().records(examples)]
         labels = [
-            [*x[features.START_POSITIONS], *x[features.END_POSITIONS]]
+            [*x[feature_names.START_POSITIONS], *x[feature_names.END_POSITIONS]]
             for x in windows
         ]
         return rows_of(windows), np.array(labels, np.int32)

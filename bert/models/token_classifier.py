@@ -8,7 +8,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data import features
+from bert.data import feature_names
 from bert.data.postprocessing import Labels
 from bert.data.sequences import rows_of
 from bert.data.text.array_inputs import ragged, strings
@@ -193,8 +193,11 @@ class TokenClassifier(TextModel):
         windows = [*self._task().records(sentences)]
         return (
             rows_of(windows),
-            [np.array(x[features.LABEL_IDS], np.int32) for x in windows],
-            [np.array(x[features.LABEL_WEIGHTS], np.float32) for x in windows],
+            [np.array(x[feature_names.LABEL_IDS], np.int32) for x in windows],
+            [
+                np.array(x[feature_names.LABEL_WEIGHTS], np.float32)
+                for x in windows
+            ],
         )
 
     def _columns_of(self, predictions: list[dict]) -> dict:

@@ -2,13 +2,16 @@ import numpy as np
 import pytest
 
 import bert
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import checkpoints, networks
 from tests.helpers import library_files, small
 
 INPUTS = {
     name: np.int32(small.batch()[name])
-    for name in (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
+    for name in (
+        *feature_names.ENCODER_INPUTS,
+        feature_names.MASKED_LM_POSITIONS,
+    )
 }
 INPUTS["input_ids"] %= library_files.V
 
@@ -39,7 +42,7 @@ def test_the_heads_of_pretraining_are_those_of_the_checkpoint(
     both = bert.masked_lm(encoder, next_sentence=True)(INPUTS)
     only = bert.masked_lm(encoder)(INPUTS)
     follows = bert.next_sentence(encoder)(
-        {name: INPUTS[name] for name in features.ENCODER_INPUTS}
+        {name: INPUTS[name] for name in feature_names.ENCODER_INPUTS}
     )
     assert list(both) == ["masked_lm_logits", "next_sentence_logits"]
     assert list(only) == ["masked_lm_logits"]
@@ -84,7 +87,7 @@ def test_models_share_the_encoder(make, shapes):
     encoder = bert.new_encoder(library_files.config())
     model = make(encoder)
     assert model.get_layer("bert") is encoder
-    inputs = {name: INPUTS[name] for name in features.ENCODER_INPUTS}
+    inputs = {name: INPUTS[name] for name in feature_names.ENCODER_INPUTS}
     found = {name: x.shape for name, x in model(inputs).items()}
     assert found == shapes
 

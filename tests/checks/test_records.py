@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert.checks import records
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import encoding, writer
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import pretraining_files, small
@@ -13,8 +13,8 @@ from tests.helpers import pretraining_files, small
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({features.MASKED_LM_WEIGHTS: 0}, "no token is masked"),
-        ({features.INPUT_MASK: 0}, "input_mask is 0 everywhere"),
+        ({feature_names.MASKED_LM_WEIGHTS: 0}, "no token is masked"),
+        ({feature_names.INPUT_MASK: 0}, "input_mask is 0 everywhere"),
         ({}, "next_sentence_weights is 0 everywhere"),
     ],
 )
@@ -22,13 +22,13 @@ def test_records_in_which_nothing_counts(tmp_path, changed, message):
     path, vocab = str(tmp_path / "a.tfrecord"), tmp_path / "vocab.txt"
     batch = {
         **small.batch(1, 5),
-        features.MASKED_LM_WEIGHTS: np.ones([5, small.P]),
+        feature_names.MASKED_LM_WEIGHTS: np.ones([5, small.P]),
     }
     arrays = {}
-    schema = features.packed_schema(small.S, small.P, 2)
+    schema = feature_names.packed_schema(small.S, small.P, 2)
     for name, (kind, length) in schema.items():
         values = np.zeros([5, length])
-        if name != features.NEXT_SENTENCE_LABELS and name in batch:
+        if name != feature_names.NEXT_SENTENCE_LABELS and name in batch:
             values[:] = batch[name]
         values[:] = changed.get(name, values)
         arrays[name] = values.astype("i8" if kind == "int64" else "f4")

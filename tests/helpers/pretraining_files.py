@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import encoding, frames, writer
 from bert.data.records.manifest import Manifest
 from bert.data.records.shard_check import ShardEntry
@@ -53,12 +53,12 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     """
     path.parent.mkdir(exist_ok=True)
     batch = small.batch(seed, rows)
-    schema = features.pretraining_schema(S, P)
+    schema = feature_names.pretraining_schema(S, P)
     arrays = {
         name: batch[name].astype("i8" if kind == "int64" else "f4")
         for name, (kind, _) in schema.items()
     }
-    for name in features.ENCODER_INPUTS:
+    for name in feature_names.ENCODER_INPUTS:
         arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
     entry = write_shard(path, encoding.encode_examples(arrays))
     if listed:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.pretraining import masking, packing
 from bert.data.pretraining import rows as rows_module
 from bert.data.pretraining.instances import TokenizedDocuments
@@ -53,10 +53,10 @@ def make_rows(
 ) -> dict[str, np.ndarray]:
     """The rows of `rows.make_rows` in one block, of the schema's types."""
     length, most = settings.max_seq_length, settings.max_predictions_per_seq
-    schema = features.pretraining_schema(length, most)
+    schema = feature_names.pretraining_schema(length, most)
     if settings.pack_sequences:
         count = packing.max_sequences_per_row(length)
-        schema = features.packed_schema(length, most, count)
+        schema = feature_names.packed_schema(length, most, count)
     blocks = list(
         rows_module.make_rows(
             tokenized(documents),
@@ -82,17 +82,21 @@ def of_instances(
 ) -> dict[str, np.ndarray]:
     """Arrays of instances of the original algorithm."""
     unpadded = {
-        features.INPUT_IDS: [x.ids for x in made],
-        features.INPUT_MASK: [[1] * len(x.ids) for x in made],
-        features.SEGMENT_IDS: [x.segment_ids for x in made],
-        features.MASKED_LM_POSITIONS: [x.masked_lm_positions for x in made],
-        features.MASKED_LM_IDS: [x.masked_lm_ids for x in made],
-        features.MASKED_LM_WEIGHTS: [
+        feature_names.INPUT_IDS: [x.ids for x in made],
+        feature_names.INPUT_MASK: [[1] * len(x.ids) for x in made],
+        feature_names.SEGMENT_IDS: [x.segment_ids for x in made],
+        feature_names.MASKED_LM_POSITIONS: [
+            x.masked_lm_positions for x in made
+        ],
+        feature_names.MASKED_LM_IDS: [x.masked_lm_ids for x in made],
+        feature_names.MASKED_LM_WEIGHTS: [
             [1.0] * len(x.masked_lm_ids) for x in made
         ],
-        features.NEXT_SENTENCE_LABELS: [[int(x.is_random_next)] for x in made],
+        feature_names.NEXT_SENTENCE_LABELS: [
+            [int(x.is_random_next)] for x in made
+        ],
     }
-    schema = features.pretraining_schema(
+    schema = feature_names.pretraining_schema(
         settings.max_seq_length, settings.max_predictions_per_seq
     )
     return {
@@ -103,20 +107,22 @@ def of_instances(
 
 def to_instances(rows: dict[str, np.ndarray]) -> list[Instance]:
     """The instances of rows, packed or not, in their order."""
-    numbers = rows.get(features.SEQUENCE_IDS, rows[features.INPUT_MASK])
+    numbers = rows.get(
+        feature_names.SEQUENCE_IDS, rows[feature_names.INPUT_MASK]
+    )
     found = []
     for row, number in enumerate(numbers):
-        real = rows[features.MASKED_LM_WEIGHTS][row] > 0
-        positions = rows[features.MASKED_LM_POSITIONS][row][real]
-        labels = rows[features.MASKED_LM_IDS][row][real]
+        real = rows[feature_names.MASKED_LM_WEIGHTS][row] > 0
+        positions = rows[feature_names.MASKED_LM_POSITIONS][row][real]
+        labels = rows[feature_names.MASKED_LM_IDS][row][real]
         for k in range(1, number.max() + 1):
             (where,) = (number == k).nonzero()
             inside = number[positions] == k
-            label = rows[features.NEXT_SENTENCE_LABELS][row][k - 1]
+            label = rows[feature_names.NEXT_SENTENCE_LABELS][row][k - 1]
             found.append(
                 Instance(
-                    rows[features.INPUT_IDS][row][where].tolist(),
-                    rows[features.SEGMENT_IDS][row][where].tolist(),
+                    rows[feature_names.INPUT_IDS][row][where].tolist(),
+                    rows[feature_names.SEGMENT_IDS][row][where].tolist(),
                     bool(label),
                     (positions[inside] - where[0]).tolist(),
                     labels[inside].tolist(),

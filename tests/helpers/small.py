@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling.config import BertConfig
 
 B, S, P, V = 2, 11, 3, 97
@@ -53,7 +53,7 @@ def rows_of(lengths, width: int) -> dict[str, tf.Tensor]:
     mask &= (np.arange(width) != 1) | (lengths < 3)
     ids = rng.integers(1, V, mask.shape)
     return {
-        features.INPUT_IDS: tf.constant(ids * mask, tf.int32),
-        features.INPUT_MASK: tf.constant(mask, tf.int32),
-        features.SEGMENT_IDS: tf.zeros(mask.shape, tf.int32),
+        feature_names.INPUT_IDS: tf.constant(ids * mask, tf.int32),
+        feature_names.INPUT_MASK: tf.constant(mask, tf.int32),
+        feature_names.SEGMENT_IDS: tf.zeros(mask.shape, tf.int32),
     }

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.inference import predictor
 from bert.modeling.task_heads import CHOICES
 
@@ -81,9 +81,9 @@ def predict(export: str | pathlib.Path, examples: list[dict]) -> list[dict]:
             continue
         size = max(len(ids) for ids, _ in example.rows)
         inputs = {
-            features.INPUT_IDS: [ids for ids, _ in example.rows],
-            features.SEGMENT_IDS: [x for _, x in example.rows],
-            features.INPUT_MASK: [[1] * len(x) for x, _ in example.rows],
+            feature_names.INPUT_IDS: [ids for ids, _ in example.rows],
+            feature_names.SEGMENT_IDS: [x for _, x in example.rows],
+            feature_names.INPUT_MASK: [[1] * len(x) for x, _ in example.rows],
         }
         for name, rows in inputs.items():
             inputs[name] = [

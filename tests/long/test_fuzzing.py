@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.corpus import documents, raw_text
 from bert.data.records import content_check, manifest, shard_check
 from bert.data.tables import Table
@@ -45,7 +45,7 @@ EDITS = strategies.lists(
     min_size=1,
     max_size=4,
 )
-SCHEMA = features.pretraining_schema(31, 5)
+SCHEMA = feature_names.pretraining_schema(31, 5)
 
 
 def all_of(read):

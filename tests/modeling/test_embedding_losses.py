@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from scipy import special
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import dropout, task_losses
 from bert.modeling import embedding_losses as losses
 from bert.modeling.task_heads import COSENT, COSINE, RANKING
@@ -27,9 +27,9 @@ def batch_of(texts):
     rng = np.random.default_rng(3)
     return {
         "x": rng.normal(size=(B, texts, H)).astype("f4"),
-        features.LABEL_IDS: np.array([0.5, -1, 0.5, 1, 0, 0.25], "f4"),
-        features.IS_REAL_EXAMPLE: np.ones(B, "i4"),
-        features.TEXT_NUMBERS: NUMBERS[:, :texts].astype("i4"),
+        feature_names.LABEL_IDS: np.array([0.5, -1, 0.5, 1, 0, 0.25], "f4"),
+        feature_names.IS_REAL_EXAMPLE: np.ones(B, "i4"),
+        feature_names.TEXT_NUMBERS: NUMBERS[:, :texts].astype("i4"),
     }
 
 
@@ -38,7 +38,7 @@ def unit(x):
 
 
 def ranking(batch, vectors):
-    numbers, total = batch[features.TEXT_NUMBERS], 0.0
+    numbers, total = batch[feature_names.TEXT_NUMBERS], 0.0
     for i, (anchor, positive, *_) in enumerate(numbers):
         scores = []
         for j, row in enumerate(numbers):
@@ -56,8 +56,8 @@ def ranking(batch, vectors):
 def cosent(batch, vectors):
     cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1)
     terms = [0.0]
-    for i, low in enumerate(batch[features.LABEL_IDS]):
-        for j, high in enumerate(batch[features.LABEL_IDS]):
+    for i, low in enumerate(batch[feature_names.LABEL_IDS]):
+        for j, high in enumerate(batch[feature_names.LABEL_IDS]):
             if low < high:
                 terms.append(SCALE * (cosines[i] - cosines[j]))
     return B * special.logsumexp(terms)
@@ -65,7 +65,7 @@ def cosent(batch, vectors):
 
 def cosine(batch, vectors):
     cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1)
-    return ((cosines - batch[features.LABEL_IDS]) ** 2).sum()
+    return ((cosines - batch[feature_names.LABEL_IDS]) ** 2).sum()
 
 
 CASES = [

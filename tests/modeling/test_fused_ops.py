@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import reader
 from bert.modeling import (
     dropout,
@@ -276,7 +276,7 @@ def test_a_deterministic_step_has_no_scatter():
     model = build_pretraining_model(
         small.config(num_hidden_layers=1), packed=True
     )
-    schema = features.packed_schema(small.S, small.P, 2)
+    schema = feature_names.packed_schema(small.S, small.P, 2)
     dataset = reader.training_batches(["none"], 1, schema, 4, 3, 0)
     batch = {
         name: tf.ones(spec.shape, spec.dtype)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pooling import pool
 from bert.modeling import (
     checkpoints,
@@ -180,7 +180,7 @@ def test_a_text_has_its_vector_in_any_company(pooling):
     for i, length in enumerate([3, 11, 5, 7, 2, 11]):
         alone = {name: x[i : i + 1, :length] for name, x in rows.items()}
         tokens = encoder(alone)["sequence_output"].numpy()
-        mask = alone[features.INPUT_MASK].numpy()
+        mask = alone[feature_names.INPUT_MASK].numpy()
         np.testing.assert_allclose(
             vectors[i // 3, i % 3], pool(tokens, mask, pooling)[0], atol=1e-5
         )

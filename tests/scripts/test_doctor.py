@@ -7,7 +7,7 @@ import pytest
 
 import create_pretraining_data
 import doctor
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import content_check, encoding, reader
 from tests.helpers import model_files, pretraining_files, small, text
 
@@ -44,7 +44,7 @@ def made(tmp_path_factory):
 def arrays(made):
     """The rows of the first shard, as they are written."""
     path = str(made / "plain" / "0.tfrecord")
-    schema = features.pretraining_schema(S, P)
+    schema = feature_names.pretraining_schema(S, P)
     count = content_check.check_records(path, schema, V)
     (batch,) = reader.evaluation_batches([path], schema, count, 1)
     return {

@@ -9,7 +9,7 @@ from tensorflow.python.framework import config
 
 import run_pretraining
 from bert.common import tensor_files
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import reader
 from bert.modeling import checkpoints, losses
 from bert.modeling.networks import build_pretraining_model
@@ -129,7 +129,7 @@ def original(folder):
     batches = reader.training_batches(
         [str(folder / "train.tfrecord")],
         RECORDS,
-        features.pretraining_schema(S, P),
+        feature_names.pretraining_schema(S, P),
         ROWS,
         12345,
         0,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert.common import tensor_files
-from bert.data import batching, features
+from bert.data import batching, feature_names
 from bert.data.postprocessing import Labels
 from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, networks
@@ -68,10 +68,10 @@ def train(folder):
     rng = np.random.default_rng(3)
     rows = [
         {
-            features.INPUT_IDS: rng.integers(1, V, size),
-            features.SEGMENT_IDS: np.zeros(size, int),
-            features.LABEL_IDS: [size % CLASSES],
-            features.IS_REAL_EXAMPLE: [1],
+            feature_names.INPUT_IDS: rng.integers(1, V, size),
+            feature_names.SEGMENT_IDS: np.zeros(size, int),
+            feature_names.LABEL_IDS: [size % CLASSES],
+            feature_names.IS_REAL_EXAMPLE: [1],
         }
         for size in rng.integers(1, S + 1, ROWS)
     ]

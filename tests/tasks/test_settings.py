@@ -10,7 +10,7 @@ import run_classifier
 import run_pretraining
 from bert.common import flags, tensor_files
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import encoding
 from bert.modeling import checkpoints, networks, task_heads
 from bert.runs import pretraining as pretraining
@@ -73,7 +73,7 @@ def folder(tmp_path_factory):
     classifier_files.write_model(folder)
     classifier_files.write_task(folder)
     batch = small.batch(1, 23)
-    schema = features.pretraining_schema(S, P)
+    schema = feature_names.pretraining_schema(S, P)
     arrays = {
         name: batch[name].astype("i8" if kind == "int64" else "f4")
         for name, (kind, _) in schema.items()

@@ -13,7 +13,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert.data import batching, bucketing, features, postprocessing
+from bert.data import batching, bucketing, feature_names, postprocessing
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
@@ -53,9 +53,9 @@ class Replica:
 def pretraining(packed, remat=False):
     """The objective of run_pretraining and its batches."""
     model = networks.build_pretraining_model(CONFIG, packed=packed)
-    schema = features.pretraining_schema(small.S, small.P)
+    schema = feature_names.pretraining_schema(small.S, small.P)
     if packed:
-        schema = features.packed_schema(small.S, small.P, 2)
+        schema = feature_names.packed_schema(small.S, small.P, 2)
     objective = tiny.objective_of(
         losses.OBJECTIVES,
         losses.pretraining_weights,
@@ -77,8 +77,8 @@ def labelled(kind, names=("a", "b", "c", "d", "e")):
 
 
 SWAG = {
-    features.LABEL_IDS: Feature(),
-    features.CHOICE_WEIGHTS: Feature("float32", size=CHOICES),
+    feature_names.LABEL_IDS: Feature(),
+    feature_names.CHOICE_WEIGHTS: Feature("float32", size=CHOICES),
 }
 # Schema, network, loss, weights and sums of each fine-tuning task.
 FINE_TUNING = {
@@ -261,7 +261,7 @@ def test_batches_of_each_task_are_static(name):
     """With several lengths each batch has one of those that are compiled."""
     spec = fine_tuning_batches(name, [small.S]).element_spec
     assert all(x.shape.is_fully_defined() for x in spec.values())
-    assert features.INPUT_IDS in spec
+    assert feature_names.INPUT_IDS in spec
     lengths = bucketing.xla_lengths(bucketing.bucket_lengths(128))
     assert lengths == [32, 64, 128]
     sizes = [7, 31, 33, 64, 65, 127, 128] * ROWS
@@ -269,6 +269,6 @@ def test_batches_of_each_task_are_static(name):
     axis = 2 if name == "swag" else 1
     found = set()
     for batch in batches.take(len(sizes) // ROWS):
-        found.add(batch[features.INPUT_IDS].shape[axis])
+        found.add(batch[feature_names.INPUT_IDS].shape[axis])
         assert {len(x) for x in batch.values()} == {ROWS}
     assert found == set(lengths)

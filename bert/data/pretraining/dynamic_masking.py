@@ -8,16 +8,16 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining import draws, masking
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import pipelines
 
 _REPLACED = (
-    features.INPUT_IDS,
-    features.MASKED_LM_POSITIONS,
-    features.MASKED_LM_IDS,
-    features.MASKED_LM_WEIGHTS,
+    feature_names.INPUT_IDS,
+    feature_names.MASKED_LM_POSITIONS,
+    feature_names.MASKED_LM_IDS,
+    feature_names.MASKED_LM_WEIGHTS,
 )
 
 
@@ -51,8 +51,10 @@ def remask_batches(
         return remask_records(arrays, settings, vocabulary, first)
 
     def remask(number, batch):
-        packed = features.SEQUENCE_IDS in batch
-        numbers = features.SEQUENCE_IDS if packed else features.INPUT_MASK
+        packed = feature_names.SEQUENCE_IDS in batch
+        numbers = (
+            feature_names.SEQUENCE_IDS if packed else feature_names.INPUT_MASK
+        )
         remasked = tf.numpy_function(
             in_numpy,
             [number, *(batch[name] for name in (*_REPLACED, numbers))],

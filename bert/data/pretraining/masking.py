@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining.settings import InstanceSettings
 
 # A key consists of instance number, 32 random bits, position.
@@ -325,8 +325,8 @@ def _replace(
     labels[rows, columns] = old
     weights[rows, columns] = 1.0
     return {
-        features.INPUT_IDS: masked,
-        features.MASKED_LM_POSITIONS: positions,
-        features.MASKED_LM_IDS: labels,
-        features.MASKED_LM_WEIGHTS: weights,
+        feature_names.INPUT_IDS: masked,
+        feature_names.MASKED_LM_POSITIONS: positions,
+        feature_names.MASKED_LM_IDS: labels,
+        feature_names.MASKED_LM_WEIGHTS: weights,
     }

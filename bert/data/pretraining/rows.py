@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining import draws, instances, masking, packing
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import encoding
@@ -68,7 +68,7 @@ def make_rows(
 
     Yields:
         dict. Name -> integers or float32 [N, length], the features of
-        `features.pretraining_schema` or `packed_schema`.
+        `feature_names.pretraining_schema` or `packed_schema`.
     """
     key = (settings.random_seed, partition, number)
     pairs = instances.draw_pairs(
@@ -97,9 +97,11 @@ def make_rows(
         )
 
         # The random numbers of a row do not depend on its block.
-        numbers = rows.get(features.SEQUENCE_IDS, rows[features.INPUT_MASK])
+        numbers = rows.get(
+            feature_names.SEQUENCE_IDS, rows[feature_names.INPUT_MASK]
+        )
         masked = masking.mask_rows(
-            rows[features.INPUT_IDS],
+            rows[feature_names.INPUT_IDS],
             numbers,
             settings,
             vocabulary,
@@ -115,18 +117,22 @@ def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
         rows: dict. A block of `make_rows`.
         mask_id: int. Id of `[MASK]`.
     """
-    labels = rows[features.NEXT_SENTENCE_LABELS]
-    weights = rows.get(features.NEXT_SENTENCE_WEIGHTS, np.ones(labels.shape))
+    labels = rows[feature_names.NEXT_SENTENCE_LABELS]
+    weights = rows.get(
+        feature_names.NEXT_SENTENCE_WEIGHTS, np.ones(labels.shape)
+    )
     is_pair = weights.astype(bool)
-    real = rows[features.MASKED_LM_WEIGHTS] > 0
-    positions = rows[features.MASKED_LM_POSITIONS]
-    tokens = np.take_along_axis(rows[features.INPUT_IDS], positions, axis=1)
+    real = rows[feature_names.MASKED_LM_WEIGHTS] > 0
+    positions = rows[feature_names.MASKED_LM_POSITIONS]
+    tokens = np.take_along_axis(
+        rows[feature_names.INPUT_IDS], positions, axis=1
+    )
     masked = tokens == mask_id
-    replaced = ~masked & (tokens != rows[features.MASKED_LM_IDS])
+    replaced = ~masked & (tokens != rows[feature_names.MASKED_LM_IDS])
     return {
         "instances": int(np.count_nonzero(is_pair)),
         "random_next": int(labels[is_pair].sum()),
-        "row_tokens": int(np.count_nonzero(rows[features.INPUT_MASK])),
+        "row_tokens": int(np.count_nonzero(rows[feature_names.INPUT_MASK])),
         "predictions": int(np.count_nonzero(real)),
         "predictions_masked": int(np.count_nonzero(masked & real)),
         "predictions_random": int(np.count_nonzero(replaced & real)),
@@ -168,10 +174,10 @@ def _join(
     labels = pairs.is_random_next.astype(np.int32)
     if not settings.pack_sequences:
         return {
-            features.INPUT_IDS: ids * there,
-            features.INPUT_MASK: there,
-            features.SEGMENT_IDS: in_b & there,
-            features.NEXT_SENTENCE_LABELS: labels[:, None],
+            feature_names.INPUT_IDS: ids * there,
+            feature_names.INPUT_MASK: there,
+            feature_names.SEGMENT_IDS: in_b & there,
+            feature_names.NEXT_SENTENCE_LABELS: labels[:, None],
         }
 
     # Packed: the tokens of a row's pairs are concatenated.
@@ -196,14 +202,14 @@ def _join(
         return np.broadcast_to(values, there.shape)[there]
 
     return {
-        features.INPUT_IDS: spread(flat(ids), filled),
-        features.INPUT_MASK: filled,
-        features.SEGMENT_IDS: spread(flat(in_b), filled),
-        features.NEXT_SENTENCE_LABELS: spread(labels, real),
-        features.POSITION_IDS: spread(flat(columns), filled),
-        features.SEQUENCE_IDS: spread(flat(slots[:, None] + 1), filled),
-        features.NEXT_SENTENCE_POSITIONS: spread(
+        feature_names.INPUT_IDS: spread(flat(ids), filled),
+        feature_names.INPUT_MASK: filled,
+        feature_names.SEGMENT_IDS: spread(flat(in_b), filled),
+        feature_names.NEXT_SENTENCE_LABELS: spread(labels, real),
+        feature_names.POSITION_IDS: spread(flat(columns), filled),
+        feature_names.SEQUENCE_IDS: spread(flat(slots[:, None] + 1), filled),
+        feature_names.NEXT_SENTENCE_POSITIONS: spread(
             tokens_before - np.repeat(row_starts, counts), real
         ),
-        features.NEXT_SENTENCE_WEIGHTS: real.astype(np.float32),
+        feature_names.NEXT_SENTENCE_WEIGHTS: real.astype(np.float32),
     }

@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert.common import storage
 from bert.common.errors import UserError, name_of
 from bert.common.progress import Progress, log
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import pipelines, reader, shard_check
 from bert.data.records.shards import Records, Shard
 
@@ -97,7 +97,7 @@ def check_records(
 
     Args:
         path: str. The shard.
-        schema: dict. Result of `features.pretraining_schema`.
+        schema: dict. Result of `feature_names.pretraining_schema`.
         vocab_size: int. V; all ids must be below it.
         on_batch: callable or None. Called for each batch of valid records.
             Arguments: its features, int64 or float32 [N, length]; the number
@@ -112,13 +112,14 @@ def check_records(
             numbers: they read zeros or a wrong row of a table.
     """
     highest = {
-        features.INPUT_IDS: vocab_size - 1,
-        features.INPUT_MASK: 1,
-        features.SEGMENT_IDS: 1,
-        features.MASKED_LM_POSITIONS: schema[features.INPUT_IDS][1] - 1,
-        features.MASKED_LM_IDS: vocab_size - 1,
-        features.MASKED_LM_WEIGHTS: 1,
-        features.NEXT_SENTENCE_LABELS: 1,
+        feature_names.INPUT_IDS: vocab_size - 1,
+        feature_names.INPUT_MASK: 1,
+        feature_names.SEGMENT_IDS: 1,
+        feature_names.MASKED_LM_POSITIONS: schema[feature_names.INPUT_IDS][1]
+        - 1,
+        feature_names.MASKED_LM_IDS: vocab_size - 1,
+        feature_names.MASKED_LM_WEIGHTS: 1,
+        feature_names.NEXT_SENTENCE_LABELS: 1,
     }
 
     # TensorFlow trusts the lengths of records and may abort the process.
@@ -155,7 +156,7 @@ def _count_unlisted(path: str, schema: dict, vocab_size: int) -> int:
     masks: list[bool] = []
 
     def add(batch, *_):
-        masks.append(batch[features.MASKED_LM_WEIGHTS].any())
+        masks.append(batch[feature_names.MASKED_LM_WEIGHTS].any())
 
     count = check_records(path, schema, vocab_size, add)
     if count and not any(masks):

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records.encoding import Feature, RecordSchema
 
 _AT_ONCE = 1024
-INPUTS = {name: Feature(sequence=True) for name in features.ENCODER_INPUTS}
+INPUTS = {name: Feature(sequence=True) for name in feature_names.ENCODER_INPUTS}
 
 
 class Examples:
@@ -39,7 +39,7 @@ class Examples:
     ):
         self.choices = choices
         self.schema = {**INPUTS, **schema}
-        del self.schema[features.INPUT_MASK]
+        del self.schema[feature_names.INPUT_MASK]
         blocks = {
             name: [np.zeros(0, _kind(feature))]
             for name, feature in self.schema.items()
@@ -48,7 +48,7 @@ class Examples:
         examples = iter(examples)
         while block := list(itertools.islice(examples, _AT_ONCE)):
             arrays = self._flatten(block)
-            sizes.append(arrays.pop(features.INPUT_MASK))
+            sizes.append(arrays.pop(feature_names.INPUT_MASK))
             for name, values in arrays.items():
                 blocks[name].append(values)
 
@@ -100,9 +100,9 @@ class Examples:
                 rows = values.reshape(-1, feature.size)[chosen]
                 arrays[name] = rows[:, 0] if feature.size == 1 else rows
 
-            if name == features.INPUT_IDS:
+            if name == feature_names.INPUT_IDS:
                 mask_values = mask.astype(np.int32).reshape(shape)
-                arrays[features.INPUT_MASK] = mask_values
+                arrays[feature_names.INPUT_MASK] = mask_values
         return arrays
 
     def _flatten(self, block: list[dict]) -> dict[str, np.ndarray]:
@@ -114,11 +114,11 @@ class Examples:
                 rows = list(itertools.chain.from_iterable(rows))
 
             sizes = np.array([len(row) for row in rows], np.int32)
-            if name == features.INPUT_IDS:
-                arrays[features.INPUT_MASK] = sizes
+            if name == feature_names.INPUT_IDS:
+                arrays[feature_names.INPUT_MASK] = sizes
             expected = feature.size
             if feature.sequence:
-                expected = arrays[features.INPUT_MASK]
+                expected = arrays[feature_names.INPUT_MASK]
             assert (sizes == expected).all(), name
 
             rows = [np.asarray(row, _kind(feature)) for row in rows]

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.common import storage
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import pipelines
 
 _SHUFFLED_RECORDS = 4096
@@ -33,7 +33,7 @@ def training_batches(
     Args:
         files: list of str. Paths of the shards.
         num_records: int. Number of records in all shards.
-        schema: dict. Result of `features.pretraining_schema`.
+        schema: dict. Result of `feature_names.pretraining_schema`.
         batch_size: int. Number of records in a batch.
         seed: int. Seed of the order.
         step: int. Number of batches to skip.
@@ -101,7 +101,7 @@ def evaluation_batches(
 
     Args:
         files: list of str. Paths of the shards.
-        schema: dict. Result of `features.pretraining_schema`.
+        schema: dict. Result of `feature_names.pretraining_schema`.
         batch_size: int. Number of records in a batch.
         max_batches: int. Maximum number of batches.
 
@@ -139,8 +139,8 @@ def read_lengths(path: str) -> dict[str, int]:
     return {
         name: len(values[feature].int64_list.value)
         for name, feature in (
-            ("max_seq_length", features.INPUT_IDS),
-            ("max_predictions_per_seq", features.MASKED_LM_POSITIONS),
+            ("max_seq_length", feature_names.INPUT_IDS),
+            ("max_predictions_per_seq", feature_names.MASKED_LM_POSITIONS),
         )
     }
 
@@ -184,7 +184,7 @@ def _epoch(
 def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
     """Parses string [<= batch_size] to features [batch_size, length]."""
     batch = tf.io.parse_example(records, parsing(schema))
-    batch[features.IS_REAL_EXAMPLE] = tf.ones(tf.shape(records)[:1])
+    batch[feature_names.IS_REAL_EXAMPLE] = tf.ones(tf.shape(records)[:1])
 
     # Compiled steps have a fixed batch size, so zeros fill the last batch.
     missing = batch_size - tf.shape(records)[0]

@@ -10,7 +10,7 @@ from typing import Self
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import manifest, shard_check
 from bert.data.records.manifest import Manifest, name_for
 from bert.data.records.shard_check import ShardEntry
@@ -50,7 +50,7 @@ class Records:
 
     Attributes:
         shards: tuple of Shard. The files, in order.
-        schema: dict. Their features, see `features.pretraining_schema`.
+        schema: dict. Their features, see `feature_names.pretraining_schema`.
     """
 
     shards: tuple[Shard, ...]
@@ -96,10 +96,10 @@ class Records:
                 expected="TFRecords of create_pretraining_data.py",
             )
 
-        schema = features.pretraining_schema(**lengths)
+        schema = feature_names.pretraining_schema(**lengths)
         if first.get("pack_sequences"):
             most = first["max_sequences_per_row"]
-            schema = features.packed_schema(
+            schema = feature_names.packed_schema(
                 **lengths, max_sequences_per_row=most
             )
         return cls(tuple(shards), schema)
@@ -117,17 +117,17 @@ class Records:
     @property
     def is_packed(self) -> bool:
         """Whether a row may have several instances."""
-        return features.SEQUENCE_IDS in self.schema
+        return feature_names.SEQUENCE_IDS in self.schema
 
     @property
     def max_seq_length(self) -> int:
         """S, the number of tokens per sequence."""
-        return self.schema[features.INPUT_IDS][1]
+        return self.schema[feature_names.INPUT_IDS][1]
 
     @property
     def max_predictions_per_seq(self) -> int:
         """P, the maximum number of masked positions per sequence."""
-        return self.schema[features.MASKED_LM_POSITIONS][1]
+        return self.schema[feature_names.MASKED_LM_POSITIONS][1]
 
 
 def list_files(patterns: str, flag: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 
 
 def pack_inputs(
@@ -71,7 +71,7 @@ def pack_inputs(
     ids = tf.reshape(rows.to_tensor(pad_id, shape=shape), tf.shape(mask))
     first = tf.sequence_mask(kept[0] + 2, seq_length, tf.int32)
     return {
-        features.INPUT_IDS: ids,
-        features.INPUT_MASK: mask,
-        features.SEGMENT_IDS: mask - first,
+        feature_names.INPUT_IDS: ids,
+        feature_names.INPUT_MASK: mask,
+        feature_names.SEGMENT_IDS: mask - first,
     }

@@ -18,7 +18,7 @@ from bert.common import processes
 from bert.common.errors import UserError
 from bert.common.formats import downloads
 from bert.common.progress import log
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.text import (
     fast_tokenization,
     tokenization,
@@ -282,9 +282,9 @@ class Tokenizer:
         inside = np.arange(width) < lengths[:, None]  # [B, S]
 
         batch = {
-            features.INPUT_IDS: _fill(inside, [ids for ids, _ in rows]),
-            features.INPUT_MASK: inside.astype(np.int32),
-            features.SEGMENT_IDS: _fill(inside, [x for _, x in rows]),
+            feature_names.INPUT_IDS: _fill(inside, [ids for ids, _ in rows]),
+            feature_names.INPUT_MASK: inside.astype(np.int32),
+            feature_names.SEGMENT_IDS: _fill(inside, [x for _, x in rows]),
         }
         if offsets:
             batch["offsets"] = np.zeros((*inside.shape, 2), np.int32)

@@ -15,7 +15,7 @@ from bert.common import atomic, tensor_files
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data import features, sequence_packing
+from bert.data import feature_names, sequence_packing
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling import checkpoints, networks
 from bert.modeling.config import BertConfig
@@ -138,10 +138,10 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     mask = np.arange(length) < real  # [4, length]
 
     inputs = {
-        features.INPUT_IDS: rng.integers(0, config.vocab_size, mask.shape),
-        features.INPUT_MASK: mask,
-        features.SEGMENT_IDS: (np.arange(length) > length // 2) & mask,
-        features.MASKED_LM_POSITIONS: rng.integers(0, length, (4, 2)),
+        feature_names.INPUT_IDS: rng.integers(0, config.vocab_size, mask.shape),
+        feature_names.INPUT_MASK: mask,
+        feature_names.SEGMENT_IDS: (np.arange(length) > length // 2) & mask,
+        feature_names.MASKED_LM_POSITIONS: rng.integers(0, length, (4, 2)),
     }
 
     return {name: value.astype(np.int32) for name, value in inputs.items()}
@@ -322,13 +322,15 @@ def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
         Outputs of Keras and outputs of the file: dicts of name -> array.
     """
     seeded = seeded_inputs(model.config)
-    inputs = {name: seeded[name] for name in features.ENCODER_INPUTS}
+    inputs = {name: seeded[name] for name in feature_names.ENCODER_INPUTS}
     if target == "openvino":
         openvino.write(folder, model.config, model.values)
         return _outputs_of_rows(model, Network(folder), inputs)
 
     network = network_of(model)
-    if len(network.input[features.INPUT_IDS].shape) == 3:  # multiple choice
+    if (
+        len(network.input[feature_names.INPUT_IDS].shape) == 3
+    ):  # multiple choice
         inputs = {name: x[:, None] for name, x in inputs.items()}
     before = network(inputs)  # `export` needs a model that was called
     path = os.path.join(folder, _FILES[target])
@@ -350,11 +352,13 @@ def _outputs_of_rows(
     def run(packed: dict) -> np.ndarray:
         return np.array(networks.packed_outputs(encoder, layer, packed))
 
-    real = inputs[features.INPUT_MASK].astype(bool)
+    real = inputs[feature_names.INPUT_MASK].astype(bool)
     rows = [
         (ids[mask].tolist(), segments[mask].tolist())
         for ids, segments, mask in zip(
-            inputs[features.INPUT_IDS], inputs[features.SEGMENT_IDS], real
+            inputs[feature_names.INPUT_IDS],
+            inputs[feature_names.SEGMENT_IDS],
+            real,
         )
     ]
     is_pooled = head is not None and HEADS[head].is_pooled

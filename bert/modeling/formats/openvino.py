@@ -2,9 +2,9 @@
 
     config, weights -> encoder on packed rows -> head -> openvino_model.xml
 
-Its inputs are the inputs of a packed encoder (`data.features`), int32 [R, W]
-and [R, K]. A row with a single sequence has the positions 0 to W - 1, sequence
-id 1 (0 for padding), and K = 1 with the `[CLS]` position 0.
+Its inputs are the inputs of a packed encoder (`data.feature_names`), int32
+[R, W] and [R, K]. A row with a single sequence has the positions 0 to W - 1,
+sequence id 1 (0 for padding), and K = 1 with the `[CLS]` position 0.
 """
 
 import math
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling import openvino_network
 from bert.modeling.config import BertConfig
 from bert.modeling.task_heads import HEADS, head_of
@@ -94,28 +94,29 @@ def build(config: BertConfig, values: dict[str, np.ndarray]):
 
     # A mask is not needed: padding has the sequence id 0.
     is_pooled = head is not None and HEADS[head].is_pooled
-    names = [features.INPUT_IDS, features.SEGMENT_IDS]
-    names += [features.POSITION_IDS, features.SEQUENCE_IDS]
-    names += [features.NEXT_SENTENCE_POSITIONS] * is_pooled
+    names = [feature_names.INPUT_IDS, feature_names.SEGMENT_IDS]
+    names += [feature_names.POSITION_IDS, feature_names.SEQUENCE_IDS]
+    names += [feature_names.NEXT_SENTENCE_POSITIONS] * is_pooled
     inputs = {name: make.parameter(name) for name in names}
 
     x = ops.add(
         make.rows_of(
-            "bert/embeddings/word_embeddings", inputs[features.INPUT_IDS]
+            "bert/embeddings/word_embeddings", inputs[feature_names.INPUT_IDS]
         ),
         make.rows_of(
             "bert/embeddings/token_type_embeddings",
-            inputs[features.SEGMENT_IDS],
+            inputs[feature_names.SEGMENT_IDS],
         ),
     )
     positions = make.rows_of(
-        "bert/embeddings/position_embeddings", inputs[features.POSITION_IDS]
+        "bert/embeddings/position_embeddings",
+        inputs[feature_names.POSITION_IDS],
     )
     x = make.norm(ops.add(x, positions), "bert/embeddings/LayerNorm")
-    bias = _attention_bias(make, inputs[features.SEQUENCE_IDS])
+    bias = _attention_bias(make, inputs[feature_names.SEQUENCE_IDS])
 
     # For a head on `[CLS]`, the last layer is only computed there.
-    first = inputs.get(features.NEXT_SENTENCE_POSITIONS)
+    first = inputs.get(feature_names.NEXT_SENTENCE_POSITIONS)
     for index in range(config.num_hidden_layers):
         is_last = index == config.num_hidden_layers - 1
         queries = first if is_last else None

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert.common.progress import log
-from bert.data import features, postprocessing
+from bert.data import feature_names, postprocessing
 from bert.data.postprocessing import (
     CLASSES,
     MULTI_LABEL,
@@ -91,8 +91,8 @@ class TextClassification(Task):
         kind = "float32" if labels.kind == REGRESSION else "int64"
         size = labels.size if labels.kind == MULTI_LABEL else 1
         self.schema = {
-            features.LABEL_IDS: Feature(kind, size=size),
-            features.IS_REAL_EXAMPLE: Feature(),
+            feature_names.LABEL_IDS: Feature(kind, size=size),
+            feature_names.IS_REAL_EXAMPLE: Feature(),
         }
 
     @classmethod
@@ -164,12 +164,12 @@ class TextClassification(Task):
                 ((ids, segments),) = encoded.rows
                 label = row.label
                 yield {
-                    features.INPUT_IDS: ids,
-                    features.SEGMENT_IDS: segments,
-                    features.LABEL_IDS: (
+                    feature_names.INPUT_IDS: ids,
+                    feature_names.SEGMENT_IDS: segments,
+                    feature_names.LABEL_IDS: (
                         label if isinstance(label, list) else [label]
                     ),
-                    features.IS_REAL_EXAMPLE: [1],
+                    feature_names.IS_REAL_EXAMPLE: [1],
                 }
 
     def combine(

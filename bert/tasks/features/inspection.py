@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert.data import features
+from bert.data import feature_names
 from bert.modeling.encoder import attention_scores
 from bert.modeling.formats.model_folder import ModelFolder
 
@@ -45,7 +45,7 @@ class Inspector:
             [first], [second], self._max_tokens
         )
         rows = np.array([ids, np.ones_like(ids), segments], np.int32)[:, None]
-        inputs = dict(zip(features.ENCODER_INPUTS, rows))
+        inputs = dict(zip(feature_names.ENCODER_INPUTS, rows))
         probs = attention_scores(self.encoder, inputs, layer)
         tokens = [self._tokenizer.tokens[i] for i in ids]
         return tokens, np.asarray(probs)[0, head].tolist()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.postprocessing import log_softmax, softmax
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text import words
@@ -162,7 +162,9 @@ class TokenClassification(Task):
         """
         found = [np.zeros((0, self.num_outputs), np.float32)]
         for record, logits in zip(encoded.details.records, outputs):
-            found.append(logits[np.flatnonzero(record[features.LABEL_WEIGHTS])])
+            found.append(
+                logits[np.flatnonzero(record[feature_names.LABEL_WEIGHTS])]
+            )
         return np.concatenate(found)
 
     def decode(

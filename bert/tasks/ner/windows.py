@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.records.encoding import Feature, RecordSchema
 from bert.data.text import vocabulary
 
 Ids = list[int]
 TRAINING_SCHEMA: RecordSchema = {
-    features.LABEL_IDS: Feature(sequence=True),
-    features.LABEL_WEIGHTS: Feature("float32", sequence=True),
+    feature_names.LABEL_IDS: Feature(sequence=True),
+    feature_names.LABEL_WEIGHTS: Feature("float32", sequence=True),
 }
 
 
@@ -157,8 +157,8 @@ class Featurizer:
 
             ids, segments = sequences.join_pair(ids, [], self._cls, self._sep)
             yield {
-                features.INPUT_IDS: ids,
-                features.SEGMENT_IDS: segments,
-                features.LABEL_IDS: [0, *label_ids, 0],
-                features.LABEL_WEIGHTS: [0.0, *weights, 0.0],
+                feature_names.INPUT_IDS: ids,
+                feature_names.SEGMENT_IDS: segments,
+                feature_names.LABEL_IDS: [0, *label_ids, 0],
+                feature_names.LABEL_WEIGHTS: [0.0, *weights, 0.0],
             }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy import stats
 
-from bert.data import features
+from bert.data import feature_names
 from bert.tasks.evaluation import CHANCE, MAJORITY, UNIGRAMS
 
 
@@ -25,12 +25,14 @@ class TargetCounts:
         """Yields the batches, and counts their targets."""
         for batch in batches:
             # Packed rows hold several pairs; otherwise whole rows are padding.
-            weights = batch.get(features.NEXT_SENTENCE_WEIGHTS)
+            weights = batch.get(feature_names.NEXT_SENTENCE_WEIGHTS)
             if weights is None:
-                weights = batch[features.IS_REAL_EXAMPLE]
-            _add(self._pairs, batch[features.NEXT_SENTENCE_LABELS], weights)
-            shown = batch[features.MASKED_LM_WEIGHTS]
-            _add(self._tokens, batch[features.MASKED_LM_IDS], shown)
+                weights = batch[feature_names.IS_REAL_EXAMPLE]
+            _add(
+                self._pairs, batch[feature_names.NEXT_SENTENCE_LABELS], weights
+            )
+            shown = batch[feature_names.MASKED_LM_WEIGHTS]
+            _add(self._tokens, batch[feature_names.MASKED_LM_IDS], shown)
             yield batch
 
     def baselines(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded
@@ -70,9 +70,9 @@ class TextEmbedding(Task):
         self.sequences = texts
         self.metric = "spearman_cosine" if has_scores else "cosine_ndcg@10"
         self.schema = {
-            features.LABEL_IDS: Feature("float32"),
-            features.IS_REAL_EXAMPLE: Feature(),
-            features.TEXT_NUMBERS: Feature(size=texts),
+            feature_names.LABEL_IDS: Feature("float32"),
+            feature_names.IS_REAL_EXAMPLE: Feature(),
+            feature_names.TEXT_NUMBERS: Feature(size=texts),
         }
 
     @classmethod
@@ -110,11 +110,11 @@ class TextEmbedding(Task):
                 for x in held:
                     report(x)
                 yield {
-                    features.INPUT_IDS: [x.rows[0][0] for x in held],
-                    features.SEGMENT_IDS: [x.rows[0][1] for x in held],
-                    features.LABEL_IDS: [row.score or 0.0],
-                    features.IS_REAL_EXAMPLE: [1],
-                    features.TEXT_NUMBERS: _numbers(held, numbers),
+                    feature_names.INPUT_IDS: [x.rows[0][0] for x in held],
+                    feature_names.SEGMENT_IDS: [x.rows[0][1] for x in held],
+                    feature_names.LABEL_IDS: [row.score or 0.0],
+                    feature_names.IS_REAL_EXAMPLE: [1],
+                    feature_names.TEXT_NUMBERS: _numbers(held, numbers),
                 }
 
     def combine(

@@ -21,7 +21,7 @@ import numpy as np
 
 from bert.common import atomic
 from bert.common.formats import json_files
-from bert.data import features
+from bert.data import feature_names
 from bert.data.text.tokenization import BasicTokenizer
 from bert.tasks.squad.examples import WHITE_SPACE, word_numbers
 
@@ -58,13 +58,13 @@ class WindowLogits:
             record: dict, see `windows.WindowMaker.prediction_records`.
             start_logits, end_logits: float32 [S], with padding.
         """
-        ids = np.asarray(record[features.INPUT_IDS])
+        ids = np.asarray(record[feature_names.INPUT_IDS])
         return cls(
             start_logits[: len(ids)],
             end_logits[: len(ids)],
-            record[features.TOKEN_STARTS],
-            record[features.TOKEN_LIMITS],
-            record[features.TOKEN_IS_MAX_CONTEXT],
+            record[feature_names.TOKEN_STARTS],
+            record[feature_names.TOKEN_LIMITS],
+            record[feature_names.TOKEN_IS_MAX_CONTEXT],
             ids,
         )
 

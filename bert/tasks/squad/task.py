@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert.common.progress import log
-from bert.data import features
+from bert.data import feature_names
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -86,7 +86,7 @@ class QuestionAnswering(Task):
         windows: list[list[dict]] = [[] for _ in questions]
         maker = WindowMaker(self._tokenizer, self.settings)
         for record in maker.prediction_records(questions):
-            windows[record[features.EXAMPLE_INDEX][0]].append(record)
+            windows[record[feature_names.EXAMPLE_INDEX][0]].append(record)
         return [
             Encoded(rows_of(records), details=(example.context, records))
             for example, records in zip(questions, windows)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.records.encoding import Feature, RecordSchema
 from bert.data.sequences import TokenWindow
 from bert.data.text.tokenizer import Tokenizer, Tokens
@@ -29,10 +29,10 @@ _AT_ONCE = 1024  # number of questions to tokenize together
 
 # As in the original's train.tf_record.
 TRAINING_SCHEMA: RecordSchema = {
-    features.UNIQUE_IDS: Feature(),
-    features.START_POSITIONS: Feature(),
-    features.END_POSITIONS: Feature(),
-    features.IS_IMPOSSIBLE: Feature(),
+    feature_names.UNIQUE_IDS: Feature(),
+    feature_names.START_POSITIONS: Feature(),
+    feature_names.END_POSITIONS: Feature(),
+    feature_names.IS_IMPOSSIBLE: Feature(),
 }
 
 
@@ -198,14 +198,14 @@ class WindowMaker:
                         **self._record(
                             question, tokens.ids[here], next(number)
                         ),
-                        features.EXAMPLE_INDEX: [example_index],
-                        features.TOKEN_STARTS: np.pad(
+                        feature_names.EXAMPLE_INDEX: [example_index],
+                        feature_names.TOKEN_STARTS: np.pad(
                             tokens.starts[here], around
                         ),
-                        features.TOKEN_LIMITS: np.pad(
+                        feature_names.TOKEN_LIMITS: np.pad(
                             tokens.limits[here], around
                         ),
-                        features.TOKEN_IS_MAX_CONTEXT: np.pad(
+                        feature_names.TOKEN_IS_MAX_CONTEXT: np.pad(
                             owners[here] == k, around
                         ),
                     }
@@ -239,9 +239,9 @@ class WindowMaker:
             here = slice(window.start, limit)
             yield {
                 **self._record(question, tokens.ids[here], next(number)),
-                features.START_POSITIONS: [start],
-                features.END_POSITIONS: [end],
-                features.IS_IMPOSSIBLE: [int(example.impossible)],
+                feature_names.START_POSITIONS: [start],
+                feature_names.END_POSITIONS: [end],
+                feature_names.IS_IMPOSSIBLE: [int(example.impossible)],
             }
         if not covered:
             self.lost[UNCOVERED].append(example.id)
@@ -261,9 +261,9 @@ class WindowMaker:
         joined[1 : head - 1] = question
         joined[head:-1] = ids
         return {
-            features.UNIQUE_IDS: [number],
-            features.INPUT_IDS: joined,
-            features.SEGMENT_IDS: np.repeat(
+            feature_names.UNIQUE_IDS: [number],
+            feature_names.INPUT_IDS: joined,
+            feature_names.SEGMENT_IDS: np.repeat(
                 np.array([0, 1], np.int32), [head, tail]
             ),
         }

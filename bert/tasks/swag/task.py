@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bert.common.atomic import write_whole
-from bert.data import features
+from bert.data import feature_names
 from bert.data.postprocessing import softmax
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded, join_pair, truncate_pair
@@ -48,8 +48,8 @@ class MultipleChoice(Task):
         self._tokenizer, self.max_length = tokenizer, max_length
         self.sequences = sequences
         self.schema = {
-            features.LABEL_IDS: Feature(),
-            features.CHOICE_WEIGHTS: Feature("float32", size=sequences),
+            feature_names.LABEL_IDS: Feature(),
+            feature_names.CHOICE_WEIGHTS: Feature("float32", size=sequences),
         }
         self._cls, self._sep, self._unk = (
             tokenizer.vocab[x]
@@ -114,10 +114,11 @@ class MultipleChoice(Task):
                 missing = self.sequences - count
                 padded = encoded.rows + [empty] * missing
                 yield {
-                    features.INPUT_IDS: [ids for ids, _ in padded],
-                    features.SEGMENT_IDS: [x for _, x in padded],
-                    features.LABEL_IDS: [row.label],
-                    features.CHOICE_WEIGHTS: [1.0] * count + [0.0] * missing,
+                    feature_names.INPUT_IDS: [ids for ids, _ in padded],
+                    feature_names.SEGMENT_IDS: [x for _, x in padded],
+                    feature_names.LABEL_IDS: [row.label],
+                    feature_names.CHOICE_WEIGHTS: [1.0] * count
+                    + [0.0] * missing,
                 }
 
     def combine(

@@ -12,7 +12,7 @@ import random
 import numpy as np
 import pytest
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import original_instances
 from tests.helpers.pretraining_rows import (
@@ -125,18 +125,21 @@ class Corpus:
 
     def statistics(self, rows):
         """Histograms of one pass: name -> counts."""
-        ids, text = rows[features.INPUT_IDS], rows[features.INPUT_IDS].copy()
-        row, slot = rows[features.MASKED_LM_WEIGHTS].nonzero()
-        position = rows[features.MASKED_LM_POSITIONS][row, slot]
-        label = rows[features.MASKED_LM_IDS][row, slot]
+        ids, text = (
+            rows[feature_names.INPUT_IDS],
+            rows[feature_names.INPUT_IDS].copy(),
+        )
+        row, slot = rows[feature_names.MASKED_LM_WEIGHTS].nonzero()
+        position = rows[feature_names.MASKED_LM_POSITIONS][row, slot]
+        label = rows[feature_names.MASKED_LM_IDS][row, slot]
         text[row, position] = label
-        length = rows[features.INPUT_MASK].sum(axis=1)
-        b = rows[features.SEGMENT_IDS].sum(axis=1) - 1
+        length = rows[feature_names.INPUT_MASK].sum(axis=1)
+        b = rows[feature_names.SEGMENT_IDS].sum(axis=1) - 1
         a = length - b - 3
         each = np.arange(len(ids))
         a_first, a_last = text[:, 1], text[each, a]
         b_first, b_last = text[each, a + 2], text[each, length - 2]
-        is_random = rows[features.NEXT_SENTENCE_LABELS][:, 0] > 0
+        is_random = rows[feature_names.NEXT_SENTENCE_LABELS][:, 0] > 0
         found = ids[row, position]
         masked, kept = found == MASK, found == label
         other = found[~masked & ~kept]
@@ -210,7 +213,7 @@ def passes_of(make, settings, count):
         )
         for side, rows in zip(sides, (ours, of_instances(theirs, settings))):
             side.append(corpus.statistics(rows))
-        made += min(len(theirs), len(ours[features.INPUT_IDS]))
+        made += min(len(theirs), len(ours[feature_names.INPUT_IDS]))
     return sides
 
 

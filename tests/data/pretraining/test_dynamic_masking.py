@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining import dynamic_masking
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import pretraining_rows
@@ -17,11 +17,11 @@ V = 997
 OPTIONS = InstanceSettings(max_seq_length=61, max_predictions_per_seq=11)
 KNOWN = pretraining_rows.vocabulary(V)
 NAMES = [
-    features.INPUT_IDS,
-    features.MASKED_LM_POSITIONS,
-    features.MASKED_LM_IDS,
-    features.MASKED_LM_WEIGHTS,
-    features.INPUT_MASK,
+    feature_names.INPUT_IDS,
+    feature_names.MASKED_LM_POSITIONS,
+    feature_names.MASKED_LM_IDS,
+    feature_names.MASKED_LM_WEIGHTS,
+    feature_names.INPUT_MASK,
 ]
 
 
@@ -58,8 +58,8 @@ def narrow(arrays):
 
 def remask(arrays, first=0, options=OPTIONS, known=KNOWN):
     names = list(NAMES)
-    if features.SEQUENCE_IDS in arrays:
-        names[-1] = features.SEQUENCE_IDS
+    if feature_names.SEQUENCE_IDS in arrays:
+        names[-1] = feature_names.SEQUENCE_IDS
     found = dynamic_masking.remask_records(
         tuple(arrays[name] for name in names),
         options,

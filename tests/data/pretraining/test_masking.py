@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.pretraining import draws, masking
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import CLS, FIRST, SEP, vocabulary
@@ -28,10 +28,10 @@ def mask_all(rows, options, known, seed=1):
     found = []
     for row, ids, positions, labels, weights in zip(
         rows,
-        masked[features.INPUT_IDS],
-        masked[features.MASKED_LM_POSITIONS],
-        masked[features.MASKED_LM_IDS],
-        masked[features.MASKED_LM_WEIGHTS],
+        masked[feature_names.INPUT_IDS],
+        masked[feature_names.MASKED_LM_POSITIONS],
+        masked[feature_names.MASKED_LM_IDS],
+        masked[feature_names.MASKED_LM_WEIGHTS],
         strict=True,
     ):
         count = int(weights.sum())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pretraining import packing
 from bert.data.pretraining import rows as rows_module
 from bert.data.pretraining.settings import InstanceSettings
@@ -48,9 +48,9 @@ def documents():
 def schema_of(settings):
     lengths = settings.max_seq_length, settings.max_predictions_per_seq
     if not settings.pack_sequences:
-        return features.pretraining_schema(*lengths)
+        return feature_names.pretraining_schema(*lengths)
     count = packing.max_sequences_per_row(lengths[0])
-    return features.packed_schema(*lengths, count)
+    return feature_names.packed_schema(*lengths, count)
 
 
 def make(documents, settings, **named):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import content_check, encoding
 from bert.data.records.shards import Records, Shard
 from tests.helpers import pretraining_files
 
 S, P, V = 11, 3, 97
-SCHEMA = features.pretraining_schema(S, P)
+SCHEMA = feature_names.pretraining_schema(S, P)
 
 
 def write(path, serialized):
@@ -110,10 +110,10 @@ def test_other_lengths_name_feature_and_flags(tmp_path):
         "; pass the --max_seq_length and --max_predictions_per_seq of the "
         "records"
     )
-    assert message_of(path, features.pretraining_schema(13, P)) == (
+    assert message_of(path, feature_names.pretraining_schema(13, P)) == (
         f"record 0: input_ids has 11 values; expected 13{fix}"
     )
-    assert message_of(path, features.pretraining_schema(S, 2)) == (
+    assert message_of(path, feature_names.pretraining_schema(S, 2)) == (
         f"record 0: masked_lm_positions has 3 values; expected 2{fix}"
     )
 

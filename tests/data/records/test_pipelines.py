@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from bert.data import batching, features
+from bert.data import batching, feature_names
 from bert.data.records import reader
 from bert.data.records.examples import Examples
 
 
 def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
-    schema = features.pretraining_schema(11, 3)
+    schema = feature_names.pretraining_schema(11, 3)
     path = tmp_path / "empty.tfrecord"
     path.touch()
     example = {
-        features.INPUT_IDS: np.array([1, 2]),
-        features.SEGMENT_IDS: np.array([0, 0]),
+        feature_names.INPUT_IDS: np.array([1, 2]),
+        feature_names.SEGMENT_IDS: np.array([0, 0]),
     }
     examples = Examples([example] * 3, {})
     for batches in (

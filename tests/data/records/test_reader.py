@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import encoding, reader
 
 S, P = 11, 3
-SCHEMA = features.pretraining_schema(S, P)
+SCHEMA = feature_names.pretraining_schema(S, P)
 
 
 def arrays(numbers):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.data import features, sequences
+from bert.data import feature_names, sequences
 from bert.data.text import (
     input_ops,
     text_ops,
@@ -216,7 +216,11 @@ def plain_pack(a, b, seq_length):
     return ids + padding, [1] * len(ids) + padding, types + padding
 
 
-NAMES = (features.INPUT_IDS, features.INPUT_MASK, features.SEGMENT_IDS)
+NAMES = (
+    feature_names.INPUT_IDS,
+    feature_names.INPUT_MASK,
+    feature_names.SEGMENT_IDS,
+)
 
 
 @pytest.mark.parametrize("seq_length", [3, 4, 8, 17])
@@ -249,7 +253,9 @@ def test_packing_keeps_the_same_tokens_as_lists(truncate):
         sep_id=3,
         truncate=truncate,
     )
-    for ids, a, b in zip(packed[features.INPUT_IDS].numpy(), firsts, seconds):
+    for ids, a, b in zip(
+        packed[feature_names.INPUT_IDS].numpy(), firsts, seconds
+    ):
         a, b = sequences.truncate_pair(a, b, 8, truncate)
         expected = [2, *a, 3, *b, 3]
         assert ids.tolist() == expected + [0] * (11 - len(expected))
@@ -261,7 +267,7 @@ def test_packing_takes_words_and_another_padding():
     packed = input_ops.pack_inputs(
         [words, flat], tf.constant(7), cls_id=2, sep_id=3, pad_id=97
     )
-    assert packed[features.INPUT_IDS].numpy().tolist() == [
+    assert packed[feature_names.INPUT_IDS].numpy().tolist() == [
         [2, 7, 8, 9, 3, 5, 3],
         [2, 3, 6, 3, 97, 97, 97],
     ]

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.tasks.pretraining import inputs
 from bert.tasks.pretraining.baselines import TargetCounts
 from tests.helpers import pretraining_files, small
@@ -14,8 +14,8 @@ from tests.helpers import pretraining_files, small
 def batches(count):
     for seed in range(count):
         batch = small.batch(seed, 5)
-        batch[features.IS_REAL_EXAMPLE][3:] = 0
-        batch[features.MASKED_LM_WEIGHTS][3:] = 0
+        batch[feature_names.IS_REAL_EXAMPLE][3:] = 0
+        batch[feature_names.MASKED_LM_WEIGHTS][3:] = 0
         yield {name: tf.constant(x) for name, x in batch.items()}
 
 
@@ -24,9 +24,11 @@ def test_references_are_those_of_the_real_targets():
     seen = list(counts.watch(batches(7)))
     tokens, pairs = [], []
     for batch in seen:
-        shown = batch[features.MASKED_LM_WEIGHTS].numpy() > 0
-        tokens += batch[features.MASKED_LM_IDS].numpy()[shown].tolist()
-        pairs += batch[features.NEXT_SENTENCE_LABELS].numpy()[:3, 0].tolist()
+        shown = batch[feature_names.MASKED_LM_WEIGHTS].numpy() > 0
+        tokens += batch[feature_names.MASKED_LM_IDS].numpy()[shown].tolist()
+        pairs += (
+            batch[feature_names.NEXT_SENTENCE_LABELS].numpy()[:3, 0].tolist()
+        )
     shares = np.unique(tokens, return_counts=True)[1] / len(tokens)
     ones = sum(pairs) / len(pairs)
     assert len(pairs) == 21
@@ -41,8 +43,10 @@ def test_references_are_those_of_the_real_targets():
 
 def test_packed_rows_have_weights_of_their_pairs():
     batch = next(batches(1))
-    batch[features.NEXT_SENTENCE_LABELS] = tf.constant([[1, 0, 1]] * 5)
-    batch[features.NEXT_SENTENCE_WEIGHTS] = tf.constant([[1.0, 1.0, 0.0]] * 5)
+    batch[feature_names.NEXT_SENTENCE_LABELS] = tf.constant([[1, 0, 1]] * 5)
+    batch[feature_names.NEXT_SENTENCE_WEIGHTS] = tf.constant(
+        [[1.0, 1.0, 0.0]] * 5
+    )
     counts = TargetCounts(small.V)
     list(counts.watch([batch]))
     assert counts.baselines()["next_sentence_accuracy/majority"] == 0.5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.records import content_check
 from bert.data.records.shards import Records, Shard
 from bert.runs import pretraining as task
@@ -18,7 +18,7 @@ from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 from tests.helpers.small import P, S
 
-SCHEMA = features.pretraining_schema(S, P)
+SCHEMA = feature_names.pretraining_schema(S, P)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.data import features
+from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.similarity import inputs
@@ -114,9 +114,9 @@ def test_equal_texts_have_equal_numbers(read, tmp_path):
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
     embedding = TextEmbedding(tokenizer, PoolingConfig(), 4)
     encoded = [*embedding.records(groups, told.append)]
-    assert [x[features.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
-    assert [x[features.LABEL_IDS] for x in encoded] == [[1.0], [0.0]]
-    assert [len(x) for x in encoded[1][features.INPUT_IDS]] == [4, 4]
+    assert [x[feature_names.TEXT_NUMBERS] for x in encoded] == [[0, 1], [1, 0]]
+    assert [x[feature_names.LABEL_IDS] for x in encoded] == [[1.0], [0.0]]
+    assert [len(x) for x in encoded[1][feature_names.INPUT_IDS]] == [4, 4]
     assert [x.is_truncated for x in told] == [False] * 3 + [True]
 
 
