@@ -19,7 +19,7 @@ from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
 from bert.common.progress import log
 from bert.inference.predictor import Predictor
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
 from bert.modeling.formats import checkpoint_files
 
 
@@ -49,7 +49,7 @@ class Settings(BaseSettings):
         """
         path = checkpoint_files.beside(self.model, checkpoint_files.TASK)
         graph = os.path.join(self.model, "saved_model.pb")
-        is_export = openvino_network.find(self.model) or storage.is_file(graph)
+        is_export = openvino_engine.find(self.model) or storage.is_file(graph)
         is_run = storage.find(self.model, "*.index")
         if not (is_export or is_run or storage.exists(f"{self.model}.index")):
             raise UserError(

@@ -18,7 +18,7 @@ from bert.common.progress import log
 from bert.data import sequence_packing
 from bert.data.sequences import TokenSequence
 from bert.export import saved_model
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
 from bert.modeling.formats import conversion, openvino
 from bert.modeling.formats.model_folder import ModelFolder
 
@@ -78,7 +78,7 @@ def write_model(
 
     if openvino_precision is None and importlib.util.find_spec("openvino"):
         openvino_precision = "float32"
-    if openvino_precision in (None, openvino_network.NONE):
+    if openvino_precision in (None, openvino_engine.NONE):
         return
     sample = [*rows]
     sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
@@ -92,7 +92,7 @@ def write_model(
         )
         for path in storage.files_below(scratch):
             name = os.path.relpath(path, scratch)
-            target = os.path.join(folder, openvino_network.FOLDER, name)
+            target = os.path.join(folder, openvino_engine.FOLDER, name)
             storage.make_folder(os.path.dirname(target))
             storage.copy(path, target)
 

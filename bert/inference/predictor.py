@@ -26,10 +26,10 @@ from bert.data.sequences import Encoded, TokenSequence, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
 from bert.inference.settings import KERAS, OPENVINO
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.openvino_network import Network
 from bert.modeling.task_heads import (
     CHOICES,
     HEADS,
@@ -70,7 +70,8 @@ class Predictor:
 
     Args:
         task: Task. Encodes examples and decodes outputs.
-        engine: callable. Computes the outputs of packed rows, see `engines`.
+        engine: callable. Computes the outputs of packed rows; see
+            `modeling.engines`.
         batch_tokens: int. Maximum number of tokens of a batch; at least 4,096
             are used. Default: 4,096.
         batches: int. Number of batches whose examples are sorted by length
@@ -103,17 +104,17 @@ class Predictor:
             path: str. Folder of a run, an export or a Hugging Face model, or
                 name of a published model.
             engine: str or None. "keras" or "openvino". Default: see
-                `openvino_network.find_default`.
+                `openvino_engine.find_default`.
 
         Raises:
             UserError: The model is missing or damaged.
         """
         path = downloads.fetch(path)
         if engine is None:
-            network = openvino_network.find_default(path)
+            network = openvino_engine.find_default(path)
             engine = OPENVINO if network else KERAS
         else:
-            network = openvino_network.find(path)
+            network = openvino_engine.find(path)
         if engine == OPENVINO and network is None:
             raise UserError(
                 "no OpenVINO network",
@@ -124,12 +125,14 @@ class Predictor:
         log(f"loading {path} ...")
         run: Any
         if engine == OPENVINO:
-            run = Network(network)
+            run = OpenVINOEngine(network)
             model = open_model(network)
             task = task_of(model)
         else:
             model = open_model(path)
-            from bert.inference.engines import KerasEngine  # loads TensorFlow
+            from bert.modeling.engines.keras_engine import (
+                KerasEngine,  # loads TensorFlow
+            )
 
             names = model.values
             head = head_of(names)

@@ -16,9 +16,10 @@ from bert.data import bucketing
 from bert.data.sequences import TokenSequence
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
-from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor
-from bert.modeling import networks, openvino_network
+from bert.modeling import networks
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.models import loading, preprocessing
 from bert.models.validation import Validation
@@ -311,7 +312,7 @@ class TextModel(keras.Model):
         if openvino == "int8" and texts is not None:
             encoded = self._task().encode(self._inputs(texts))
             rows = [row for x in encoded for row in x.rows]
-        openvino_network.check(openvino, "openvino", len(rows))
+        openvino_engine.check(openvino, "openvino", len(rows))
         with self._source(filepath) as source:
             source = source.replace(task=source.task | entries)
             export_folder.write(

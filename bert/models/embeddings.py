@@ -10,9 +10,9 @@ from bert.data import bucketing
 from bert.data.pooling import POOLINGS, PoolingConfig
 from bert.data.text.array_inputs import strings
 from bert.inference.predictor import Predictor, open_model
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.openvino_network import Network
 from bert.tasks.similarity.task import TextEmbedding
 
 _CHUNK = 32  # batches that are sorted by length together
@@ -107,18 +107,20 @@ def _open(model, layer: int):
 
         # A network has the logits of its task, or the last layer.
         if layer == -1 and ModelFolder.open(model).task is None:
-            path = openvino_network.find_default(model)
+            path = openvino_engine.find_default(model)
     if path:
         folder = open_model(path)
         tokenizer = folder.tokenizer.with_max_length(folder.max_length)
         return (
             folder.config,
             tokenizer,
-            lambda: Network(path),
+            lambda: OpenVINOEngine(path),
             folder.pooling_config,
         )
 
-    from bert.inference.engines import KerasEngine  # imports TensorFlow
+    from bert.modeling.engines.keras_engine import (
+        KerasEngine,  # imports TensorFlow
+    )
     from bert.models import loading
 
     encoder, tokenizer = loading.load_pair(model)

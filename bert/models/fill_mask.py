@@ -4,8 +4,8 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.array_inputs import strings
 from bert.data.text.tokenizer import Tokenizer
-from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor
+from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.task_heads import MASKED_LM
 from bert.models import builders
 from bert.models.loading import Encoder, config_of, load_pair

@@ -21,9 +21,9 @@ from bert.common.progress import log
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
-from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling.encoder import Encoder
+from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import MASKED_LM, heads_of
 from bert.models.embeddings import embed

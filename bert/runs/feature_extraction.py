@@ -15,8 +15,8 @@ from bert.data import embedding_files, sequence_packing
 from bert.data.sequences import Encoded
 from bert.data.text import vocabulary_checks
 from bert.inference.predictor import Predictor
-from bert.modeling import openvino_network
-from bert.modeling.openvino_network import Network
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.tasks.features.settings import Extraction
 from bert.tasks.features.task import TEXT, TEXT_B, LayerOutputs
 from bert.tasks.task import AT_ONCE
@@ -118,18 +118,20 @@ def _network_path(extraction: Extraction) -> str | None:
         return None
     if is_device_given and model.format != "openvino":
         return None
-    return openvino_network.find_default(model.path)
+    return openvino_engine.find_default(model.path)
 
 
 def _engine(extraction: Extraction) -> Any:
     """Returns a function from packed rows to float32 [R, W, K, H]."""
     settings, model = extraction.settings, extraction.model
     if path := _network_path(extraction):
-        network = Network(path)
+        network = OpenVINOEngine(path)
         log(network.description)
         return lambda inputs: network(inputs)[:, :, None]
 
-    from bert.inference.engines import KerasEngine  # imports TensorFlow
+    from bert.modeling.engines.keras_engine import (
+        KerasEngine,  # imports TensorFlow
+    )
 
     devices = flags.as_dict(settings, of=Devices)
     engine = KerasEngine.load(model, layer=extraction.layers, devices=devices)

@@ -72,7 +72,7 @@ def print_words(settings: Settings) -> None:
     )
 
     # Loading takes seconds, so it comes after all checks.
-    from bert.inference.engines import KerasEngine
+    from bert.modeling.engines.keras_engine import KerasEngine
 
     predictor = Predictor(task, KerasEngine.load(model, MASKED_LM))
     digits = ".3g" if chosen else ".3f"  # for small probabilities

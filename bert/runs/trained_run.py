@@ -8,12 +8,13 @@ from bert.common import storage
 from bert.common.progress import Progress, log
 from bert.data.sequences import Encoded
 from bert.export import folder as export_folder
-from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor
-from bert.modeling import checkpoints, openvino_network
+from bert.modeling import checkpoints
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.keras_engine import KerasEngine
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files, model_card
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.openvino_network import Network
 from bert.runs.run_folder import RunFolder
 from bert.runs.sweep import HeldOut
 from bert.tasks.evaluation import BEFORE
@@ -138,9 +139,9 @@ class TrainedRun:
         )
 
         # Another precision may predict differently, so it is evaluated too.
-        network = openvino_network.find(path)
+        network = openvino_engine.find(path)
         if network and settings.do_eval and self._files[DEV]:
-            metrics = metrics | self._check_network(Network(network))
+            metrics = metrics | self._check_network(OpenVINOEngine(network))
         if metrics:
             export_folder.write_extra(path, export_folder.METRICS, metrics)
         if example := self._example():
@@ -267,7 +268,7 @@ class TrainedRun:
             checkpoints.assign(trainer.state.named, trained, folder.path)
         return {f"{task.prefix}{k}": x for k, x in found.items()}
 
-    def _check_network(self, engine: Network) -> dict[str, float]:
+    def _check_network(self, engine: OpenVINOEngine) -> dict[str, float]:
         """Scores an exported network on the evaluation file."""
         file = self._files[DEV][0]
         exported = self._score(file, self._results(file, engine))

@@ -12,7 +12,7 @@ from bert.common.flags import BaseSettings, flag
 from bert.common.progress import log
 from bert.common.rules import rule
 from bert.inference.settings import ENGINES
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
 
 _NEEDED = ("flask", "prometheus_client", "waitress")
 
@@ -146,7 +146,7 @@ class Settings(BaseSettings):
             UserError: The folder does not exist or does not have a model.
         """
         if not (
-            openvino_network.find(path)
+            openvino_engine.find(path)
             or storage.is_file(os.path.join(path, "saved_model.pb"))
             or storage.is_file(os.path.join(path, "config.json"))
             or storage.find(path, "*.index")

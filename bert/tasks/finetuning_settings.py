@@ -17,7 +17,7 @@ from bert.common.flags import (
 )
 from bert.common.rules import excludes, needs, rule
 from bert.data.text import vocabulary_checks
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
 from bert.modeling.formats.model_card import CardFlags, Scores
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training.settings import Training
@@ -45,7 +45,7 @@ def _check_files(settings: "FineTuning") -> Iterator[UserError]:
 
 def _check_openvino(settings: "FineTuning") -> None:
     """Raises a UserError if the OpenVINO network cannot be made."""
-    openvino_network.check(
+    openvino_engine.check(
         settings.export_openvino,
         "--export_openvino",
         settings.do_train or settings.evaluates,
@@ -271,7 +271,7 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         "Precision of the exported OpenVINO network, which predict.py and "
         "serve.py run without TensorFlow. none exports no network. Default: "
         "float32 if OpenVINO is installed.",
-        choices=(*openvino_network.PRECISIONS, openvino_network.NONE),
+        choices=(*openvino_engine.PRECISIONS, openvino_engine.NONE),
         topic=OUTPUT,
     )
 

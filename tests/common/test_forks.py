@@ -9,7 +9,7 @@ import bert
 from bert.common.errors import UserError
 from bert.data import sequence_packing
 from bert.modeling import tf_hub
-from bert.modeling.openvino_network import Network
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from tests.helpers import library_files, text
 from tests.helpers.classifier_files import shared_export
 
@@ -63,8 +63,8 @@ def test_exports_are_refused_in_a_fork(tmp_path_factory):
     assert forked(lambda: tf_hub.load(export, trust_model=True)) == REFUSED
 
     # OpenVINO would abort the process.
-    network = Network(f"{export}/openvino")
+    network = OpenVINOEngine(f"{export}/openvino")
     batch = sequence_packing.pack([([2, 3], [0, 0])]).inputs
     network(batch)
-    assert forked(lambda: Network(f"{export}/openvino")) == REFUSED
+    assert forked(lambda: OpenVINOEngine(f"{export}/openvino")) == REFUSED
     assert forked(lambda: network(batch)) == REFUSED

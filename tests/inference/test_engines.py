@@ -19,11 +19,11 @@ from bert.common import nvidia
 from bert.common.errors import UserError
 from bert.data import sequence_packing
 from bert.inference import predictor as predictor_lib
-from bert.inference.engines import KerasEngine
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling import checkpoints
 from bert.modeling import networks as networks_lib
-from bert.modeling.openvino_network import Network
+from bert.modeling.engines.keras_engine import KerasEngine
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.task_heads import CLASSIFIER, TOKENS
 from bert.models import embeddings
 from bert.runs import feature_extraction
@@ -78,7 +78,7 @@ def test_both_engines_give_the_same_predictions(tmp_path):
     bert = classifier_of(tmp_path, pairs=True)
     model = write_networks(tmp_path, bert)
     keras, network = Predictor.open(model, "keras"), Predictor.open(model)
-    assert isinstance(network._engine, Network)
+    assert isinstance(network._engine, OpenVINOEngine)
     examples = [{"text": a, "text_b": b} for a, b in PAIRS]
     found, truncated = network.with_lengths(examples)
     expected, expected_count = keras.with_lengths(examples)
@@ -200,7 +200,7 @@ def test_an_engine_that_the_folder_lacks_is_named(model, tmp_path):
         Predictor.open(str(folder), "openvino")
     assert isinstance(Predictor.open(str(folder))._engine, KerasEngine)
     network = Predictor.open(f"{model}/openvino")
-    assert isinstance(network._engine, Network)
+    assert isinstance(network._engine, OpenVINOEngine)
 
 
 @pytest.fixture
@@ -211,9 +211,9 @@ def networks(encoder, monkeypatch, tmp_path, run_script):
 
         def network(path):
             opened.append(path)
-            return Network(path)
+            return OpenVINOEngine(path)
 
-        monkeypatch.setattr(module, "Network", network)
+        monkeypatch.setattr(module, "OpenVINOEngine", network)
     lines = tmp_path / "lines.txt"
     lines.write_text("the cat\n")
 

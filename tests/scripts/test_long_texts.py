@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import run_classifier
-from bert.inference.engines import KerasEngine
+from bert.modeling.engines.keras_engine import KerasEngine
 from tests.helpers import trained
 
 FITS = [*trained.TEXTS[:3], "", "the house near the river"]

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.soak import resident_mb
 from bert.common.errors import UserError
-from bert.modeling import openvino_network
+from bert.modeling.engines import openvino_engine
 from bert.serving import server, versions
 from bert.serving.settings import Settings
 from tests.helpers import classifier_files, http_server
@@ -27,7 +27,7 @@ class File:
 
     @classmethod
     def open(cls, folder, engine):
-        path = os.path.join(folder, openvino_network.WEIGHTS)
+        path = os.path.join(folder, openvino_engine.WEIGHTS)
         if not os.path.exists(path):
             raise UserError("no such file", path=path)
         with open(path, encoding="utf-8") as file:
@@ -59,9 +59,9 @@ def write(tmp_path, monkeypatch):
     def write(name, answer=None):
         folder = tmp_path / name
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / openvino_network.FILE).touch()
+        (folder / openvino_engine.FILE).touch()
         if answer:
-            (folder / openvino_network.WEIGHTS).write_text(answer)
+            (folder / openvino_engine.WEIGHTS).write_text(answer)
 
     return write
 
@@ -242,7 +242,7 @@ def test_a_network_replaces_a_saved_model_once_it_is_whole(
     models, _ = opened(folder)
     model = models["served"]
     shutil.copytree(f"{export}/openvino", folder / "2")
-    weights = folder / "2" / openvino_network.WEIGHTS
+    weights = folder / "2" / openvino_engine.WEIGHTS
     content = weights.read_bytes()
     texts = [{"text": "the cat"}]
     (expected,) = model.served.predict(texts)

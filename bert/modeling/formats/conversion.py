@@ -19,6 +19,7 @@ from bert.data import feature_names, sequence_packing
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling import checkpoints, networks
 from bert.modeling.config import BertConfig
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import (
     checkpoint_files,
     huggingface,
@@ -27,7 +28,6 @@ from bert.modeling.formats import (
 )
 from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.openvino_network import Network
 from bert.modeling.task_heads import (
     HEADS,
     MASKED_LM,
@@ -325,7 +325,7 @@ def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
     inputs = {name: seeded[name] for name in feature_names.ENCODER_INPUTS}
     if target == "openvino":
         openvino.write(folder, model.config, model.values)
-        return _outputs_of_rows(model, Network(folder), inputs)
+        return _outputs_of_rows(model, OpenVINOEngine(folder), inputs)
 
     network = network_of(model)
     if (
@@ -341,7 +341,7 @@ def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
 
 
 def _outputs_of_rows(
-    model: ModelFolder, engine: Network, inputs: dict
+    model: ModelFolder, engine: OpenVINOEngine, inputs: dict
 ) -> list[dict]:
     """Outputs of packed rows, of Keras and of an OpenVINO network."""
     head = head_of(model.values)

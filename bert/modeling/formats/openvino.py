@@ -14,8 +14,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from bert.data import feature_names
-from bert.modeling import openvino_network
 from bert.modeling.config import BertConfig
+from bert.modeling.engines import openvino_engine
 from bert.modeling.task_heads import HEADS, head_of
 
 OUTPUT = "output"
@@ -31,7 +31,7 @@ class _Builder:
     """
 
     def __init__(self, values: dict[str, np.ndarray]):
-        openvino_network.package()
+        openvino_engine.package()
         from openvino import opset15
 
         self.ops, self._values = opset15, values
@@ -88,7 +88,7 @@ def build(config: BertConfig, values: dict[str, np.ndarray]):
         `[CLS]`, logits [R, W, C] for a head on tokens, or the last layer
         [R, W, H].
     """
-    openvino = openvino_network.package()
+    openvino = openvino_engine.package()
     make = _Builder(values)
     ops, head = make.ops, head_of(values)
 
@@ -223,15 +223,15 @@ def write(
         batches: iterable of dict. For int8: packed inputs of a few hundred
             texts, which calibrate the ranges of the activations.
     """
-    openvino = openvino_network.package()
+    openvino = openvino_engine.package()
     network = build(config, values)
     if precision == "int8":
         network = _quantize(network, batches)
-    network.set_rt_info(precision, openvino_network.PRECISION)
-    openvino_network.record_files(network, folder)
+    network.set_rt_info(precision, openvino_engine.PRECISION)
+    openvino_engine.record_files(network, folder)
     openvino.save_model(
         network,
-        os.path.join(folder, openvino_network.FILE),
+        os.path.join(folder, openvino_engine.FILE),
         compress_to_fp16=precision == "bfloat16",
     )
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.text.tokenizer_files import Recorded
-from bert.modeling import openvino_network
 from bert.modeling.config import BertConfig
+from bert.modeling.engines import openvino_engine
 from bert.modeling.formats import checkpoint_files, huggingface
 
 _OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name in object checkpoints
@@ -50,7 +50,7 @@ class FormatReader(NamedTuple):
 def format_of(path: str) -> str:
     """Format of a model's folder or checkpoint, a key of `READERS`."""
     folder = checkpoint_files.folder_of(path)
-    if openvino_network.is_network(folder):
+    if openvino_engine.is_network(folder):
         return "openvino"
     if storage.is_file(os.path.join(folder, _PROTO)):
         has_sizes = storage.is_file(os.path.join(folder, _GOOGLE.sizes))

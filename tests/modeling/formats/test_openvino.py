@@ -11,8 +11,9 @@ import openvino
 import pytest
 
 from bert.data import sequence_packing
-from bert.inference.engines import KerasEngine
-from bert.modeling import encoder, networks, openvino_network
+from bert.modeling import encoder, networks
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.formats import openvino as writer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER, HEADS, TOKENS
@@ -63,7 +64,7 @@ def keras_outputs(config, values, head, sequences):
 def test_outputs_are_those_of_keras(tmp_path, head, changes):
     config, values = model_of(head, **changes)
     writer.write(str(tmp_path), config, values)
-    network = openvino_network.Network(str(tmp_path))
+    network = openvino_engine.OpenVINOEngine(str(tmp_path))
     sequences = sequences_of(31)
     found = outputs_of(network, head, sequences)
     expected = keras_outputs(config, values, head, sequences)
@@ -87,20 +88,20 @@ def test_a_smaller_network_has_similar_outputs(
     sequences = sequences_of(31)
     batches = [sequence_packing.pack([x]).inputs for x in sequences]
     writer.write(str(tmp_path), config, values, precision, batches)
-    size = os.path.getsize(tmp_path / openvino_network.WEIGHTS)
+    size = os.path.getsize(tmp_path / openvino_engine.WEIGHTS)
     assert size < 0.65 * sum(x.nbytes for x in values.values())
-    file = tmp_path / openvino_network.FILE
+    file = tmp_path / openvino_engine.FILE
     operations = openvino.Core().read_model(file).get_ops()
     kinds = {x.get_type_name() for x in operations}
     assert ("FakeQuantize" in kinds) == (precision == "int8")
 
-    network = openvino_network.Network(str(tmp_path))
+    network = openvino_engine.OpenVINOEngine(str(tmp_path))
     assert f", {precision}, " in network.description
     found = [outputs_of(network, head, sequences)]
     if precision == "int8":
         found.append(outputs_without_vnni(tmp_path, sequences))
         monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-        network = openvino_network.Network(str(tmp_path))
+        network = openvino_engine.OpenVINOEngine(str(tmp_path))
         assert "u8" not in types_in(network)
         found.append(outputs_of(network, head, sequences))
     expected = np.concatenate(keras_outputs(config, values, head, sequences))
@@ -111,8 +112,8 @@ def test_a_smaller_network_has_similar_outputs(
 OUTPUTS = """
 import json, sys
 from bert.data import sequence_packing
-from bert.modeling.openvino_network import Network
-network, sequences = Network(sys.argv[1]), json.load(sys.stdin)
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
+network, sequences = OpenVINOEngine(sys.argv[1]), json.load(sys.stdin)
 found = sequence_packing.map_packed(network, sequences, True)
 print(json.dumps([x.tolist() for x in found]))
 """

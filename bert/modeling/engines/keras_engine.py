@@ -4,7 +4,7 @@ An engine is a function of the inputs of a packed encoder, int32 [R, W] and
 [R, K]. It returns float32 [R, K, ...] for a head on `[CLS]` or on a mask, and
 float32 [R, W, ...] for a head on tokens or without a head; an engine may add
 rows and columns of padding. The other engine is
-`modeling.openvino_network.Network`.
+`openvino_engine.OpenVINOEngine`.
 """
 
 from collections.abc import Callable

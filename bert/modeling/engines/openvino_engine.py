@@ -1,6 +1,9 @@
-"""Runs an exported network with OpenVINO, without TensorFlow.
+"""The OpenVINO engine: computes outputs of packed batches on a CPU.
 
-openvino_model.xml, openvino_model.bin -> Network -> outputs of sequences
+    openvino_model.xml, openvino_model.bin -> OpenVINOEngine -> outputs
+
+It runs an exported network without TensorFlow. Its inputs and outputs are those
+of the other engine, `keras_engine.KerasEngine`.
 """
 
 import functools
@@ -128,8 +131,8 @@ def _hashes(folder: str) -> dict[str, str]:
     }
 
 
-class Network:
-    """OpenVINO engine: a network that several threads may call.
+class OpenVINOEngine:
+    """Engine that computes outputs with OpenVINO; several threads may call it.
 
     Its weights are read into memory, so the files may change afterwards.
 
@@ -218,7 +221,7 @@ class Network:
         )
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
-        """Computes the outputs of a packed batch; see `inference.engines`.
+        """Computes the outputs of a packed batch; see `keras_engine`.
 
         Args:
             inputs: dict. Name -> int32 array, for at least `self.inputs`.

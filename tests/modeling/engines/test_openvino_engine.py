@@ -15,8 +15,8 @@ import pytest
 import predict
 from bert.common.errors import UserError
 from bert.data import sequence_packing
-from bert.modeling import openvino_network
-from bert.modeling.openvino_network import Network
+from bert.modeling.engines import openvino_engine
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from tests.helpers import classifier_files, once, small
 
 
@@ -37,9 +37,9 @@ def batch_of(seed, length=small.POSITIONS):
 
 
 def test_a_loaded_network_does_not_depend_on_its_files(folder):
-    network, batch = Network(str(folder)), batch_of(1)
+    network, batch = OpenVINOEngine(str(folder)), batch_of(1)
     expected = network(batch).copy()
-    with open(folder / openvino_network.WEIGHTS, "r+b") as file:
+    with open(folder / openvino_engine.WEIGHTS, "r+b") as file:
         content = file.read()
         file.seek(0)
         file.write(np.random.default_rng(1).bytes(len(content)))
@@ -47,7 +47,7 @@ def test_a_loaded_network_does_not_depend_on_its_files(folder):
 
 
 def test_threads_get_their_own_answers(folder):
-    network = Network(str(folder))
+    network = OpenVINOEngine(str(folder))
     batches = [batch_of(seed, 3 + seed) for seed in range(8)]
     expected = [network(batch).copy() for batch in batches]
 
@@ -68,14 +68,14 @@ def test_a_changed_file_is_named(folder, name, run_script):
     assert f"error: {folder / name}: was changed after the export" in err
     (folder / name).unlink()
     with pytest.raises(UserError, match="no such file; copy it, too"):
-        Network(str(folder))
+        OpenVINOEngine(str(folder))
 
 
 def test_a_network_without_hashes_is_compared_with_its_files(
     folder, run_script
 ):
     """Earlier versions recorded no hashes."""
-    path = folder / openvino_network.FILE
+    path = folder / openvino_engine.FILE
     text, count = re.subn(r'<files value="[^"]*" />', "", path.read_text())
     assert count == 1
     path.write_text(text)
@@ -96,10 +96,10 @@ def test_a_network_of_an_earlier_version_is_refused(folder):
     ids = ops.parameter([-1, -1], np.int32, "input_ids")
     ids.output(0).get_tensor().set_names({"input_ids"})
     network = openvino.Model([ops.convert(ids, np.float32)], [ids], "earlier")
-    network.set_rt_info("float32", openvino_network.PRECISION)
-    openvino.save_model(network, folder / openvino_network.FILE)
+    network.set_rt_info("float32", openvino_engine.PRECISION)
+    openvino.save_model(network, folder / openvino_engine.FILE)
     with pytest.raises(UserError, match="earlier version; export the model a"):
-        Network(str(folder))
+        OpenVINOEngine(str(folder))
 
 
 def truncate(path):
@@ -118,16 +118,16 @@ def truncate(path):
 def test_a_damaged_folder_is_one_line(folder, change, name, message):
     change(folder / name)
     with pytest.raises(UserError, match=message) as error:
-        Network(str(folder))
+        OpenVINOEngine(str(folder))
     assert "\n" not in str(error.value) and str(folder) in str(error.value)
 
 
 REPLACED = """
 import os, signal, sys, threading
-from bert.modeling.openvino_network import Network
-networks = [Network(sys.argv[1])]
+from bert.modeling.engines.openvino_engine import OpenVINOEngine
+networks = [OpenVINOEngine(sys.argv[1])]
 def replace():
-    networks[0] = Network(sys.argv[1])
+    networks[0] = OpenVINOEngine(sys.argv[1])
 thread = threading.Thread(target=replace)
 thread.start()
 thread.join()
@@ -144,7 +144,7 @@ def test_a_signal_is_handled_after_a_network_was_replaced(folder):
 
 
 def test_weights_that_are_not_finite_are_refused(folder):
-    model = openvino.Core().read_model(folder / openvino_network.FILE)
+    model = openvino.Core().read_model(folder / openvino_engine.FILE)
     floats = [
         x.data.copy()
         for x in model.get_ops()
@@ -152,9 +152,9 @@ def test_weights_that_are_not_finite_are_refused(folder):
     ]
     del model  # its weights are mapped from the file
     largest = max(floats, key=np.size).tobytes()
-    weights = folder / openvino_network.WEIGHTS
+    weights = folder / openvino_engine.WEIGHTS
     nan = np.float32(np.nan).tobytes()
     content = weights.read_bytes().replace(largest, largest[4:] + nan)
     weights.write_bytes(content)
     with pytest.raises(UserError, match="weights that are NaN or infinite"):
-        Network(str(folder))
+        OpenVINOEngine(str(folder))
