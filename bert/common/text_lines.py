@@ -5,9 +5,12 @@ corrupt or malicious file causes an error message instead of exhausted memory.
 For JSON, see `formats.json_files`.
 """
 
+import contextlib
 import gzip
+import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -17,6 +20,7 @@ LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
 # bytes, as a short file may repeat one word.
 HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
+_BLOCK = 1 << 20  # maximum number of bytes read at once
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f utf-16 -t utf-8`"
 _NOT_WINDOWS = frozenset(b"\0\x81\x8d\x8f\x90\x9d")  # undefined in cp1252
@@ -40,9 +44,133 @@ _OTHER_KINDS = {  # first bytes -> kind and advice
 }
 
 
+class Span(NamedTuple):
+    """A range of whole lines of a file.
+
+    Attributes:
+        path: str. The file.
+        line: int. Number of the first line, from 1. Default: 1.
+        start: int. Offset of the first byte in the text, which is
+            decompressed. Default: 0.
+        stop: int or None. Offset of the end. Default: None, the end of the
+            file.
+    """
+
+    path: str
+    line: int = 1
+    start: int = 0
+    stop: int | None = None
+
+
+class Block(NamedTuple):
+    """Whole lines of a file.
+
+    Attributes:
+        line: int. Number of the first line, from 1.
+        start: int. Offset of the first byte in the text.
+        content: bytes. The lines with their newlines; the last line of a file
+            may lack it.
+    """
+
+    line: int
+    start: int
+    content: bytes
+
+
 def reject(error: UserError) -> None:
     """Raises the error of a line that cannot be read."""
     raise error
+
+
+@contextlib.contextmanager
+def opened(
+    path: str, stream=None, open_file: Callable | None = None
+) -> Iterator:
+    """Context manager that opens a file and converts its errors.
+
+    Args:
+        path: str. The file.
+        stream: binary file or None. The open file, which stays open. Default:
+            None, open `path`.
+        open_file: callable or None. Opens a path in a mode. Default: None,
+            `storage.open_file`.
+
+    Raises:
+        UserError: The file cannot be opened, read or decompressed.
+    """
+    try:
+        if stream:
+            yield stream
+            return
+        with (open_file or storage.open_file)(path, "rb") as file:
+            yield file
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(path, error) from None
+
+
+def blocks(
+    span: Span, file, on_read: Callable[[int], None] | None = None
+) -> Iterator[Block]:
+    """Yields blocks of whole lines as soon as they can be read.
+
+    A line of more than `LONGEST_LINE` bytes is a block that `check` rejects:
+    its first bytes without a newline.
+
+    Args:
+        span: Span. The range to read. The file is decompressed if the path
+            ends in `.gz`.
+        file: binary file. The open file, also already decompressed. It is
+            read from its position if the span is the whole file.
+        on_read: callable or None. Called after each block with the number of
+            bytes read so far.
+
+    Raises:
+        UserError: The compression ratio is too high.
+    """
+    path, line, start, stop = span
+    text, is_packed = file, path.endswith(".gz")
+    if is_packed and not isinstance(file, gzip.GzipFile):
+        text = gzip.GzipFile(fileobj=file)
+    if start or stop is not None:
+        text.seek(start)
+
+    # A pipe gives its next lines at once, so `read` would wait for more.
+    read = text.read if is_packed else getattr(text, "read1", text.read)
+    held, position, is_cut = b"", start, False
+    while chunk := read(
+        _BLOCK if stop is None else min(_BLOCK, stop - position)
+    ):
+        position += len(chunk)
+        if is_packed:
+            check_ratio(position, text.fileobj, path, line)
+        held += chunk
+        if is_cut:
+            end = held.find(b"\n") + 1
+            held, is_cut = held[end:] if end else b"", not end
+            start, line = position - len(held), line + (not is_cut)
+
+        end = held.rfind(b"\n") + 1
+        if end:
+            yield Block(line, start, held[:end])
+            line, start = line + held.count(b"\n", 0, end), start + end
+            held = held[end:]
+        if len(held) > LONGEST_LINE:
+            yield Block(line, start, held[: LONGEST_LINE + 1])
+            held, is_cut = b"", True
+        if on_read:
+            on_read(file.tell())
+    if held:
+        yield Block(line, start, held)
+
+
+def numbered(
+    span: Span, file, on_read: Callable[[int], None] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yields number, from 1, offset and content of each line; see `blocks`."""
+    for line, start, content in blocks(span, file, on_read):
+        for number, raw in enumerate(io.BytesIO(content), line):
+            yield number, start, raw
+            start += len(raw)
 
 
 def lines(
@@ -51,6 +179,8 @@ def lines(
     on_bad: Callable[[UserError], None] = reject,
     stream=None,
     sha256=None,
+    span: Span | None = None,
+    offsets: dict[int, int] | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Yields the number, from 1, and the text of each line, with its newline.
 
@@ -58,43 +188,71 @@ def lines(
 
     Args:
         path: str. The file; `.gz` is decompressed.
-        on_read: callable or None. Called at every 1,000th line with the
-            number of bytes read so far.
+        on_read: callable or None. Called from time to time with the number of
+            bytes read so far.
         on_bad: callable. Called with the error of a line of invalid UTF-8,
             which is then yielded as a blank line. Default: raise the error.
         stream: binary file or None. The open file; None opens `path`.
         sha256: hash or None. Updated with the bytes of the file.
+        span: Span or None. The lines to read. Default: None, all lines.
+        offsets: dict or None. Gets the offset of each line, by its number.
 
     Raises:
         UserError: The file cannot be read or is not text, its lines end in
             carriage returns, a line is too long or invalid UTF-8, or the
             compression ratio is too high.
     """
-    is_packed = path.endswith(".gz")
-    number = size = 0
-    try:
-        with stream or storage.open_file(path, "rb") as file:
-            text = gzip.GzipFile(fileobj=file) if is_packed else file
-            while raw := text.readline(LONGEST_LINE + 1):
-                number += 1
-                size += len(raw)
+    with opened(path, stream) as file:
+        for number, start, raw in numbered(span or Span(path), file, on_read):
+            if offsets is not None:
+                offsets[number] = start
+            # Before decoding: this names the kind of a wrong file.
+            check(raw, path, number)
+            try:
+                line = decode(raw, path, number)
+            except UserError as error:
+                on_bad(error)
+                line = "\n"
+            yield number, line
+        if sha256:
+            storage.update_hash(sha256, file)
 
-                # Before decoding: this names the kind of a wrong file.
-                check(raw, path, number)
-                if is_packed:
-                    check_ratio(size, file, path, number)
-                try:
-                    line = decode(raw, path, number)
-                except UserError as error:
-                    on_bad(error)
-                    line = "\n"
-                yield number, line
-                if on_read and number % 1000 == 0:
-                    on_read(file.tell())
-            if sha256:
-                storage.update_hash(sha256, file)
-    except (OSError, EOFError, zlib.error) as error:
-        raise unreadable(path, error) from None
+
+def divide(path: str, num_bytes: float) -> Iterator[Span]:
+    """Divides a file into ranges of whole lines.
+
+    Args:
+        path: str. The file; `.gz` is decompressed.
+        num_bytes: float. Size of a range, which ends with the line that
+            exceeds it.
+
+    Raises:
+        UserError: The file cannot be read.
+    """
+    with opened(path) as file:
+        starts = ((x, start) for x, start, _ in numbered(Span(path), file))
+        yield from spans(path, starts, num_bytes)
+
+
+def spans(
+    path: str, starts: Iterable[tuple[int, int]], num_bytes: float
+) -> Iterator[Span]:
+    """Joins the rows of a file to ranges.
+
+    Args:
+        path: str. The file.
+        starts: iterable of (int, int). Number and offset of the first line of
+            each row at which a range may start.
+        num_bytes: float. Minimum size of a range, except the last.
+    """
+    span = None
+    for line, start in starts:
+        if span and start - span.start >= num_bytes:
+            yield span._replace(stop=start)
+            span = None
+        span = span or Span(path, line, start)
+    if span:
+        yield span
 
 
 def decode(raw: bytes, path: str, line: int) -> str:

@@ -208,6 +208,10 @@ class TableReader:
         cells: dict. See `Table`; complete after the first row.
         sha256: hash or None. Updated with the bytes of the file. Default:
             None.
+        span: Span or None. The rows to read, see `divide`. Columns are still
+            chosen by the first row of the file. Default: None, all rows.
+        stream: binary file or None. The open file of the span, see
+            `text_lines.blocks`. Default: None, open `path`.
     """
 
     path: str
@@ -219,6 +223,8 @@ class TableReader:
     columns: dict[str, Column] = dataclasses.field(default_factory=dict)
     cells: dict[str, str | None] = dataclasses.field(default_factory=dict)
     sha256: Any = None
+    span: text_lines.Span | None = None
+    stream: Any = None
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Yields the line number of each row, and the row or its `UserError`.
@@ -270,16 +276,8 @@ class TableReader:
         return numbers
 
     def _text_values(self) -> Iterator[tuple[int, list | UserError]]:
-        delimiter, path = delimiter_of(self.delimiter), self.path
-        tab = delimiter or "\t"
-        lines = _lines(path, self.sha256)
-        rows: Iterator[tuple[int, list[str]]]
-        rows = (
-            (number, x.removesuffix("\n").removesuffix("\r").split(tab))
-            for number, x in lines
-        )
-        if endings.format_of(path) == "csv":
-            rows = _csv_rows(path, lines, delimiter)
+        path, lines = self.path, _lines(self.path, self.sha256)
+        tab, rows = _rows(path, lines, delimiter_of(self.delimiter))
         line, first = next(rows, (1, []))
 
         # A .txt file with one field in line 1 is a table if that is its name.
@@ -296,7 +294,9 @@ class TableReader:
         # Line 1: the header, perhaps "text, label", or the first row.
         names = first if self.header else [None] * len(first)
         numbers = self._choose(names, line)
-        if not self.header:
+        if self.span:
+            _, rows = _rows(path, self._lines(), tab)
+        elif not self.header:
             rows = itertools.chain([(line, first)], rows)
 
         where = "the header" if self.header else "line 1"
@@ -313,24 +313,39 @@ class TableReader:
 
     def _json_values(self) -> Iterator[tuple[int, list]]:
         # Columns are chosen by the first object; all objects must have them.
-        keys: list[str] = []
-        for line, content in _lines(self.path, self.sha256):
+        rows = self._objects(_lines(self.path, self.sha256))
+        line, first = next(rows)
+        names = [*first]
+        keys = [names[i] for i in self._choose(names, line)]
+        if self.span:
+            rows = self._objects(self._lines())
+        else:
+            rows = itertools.chain([(line, first)], rows)
+
+        for line, value in rows:
+            for key in keys:
+                if key not in value:
+                    _number_of(Column(key), [*value], self.path, line)
+            yield line, [value[key] for key in keys]
+
+    def _objects(
+        self, lines: Iterator[tuple[int, str]]
+    ) -> Iterator[tuple[int, dict]]:
+        for line, content in lines:
             with json_files.reported(
                 self.path, "an object per line", line=line
             ):
                 value = json_files.decode(content, dict)
-            names = [*value]
-            keys = keys or [names[i] for i in self._choose(names, line)]
-            for key in keys:
-                if key not in value:
-                    _number_of(Column(key), names, self.path, line)
-            yield line, [value[key] for key in keys]
+            yield line, value
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        return _lines(self.path, stream=self.stream, span=self.span)
 
     def _parquet_values(self) -> Iterator[tuple[int, list]]:
         def choose(names: list[str]) -> list[str]:
             return [names[i] for i in self._choose(names, None)]
 
-        return parquet_files.rows(self.path, choose, self.sha256)
+        return parquet_files.rows(self.path, choose, self.sha256, self.span)
 
 
 def column_of(given: str | None) -> str | int | None:
@@ -403,10 +418,46 @@ def _number_of(
     )
 
 
-def _lines(path: str, sha256) -> Iterator[tuple[int, str]]:
-    """Yields number and text of each line, except blank lines at the end."""
+def divide(
+    path: str, num_bytes: float, header: bool, delimiter: str | None = None
+) -> Iterator[text_lines.Span]:
+    """Divides a table into ranges of whole rows, without its header.
+
+    Args:
+        path, header, delimiter: See `TableReader`.
+        num_bytes: float. Size of a range, which ends with the row that
+            exceeds it.
+
+    Raises:
+        UserError: The file cannot be read or parsed.
+    """
+    kind, offsets = endings.format_of(path), dict[int, int]()
+    if kind == "parquet":
+        yield from parquet_files.divide(path, num_bytes)
+        return
+
+    def starts() -> Iterator[tuple[int, int]]:
+        lines = _lines(path, offsets=offsets)
+        _, rows = _rows(path, lines, delimiter_of(delimiter))
+        skipped, is_blank = header and kind != "json", False
+        for line, fields in rows:
+            # Blank lines at the end of a range would not be read.
+            if not skipped and not is_blank:
+                yield line, offsets[line]
+            skipped, is_blank = False, fields == [""]
+            offsets.clear()
+
+    yield from text_lines.spans(path, starts(), num_bytes)
+
+
+def _lines(path: str, sha256=None, **options: Any) -> Iterator[tuple[int, str]]:
+    """Yields number and text of each line, except blank lines at the end.
+
+    Args:
+        path, sha256, **options: See `text_lines.lines`.
+    """
     count, blank, number = 0, "", 0  # blank lines before this one
-    for number, text in text_lines.lines(path, sha256=sha256):
+    for number, text in text_lines.lines(path, sha256=sha256, **options):
         if not text.strip("\r\n"):
             count, blank = count + 1, text
             continue
@@ -422,25 +473,45 @@ def _lines(path: str, sha256) -> Iterator[tuple[int, str]]:
         raise UserError("is empty", path=path, expected="a row per line")
 
 
-def _csv_rows(
+def _rows(
     path: str, lines: Iterator[tuple[int, str]], delimiter: str | None
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of a CSV file; quoted fields may span lines."""
-    line_1 = next(lines)
-    excel = _EXCEL.match(line_1[1])
+) -> tuple[str, Iterator[tuple[int, list[str]]]]:
+    """Returns the delimiter, and number and fields of each row of text.
+
+    Args:
+        path: str. The file; its extension defines the format.
+        lines: iterator. Lines of the file, see `_lines`.
+        delimiter: str or None. See `TableReader`.
+    """
+    if endings.format_of(path) != "csv":
+        tab = delimiter or "\t"
+        return tab, (
+            (number, x.removesuffix("\n").removesuffix("\r").split(tab))
+            for number, x in lines
+        )
+
+    number, text = next(lines)
+    excel = _EXCEL.match(text) if number == 1 else None
     if not excel:
-        lines = itertools.chain([line_1], lines)
+        lines = itertools.chain([(number, text)], lines)
     delimiter = delimiter or (excel[1] if excel else ",")
     if len(delimiter) > 1:
         raise UserError(
             f"--delimiter={delimiter!r}", expected=f"one character for {path}"
         )
+    first = number + 1 if excel else number
+    return delimiter, _csv_rows(path, first, lines, delimiter)
 
+
+def _csv_rows(
+    path: str, first: int, lines: Iterator[tuple[int, str]], delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields the rows of a CSV file; quoted fields may span lines."""
     # By default, csv rejects fields of more than 131,072 characters.
     csv.field_size_limit(_MAX_CHARACTERS)
     texts = (text for _, text in lines)
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
-    first = before = 2 if excel else 1
+    before = first
     try:
         for fields in reader:
             if fields:  # the line is not blank

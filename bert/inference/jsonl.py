@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bert.common import storage, text_lines
+from bert.common import text_lines
 from bert.common.errors import CONTROLS, UserError
 from bert.common.formats import endings, json_files
 from bert.data import tables
@@ -19,7 +19,6 @@ from bert.inference.predictor import Predictor, json_values
 from bert.inference.settings import Settings
 
 STDIN = "stdin"  # in messages
-_CHUNK = 1 << 18  # maximum number of bytes read at once
 _ROWS = 1024  # maximum number of rows of a table that are read at once
 _MOST_IDS = 1 << 20  # later ids are compared with these, to limit memory
 
@@ -58,39 +57,9 @@ def read(
 
     path, inputs = settings.input_file, settings.ordered(predictor.task.inputs)
     is_json = settings.json or endings.format_of(path or "") == "json"
-    opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
-    with opened as stream:
+    opened = None if path else sys.stdin.buffer
+    with text_lines.opened(source, opened) as stream:
         yield from read_examples(stream, predictor, is_json, inputs, source)
-
-
-def read_lines(stream) -> Iterator[list[bytes]]:
-    """Yields lists of lines as soon as they are available.
-
-    A line that is too long is cut to a prefix. The prefix is too long, too, so
-    `fields_of` rejects it.
-
-    Args:
-        stream: binary stream with `read1`.
-    """
-    # An incomplete line stays in `rest` until the next chunk.
-    rest, is_cut = b"", False
-    while chunk := stream.read1(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if is_cut and lines:
-            del lines[0]  # the end of the cut line
-            is_cut = False
-
-        if is_cut:
-            rest = b""
-        elif len(rest) > text_lines.LONGEST_LINE:
-            lines.append(rest)
-            rest, is_cut = b"", True
-
-        if lines:
-            yield lines
-
-    if rest:
-        yield [rest]
 
 
 def read_examples(
@@ -106,10 +75,10 @@ def read_examples(
         stream: binary stream with `read1`.
         predictor, is_json, inputs, source: see `fields_of`.
     """
-    numbers = itertools.count(1)
-    for lines in read_lines(stream):
+    for block in text_lines.blocks(text_lines.Span(source), stream):
         examples = []
-        for line, number in zip(lines, numbers):
+        lines = block.content.removesuffix(b"\n").split(b"\n")
+        for number, line in enumerate(lines, block.line):
             try:
                 parsed = fields_of(
                     line, number, predictor, is_json, inputs, source

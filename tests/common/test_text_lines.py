@@ -1,6 +1,7 @@
 """Lines of text files: numbers, limits, and an error for each wrong file."""
 
 import gzip
+import io
 import os
 import pickle
 
@@ -153,3 +154,41 @@ def test_a_pipe_is_rejected_before_it_is_opened(tmp_path, read):
         UserError, match="is a folder; expected a (text|vocabulary) file"
     ):
         read(str(tmp_path))
+
+
+def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
+    class Stream(io.BytesIO):
+        parts = [b"on", b"e\ntwo\nth", b"ree", b""]
+
+        def read1(self, _):
+            return self.parts.pop(0)
+
+    span = text_lines.Span("stdin")
+    blocks = [*text_lines.blocks(span, Stream())]
+    assert blocks == [(1, 0, b"one\ntwo\n"), (3, 8, b"three")]
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 13)
+    monkeypatch.setattr(text_lines, "_BLOCK", 5)
+    stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
+    found = [*text_lines.numbered(span, stream)]
+    assert [(line, start, raw[:5]) for line, start, raw in found] == [
+        (1, 0, b"one\n"),
+        (2, 4, b"22222"),
+        (3, 102, b"three"),
+        (4, 108, b"44444"),
+    ]
+    assert [len(raw) > 13 for _, _, raw in found] == [False, True, False, True]
+    assert max(len(raw) for _, _, raw in found) < 23
+
+
+@pytest.mark.parametrize("size", [1, 5, 7, 100])
+def test_the_ranges_of_a_file_have_all_its_lines(write, size):
+    path = write("é\n\nthe cat\na\n\n\nzebra".encode())
+    spans = [*text_lines.divide(path, size)]
+    found = [x for span in spans for x in text_lines.lines(path, span=span)]
+    assert found == [*text_lines.lines(path)]
+    assert len(spans) == {1: 7, 5: 2, 7: 2, 100: 1}[size]
+    with open(path, "rb") as file:  # also from one open file
+        opened = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+        for span in reversed(spans):
+            lines = [*text_lines.lines(path, stream=opened, span=span)]
+            assert lines == [x for x in found if x in lines]

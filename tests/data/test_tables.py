@@ -439,3 +439,28 @@ def test_mistakes_are_reported_with_their_lines(
         read(path, columns)
     assert str(error.value).startswith(f"{tmp_path}/{found}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "x.csv.gz"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_ranges_of_a_table_have_all_its_rows(tmp_path, name, is_named):
+    texts = ["a", "the\ncat", "", 'a "dog", ', "zebra " * 9, "b", "", "c"]
+    if name == "x.tsv":
+        texts = [x.replace("\n", " ") for x in texts]
+    path = write_rows(
+        tmp_path,
+        name.removesuffix(".gz"),
+        [{"n": f"{number}", "text": x} for number, x in enumerate(texts)],
+    )
+    if name.endswith(".gz"):
+        with open(path, "rb") as file:
+            path = write(tmp_path, name, gzip.compress(file.read()))
+    schema = {"text": Column("text" if is_named else 1)}
+
+    def rows(span=None):
+        return [*tables.TableReader(path, schema, dict, is_named, span=span)]
+
+    for size in (1, 20, 1000):
+        spans = [*tables.divide(path, size, is_named)]
+        assert [x for span in spans for x in rows(span)] == rows()
+        assert (len(spans) > 1) == (size < 1000)

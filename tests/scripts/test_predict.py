@@ -1,5 +1,6 @@
 """predict.py predicts lines and tables with a model."""
 
+import gzip
 import io
 import json
 import math
@@ -233,6 +234,14 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
     assert f"{tmp_path}: is a folder; check --input_file" in err
 
 
+def test_lines_of_a_compressed_file_are_predicted(single, ask, tmp_path):
+    path = tmp_path / "lines.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(LINES).encode()))
+    code, answers, err = ask(single, b"no", input_file=path)
+    assert (code, len(answers)) == (0, len(LINES)), err
+    assert answers == ask(single, "\n".join(LINES).encode())[1]
+
+
 def test_a_prediction_is_one_line_of_utf8_in_any_locale(
     single, monkeypatch, tmp_path
 ):
@@ -399,29 +408,6 @@ def test_a_folder_without_a_model_is_one_line(ask, tmp_path):
         assert (code, answers) == (2, [])
         (line,) = [x for x in err.splitlines() if x.startswith("error: ")]
         assert str(folder) in line
-
-
-def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
-    class Stream(io.BytesIO):
-        parts = [b"on", b"e\ntwo\nth", b"ree", b""]
-
-        def read1(self, _):
-            return self.parts.pop(0)
-
-    lines = jsonl.read_lines(Stream())
-    assert list(lines) == [[b"one", b"two"], [b"three"]]
-    monkeypatch.setattr(text_lines, "LONGEST_LINE", 13)
-    monkeypatch.setattr(jsonl, "_CHUNK", 5)
-    stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
-    found = [line for lines in jsonl.read_lines(stream) for line in lines]
-    assert [line[:5] for line in found] == [
-        b"one",
-        b"22222",
-        b"three",
-        b"44444",
-    ]
-    assert [len(line) > 13 for line in found] == [False, True, False, True]
-    assert max(map(len, found)) < 23
 
 
 @pytest.mark.slow

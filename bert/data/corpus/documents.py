@@ -6,10 +6,8 @@ partitions, and the index of the document in the corpus.
 """
 
 import dataclasses
-import gzip
 import hashlib
 import itertools
-import zlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -25,7 +23,6 @@ _MANY = 64  # number of partitions of a small corpus
 _SMALLER = 4  # maximum factor by which partitions are smaller
 MAX_DOCUMENT_MB = 64
 _FLUSH_BYTES = 128_000_000  # text that is buffered in memory
-_BLOCK = 1 << 20  # bytes that are read at once
 _SAMPLED_FILES = 10
 _SAMPLED_LINES = 500  # lines of each sampled file
 
@@ -192,7 +189,7 @@ def documents(
     path: str,
     on_read: Callable[[int], None] | None = None,
     max_document_mb: int = MAX_DOCUMENT_MB,
-    open_file: Callable = storage.open_file,
+    open_file: Callable | None = None,
 ) -> Iterator[bytes]:
     """Yields the documents of a file, `.gz` or plain.
 
@@ -200,7 +197,7 @@ def documents(
         path: str. The file.
         on_read: callable or None. Called with the number of bytes read so far.
         max_document_mb: int. Maximum size of a document in megabytes.
-        open_file: callable. Opens a path in a mode. Default:
+        open_file: callable or None. Opens a path in a mode. Default: None,
             `storage.open_file`.
 
     Yields:
@@ -210,12 +207,9 @@ def documents(
         UserError: The file cannot be read, is not UTF-8, has lone carriage
             returns as line ends, or has a document that is too long.
     """
-    try:
-        with open_file(path, "rb") as file:
-            for text in _split(path, file, on_read, max_document_mb):
-                yield text.encode()
-    except (OSError, EOFError, zlib.error) as error:
-        raise text_lines.unreadable(path, error) from None
+    with text_lines.opened(path, open_file=open_file) as file:
+        for text in _split(path, file, on_read, max_document_mb):
+            yield text.encode()
 
 
 def sample_lines(files: list[str]) -> list[str]:
@@ -244,7 +238,11 @@ def _split(
     """Yields the documents, each as stripped lines with newlines."""
     document: list[str] = []
     start = 1  # first line of the document
-    for first, raw in _blocks(path, file, on_read):
+    for first, _, raw in text_lines.blocks(
+        text_lines.Span(path), file, on_read
+    ):
+        if not raw.endswith(b"\n"):
+            text_lines.check(raw, path, first)
         lines = text_lines.decode_block(raw, path, first)
         for number, line in enumerate(lines, first):
             line = line.strip()
@@ -270,35 +268,6 @@ def _split(
 
     if document:
         yield "\n".join([*document, ""])
-
-
-def _blocks(
-    path: str, file, on_read: Callable[[int], None] | None
-) -> Iterator[tuple[int, bytes]]:
-    """Yields blocks of complete lines: number of the first line, bytes."""
-    is_packed = path.endswith(".gz")
-    text = gzip.GzipFile(fileobj=file) if is_packed else file
-    held, first, size = b"", 1, 0
-    while block := text.read(_BLOCK):
-        size += len(block)
-        if is_packed:
-            text_lines.check_ratio(size, file, path, first)
-
-        # A line that is longer than a block is held until it ends.
-        held += block
-        end = held.rfind(b"\n") + 1
-        if not end:
-            text_lines.check(held, path, first)
-            continue
-        yield first, held[:end]
-
-        first += held.count(b"\n")
-        held = held[end:]
-        if on_read:
-            on_read(file.tell())
-
-    if held:
-        yield first, held
 
 
 def write_partitions(

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from bert.common import storage
+from bert.common import storage, text_lines
 from bert.common.errors import UserError
 from bert.data.corpus import documents as corpus
 
@@ -42,7 +42,7 @@ def split(document):
 def test_blank_lines_separate_documents(
     tmp_path, monkeypatch, block, content, documents
 ):
-    monkeypatch.setattr(corpus, "_BLOCK", block)
+    monkeypatch.setattr(text_lines, "_BLOCK", block)
     plain = write(tmp_path / "a.txt", content)
     packed = write(tmp_path / "a.gz", gzip.compress(content.encode(), mtime=0))
     for path in (plain, packed):

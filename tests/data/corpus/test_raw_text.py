@@ -143,7 +143,7 @@ def test_files_are_numbered_through(tmp_path, monkeypatch):
     ):
         found = raw_text.read_paragraphs(files, boundary, "text")
         assert [document for document, _ in found] == documents
-    assert read_bytes == 2 * [2, 2, 8]
+    assert read_bytes == 2 * [2, 2, 2, 8, 8]
 
 
 @pytest.mark.parametrize(
