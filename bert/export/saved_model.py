@@ -14,8 +14,8 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from bert.data import feature_names, postprocessing, sequences
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
+from bert.data import feature_names, sequences
+from bert.data.labels import CLASSES, KINDS, MULTI_LABEL, Labels
 from bert.data.sequences import LongTexts
 from bert.data.text import input_ops, text_ops
 from bert.data.text.tokenizer import Tokenizer
@@ -85,7 +85,7 @@ class FineTunedModel(tf.train.Checkpoint):
         self._long_texts = LongTexts.of_task(task)
 
         self.names = ["serve"]
-        if task.get("kind") in postprocessing.KINDS:
+        if task.get("kind") in KINDS:
             self._labels = Labels.of_task(task)
             texts = (TEXT, TEXT_B) if task.get("pairs") else (TEXT,)
             self._add_classifier(texts)

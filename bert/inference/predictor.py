@@ -21,7 +21,7 @@ from bert.common.errors import UserError
 from bert.common.formats import downloads, json_files
 from bert.common.progress import log
 from bert.data import sequence_packing
-from bert.data.postprocessing import KINDS
+from bert.data.labels import KINDS
 from bert.data.sequences import Encoded, TokenSequence, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking

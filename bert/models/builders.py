@@ -6,7 +6,7 @@ A head has the weights of the checkpoint, if the checkpoint has such a head.
 import keras
 
 from bert.common.progress import log
-from bert.data.postprocessing import Labels
+from bert.data.labels import Labels
 from bert.modeling import checkpoints, networks
 from bert.modeling.task_heads import (
     CLASSIFIER,
@@ -184,8 +184,9 @@ def with_labels(
     if trained and trained != labels:
         log(
             "a new head with random weights: the head of "
-            f"{network.checkpoint.path} is for {label_encoder.shown(trained)}, "
-            f"not for {label_encoder.shown(labels)}"
+            f"{network.checkpoint.path} is for "
+            f"{label_encoder.described(trained)}, "
+            f"not for {label_encoder.described(labels)}"
         )
         return new_head(network, head, labels.size, seed)
     if head in {layer.name for layer in network.layers}:

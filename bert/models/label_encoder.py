@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.data import postprocessing
-from bert.data.postprocessing import (
+from bert.data.labels import (
     CLASSES,
     KINDS,
     MULTI_LABEL,
     REGRESSION,
     Labels,
+    shown,
 )
 from bert.data.text.array_inputs import elements, finite, lists
 from bert.models import loading
@@ -106,14 +106,14 @@ def check_order(labels: Labels, trained: Labels | None) -> None:
     ):
         raise UserError(
             f"labels={list(labels.names)!r:.60}",
-            expected=f"the order of training, {shown(trained)}",
+            expected=f"the order of training, {described(trained)}",
             fix="omit labels to use the labels of the model",
         )
 
 
-def shown(labels: Labels) -> str:
+def described(labels: Labels) -> str:
     """Formats kind and names of labels for a message."""
-    return f"{labels.kind} {postprocessing.shown(labels.names)}"
+    return f"{labels.kind} {shown(labels.names)}"
 
 
 def ids(values, labels: Labels) -> np.ndarray:

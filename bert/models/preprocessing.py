@@ -16,7 +16,7 @@ import tensorflow as tf
 from bert.common import processes
 from bert.common.errors import UserError
 from bert.data import batching, bucketing, feature_names, sequences
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, Labels
 from bert.data.sequences import FIRST_TOKENS
 from bert.data.text.array_inputs import finite, strings
 from bert.data.text.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert.common import errors
 from bert.common.errors import UserError
-from bert.data.postprocessing import (
+from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
     PLAIN,

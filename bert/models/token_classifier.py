@@ -9,7 +9,7 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data import feature_names
-from bert.data.postprocessing import Labels
+from bert.data.labels import Labels
 from bert.data.sequences import rows_of
 from bert.data.text.array_inputs import ragged, strings
 from bert.modeling.task_heads import TOKENS

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION
 from bert.modeling import (
     checkpoints,
     embedding_losses,

@@ -14,7 +14,7 @@ from bert.common import flags, locks, outputs, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import downloads
-from bert.data.postprocessing import shown
+from bert.data.labels import shown
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bert
-from bert.data.postprocessing import PLAIN
+from bert.data.labels import PLAIN
 from bert.modeling import networks
 from bert.tasks.squad import examples as squad
 from tests.helpers import run_folders, trained

@@ -5,12 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert.data import postprocessing
-from bert.data.postprocessing import (
-    CLASSES,
-    MULTI_LABEL,
-    Labels,
-    PostProcessing,
-)
+from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.export import saved_model
 from tests.helpers import classifier_files
 

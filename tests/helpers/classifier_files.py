@@ -4,8 +4,8 @@ import pathlib
 import random
 
 from bert.common import tensor_files
+from bert.data.labels import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.pooling import PoolingConfig
-from bert.data.postprocessing import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.modeling import encoder, networks, task_heads

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bert.data.postprocessing import CLASSES, REGRESSION
+from bert.data.labels import CLASSES, REGRESSION
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
 from tests.helpers import http_server

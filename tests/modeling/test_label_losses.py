@@ -6,7 +6,7 @@ import tensorflow as tf
 from scipy import special
 
 from bert.data import postprocessing
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION
 from bert.modeling import task_losses
 from bert.tasks.classification import scores
 

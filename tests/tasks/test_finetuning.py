@@ -10,7 +10,7 @@ import pytest
 
 from bert.common import tensor_files
 from bert.data import batching, feature_names
-from bert.data.postprocessing import Labels
+from bert.data.labels import Labels
 from bert.data.records.examples import Examples
 from bert.modeling import checkpoints, networks
 from bert.modeling.formats.model_folder import ModelFolder

@@ -13,7 +13,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert.data import batching, bucketing, feature_names, postprocessing
+from bert.data import batching, bucketing, feature_names
+from bert.data.labels import Labels
 from bert.data.records import reader
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
@@ -72,7 +73,7 @@ def pretraining(packed, remat=False):
 
 def labelled(kind, names=("a", "b", "c", "d", "e")):
     """The schema of classification."""
-    labels = postprocessing.Labels(kind, names)
+    labels = Labels(kind, names)
     return TextClassification(None, labels, small.S).schema
 
 

@@ -53,7 +53,7 @@ class _Task(TypedDict):
     truncate: NotRequired[Literal["head", "tail", "head_tail"]]
     windows: NotRequired[_Windows]  # see `sequences.LongTexts`
     class_weights: NotRequired[list[float]]  # in the loss of training
-    decision: NotRequired[_Decision]  # see `postprocessing.PostProcessing`
+    decision: NotRequired[_Decision]  # see `labels.PostProcessing`
 
     # Settings of token classification and question answering, as flags.
     doc_stride: NotRequired[Annotated[int, msgspec.Meta(ge=0)]]

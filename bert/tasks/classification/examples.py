@@ -20,7 +20,7 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.tables import Table
 from bert.tasks import folds
 from bert.tasks.classification.glue import Split, TextExample

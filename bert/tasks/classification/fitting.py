@@ -16,12 +16,7 @@ from sklearn import metrics as sklearn_metrics
 
 from bert.common.progress import log
 from bert.data import postprocessing
-from bert.data.postprocessing import (
-    CLASSES,
-    MULTI_LABEL,
-    Labels,
-    PostProcessing,
-)
+from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.tasks import class_report
 from bert.tasks.classification import scores
 from bert.tasks.classification.glue import MACRO_F1, TextExample, labels_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.data import tables
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.tables import Column, TableSchema
 from bert.tasks.task import DEV, TEST, TRAIN, InputFile
 

@@ -18,7 +18,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data import tables
-from bert.data.postprocessing import (
+from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,

@@ -8,7 +8,7 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.atomic import write_whole
-from bert.data.postprocessing import CLASSES, REGRESSION
+from bert.data.labels import CLASSES, REGRESSION
 from bert.tasks.classification.glue import Split
 
 OUT_OF_FOLD = "out_of_fold.tsv"

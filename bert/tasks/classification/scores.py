@@ -13,7 +13,7 @@ from scipy import special, stats
 from sklearn import metrics as sklearn_metrics
 
 from bert.data import postprocessing
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import class_report, evaluation
 from bert.tasks.classification.glue import (
     ACCURACY,

@@ -15,7 +15,7 @@ from bert.common.flags import (
 )
 from bert.common.rules import at_most, excludes, needs, rule
 from bert.data import tables
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
 from bert.tasks.classification.glue import (
     ACCURACY,

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert.common.progress import log
 from bert.data import feature_names, postprocessing
-from bert.data.postprocessing import (
+from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from bert.data.postprocessing import MULTI_LABEL, REGRESSION
+from bert.data.labels import MULTI_LABEL, REGRESSION
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import scores
 from bert.tasks.classification.glue import TextExample, labels_of

@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from bert.common.errors import UserError
-from bert.data.postprocessing import REGRESSION, Labels
+from bert.data.labels import REGRESSION, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.glue import Split, TextExample, columns

@@ -9,7 +9,7 @@ from sklearn import model_selection
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.data.postprocessing import CLASSES, REGRESSION, Labels
+from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.runs import sweep
 from bert.tasks.classification import examples, inputs, predictions
 from bert.tasks.classification.glue import Split, TextExample, labels_of

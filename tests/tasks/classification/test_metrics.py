@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert.data import postprocessing
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import scores
 from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.task import TextClassification

@@ -7,7 +7,7 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
-from bert.data.postprocessing import Labels
+from bert.data.labels import Labels
 from bert.tasks.classification import inputs
 from bert.tasks.classification.glue import Split, TextExample, labels_of
 from bert.tasks.classification.settings import Settings

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bert.data import postprocessing
-from bert.data.postprocessing import (
+from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
     PLAIN,

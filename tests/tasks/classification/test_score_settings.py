@@ -1,7 +1,7 @@
 import pytest
 
 from bert.common.errors import UserError
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification.settings import Scoring
 
 NAMES = ("a", "b", "c")

@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import f1_score
 
 from bert.data import postprocessing
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, Labels
 from bert.tasks.classification import fitting
 from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.settings import Scoring

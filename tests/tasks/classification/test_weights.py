@@ -3,7 +3,7 @@ import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
 from bert.common.errors import UserError
-from bert.data.postprocessing import CLASSES, MULTI_LABEL, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, Labels
 from bert.tasks.classification import inputs
 
 GOLD = np.array([0, 2, 0, 0, 2, 0, 0])
