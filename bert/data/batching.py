@@ -1,10 +1,12 @@
-"""Shuffled training batches of examples of similar lengths."""
+"""Training batches of examples, shuffled by similar lengths or in order."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from bert.common import processes
 from bert.data.records import pipelines
 from bert.data.records.examples import Examples
 
@@ -13,7 +15,7 @@ _WINDOW = 64  # batches that are sorted together
 
 def training_batches(
     examples: Examples,
-    lengths: list[int],
+    lengths: Sequence[int],
     batch_size: int,
     seed: int,
     step: int,
@@ -23,7 +25,7 @@ def training_batches(
 
     Args:
         examples: Examples. Training examples.
-        lengths: list of int. Allowed sequence lengths S of the batches,
+        lengths: sequence of int. Allowed sequence lengths S of the batches,
             ascending.
         batch_size: int. B, number of examples in a batch over all devices.
         seed: int. Seed of the order.
@@ -39,30 +41,86 @@ def training_batches(
     def batches():
         count = len(examples)
         for chosen in choose(count, examples.lengths, batch_size, seed, step):
-            longest = examples.lengths[chosen].max()
-            length = next(x for x in lengths if x >= longest)
-            yield examples.batch(chosen[part], length)
+            yield batch(examples, lengths, chosen, part)
+
+    return dataset(batches, examples, lengths, part.stop - part.start)
+
+
+def ordered_batches(
+    examples: Examples, lengths: Sequence[int], batch_size: int
+) -> tf.data.Dataset:
+    """Returns infinite batches of the examples in their order.
+
+    The last batch of an epoch has the examples that are left.
+
+    Args:
+        examples, lengths, batch_size: See `training_batches`.
+    """
+    count = len(examples)
+    order = np.split(np.arange(count), range(batch_size, count, batch_size))
+
+    def batches():
+        for chosen in itertools.cycle(order):
+            yield batch(examples, lengths, chosen)
+
+    return dataset(batches, examples, lengths, None)
+
+
+def batch(
+    examples: Examples,
+    lengths: Sequence[int],
+    chosen: np.ndarray,
+    part: slice = slice(None),
+) -> dict[str, np.ndarray]:
+    """Pads examples to the first length that is long enough for all of them.
+
+    Args:
+        examples: Examples. Training examples.
+        lengths: sequence of int. Allowed lengths, ascending.
+        chosen: int [B]. Indices of the examples.
+        part: slice. The examples of `chosen` to return. Default: all.
+    """
+    longest = examples.lengths[chosen].max()
+    length = next(x for x in lengths if x >= longest)
+    return examples.batch(chosen[part], length)
+
+
+def dataset(
+    batches: Callable[[], Iterator[dict]],
+    examples: Examples,
+    lengths: Sequence[int],
+    size: int | None,
+) -> tf.data.Dataset:
+    """Makes a dataset of the batches of a generator.
+
+    Args:
+        batches: callable. Called without arguments; returns an iterator of
+            results of `batch`.
+        examples: Examples. Examples with the features of the batches.
+        lengths: sequence of int. Allowed lengths of the batches.
+        size: int or None. Number of examples in a batch; None if it varies.
+    """
+    processes.check_not_forked(processes.TENSORFLOW)
+    sample = examples.batch(np.zeros(0, np.int64), lengths[-1])
 
     # An axis with the longest length is the token axis, whose size varies.
-    sample = examples.batch(np.zeros(batch_size, np.int64)[part], lengths[-1])
     varies = len(lengths) > 1
     signature = {
         name: tf.TensorSpec(
             [
-                None if varies and axis and size == lengths[-1] else size
-                for axis, size in enumerate(array.shape)
+                size,
+                *(
+                    None if varies and x == lengths[-1] else x
+                    for x in array.shape[1:]
+                ),
             ],
             array.dtype,
         )
         for name, array in sample.items()
     }
 
-    dataset = tf.data.Dataset.from_generator(
-        batches, output_signature=signature
-    )
-    return pipelines.without_autotuning(
-        dataset.prefetch(pipelines.BATCHES_AHEAD)
-    )
+    made = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    return pipelines.without_autotuning(made.prefetch(pipelines.BATCHES_AHEAD))
 
 
 def report_examples(

@@ -1,10 +1,8 @@
-"""Batches of sequences of similar lengths; does not import TensorFlow."""
+"""Sizes and lengths of batches; does not import TensorFlow."""
 
 import numpy as np
 
 from bert.common.errors import UserError
-from bert.data import feature_names, sequences
-from bert.data.sequences import TokenSequence
 
 
 def check_size(batch_size: int) -> None:
@@ -43,16 +41,3 @@ def xla_lengths(lengths: list[int]) -> list[int]:
         for x in lengths
         if x == lengths[-1] or (x >= 32 and x.bit_count() == 1)
     ]
-
-
-def pad(examples: list[TokenSequence], length: int) -> dict[str, np.ndarray]:
-    """Pads examples to the encoder's inputs, int32 [N, length] each."""
-    columns = {
-        feature_names.INPUT_IDS: [ids for ids, _ in examples],
-        feature_names.INPUT_MASK: [[1] * len(ids) for ids, _ in examples],
-        feature_names.SEGMENT_IDS: [segments for _, segments in examples],
-    }
-    return {
-        name: sequences.pad_rows(values, length, np.int32)
-        for name, values in columns.items()
-    }

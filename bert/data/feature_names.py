@@ -16,7 +16,7 @@ SEQUENCE_IDS = "sequence_ids"  # int [B, S] instance of a row, 0 = padding
 NEXT_SENTENCE_POSITIONS = "next_sentence_positions"  # int [B, K] of `[CLS]`
 NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 LABEL_IDS = "label_ids"  # int [B] class, int [B, C] 0 or 1, float [B] number
-LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = token has a label
+LABEL_WEIGHTS = "label_weights"  # float [B] text, [B, S] 1 = token has a label
 CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 1 = choice, 0 = padding
 TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for equal token ids
 UNIQUE_IDS = "unique_ids"  # int [B] number of a SQuAD window

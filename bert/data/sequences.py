@@ -1,4 +1,4 @@
-"""Input sequences: `[CLS]` and `[SEP]`, truncation, windows, padding.
+"""Input sequences: `[CLS]` and `[SEP]`, truncation, windows.
 
 ids       [CLS]  a  a  a  [SEP]  b  b  [SEP]  0  0
 mask         1   1  1  1     1   1  1     1   0  0
@@ -259,20 +259,3 @@ def _truncate(ids: list[int], count: int, truncate: str) -> list[int]:
         return ids
     first = kept_at_start(count, truncate)
     return ids[:first] + ids[len(ids) - count + first :]
-
-
-def pad_rows(rows: list[list], length: int, dtype: type) -> np.ndarray:
-    """Pads lists with zeros to an array.
-
-    Args:
-        rows: list of N lists. Each has at most `length` numbers.
-        length: int. Length of the rows of the result.
-        dtype: type. NumPy dtype of the result.
-
-    Returns:
-        `dtype [N, length]`.
-    """
-    padded = np.zeros((len(rows), length), dtype)
-    for row, values in zip(padded, rows, strict=True):
-        row[: len(values)] = values
-    return padded

@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from bert.common import atomic, outputs, processes
 from bert.common.errors import UserError
-from bert.data import bucketing
+from bert.data import batching, bucketing, feature_names
+from bert.data.records.examples import Examples
 from bert.data.sequences import TokenSequence
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
@@ -42,7 +43,7 @@ class TextModel(keras.Model):
 
     - `_task`: the task of predictions.
     - `_examples`, `_inputs`: arguments -> examples.
-    - `_labelled`: labelled examples -> columns for training.
+    - `_labels_of`: batch -> the labels of `compile`'s loss.
     - `_columns_of`: predictions -> the result of `predict`.
 
     Args:
@@ -172,7 +173,7 @@ class TextModel(keras.Model):
         elif validation_data is not None:
             held_out = self._labelled_examples(*validation_data)
         return self._train(
-            self._batches(examples, batch_size, shuffle),
+            *self._batches(examples, batch_size, shuffle),
             held_out,
             epochs,
             learning_rate,
@@ -181,15 +182,42 @@ class TextModel(keras.Model):
         )
 
     def _batches(
-        self, examples: list, batch_size: int, shuffle: bool
-    ) -> tf.data.Dataset:
-        """Encodes labelled examples to a dataset of the batches of an epoch."""
-        columns = self._labelled(examples)
-        if not columns[0]:
-            raise UserError("no texts", expected="one or more")
-        return preprocessing.training_batches(
-            columns, self._lengths, batch_size, self.seed, shuffle
+        self, rows: list, batch_size: int, shuffle: bool
+    ) -> tuple[tf.data.Dataset, int]:
+        """Encodes labelled examples to batches, as in the scripts.
+
+        Returns:
+            Infinite batches, and the number of batches in an epoch.
+        """
+        bucketing.check_size(batch_size)
+        examples, lengths = self._encoded(rows), self._lengths
+        size = min(batch_size, len(examples))
+        batches = (
+            batching.training_batches(examples, lengths, size, self.seed, 0)
+            if shuffle
+            else batching.ordered_batches(examples, lengths, size)
         )
+        return batches.map(self._divide), math.ceil(len(examples) / size)
+
+    def _encoded(self, rows: list) -> Examples:
+        """Encodes labelled examples for training.
+
+        Raises:
+            UserError: There are no examples.
+        """
+        task = self._task()
+        examples = Examples(task.records(rows), task.schema)
+        if not len(examples):
+            raise UserError("no texts", expected="one or more")
+        return examples
+
+    def _divide(self, batch: dict) -> tuple:
+        """Divides a batch into inputs, labels and, if it has any, weights."""
+        inputs = {name: batch[name] for name in feature_names.ENCODER_INPUTS}
+        divided = inputs, self._labels_of(batch)
+        if feature_names.LABEL_WEIGHTS in batch:
+            return *divided, batch[feature_names.LABEL_WEIGHTS]
+        return divided
 
     def evaluate(
         self, x, y, batch_size: int = 32, **kwargs
@@ -282,9 +310,11 @@ class TextModel(keras.Model):
                 "train_on_batch without an optimizer",
                 fix='call compile first, as in compile("adam")',
             )
-        columns = self._training_columns(x, y, sample_weight)
-        batch = preprocessing.batch(columns, self._lengths)
-        return super().train_on_batch(*batch, **kwargs)
+        processes.check_not_forked(processes.TENSORFLOW)
+        examples = self._encoded(self._training_rows(x, y, sample_weight))
+        every = np.arange(len(examples))
+        batch = batching.batch(examples, self._lengths, every)
+        return super().train_on_batch(*self._divide(batch), **kwargs)
 
     def export(
         self, filepath: str, openvino: str | None = None, texts=None
@@ -402,28 +432,28 @@ class TextModel(keras.Model):
         """Converts predictions of the task to columns."""
         raise NotImplementedError
 
-    def _labelled(self, examples: list) -> tuple:
-        """Encodes labelled examples to columns for training."""
-        raise NotImplementedError
+    def _labels_of(self, batch: dict):
+        """Returns the labels of a batch of training, as the loss takes them."""
+        return batch[feature_names.LABEL_IDS]
 
     def _labelled_examples(self, x, y) -> list:
         if y is None:
             raise UserError("y is None", expected="the labels of the texts")
         return self._examples(x, y)
 
-    def _training_columns(self, x, y, weights) -> tuple:
-        """Encodes texts and labels to columns for training."""
+    def _training_rows(self, x, y, weights) -> list:
+        """Checks texts and labels for `train_on_batch`."""
         if weights is not None:
             raise UserError("sample_weight is given", expected="none")
-        return self._labelled(self._labelled_examples(x, y))
+        return self._labelled_examples(x, y)
 
     @property
-    def _lengths(self) -> Sequence[int]:
+    def _lengths(self) -> list[int]:
         """Lengths that batches are padded to; XLA compiles each of them."""
+        lengths = bucketing.bucket_lengths(self.max_length)
         if self.compiled and self.jit_compile:
-            lengths = bucketing.bucket_lengths(self.max_length)
             return bucketing.xla_lengths(lengths)
-        return range(1, self.max_length + 1)
+        return lengths
 
     def _predictor(self) -> Predictor:
         """Returns a predictor with the current weights."""
@@ -437,7 +467,6 @@ class TextModel(keras.Model):
         self, learning_rate: float | None, steps: int
     ) -> None:
         """Compiles with the optimizer and the schedule of the original BERT."""
-        processes.check_not_forked(processes.TENSORFLOW)
         peak = _RATE if learning_rate is None else learning_rate
         schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
 
@@ -452,21 +481,26 @@ class TextModel(keras.Model):
     def _train(
         self,
         batches: tf.data.Dataset,
+        steps: int | None,
         held_out: list | None,
         epochs: int,
         learning_rate: float | None,
         callbacks=None,
+        steps_per_epoch: int | None = None,
         **kwargs,
     ):
         """Trains on encoded batches; without `compile`, adds the schedule.
 
         Args:
-            batches: tf.data.Dataset. The batches of an epoch.
+            batches: tf.data.Dataset. Batches of inputs, labels and weights.
+            steps: int or None. Number of batches in an epoch; None if the
+                dataset ends with an epoch.
             held_out: list or None. Labelled examples to evaluate on after each
                 epoch.
             epochs: int. Number of passes over the dataset.
             learning_rate: float or None. Peak of the schedule.
-            callbacks, **kwargs: arguments of `keras.Model.fit`.
+            callbacks, steps_per_epoch, **kwargs: arguments of
+                `keras.Model.fit`.
 
         Raises:
             UserError: A learning rate is given to a compiled model, the size
@@ -474,14 +508,15 @@ class TextModel(keras.Model):
                 rate of a schedule.
         """
         # The schedule ends at the last step, so it needs the number of steps.
+        steps = steps_per_epoch or steps
         if self._has_schedule:
-            steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
-            if steps < 1:
+            size = steps or int(batches.cardinality())
+            if size < 1:
                 raise UserError(
                     "the size of the dataset is unknown",
                     fix="pass steps_per_epoch",
                 )
-            self._compile_with_schedule(learning_rate, epochs * steps)
+            self._compile_with_schedule(learning_rate, epochs * size)
         elif learning_rate is not None:
             raise UserError(
                 "learning_rate is given, but the model is compiled",
@@ -508,6 +543,7 @@ class TextModel(keras.Model):
         return super().fit(
             batches,
             epochs=epochs,
+            steps_per_epoch=steps,
             shuffle=False,
             callbacks=callbacks,
             **kwargs,

@@ -1,73 +1,52 @@
-"""Converts texts, labels and weights to batches of encoder inputs.
-
-Encoded data is a tuple of columns. The first is a list of N rows, (ids,
-segment ids) without padding. Labels and weights follow, each an array [N, ...]
-or a list of N arrays, which are padded like the rows.
-"""
+"""Texts, labels and weights of a text classifier, from any container."""
 
 import contextlib
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from bert.common import processes
 from bert.common.errors import UserError
-from bert.data import batching, bucketing, feature_names, sequences
-from bert.data.labels import CLASSES, MULTI_LABEL, Labels
-from bert.data.sequences import FIRST_TOKENS
+from bert.data import batching
+from bert.data.labels import MULTI_LABEL, Labels
+from bert.data.records.examples import Examples
 from bert.data.text.array_inputs import finite, strings
-from bert.data.text.tokenizer import Tokenizer
 from bert.models import label_encoder
 from bert.tasks.classification.glue import TextExample
-from bert.tasks.classification.task import TextClassification
-
-INPUTS = dict.fromkeys(
-    feature_names.ENCODER_INPUTS, tf.TensorSpec([None, None], tf.int32)
-)
 
 
 class TextBatches:
-    """Converts texts, and optional labels and weights, to batches.
+    """Converts texts, and optional labels and weights, to examples.
 
     Texts are a column of strings, a tuple of two columns for pairs, or a
     `tf.data.Dataset`. Batches of a dataset are texts, `(texts, labels)` or
     `(texts, labels, weights)`.
 
     Args:
-        tokenizer: Tokenizer. The tokenizer of the encoder.
-        max_length: int. Longest sequence in tokens; longer texts are
-            truncated.
         labels: Labels. Kind and names of the labels.
-        seed: int. Seed of the order of the texts.
-
-    Attributes:
-        long_texts: LongTexts. Handling of longer texts.
     """
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        max_length: int,
-        labels: Labels,
-        seed: int,
-    ):
-        self._tokenizer, self._max_length = tokenizer, max_length
-        self._labels, self._seed = labels, seed
-        self.long_texts = FIRST_TOKENS
+    def __init__(self, labels: Labels):
+        self._labels = labels
         self._error: UserError | None = None  # of a text in a dataset
 
     def batches(
-        self, x: tf.data.Dataset, y, weights, lengths: Sequence[int]
+        self,
+        x: tf.data.Dataset,
+        y,
+        weights,
+        encode: Callable[[list[TextExample], bool], Examples],
+        lengths: Sequence[int],
     ) -> tf.data.Dataset:
-        """Returns a dataset of (inputs, labels, weights) for training.
+        """Encodes the batches of a dataset for training.
 
         Args:
             x: tf.data.Dataset. Labelled texts, see the class.
             y, weights: None.
-            lengths: sequence of int. Lengths of the batches, see `batch`.
+            encode: callable. Converts examples, and whether they have
+                weights, to `Examples`.
+            lengths: sequence of int. Allowed lengths of the batches.
 
         Raises:
             UserError: The dataset has no labels, or `y` or `weights` is given.
@@ -78,14 +57,22 @@ class TextBatches:
         def batches():
             for texts, *others in decoded():
                 try:
-                    examples = self._examples(texts, *others)
+                    rows = self._examples(texts, *others)
                 except UserError as error:
                     self._error = error  # TensorFlow hides its type
                     raise
-                yield batch(self.columns(examples, has_weights), lengths)
+                examples = encode(rows, has_weights)
+                every = np.arange(len(examples))
+                yield batching.batch(examples, lengths, every)
 
-        signature = self._signature(len(x.element_spec))
-        return dataset(batches, signature, int(x.cardinality()))
+        features = encode([], has_weights)
+        encoded = batching.dataset(batches, features, lengths, None)
+        steps = int(x.cardinality())
+        if steps < 0:
+            return encoded
+
+        # Keras cannot see the number of batches of a generator.
+        return encoded.apply(tf.data.experimental.assert_cardinality(steps))
 
     def examples(self, x, y=None, weights=None) -> list[TextExample]:
         """Returns labelled examples.
@@ -134,27 +121,6 @@ class TextBatches:
                 zip(a, b, labels.tolist(), shares)
             )
         ]
-
-    def columns(self, examples: list[TextExample], has_weights: bool) -> tuple:
-        """Encodes labelled examples to columns, see the module.
-
-        Args:
-            examples: list of TextExample. The examples.
-            has_weights: bool. Whether their weights are a column.
-        """
-        task = TextClassification(
-            self._tokenizer,
-            self._labels,
-            self._max_length,
-            self.long_texts,
-            has_pairs=None,
-        )
-        rows = sequences.rows_of(task.records(examples))
-        kind = np.int32 if self._labels.kind == CLASSES else np.float32
-        labels = np.array([x.label for x in examples], kind)
-        if not has_weights:
-            return rows, labels
-        return rows, labels, np.array([x.weight for x in examples], np.float32)
 
     def texts(self, x) -> tuple[list[str], list[str]]:
         """Returns first and second texts; a missing second text is "".
@@ -207,16 +173,6 @@ class TextBatches:
                 yield tuple(_decoded(column) for column in texts), *others
 
         return batches
-
-    def _signature(self, size: int) -> tuple:
-        """Returns the first `size` specs of inputs, labels and weights."""
-        kind = self._labels.kind
-        shape = [None, self._labels.size] if kind == MULTI_LABEL else [None]
-        return (
-            INPUTS,
-            tf.TensorSpec(shape, tf.int32 if kind == CLASSES else tf.float32),
-            tf.TensorSpec([None], tf.float32),
-        )[:size]
 
     @contextlib.contextmanager
     def errors(self):
@@ -295,95 +251,3 @@ def _check_sizes(sizes: list[int]) -> None:
 def _decoded(texts: np.ndarray) -> np.ndarray:
     """Decodes an array of bytes to strings, in the same shape."""
     return np.vectorize(lambda x: x.decode(errors="replace"), "O")(texts)
-
-
-def training_batches(
-    columns: tuple,
-    padded_lengths: Sequence[int],
-    batch_size: int,
-    seed: int,
-    shuffle: bool = False,
-) -> tf.data.Dataset:
-    """Returns a dataset of the batches of an epoch.
-
-    Shuffled batches are the same as in the scripts with this seed.
-
-    Args:
-        columns: tuple. See the module.
-        padded_lengths: sequence of int. Lengths of the batches, see `batch`.
-        batch_size: int. Number of rows per batch.
-        seed: int. Seed of the order.
-        shuffle: bool. Whether to shuffle before each epoch. Default: False.
-    """
-    bucketing.check_size(batch_size)
-    lengths = np.array([len(ids) for ids, _ in columns[0]])
-    count = len(lengths)
-    size = min(batch_size, count)
-    steps, epochs = math.ceil(count / size), itertools.count()
-
-    def batches():
-        order = np.split(np.arange(count), range(size, count, size))
-        if shuffle:  # an endless order, which an epoch continues
-            step = next(epochs) * steps
-            order = batching.choose(count, lengths, size, seed, step)
-        for chosen in itertools.islice(order, steps):
-            yield batch(columns, padded_lengths, chosen)
-
-    # Lists are padded to the length of a batch; arrays have a shape.
-    signature = (
-        INPUTS,
-        *(
-            tf.TensorSpec([None, None], column[0].dtype)
-            if isinstance(column, list)
-            else tf.TensorSpec([None, *column.shape[1:]], column.dtype)
-            for column in columns[1:]
-        ),
-    )
-    return dataset(batches, signature, steps)
-
-
-def batch(
-    columns: tuple,
-    lengths: Sequence[int],
-    chosen: np.ndarray | None = None,
-) -> tuple:
-    """Makes a batch of rows: the encoder's inputs, and the other columns.
-
-    Args:
-        columns: tuple. See the module.
-        lengths: sequence of int. Allowed lengths of the batch, ascending.
-        chosen: int [B] or None. Indices of the rows. Default: all rows.
-    """
-    processes.check_not_forked(processes.TENSORFLOW)
-    chosen = range(len(columns[0])) if chosen is None else chosen
-    rows = [columns[0][i] for i in chosen]
-    longest = max(len(ids) for ids, _ in rows)
-    length = next(x for x in lengths if x >= longest)
-
-    def taken(column):
-        if isinstance(column, list):
-            parts = [column[i] for i in chosen]
-            return sequences.pad_rows(parts, length, parts[0].dtype)
-        return column[np.asarray(chosen)]
-
-    inputs = bucketing.pad(rows, length)
-    return inputs, *map(taken, columns[1:])
-
-
-def dataset(batches: Callable, signature: tuple, steps: int) -> tf.data.Dataset:
-    """Makes a dataset of the batches of a generator.
-
-    Args:
-        batches: callable. Called without arguments; returns an iterator.
-        signature: tuple. TensorSpecs of a batch.
-        steps: int. Number of batches; negative if it is unknown.
-    """
-    processes.check_not_forked(processes.TENSORFLOW)
-    batched = tf.data.Dataset.from_generator(
-        batches, output_signature=signature
-    )
-
-    # Keras cannot see the number of batches of a generator.
-    if steps >= 0:
-        batched = batched.apply(tf.data.experimental.assert_cardinality(steps))
-    return batched.prefetch(2)

@@ -9,7 +9,7 @@ from keras import ops
 
 from bert.common.errors import UserError
 from bert.data import feature_names
-from bert.data.sequences import rows_of
+from bert.data.records.examples import Examples
 from bert.data.text.array_inputs import objects, strings
 from bert.models import builders, loading
 from bert.models.base import TextModel
@@ -231,8 +231,8 @@ class QuestionAnswerer(TextModel):
             for example in self._examples(x)
         ]
 
-    def _labelled(self, examples: list[SquadExample]) -> tuple:
-        for example in examples:
+    def _encoded(self, rows: list[SquadExample]) -> Examples:
+        for example in rows:
             for answer in example.answers[:1]:
                 try:
                     squad.check_span(answer, example.context)
@@ -241,12 +241,11 @@ class QuestionAnswerer(TextModel):
                         f"answers[{example.id}] is {answer.text!r:.60}: {error}"
                     ) from None
 
-        windows = [*self._task().records(examples)]
-        labels = [
-            [*x[feature_names.START_POSITIONS], *x[feature_names.END_POSITIONS]]
-            for x in windows
-        ]
-        return rows_of(windows), np.array(labels, np.int32)
+        return super()._encoded(rows)
+
+    def _labels_of(self, batch: dict):
+        positions = feature_names.START_POSITIONS, feature_names.END_POSITIONS
+        return ops.stack([batch[name] for name in positions], 1)
 
     def _columns_of(self, predictions: list[dict]) -> dict:
         types = {

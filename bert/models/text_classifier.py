@@ -7,9 +7,11 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from bert.common import errors
 from bert.common.errors import UserError
+from bert.data import feature_names
 from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
@@ -17,6 +19,8 @@ from bert.data.labels import (
     REGRESSION,
     PostProcessing,
 )
+from bert.data.records.encoding import Feature
+from bert.data.records.examples import Examples
 from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.data.text.array_inputs import finite
 from bert.modeling import networks
@@ -139,7 +143,7 @@ class TextClassifier(TextModel):
         length = loading.length_of(network, max_length, usual)
         super().__init__(network, tokenizer, length, seed, **kwargs)
         self.labels = chosen
-        self._texts = TextBatches(tokenizer, length, chosen, seed)
+        self._texts = TextBatches(chosen)
         self._set_long_texts(long_texts)
 
     def call(self, inputs, training=False):
@@ -202,14 +206,17 @@ class TextClassifier(TextModel):
                     "validation_split is given, but x is a tf.data.Dataset",
                     fix="pass validation_data",
                 )
-            batches = self._texts.batches(x, y, sample_weight, self._lengths)
+            batches = self._texts.batches(
+                x, y, sample_weight, self._encoded_texts, self._lengths
+            ).map(self._divide)
+            steps = None
         else:
             examples = self._texts.examples(x, y, sample_weight)
             if validation_split:
                 examples, held_out = preprocessing.split(
                     examples, validation_split
                 )
-            batches = self._batches(examples, batch_size, shuffle)
+            batches, steps = self._batches(examples, batch_size, shuffle)
         if class_weight:
             class_weight = self._class_weight(class_weight)
 
@@ -219,6 +226,7 @@ class TextClassifier(TextModel):
         with self._texts.errors():
             return self._train(
                 batches,
+                steps,
                 held_out,
                 epochs,
                 learning_rate,
@@ -356,7 +364,7 @@ class TextClassifier(TextModel):
 
     def _set_long_texts(self, long_texts: LongTexts) -> None:
         """Changes the truncation or the windows of long texts."""
-        self.long_texts = self._texts.long_texts = long_texts
+        self.long_texts = long_texts
         self._describe()
 
     def _describe(self) -> None:
@@ -383,12 +391,32 @@ class TextClassifier(TextModel):
         kind = np.int32 if self.labels.kind == CLASSES else np.float32
         return np.zeros(2, kind), logits
 
-    def _training_columns(self, x, y, weights) -> tuple:
-        return self._labelled(self._texts.examples(x, y, weights))
+    def _training_rows(self, x, y, weights) -> list[TextExample]:
+        return self._texts.examples(x, y, weights)
 
-    def _labelled(self, examples: list[TextExample]) -> tuple:
-        has_weights = any(example.weight != 1 for example in examples)
-        return self._texts.columns(examples, has_weights)
+    def _encoded(self, rows: list[TextExample]) -> Examples:
+        has_weights = any(row.weight != 1 for row in rows)
+        return self._encoded_texts(rows, has_weights)
+
+    def _encoded_texts(
+        self, rows: list[TextExample], has_weights: bool
+    ) -> Examples:
+        """Encodes labelled texts, with their weights if they have any."""
+        task = self._task()
+        records, schema = task.records(rows), task.schema
+        if has_weights:
+            schema = schema | {feature_names.LABEL_WEIGHTS: Feature("float32")}
+            records = (
+                {**record, feature_names.LABEL_WEIGHTS: [row.weight]}
+                for record, row in zip(records, rows)
+            )
+        return Examples(records, schema)
+
+    def _labels_of(self, batch: dict):
+        labels = batch[feature_names.LABEL_IDS]
+        if self.labels.kind != MULTI_LABEL:
+            return labels
+        return ops.cast(ops.reshape(labels, [-1, self.labels.size]), "float32")
 
     def _inputs(self, x) -> list[dict]:
         a, b = self._texts.texts(x)

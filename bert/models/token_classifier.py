@@ -8,9 +8,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data import feature_names
 from bert.data.labels import Labels
-from bert.data.sequences import rows_of
 from bert.data.text.array_inputs import ragged, strings
 from bert.modeling.task_heads import TOKENS
 from bert.models import builders, label_encoder, loading
@@ -188,17 +186,6 @@ class TokenClassifier(TextModel):
 
     def _inputs(self, x) -> list[dict]:
         return [{"words": example.words} for example in self._examples(x)]
-
-    def _labelled(self, sentences: list[Sentence]) -> tuple:
-        windows = [*self._task().records(sentences)]
-        return (
-            rows_of(windows),
-            [np.array(x[feature_names.LABEL_IDS], np.int32) for x in windows],
-            [
-                np.array(x[feature_names.LABEL_WEIGHTS], np.float32)
-                for x in windows
-            ],
-        )
 
     def _columns_of(self, predictions: list[dict]) -> dict:
         words = [x["words"] for x in predictions]

@@ -1,6 +1,5 @@
 """bert.QuestionAnswerer: questions and contexts in, answers out."""
 
-import keras
 import numpy as np
 import pandas
 import pytest
@@ -78,19 +77,6 @@ def test_the_length_of_transformers_is_the_default(model, tmp_path):
 def test_sizes_are_possible(folder, sizes, message):
     with pytest.raises(UserError, match=message):
         bert.QuestionAnswerer(str(folder / "model"), max_length=S, **sizes)
-
-
-def test_xla_compiles_few_lengths(folder, monkeypatch):
-    model = bert.QuestionAnswerer(str(folder / "model"))
-    model.compile("adam", jit_compile=True)
-    lengths = []
-
-    def fit(_, batches, **given):
-        lengths.extend(x["input_ids"].shape[1] for x, _ in batches)
-
-    monkeypatch.setattr(keras.Model, "fit", fit)
-    model.fit(X, Y)
-    assert lengths == [S]
 
 
 LISTS = {"text": np.array(["in", "in"], object), "answer_start": [3, 9]}

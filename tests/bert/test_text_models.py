@@ -115,7 +115,7 @@ def test_fit_and_evaluate_are_those_of_the_script(name, run_of, monkeypatch):
     make, arguments = CLASSES[name]
     model = make(str(run.run.parent), **arguments, max_length=17, seed=1)
     _, flags, _ = trained.TASKS[name]
-    size = len(model._training_columns(x, y, None)[0])
+    size = len(model._encoded(model._training_rows(x, y, None)))
     assert size == flags["train_batch_size"]
     script = make(run.run)
     expected = numbers_of(script.predict(dev[0], verbose=0))

@@ -1,4 +1,4 @@
-"""Joining, truncation and padding of segments."""
+"""Joining and truncation of segments."""
 
 import numpy as np
 import pytest
@@ -19,22 +19,6 @@ CLS, SEP = 2, 3
 )
 def test_segments_are_joined_as_drawn(b, ids, segments):
     assert sequences.join_pair([11, 12], b, CLS, SEP) == (ids, segments)
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.float32])
-def test_rows_are_padded_with_zeros(dtype):
-    padded = sequences.pad_rows([[5, 7], [], [1, 2, 3]], 3, dtype)
-    assert padded.dtype == dtype
-    assert padded.tolist() == [
-        [5, 7, 0],
-        [0, 0, 0],
-        [1, 2, 3],
-    ]
-
-
-def test_a_row_that_is_too_long_is_an_error():
-    with pytest.raises(ValueError):
-        sequences.pad_rows([[1, 2, 3, 4]], 3, np.int64)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 2, 5, 8, 13])

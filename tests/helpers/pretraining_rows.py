@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from bert.data import feature_names, sequences
+from bert.data import feature_names
 from bert.data.pretraining import masking, packing
 from bert.data.pretraining import rows as rows_module
 from bert.data.pretraining.instances import TokenizedDocuments
@@ -13,6 +13,12 @@ from tests.helpers.original_instances import Instance
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 FIRST = 5  # ids below are special tokens
+
+
+def padded(rows, length: int, dtype) -> np.ndarray:
+    """Lists of numbers as an array, with zeros after each."""
+    values = [[*x, *[0] * (length - len(x))] for x in rows]
+    return np.array(values, dtype).reshape(len(rows), length)
 
 
 def vocabulary(size, continuation_ids=()) -> masking.Vocabulary:
@@ -100,7 +106,7 @@ def of_instances(
         settings.max_seq_length, settings.max_predictions_per_seq
     )
     return {
-        name: sequences.pad_rows(unpadded[name], length, np.dtype(kind))
+        name: padded(unpadded[name], length, kind)
         for name, (kind, length) in schema.items()
     }
 

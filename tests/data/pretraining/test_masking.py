@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert.data import feature_names, sequences
+from bert.data import feature_names
 from bert.data.pretraining import draws, masking
 from bert.data.pretraining.settings import InstanceSettings
-from tests.helpers.pretraining_rows import CLS, FIRST, SEP, vocabulary
+from tests.helpers.pretraining_rows import CLS, FIRST, SEP, padded, vocabulary
 
 
 def mask_all(rows, options, known, seed=1):
     """Masks rows of one instance each: (ids, positions, labels) of each."""
     length = max(map(len, rows))
     masked = masking.mask_rows(
-        sequences.pad_rows(rows, length, np.int32),
-        sequences.pad_rows([[1] * len(row) for row in rows], length, np.int64),
+        padded(rows, length, np.int32),
+        padded([[1] * len(row) for row in rows], length, np.int64),
         options,
         known,
         lambda columns: draws.rows((seed,), 0, len(rows), columns),

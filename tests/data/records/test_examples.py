@@ -7,6 +7,7 @@ from bert.data import batching
 from bert.data.records import examples as examples_module
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
+from tests.helpers.pretraining_rows import padded
 
 S, N, C = 11, 23, 3
 SCHEMA = {
@@ -33,10 +34,6 @@ def make_examples(count=N, choices=1, seed=3):
             made = {name: value[0] for name, value in made.items()}
         examples.append(made | {"label_ids": [i], "score": [i / 2, -1.0]})
     return examples
-
-
-def padded(values, length, kind):
-    return np.array([[*x, *[0] * (length - len(x))] for x in values], kind)
 
 
 def test_blocks_of_examples_are_joined(monkeypatch):
@@ -150,3 +147,10 @@ def test_batches_have_similar_lengths():
     assert widths != sorted(widths)
     computed = sum(batch["input_mask"].size for batch in batches)
     assert computed < 0.8 * S * 8 * 64
+
+
+def test_batches_in_order_repeat_with_a_smaller_last_batch():
+    examples = Examples(make_examples(5), SCHEMA)
+    made = batching.ordered_batches(examples, [4, 8, S], 2).take(6)
+    found = [x["label_ids"].tolist() for x in made.as_numpy_iterator()]
+    assert found == [[0, 1], [2, 3], [4]] * 2
