@@ -4,8 +4,9 @@
 """
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, Self
+
+from bert.common.errors import UserError
 
 KINDS = CLASSES, MULTI_LABEL, REGRESSION = (
     "classes",
@@ -91,8 +92,42 @@ class Labels:
         """C, the number of outputs of the network."""
         return 1 if self.kind == REGRESSION else len(self.names)
 
+    def __str__(self) -> str:
+        """Formats kind and names for a message."""
+        names = self.names
+        more = f", ... ({len(names)})" if len(names) > 5 else ""
+        return " ".join([self.kind, ", ".join(names[:5]) + more]).rstrip()
 
-def shown(names: Sequence[str]) -> str:
-    """Formats the names of labels for a message."""
-    more = f", ... ({len(names)})" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}" if names else "(numbers)"
+    def check_same(
+        self,
+        trained: Self,
+        *,
+        may_rename: bool = False,
+        path: str | None = None,
+        fix: str,
+    ) -> None:
+        """Checks that weights were trained with these labels.
+
+        Reordered labels would silently swap classes.
+
+        Args:
+            trained: Labels. The labels in training.
+            may_rename: bool. Whether classes may have new names, such as
+                positive instead of 1. Default: False.
+            path: str or None. The weights, for the message.
+            fix: str. Advice for the message.
+
+        Raises:
+            UserError: The kind or the names differ, or the names are in
+                another order.
+        """
+        same_names = self.names == trained.names or (
+            may_rename and sorted(self.names) != sorted(trained.names)
+        )
+        if self.kind != trained.kind or not same_names:
+            raise UserError(
+                f"trained with the labels: {trained}",
+                path=path,
+                expected=str(self),
+                fix=fix,
+            )

@@ -17,7 +17,6 @@ from bert.modeling.task_heads import (
     SPANS,
     TOKENS,
 )
-from bert.models import label_encoder
 from bert.models.loading import Encoder, config_of
 
 
@@ -184,9 +183,8 @@ def with_labels(
     if trained and trained != labels:
         log(
             "a new head with random weights: the head of "
-            f"{network.checkpoint.path} is for "
-            f"{label_encoder.described(trained)}, "
-            f"not for {label_encoder.described(labels)}"
+            f"{network.checkpoint.path} is for {trained}, "
+            f"not for {labels}"
         )
         return new_head(network, head, labels.size, seed)
     if head in {layer.name for layer in network.layers}:

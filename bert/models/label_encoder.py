@@ -13,7 +13,6 @@ from bert.data.labels import (
     MULTI_LABEL,
     REGRESSION,
     Labels,
-    shown,
 )
 from bert.data.text.array_inputs import elements, finite, lists
 from bert.models import loading
@@ -90,8 +89,6 @@ def names_of(given, fewest: int = 2) -> tuple[str, ...]:
 def check_order(labels: Labels, trained: Labels | None) -> None:
     """Rejects the labels of a model in another order.
 
-    Reordered labels would silently swap classes.
-
     Args:
         labels: Labels. The user's labels.
         trained: Labels or None. The labels of the model.
@@ -99,21 +96,12 @@ def check_order(labels: Labels, trained: Labels | None) -> None:
     Raises:
         UserError: The order differs.
     """
-    if (
-        trained not in (None, labels)
-        and labels.kind == trained.kind
-        and sorted(labels.names) == sorted(trained.names)
-    ):
-        raise UserError(
-            f"labels={list(labels.names)!r:.60}",
-            expected=f"the order of training, {described(trained)}",
+    if trained and labels.kind == trained.kind:
+        labels.check_same(
+            trained,
+            may_rename=True,
             fix="omit labels to use the labels of the model",
         )
-
-
-def described(labels: Labels) -> str:
-    """Formats kind and names of labels for a message."""
-    return f"{labels.kind} {shown(labels.names)}"
 
 
 def ids(values, labels: Labels) -> np.ndarray:

@@ -14,7 +14,7 @@ from bert.common import flags, locks, outputs, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import downloads
-from bert.data.labels import shown
+from bert.data.labels import Labels
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
@@ -230,22 +230,21 @@ class RunFolder:
             )
         return digest
 
-    def check_labels(self, labels: dict) -> None:
+    def check_labels(self, labels: Labels) -> None:
         """Checks that the checkpoints in the folder have the labels of a run.
 
         Args:
-            labels: dict. Kind and names of the labels, as in `task.json`.
+            labels: Labels. The labels of the run.
 
         Raises:
             UserError: the checkpoints have other labels.
         """
-        # Earlier versions recorded fewer values.
-        task = self.task_json if self.resumes and self.task_json else {}
-        if any(task.get(x, labels[x]) != labels[x] for x in labels):
-            raise UserError(
-                f"holds a run with the labels {shown(task['labels'])}",
+        # Earlier versions did not record the kind, other tasks no labels.
+        if self.resumes and self.task_json:
+            usual = {"kind": labels.kind, "labels": []}
+            labels.check_same(
+                Labels.of_task(usual | self.task_json),
                 path=self.shared,
-                expected=shown(labels["labels"]),
                 fix="pass another --output_dir",
             )
 

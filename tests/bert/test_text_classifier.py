@@ -395,7 +395,9 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
         (line,) = capsys.readouterr().err.splitlines()
         assert "a new head with random weights: the head of " in line
         assert f" of {path}/model.ckpt-7 is for classes low" in line
-    with pytest.raises(UserError, match="the order of training, classes low, "):
+    with pytest.raises(
+        UserError, match="trained with the labels: classes low, "
+    ):
         bert.TextClassifier(path, names[::-1])
     (tmp_path / "run" / "task.json").unlink()
     with pytest.raises(UserError, match="no labels; pass their names"):

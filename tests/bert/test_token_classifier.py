@@ -162,7 +162,9 @@ def test_mistakes_of_labels_and_of_batches(model, folder, tmp_path, capsys):
     bert.save(model.network, str(tmp_path / "a"), model.tokenizer)
     again = bert.TokenClassifier(str(tmp_path / "a"))
     assert again.labels == model.labels
-    with pytest.raises(UserError, match="the order of training, entities O, "):
+    with pytest.raises(
+        UserError, match="trained with the labels: entities O, "
+    ):
         bert.TokenClassifier(str(tmp_path / "a"), [*BIO[1:], "O"])
     capsys.readouterr()
     bert.TokenClassifier(str(tmp_path / "a"), ["o", "b-X"])

@@ -426,7 +426,9 @@ def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
     _, err = classify(
         "--do_train", code=2, **{**named, "output_dir": made / "run"}
     )
-    assert "holds a run with the labels 0, 1; expected a, b, c" in err
+    assert (
+        "trained with the labels: classes 0, 1; expected classes a, b, c" in err
+    )
 
 
 def test_a_folder_of_transformers_needs_no_conversion(

@@ -24,7 +24,6 @@ from bert.data.labels import (
     REGRESSION,
     Labels,
     PostProcessing,
-    shown,
 )
 from bert.data.sequences import MEAN, LongTexts
 from bert.tasks.classification import examples
@@ -106,7 +105,13 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
 
     # The logits of a trained model are in the order of its labels.
     if recorded:
-        _check_trained_labels(folder.trained, recorded, labels)
+        labels.check_same(
+            Labels.of_task(recorded),
+            may_rename=True,
+            path=folder.trained,
+            fix="pass the flags of training, such as --multi_label; or "
+            "--task_name=tsv and --labels, in the order of training",
+        )
         _warn_of_other_fraction(folder)
     labels = _with_post_processing(settings, labels, recorded or {})
 
@@ -151,10 +156,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         best,
         settings.task,
     )
-    pairs = {"pairs": True} if has_pairs else {}
-    folder.check_labels(
-        {"kind": labels.kind, "labels": [*labels.names]} | pairs
-    )
+    folder.check_labels(labels)
     folder.warn(
         f"{row.text} {row.text_b}"
         for split in itertools.chain(*splits.values())
@@ -262,40 +264,6 @@ def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
                 log(f"{path} does not exist; skipping {file.subset}")
                 continue
             yield dataclasses.replace(file, path=path)
-
-
-def _check_trained_labels(path: str, task: dict, labels: Labels) -> None:
-    """Checks the labels of a run against its initial weights.
-
-    Labels may be renamed, such as 1 to positive.
-
-    Args:
-        path: str. The weights.
-        task: dict. Their `task.json`.
-        labels: the labels of this run.
-
-    Raises:
-        UserError: the kind of labels differs, or the names are in another
-            order.
-    """
-    names = list(labels.names)
-    if task["kind"] != labels.kind:
-        raise UserError(
-            f"was trained for {task['kind']}",
-            path=path,
-            expected=labels.kind,
-            fix="pass the flags that it was trained with (--multi_label, "
-            "--regression)",
-        )
-
-    # Reordered labels would silently swap classes.
-    if names != task["labels"] and sorted(names) == sorted(task["labels"]):
-        raise UserError(
-            f"was trained with the labels {shown(task['labels'])}",
-            path=path,
-            expected=shown(names),
-            fix="pass --labels in the order of training, with --task_name=tsv",
-        )
 
 
 def _warn_of_other_fraction(folder: Any) -> None:

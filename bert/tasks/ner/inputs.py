@@ -5,6 +5,7 @@ from typing import Any
 
 from bert.common import storage
 from bert.common.errors import UserError
+from bert.data.labels import Labels
 from bert.modeling.formats import checkpoint_files
 from bert.tasks import folds
 from bert.tasks.ner import conll, entities
@@ -129,5 +130,5 @@ def find(
         labels = entities.bio_labels(
             label[2:] for label in distinct if label != entities.OUTSIDE
         )
-    folder.check_labels({"kind": kind, "labels": labels})
+    folder.check_labels(Labels(kind, tuple(labels)))
     return kind, labels
