@@ -126,6 +126,27 @@ def test_a_line_is_predicted_without_tensorflow(model, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("questions", {"question": "the cat", "context": "a cat é sees"}),
+        ("words", {"text": "the cat, é"}),
+        ("choices", {"context": "the cat", "choices": ["a", "b", "c"]}),
+    ],
+)
+def test_other_tasks_predict_without_tensorflow(
+    tmp_path_factory, name, example
+):
+    export = trained.folder(tmp_path_factory, name).export
+    code = "import predict; sys.exit(predict.main(sys.argv))"
+    lines = f"{json.dumps(example)}\n" * 2
+    done = without_tensorflow(code, f"--model={export}", "--json", input=lines)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    predictor = Predictor.open(str(export), "openvino")
+    assert answers == json_values(predictor([example] * 2))
+
+
+@pytest.mark.slow
 def test_requests_are_answered_without_tensorflow(model):
     code = """
 from bert.inference.predictor import Predictor

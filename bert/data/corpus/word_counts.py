@@ -19,7 +19,7 @@ import numpy as np
 from bert.common import processes, text_lines
 from bert.common.errors import UserError
 from bert.data.corpus import chunks, documents
-from bert.data.text import fast_tokenization, normalization
+from bert.data.text import normalization, wordpiece_trie
 from bert.data.text.casing import Casing
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
@@ -27,7 +27,7 @@ TABLE_SIZE = 8_000_000  # see `WordTable`; learning needs at most 1.5 GB
 HELD_OUT_SIZE = 2_000_000  # characters
 HELD_OUT_EVERY = 100  # lines
 FEWEST_LINES = 1000  # in shorter corpora no lines are held out
-LONGEST_WORD = fast_tokenization.LONGEST_WORD
+LONGEST_WORD = wordpiece_trie.LONGEST_WORD
 
 
 @dataclasses.dataclass(frozen=True)

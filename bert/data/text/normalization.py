@@ -73,10 +73,31 @@ class Normalizer:
         if text.isascii():
             targets, dropped = self._tables[-2:]
             raw = text.encode().translate(targets, dropped)
-            letters = np.frombuffer(raw, np.uint8)
-        else:
-            letters = self._normalize(codes(text), self._tables.targets)
+            return self._spaced(np.frombuffer(raw, np.uint8))
+        return self._spaced(self._normalize(codes(text))[0])
 
+    def spaced_with_offsets(
+        self, text: str
+    ) -> tuple[str, np.ndarray, np.ndarray]:
+        """Normalizes text like `spaced`, with the source of each letter.
+
+        Args:
+            text: str. Any text.
+
+        Returns:
+            (str, int64 [M], int64 [M]). The result of `spaced`; for each of
+            its M characters that are not spaces the character of `text` that
+            it comes from, and the character after this one and its stripped
+            accents. Both ascend.
+        """
+        characters = codes(text)
+        letters, origins = self._normalize(characters)
+        origins = origins[letters != _SPACE]
+        limits = _limits(self._kinds(characters))
+        return self._spaced(letters), origins, limits[origins]
+
+    def _spaced(self, letters: np.ndarray) -> str:
+        """Puts spaces around letters that are words: [M] -> str."""
         alone = self._tables.alone[letters]
         spaced = np.repeat(letters, 1 + 2 * alone.astype(np.int8))
 
@@ -90,11 +111,20 @@ class Normalizer:
             return raw.decode("ascii")
         return raw.decode("utf-32-le", "surrogatepass")
 
-    def _normalize(self, codes: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Normalizes code points: int32 [N] -> int32 [M]."""
-        special = self._tables.special
+    def _normalize(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Normalizes code points.
+
+        Args:
+            codes: int32 [N]. Code points.
+
+        Returns:
+            (int32 [M], int64 [M]). The letters, and for each the index of the
+            code point that it comes from.
+        """
+        targets, special = self._tables[:2]
+        origins = np.arange(len(codes))
         if not special[codes].any():
-            return targets[codes]
+            return targets[codes], origins
 
         # The order matters: an expansion may have marks.
         kinds = self._kinds(codes)
@@ -102,19 +132,22 @@ class Normalizer:
             codes = _lower_sigmas(codes, self._entries[codes])
             kinds = self._kinds(codes)
         if (kinds == tables.EXPANDS).any():
-            codes = self._expand(codes, kinds == tables.EXPANDS)
+            codes, origins = self._expand(codes, kinds == tables.EXPANDS)
             kinds = self._kinds(codes)
         if (kinds == tables.MARK).any():
-            codes = _reorder_marks(codes, self._entries[codes])
-            kinds = self._kinds(codes)
+            codes, kept = _reorder_marks(codes, self._entries[codes])
+            origins, kinds = origins[kept], self._kinds(codes)
 
-        return targets[codes[~_vanishing(kinds)]]
+        kept = ~_vanishing(kinds)
+        return targets[codes[kept]], origins[kept]
 
     def _kinds(self, codes: np.ndarray) -> np.ndarray:
         return self._entries[codes] & tables.KIND
 
-    def _expand(self, codes: np.ndarray, expands: np.ndarray) -> np.ndarray:
-        """Replaces expanding characters by their parts."""
+    def _expand(
+        self, codes: np.ndarray, expands: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Replaces expanding characters by their parts; returns origins too."""
         parts, ends, lengths = self._expansions
         numbers = codes[expands]
         numbers = numbers + (self._entries[numbers] >> tables.DELTA_SHIFT)
@@ -128,7 +161,7 @@ class Normalizer:
         here = np.repeat(np.cumsum(counts)[expands], lengths[numbers])
         there = np.repeat(ends[numbers], lengths[numbers])
         expanded[inside] = parts[there - here + np.flatnonzero(inside)]
-        return expanded
+        return expanded, np.repeat(np.arange(len(codes)), counts)
 
 
 @functools.cache
@@ -193,10 +226,37 @@ def _lower_sigmas(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
     return codes
 
 
-def _reorder_marks(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Sorts marks by class, as in `text_ops`; drops some removable marks."""
+def _limits(kinds: np.ndarray) -> np.ndarray:
+    """Returns the end of each character with its stripped accents.
+
+    Args:
+        kinds: int32 [N]. Kinds of the characters of a text.
+
+    Returns:
+        int64 [N]. The character after each; undefined for dropped characters.
+    """
+    limits = np.arange(1, len(kinds) + 1)
+    dropped = _vanishing(kinds)
+    if not dropped.any():
+        return limits
+
+    # The accents between two letters belong to the first.
+    limits[kinds == tables.CONTROL] = 0
+    letters = np.flatnonzero(~dropped)
+    limits[letters] = np.maximum.reduceat(limits, letters)
+    return limits
+
+
+def _reorder_marks(
+    codes: np.ndarray, entries: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sorts marks by class, as in `text_ops`; drops some removable marks.
+
+    Returns:
+        (int32 [M], bool [N]). The code points, and which are not dropped.
+    """
     classes = entries >> tables.CLASS_SHIFT & tables.CLASS
     kept = ~(_vanishing(entries & tables.KIND) & (classes > 0))
     codes, classes = codes[kept], classes[kept]
     blocks = np.cumsum(classes == 0)
-    return codes[np.argsort(256 * blocks + classes, kind="stable")]
+    return codes[np.argsort(256 * blocks + classes, kind="stable")], kept

@@ -398,7 +398,8 @@ class Tokenizer:
                 encoded in UTF-8.
         """
         try:
-            raw = [text.encode() for text in texts]
+            for text in texts:
+                text.encode()
         except UnicodeEncodeError as error:
             raise UserError(
                 f"half a surrogate pair at {error.start} of "
@@ -406,27 +407,12 @@ class Tokenizer:
                 expected="Unicode text, for offsets",
             ) from None
 
-        # Ragged [texts, words, tokens]; offsets are in bytes.
-        ids, starts, limits = self.graph.tokenize_with_offsets(raw)
-        splits = ids.merge_dims(1, 2).row_splits.numpy()
-        ids = ids.flat_values.numpy()
-        starts = starts.flat_values.numpy().astype(np.int32)
-        limits = limits.flat_values.numpy().astype(np.int32)
-
-        listed = []
-        for text, encoded, a, b in zip(texts, raw, splits, splits[1:]):
-            tokens = Tokens(ids[a:b], starts[a:b], limits[a:b])
-            if not text.isascii():
-                # Number of characters before each byte. A character begins
-                # at each byte that is not a continuation byte.
-                begins = np.frombuffer(encoded, np.uint8) & 0xC0 != 0x80
-                before = np.append(0, np.cumsum(begins)).astype(np.int32)
-                tokens = tokens._replace(
-                    starts=before[tokens.starts], limits=before[tokens.limits]
-                )
-            listed.append(tokens)
-
-        return listed
+        ids, starts, limits, ends = self.fast.with_offsets(texts)
+        edges = [0, *ends.tolist()]
+        return [
+            Tokens(ids[a:b], starts[a:b], limits[a:b])
+            for a, b in itertools.pairwise(edges)
+        ]
 
     def _rows_with_offsets(
         self, texts: list[str], pairs: list[str], max_length: int

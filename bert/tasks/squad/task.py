@@ -1,7 +1,4 @@
-"""Question answering: question, context -> windows -> logits -> answer.
-
-Imports TensorFlow, as tokenization with character offsets needs it.
-"""
+"""Question answering: question, context -> windows -> logits -> answer."""
 
 import dataclasses
 import os

@@ -19,6 +19,7 @@ import numpy as np
 from bert.data import feature_names, sequences
 from bert.data.records.encoding import Feature, RecordSchema
 from bert.data.sequences import TokenWindow
+from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer, Tokens
 from bert.tasks.squad.examples import SquadExample, word_numbers
 from bert.tasks.squad.settings import Settings
@@ -128,7 +129,7 @@ class WindowMaker:
     """Converts questions to windows.
 
     Args:
-        tokenizer: a tokenizer with `graph`, the TensorFlow implementation.
+        tokenizer: the model's tokenizer.
         settings: the settings of the script, with the sizes of windows.
         report: function, called with the number of questions done.
 
@@ -255,9 +256,9 @@ class WindowMaker:
     def _record(self, question, ids, number: int) -> dict:
         """Features of `[CLS] question [SEP] window [SEP]`."""
         head, tail = len(question) + 2, len(ids) + 1
-        graph = self._tokenizer.graph
-        joined = np.full(head + tail, graph.sep_id, np.int32)
-        joined[0] = graph.cls_id
+        vocab = self._tokenizer.vocab
+        joined = np.full(head + tail, vocab[vocabulary.SEP], np.int32)
+        joined[0] = vocab[vocabulary.CLS]
         joined[1 : head - 1] = question
         joined[head:-1] = ids
         return {
@@ -283,10 +284,10 @@ class WindowMaker:
             self._report(self._done)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        raw = [x.encode(errors="replace") for x in texts]
-        ids = self._tokenizer.graph.tokenize(raw)
-        ids = ids.merge_dims(1, 2)
-        return np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
+        # Half a surrogate pair is a question mark.
+        texts = [x.encode(errors="replace").decode() for x in texts]
+        ids, ends = self._tokenizer.fast.ids_and_ends(texts)
+        return np.split(ids, ends[:-1])
 
 
 def _improve_answer_span(tokens: Tokens, words: Span, start: int, ids) -> Span:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from bert.data.text import fast_tokenization, tokenization
+from bert.data.text import fast_tokenization, tokenization, wordpiece_trie
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers.original_tokenization import MODES
 
@@ -141,7 +141,7 @@ def test_vocabularies_that_the_graph_does_not_support(tmp_path, token):
 def words_of(tokens):
     vocab = {token: i for i, token in enumerate(["[UNK]", *tokens])}
     exact = tokenization.WordpieceTokenizer(vocab)
-    arrays = fast_tokenization.ArrayWordpieceTokenizer(vocab)
+    arrays = wordpiece_trie.ArrayWordpieceTokenizer(vocab)
 
     def assert_equal(words):
         ids, ends = arrays.ids_of_words(words)
@@ -180,13 +180,13 @@ def test_longest_words(length):
 
 
 def test_tokens_longer_than_any_word_take_no_room(monkeypatch):
-    sizes, grow = [], fast_tokenization._grow
+    sizes, grow = [], wordpiece_trie._grow
 
     def recorded(roots, classes, *others):
         sizes.append(len(classes))
         return grow(roots, classes, *others)
 
-    monkeypatch.setattr(fast_tokenization, "_grow", recorded)
+    monkeypatch.setattr(wordpiece_trie, "_grow", recorded)
     lengths = {"a": 200, "b": 201, "c": 3001}
     tokens = [letter * length for letter, length in lengths.items()]
     equal = words_of([*tokens, *(f"##{x}" for x in tokens), "x", "##x"])
@@ -203,14 +203,14 @@ def test_many_children_of_one_node():
 
 def test_many_nodes_with_most_letters_as_children(monkeypatch):
     """As in Thai: no free entries are left for all children of a node."""
-    draws, losers = [], fast_tokenization._losers
+    draws, losers = [], wordpiece_trie._losers
 
     def counted(*args):
         draws.append(None)
         assert len(draws) < 1000, "the nodes do not find addresses"
         return losers(*args)
 
-    monkeypatch.setattr(fast_tokenization, "_losers", counted)
+    monkeypatch.setattr(wordpiece_trie, "_losers", counted)
     rng = random.Random(1)
     letters = [chr(0xE01 + i) for i in range(54)]
     pairs = [x + y for x in letters for y in letters]
