@@ -278,7 +278,12 @@ class TextClassification(Task):
 
         # A labelled test file is scored, but never used for selection.
         if file.is_labelled:
-            metrics = self.score(file.rows, [*encoded], [*results]).metrics
+            from bert.tasks.classification import scores
+
+            found = postprocessing.predictions(
+                self._stacked(results), self.labels.kind, self.labels.decision
+            )
+            metrics = scores.compute(self.metrics, labels_of(file.rows), found)
             shown = [f"{name} {metrics[name]:.4f}" for name in self.metrics]
             log(f"{file.path} | {' | '.join(shown)}")
         if settings.glue_dir and file.submission:
