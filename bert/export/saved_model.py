@@ -166,9 +166,11 @@ def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
     shifted = logits
     if decision.log_weights:
         shifted = logits - tf.constant(decision.log_weights, tf.float32)
+
     margins, scaled = shifted, shifted / decision.temperature
     if decision.thresholds:
         margins = logits - tf.constant(decision.thresholds, tf.float32)
+
     if labels.kind == CLASSES:
         probabilities = tf.nn.softmax(scaled)
         answer = tf.argmax(margins, -1)

@@ -123,6 +123,7 @@ class Predictor:
             )
 
         log(f"loading {path} ...")
+
         run: Any
         if engine == OPENVINO:
             run = OpenVINOEngine(network)
@@ -140,6 +141,7 @@ class Predictor:
                 head = MASKED_LM
             task = task_of(model, head)
             run = KerasEngine.load(model, task.head)
+
         log(run.description)
         predictor = cls(task, run)
         predictor.check(model)

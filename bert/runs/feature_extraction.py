@@ -160,9 +160,11 @@ def write(extraction: Extraction) -> str:
         extraction.prompt,
     )
     reader = LineReader(extraction, task)
+
     is_pooled, count = extraction.how.pooling != "none", 0
     layers = extraction.layers if settings.layer_pooling == "none" else None
     opened = embedding_files.FORMATS[settings.output_format]
+
     with opened(settings.output_file, layers, is_pooled) as write_next:
         for vectors in extract(extraction, task, reader):
             write_next(vectors)

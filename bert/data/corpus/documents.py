@@ -291,6 +291,7 @@ def write_partitions(
     held: dict[int, list[bytes]] = {}
     held_bytes = first = done = 0
     progress = Progress("partitions", corpus.num_bytes / 1e6, "MB")
+
     for path, count in zip(corpus.files, corpus.documents.tolist()):
         numbers = corpus.partitions(seed, first, count).tolist()
         first += count
@@ -308,6 +309,7 @@ def write_partitions(
                 done += held_bytes
                 held_bytes = 0
                 progress.update(done / 1e6)
+
     _append(held, paths)
 
 

@@ -172,6 +172,7 @@ class Job:
         number, passes = partition.number, partition.passes
         documents = self.tokenize(texts)
         counts = Counter(self.count_documents(documents, texts))
+
         held: list[bytes] = []
         sections = 0
         last = math.ceil(passes) - 1
@@ -186,6 +187,7 @@ class Job:
             )
             held += records
             counts.update(of_pass, records=len(records))
+
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
 

@@ -153,6 +153,7 @@ class OpenVINOEngine:
         processes.check_not_forked(processes.OPENVINO)
         openvino = package()
         self.path = os.path.join(folder, FILE)
+
         core = _core()
         threads = len(os.sched_getaffinity(0))
         try:

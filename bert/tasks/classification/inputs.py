@@ -143,6 +143,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
     has_pairs = any("text_b" in split.schema for split in dataset.splits)
     long_texts = _long_texts(settings, recorded or {})
     long_texts.check(has_pairs)
+
     best = settings.metric_for_best_model
     more = () if best in (None, LOSS, *dataset.metrics) else (best,)
     task = TextClassification(
@@ -156,12 +157,14 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         best,
         settings.task,
     )
+
     folder.check_labels(labels)
     folder.warn(
         f"{row.text} {row.text_b}"
         for split in itertools.chain(*splits.values())
         for row in split.rows
     )
+
     for line in dict.fromkeys(lines):
         log(line)
     return task, splits

@@ -76,6 +76,7 @@ def write_predictions(
         ("id", [row.id for row in rows]),
         ("predicted", [_text(x, labels.separator) for x in predictions]),
     ]
+
     if labels.kind != REGRESSION:
         chances = [x["probabilities"] for x in predictions]
         if labels.kind == CLASSES:
@@ -87,6 +88,7 @@ def write_predictions(
                 for x in predictions
             ]
             columns.append(("probability", map(_decimals, given)))
+
     if any(row.label is not None for row in rows):
         texts = [_shown(row.label, task) for row in rows]
         columns.append(("label", texts))
@@ -94,6 +96,7 @@ def write_predictions(
         for name in labels.names:
             column = [_decimals(x[name]) for x in chances]
             columns.append((name, column))
+
     columns.append(("text", [row.text for row in rows]))
     if "text_b" in task.inputs:
         columns.append(("text_b", [row.text_b for row in rows]))

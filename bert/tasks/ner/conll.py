@@ -82,6 +82,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
             path=path,
             expected="columns: a word and its label in each line",
         )
+
     sentences, document, inside = [], 0, False
     for number, fields in _read_lines(path, columns):
         if not fields or fields == [DOCUMENT]:
@@ -98,6 +99,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
         sentences[-1].lines.append(number)
         if columns.label is not None:
             sentences[-1].labels.append(fields[columns.label])
+
     if not sentences:
         raise UserError(
             "no word",

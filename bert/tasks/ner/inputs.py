@@ -44,6 +44,7 @@ def read(folder: Any) -> tuple[TokenClassification, Files]:
         path, is_trained = settings.files[name], name == "train_file"
         sha256 = storage.hash_file(path) if is_trained else ""
         files[name] = InputFile(path, rows, sha256)
+
     has_documents = "train_file" in sentences and (
         sentences["train_file"][-1].document > 0
     )
@@ -55,6 +56,7 @@ def read(folder: Any) -> tuple[TokenClassification, Files]:
         settings.doc_stride,
         settings.document_context,
     )
+
     return task, folds.files_of(
         settings,
         files,

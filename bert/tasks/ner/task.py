@@ -296,6 +296,7 @@ class TokenClassification(Task):
         # Labels that are not in the training data count as errors.
         names = self._labels + sorted({*gold} - {*self._labels})
         number = {name: i for i, name in enumerate(names)}
+
         places = [
             (line, [" ".join(x.words), word])
             for x in rows
@@ -314,6 +315,7 @@ class TokenClassification(Task):
             )
             if label != guess
         )
+
         return class_report.of_classes(
             [number[label] for label in gold],
             [number[label] for label in predicted],

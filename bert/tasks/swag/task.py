@@ -160,6 +160,7 @@ class MultipleChoice(Task):
         best = [int(x.argmax()) for x in results]
         given = np.array([x[i] for x, i in zip(results, labels)])
         tiny = np.finfo(np.float64).tiny  # avoids the logarithm of 0
+
         errors = (
             {
                 "line": row.line,
@@ -171,6 +172,7 @@ class MultipleChoice(Task):
             for row, found, x in zip(rows, best, results)
             if found != row.label
         )
+
         return Evaluation(
             {
                 "accuracy": float(np.equal(labels, best).mean()),
