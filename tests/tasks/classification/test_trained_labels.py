@@ -48,9 +48,11 @@ def test_labels_are_those_of_the_weights_that_predict(tmp_path):
 def test_labels_that_the_weights_do_not_have_are_rejected(tmp_path):
     write_model(tmp_path / "model", ["a", "b"], "multi_label")
     named = {"init_checkpoint": tmp_path / "model"}
-    with pytest.raises(UserError, match="for multi_label; expected classes"):
+    with pytest.raises(UserError, match="labels: multi_label a, b; exp"):
         labels_of(tmp_path, **named)
-    with pytest.raises(UserError, match="labels a, b; expected b, a"):
+    with pytest.raises(
+        UserError, match="multi_label a, b; expected multi_label b, a"
+    ):
         labels_of(tmp_path, "--multi_label", labels="b,a", **named)
     found = labels_of(tmp_path, "--multi_label", labels="x,y", **named)
     assert found == ("x", "y")  # other names for the same
