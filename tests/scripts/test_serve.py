@@ -124,6 +124,8 @@ def server_of(*flags):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        # Tests may run under nohup, which the server respects.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     ) as process:
         found = None
         while not found:
