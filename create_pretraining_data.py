@@ -18,23 +18,22 @@ import sys
 from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import printable
+from bert.common.jobs import runners
 from bert.common.progress import log
-from bert.data.pretraining import creation, partitions, runners
+from bert.data.pretraining import creation, local_runner, partitions
 from bert.data.pretraining.creation import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    argv, beam_options = creation.split_options(argv)
+    argv, beam_options = runners.split_options(argv)
     settings = flags.parse(argv, Settings, __doc__)
     settings.check_outputs()
-    settings.check_beam_options(beam_options)
-    if settings.runner:
-        runners.check_beam(settings.runner)
+    settings.check_runner(beam_options)
 
     job = creation.open_job(settings)
     most = settings.num_processes or os.cpu_count() or 1
-    run_job = functools.partial(runners.run_local, num_processes=most)
+    run_job = functools.partial(local_runner.run_local, num_processes=most)
     if settings.runner:
         from bert.data.pretraining import beam_pipeline
 

@@ -76,6 +76,7 @@ ADD_ONS = {
     "checks",
     "reports",
     "serving",
+    "common.jobs.beam_runner",
     "data.pretraining.beam_pipeline",
 }
 TASKS = {
@@ -109,7 +110,7 @@ FILES_OF_NO_FLAG = {
     "bert/common/atomic.py": "",
     "bert/common/nvidia.py": "the files of GPUs",
     "bert/common/locks.py": "locks, which are local",
-    "bert/data/records/writer.py:claim": "a new folder, which is local",
+    "bert/common/jobs/scratch.py:claim": "a new folder, which is local",
     "bert/runs/run_folder.py:RunFolder": "/dev/null",
     "bert/runs/run_folder.py:claim": "the folder of a lock, which is local",
     "bert/training/distribution.py": "/proc/cpuinfo",

@@ -7,7 +7,7 @@ import pytest
 
 from bert.common import errors
 from bert.common.errors import UserError
-from bert.data.pretraining import runners
+from bert.common.jobs import runners
 
 
 def test_all_missing_packages_are_named(monkeypatch):

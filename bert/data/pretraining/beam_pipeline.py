@@ -1,4 +1,4 @@
-"""Creates records with Apache Beam; the files are the same as from `runners`.
+"""Creates records with Apache Beam; the files equal those of `local_runner`.
 
 files -> documents -> partitions -> parts of the records -> shards
          (key: partition)           (key: shard)
@@ -10,24 +10,20 @@ the workers receives only counts and file names.
 """
 
 import dataclasses
-import functools
 import json
-import os
 import tempfile
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import apache_beam as beam
 import msgspec
 import numpy as np
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
 
-from bert.common import storage
 from bert.common.errors import UserError
+from bert.common.jobs import beam_runner
+from bert.common.jobs.beam_runner import RESULTS
+from bert.common.jobs.runners import read_json
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining import partitions
 from bert.data.pretraining.partitions import Job, JobResult, Partition
@@ -35,7 +31,6 @@ from bert.data.records import shuffle
 from bert.data.records.shard_check import ShardEntry
 
 _BATCH_BYTES = 4_000_000  # bytes of documents that a worker sends at once
-_COUNTS = -1  # key of the counts; the other keys are shard numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +59,6 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
     Raises:
         UserError: A file cannot be read, or a group has too few documents.
     """
-    _let_workers_import(storage.__file__.rpartition("/bert/")[0])
     files = [
         _File(path, name)
         for name, paths in job.inputs.items()
@@ -72,14 +66,10 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
     ]
 
     # Index and partition of a document depend on the previous documents.
-    launch = functools.partial(_launch, runner, options)
     counts_path = f"{job.folder}/counts.json"
-    launch(
-        list(enumerate(files)),
-        _CountDocuments(job.max_document_mb),
-        _WriteShards(job, counts_path),
+    counted = beam_runner.run(
+        job, _count_documents, files, counts_path, runner, options
     )
-    counted = _read_counts(counts_path)
     corpora, placed = {}, []
     for name, paths in job.inputs.items():
         rows = [counted[i] for i, x in enumerate(files) if x.group == name]
@@ -89,39 +79,31 @@ def run(job: Job, runner: str, options: list[str]) -> JobResult:
         placed += [_File(x, name, first) for x, first in zip(paths, firsts)]
 
     plan = job.plan(corpora)
-    launch(
+    beam_runner.launch(
+        runner,
+        options,
         list(enumerate(placed)),
         _ReadDocuments(job, plan, corpora),
         _MakeParts(job, plan),
         _WriteShards(job, counts_path),
     )
-    counts = _read_counts(counts_path)
+    counts = beam_runner.read_results(counts_path)
     entries = [
-        ShardEntry(**partitions.read_json(f"{job.shard_path(number)}.json"))
+        ShardEntry(**read_json(f"{job.shard_path(number)}.json"))
         for number in range(len(job.outputs))
     ]
     return JobResult(plan, counts, entries)
 
 
-class _CountDocuments(beam.DoFn):
-    """number, [file] -> counts: (number, documents and bytes, error)."""
-
-    def __init__(self, max_document_mb: int):
-        self._max_document_mb = max_document_mb
-
-    def process(self, element):
-        number, (file, *_) = element
-        count = size = 0
-        error = None
-        try:
-            for text in corpus_lib.documents(
-                file.path, None, self._max_document_mb, _open
-            ):
-                count += 1
-                size += len(text)
-        except UserError as rejection:
-            error = str(rejection)
-        yield _COUNTS, (number, (count, size), error)
+def _count_documents(job: Job, file: _File) -> tuple[int, int]:
+    """Counts the documents of a file, and their bytes."""
+    count = size = 0
+    for text in corpus_lib.documents(
+        file.path, None, job.max_document_mb, beam_runner.open_file
+    ):
+        count += 1
+        size += len(text)
+    return count, size
 
 
 class _ReadDocuments(beam.DoFn):
@@ -143,7 +125,7 @@ class _ReadDocuments(beam.DoFn):
         first, size = file.first, 0
         texts: list[bytes] = []
         for text in corpus_lib.documents(
-            file.path, None, self._job.max_document_mb, _open
+            file.path, None, self._job.max_document_mb, beam_runner.open_file
         ):
             texts.append(text)
             size += len(text)
@@ -189,13 +171,13 @@ class _MakeParts(beam.DoFn):
                 counts.append(of_section)
                 # Unique for this attempt: Beam may make a part several times.
                 path = f"{self._job.folder}/part-{uuid.uuid4().hex}"
-                with _open(path, "wb") as file:
+                with beam_runner.open_file(path, "wb") as file:
                     shuffle.write_portions(file, portions)
                 for shard in range(len(portions)):
                     yield shard, (number, index, path)
         except UserError as rejection:
             error = str(rejection)
-        yield _COUNTS, (number, counts, error)
+        yield RESULTS, (number, counts, error)
 
 
 class _WriteShards(beam.DoFn):
@@ -206,36 +188,25 @@ class _WriteShards(beam.DoFn):
 
     def process(self, element):
         shard, values = element
-        if shard == _COUNTS:
-            _write(self._counts_path, _counts(values))
+        if shard == RESULTS:
+            beam_runner.write(
+                self._counts_path, beam_runner.results_json(values)
+            )
             return
 
         path = self._job.shard_path(shard)
         attempt = f"{path}.{uuid.uuid4().hex}"
         with (
             tempfile.NamedTemporaryFile() as spool,
-            _open(attempt, "wb") as file,
+            beam_runner.open_file(attempt, "wb") as file,
         ):
             key = self._job.shard_key(shard)
             portions = _spool(shard, values, spool)
             entry = shuffle.write_shard(portions, key, file)
-        _rename(attempt, path)
-        _write(f"{path}.json", json.dumps(msgspec.structs.asdict(entry)))
-
-
-def _launch(
-    runner: str, options: list[str], elements: list, *stages: beam.DoFn
-) -> None:
-    """Runs stages, and groups the elements before each stage by key."""
-    with beam.Pipeline(
-        runner, options=PipelineOptions(options, save_main_session=False)
-    ) as pipeline:
-        collection = pipeline | beam.Create(elements)
-        for stage in stages:
-            name = type(stage).__name__.lstrip("_")
-            work = beam.ParDo(stage).with_output_types(tuple[int, Any])
-            groups = collection | f"Before{name}" >> beam.GroupByKey()
-            collection = groups | name >> work
+        beam_runner.rename(attempt, path)
+        beam_runner.write(
+            f"{path}.json", json.dumps(msgspec.structs.asdict(entry))
+        )
 
 
 def _spool(
@@ -245,7 +216,7 @@ def _spool(
     offsets = {}
     for number, section, path in values:
         offsets[number, section] = spool.tell()
-        with _open(path, "rb") as file:
+        with beam_runner.open_file(path, "rb") as file:
             spool.write(shuffle.read_portion(file, shard))
     spool.flush()
 
@@ -256,61 +227,3 @@ def _spool(
         )
         for key in sorted(offsets)
     ]
-
-
-def _counts(rows: Iterable[tuple[int, Any, str | None]]) -> str:
-    """Returns JSON of the counts in order of their numbers, or of an error."""
-    ordered = sorted(rows, key=lambda row: row[0])
-    errors = [error for _, _, error in ordered if error]
-    return json.dumps(
-        {
-            "error": errors[0] if errors else None,
-            "counts": list({number: x for number, x, _ in ordered}.values()),
-        }
-    )
-
-
-def _read_counts(path: str) -> list:
-    result = partitions.read_json(path)
-    if result["error"]:
-        raise UserError(result["error"])
-    return result["counts"]
-
-
-def _let_workers_import(root: str) -> None:
-    """Makes the project importable in Beam's processes on this machine."""
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if root not in paths:
-        paths = [root, *filter(None, paths)]
-        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-
-
-def _is_beams(path: str) -> bool:
-    """Returns whether Beam has a file system for a path."""
-    try:
-        FileSystems.get_filesystem(path)
-    except ValueError:
-        return False
-    return True
-
-
-def _open(path: str, mode: str):
-    if not storage.is_remote(path) or not _is_beams(path):
-        return storage.open_file(path, mode)
-    opened = FileSystems.open if mode == "rb" else FileSystems.create
-    # `documents` decompresses the file, so that errors are always the same.
-    return opened(path, compression_type=CompressionTypes.UNCOMPRESSED)
-
-
-def _rename(source: str, target: str) -> None:
-    if storage.is_remote(target) and _is_beams(target):
-        FileSystems.rename([source], [target])
-    else:
-        storage.replace(source, target)
-
-
-def _write(path: str, content: str) -> None:
-    attempt = f"{path}.{uuid.uuid4().hex}"
-    with _open(attempt, "wb") as file:
-        file.write(content.encode())
-    _rename(attempt, path)

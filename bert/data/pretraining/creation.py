@@ -10,7 +10,9 @@ from collections.abc import Callable
 from bert.common import atomic, flags, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError, printable
-from bert.common.flags import BaseSettings, flag
+from bert.common.flags import changed, flag
+from bert.common.jobs import scratch
+from bert.common.jobs.runners import Runners
 from bert.common.rules import needs
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining import packing, partitions
@@ -22,7 +24,7 @@ from bert.data.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(BaseSettings, NewCasing, InstanceSettings):
+class Settings(Runners, NewCasing, InstanceSettings):
     """Settings of create_pretraining_data.py."""
 
     RULES = [
@@ -45,41 +47,21 @@ class Settings(BaseSettings, NewCasing, InstanceSettings):
     vocab_file: str | None = flag(
         None, "Vocabulary, one token per line.", required=True, path=True
     )
-    num_processes: int | None = flag(
-        None,
-        "Number of processes that make records; default: one per core.",
-        at_least=1,
+    num_processes: int | None = changed(
+        Runners,
+        "num_processes",
+        help="Number of processes that make records; default: one per core.",
     )
     max_document_mb: int = flag(
         corpus_lib.MAX_DOCUMENT_MB,
         "Maximum size of a document, in megabytes.",
         at_least=1,
     )
-    runner: str | None = flag(
-        None,
-        "Apache Beam runner to use, such as DirectRunner or DataflowRunner; "
-        "pass Beam's own options after --.",
-    )
 
     @property
     def output_files(self) -> list[str]:
         """Paths of the shards."""
         return self.output_file.split(",")
-
-    def check_beam_options(self, beam_options: list[str]) -> None:
-        """Rejects options of Beam without Beam.
-
-        Args:
-            beam_options: list of str. Beam's command-line options.
-
-        Raises:
-            UserError: Options are given without --runner.
-        """
-        if beam_options and not self.runner:
-            raise UserError(
-                f"{beam_options[0]!r} after -- is for Beam",
-                fix="pass --runner too",
-            )
 
     def check_outputs(self) -> None:
         """Checks that the run can write its records without harming others.
@@ -132,14 +114,6 @@ class Settings(BaseSettings, NewCasing, InstanceSettings):
                         expected="one set of shards with this name",
                         fix="remove the earlier shards, or choose another name",
                     )
-
-
-def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Splits a command line at `--`: the script's flags, Beam's options."""
-    if "--" not in argv:
-        return argv, []
-    end = argv.index("--")
-    return argv[:end], argv[end + 1 :]
 
 
 def list_inputs(patterns: str) -> dict[str, list[str]]:
@@ -214,8 +188,11 @@ def open_job(settings: Settings) -> partitions.Job:
         tokenizer,
         InstanceSettings(**flags.as_dict(settings, of=InstanceSettings)),
         settings.max_document_mb,
-        writer.scratch_folder(
-            settings.output_files, json.dumps(identity), bool(settings.runner)
+        scratch.folder_of(
+            os.path.dirname(storage.absolute(settings.output_files[0])),
+            writer.run_names(settings.output_files),
+            json.dumps(identity),
+            bool(settings.runner),
         ),
     )
 
@@ -237,7 +214,8 @@ def create(
     Raises:
         UserError: The corpus cannot be used, or a file cannot be written.
     """
-    with writer.claim(job.outputs, job.folder) as folder:
+    folder = os.path.dirname(storage.absolute(job.outputs[0]))
+    with scratch.claim(folder, writer.run_names(job.outputs), job.folder):
         result = run_job(job)
         totals: Counter[str] = Counter()
         by_group = {name: Counter() for name in job.inputs}

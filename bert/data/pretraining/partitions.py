@@ -4,21 +4,20 @@ The files depend only on the corpus, the settings and the vocabulary, not on
 the number of processes or the machine.
 """
 
-import contextlib
 import dataclasses
 import functools
 import itertools
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bert.common import atomic, storage
+from bert.common import storage
 from bert.common.errors import UserError
+from bert.common.jobs import runners
 from bert.data.corpus import documents as corpus_lib
 from bert.data.corpus import groups
 from bert.data.pretraining import instances, masking, rows
@@ -146,12 +145,12 @@ class Job:
         counts = []
         for portions, of_section in self.make_sections(texts, partition):
             path = self.section_path(number, len(counts))
-            with _whole_file(path) as file:
+            with runners.whole_file(path) as file:
                 shuffle.write_portions(file, portions)
             counts.append(of_section)
 
         # Written last: this file marks the part as complete.
-        with _whole_file(self.part_path(number)) as file:
+        with runners.whole_file(self.part_path(number)) as file:
             file.write(json.dumps(counts).encode())
         storage.remove(text_path)
 
@@ -260,7 +259,7 @@ class Job:
             for part, count in enumerate(sections)
             for section in range(count)
         ]
-        with _whole_file(self.shard_path(number)) as file:
+        with runners.whole_file(self.shard_path(number)) as file:
             return shuffle.write_shard(portions, self.shard_key(number), file)
 
     def shard_key(self, number: int) -> str:
@@ -410,19 +409,3 @@ def warnings(
             f"{settings.masked_lm_prob:.0%}: raise --max_predictions_per_seq"
         )
     return lines
-
-
-def read_json(path: str):
-    """Reads a JSON file that a run has written."""
-    with storage.open_file(path, "rb") as file:
-        return json.load(file)
-
-
-@contextlib.contextmanager
-def _whole_file(path: str) -> Iterator[BinaryIO]:
-    # A process of a killed run may still be writing: use different names.
-    with (
-        atomic.whole_file(path, f"{os.getpid()}.partial") as partial,
-        storage.open_file(partial, "wb") as file,
-    ):
-        yield file

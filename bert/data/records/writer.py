@@ -1,94 +1,14 @@
 """Writes TFRecord files and their manifest atomically."""
 
-import contextlib
-import hashlib
 import json
 import os
-from collections.abc import Iterator
 
 import msgspec
 
-from bert.common import atomic, locks, storage
 from bert.common.atomic import write_whole
-from bert.common.errors import StorageError
-from bert.common.processes import KilledProcess
-from bert.common.progress import log
 from bert.data.records import manifest
 from bert.data.records.shard_check import ShardEntry
 from bert.data.text.tokenizer import Tokenizer
-
-
-def scratch_folder(
-    paths: list[str], identity: str, is_shared: bool = False
-) -> str:
-    """Returns the hidden folder of a run's unfinished files.
-
-    Args:
-        paths: list of str. The outputs, all in one folder.
-        identity: str. Describes everything that the files depend on.
-        is_shared: bool. Whether other machines write to it. True: the folder
-            is beside the outputs. False: for outputs on shared storage, it is
-            a local temporary folder. Default: False.
-    """
-    names = json.dumps(_names(paths))
-    name = f".partial-{_hash(names)[:8]}-{_hash(identity)[:12]}"
-    folder = os.path.dirname(storage.absolute(paths[0]))
-    return f"{folder}/{name}" if is_shared else atomic.scratch(folder, name)
-
-
-@contextlib.contextmanager
-def claim(paths: list[str], scratch: str) -> Iterator[str]:
-    """Context manager that locks outputs, so that only one run writes them.
-
-    A killed run leaves its unfinished files. The same command continues with
-    them; another run with the same outputs removes them.
-
-    Args:
-        paths: list of str. The outputs.
-        scratch: str. The folder of unfinished files from `scratch_folder`.
-
-    Yields:
-        str. The folder of the outputs.
-
-    Raises:
-        UserError: A folder cannot be written, or another process writes the
-            same outputs.
-    """
-    folder = os.path.dirname(storage.absolute(paths[0]))
-    is_new, kept = not storage.exists(folder), []
-    try:
-        with contextlib.ExitStack() as held:
-            try:
-                storage.make_folder(folder)
-                for name in _names(paths):
-                    lock = atomic.scratch(folder, f".{name}.lock")
-                    held.enter_context(locks.hold(lock, f"{folder}/{name}"))
-
-                # With the locks held, other folders belong to killed runs.
-                beside, name = os.path.split(scratch)
-                runs = storage.find(beside, f"{name.rpartition('-')[0]}-*")
-                for other in set(runs) - {scratch}:
-                    storage.remove_folder(other)
-                storage.make_folder(scratch)
-            except OSError as error:
-                raise atomic.write_error(folder, error) or error from None
-
-            try:
-                yield folder
-            except (KeyboardInterrupt, KilledProcess, StorageError):
-                if kept := storage.find(scratch, "part-*.json"):
-                    log(
-                        f"{len(kept)} finished partitions are kept in "
-                        f"{scratch}; the same command continues"
-                    )
-                raise
-            finally:
-                if not kept:
-                    storage.remove_folder(scratch)
-    finally:
-        if is_new:
-            with contextlib.suppress(OSError):  # if it is not empty
-                os.rmdir(folder)
 
 
 def write_manifest(
@@ -123,10 +43,6 @@ def write_manifest(
     write_whole(path, text, partial)
 
 
-def _names(paths: list[str]) -> list[str]:
+def run_names(paths: list[str]) -> list[str]:
     """Returns the names of the runs that write these files."""
     return sorted(set(map(manifest.run_name, paths)))
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

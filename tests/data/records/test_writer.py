@@ -6,6 +6,7 @@ import pytest
 
 from bert.common import atomic, storage
 from bert.common.errors import StorageError, UserError
+from bert.common.jobs import scratch as scratch_lib
 from bert.common.processes import KilledProcess
 from bert.data.records import writer
 
@@ -16,8 +17,15 @@ def paths(folder, count=2):
     ]
 
 
-def scratch(shards, identity="one"):
-    return writer.scratch_folder(shards, identity)
+def scratch(shards, identity="one", is_shared=False):
+    folder = os.path.dirname(storage.absolute(shards[0]))
+    names = writer.run_names(shards)
+    return scratch_lib.folder_of(folder, names, identity, is_shared)
+
+
+def claim(shards, scratch):
+    folder = os.path.dirname(storage.absolute(shards[0]))
+    return scratch_lib.claim(folder, writer.run_names(shards), scratch)
 
 
 def finish_part(folder, number=3):
@@ -29,15 +37,15 @@ def test_unfinished_files_are_hidden_in_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shards = paths(tmp_path / "new" / "folder")
     folder = scratch(shards)
-    with writer.claim(shards, folder) as outputs:
-        assert outputs == str(tmp_path / "new" / "folder")
+    outputs = str(tmp_path / "new" / "folder")
+    with claim(shards, folder):
         inside = sorted(os.listdir(outputs))
         assert inside == [".a.lock", os.path.basename(folder)]
         assert inside[1].startswith(".partial-")
         open(shards[0], "w").close()
     assert os.listdir(outputs) == [os.path.basename(shards[0])]
-    with writer.claim(["b.tfrecord"], scratch(["b.tfrecord"])) as outputs:
-        assert outputs == str(tmp_path)
+    with claim(["b.tfrecord"], scratch(["b.tfrecord"])):
+        assert ".b.lock" in os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, UserError])
@@ -46,7 +54,7 @@ def test_an_error_leaves_nothing(tmp_path, error):
     for name in ("old", "new"):
         shards = paths(tmp_path / name)
         folder = scratch(shards)
-        with pytest.raises(error), writer.claim(shards, folder):
+        with pytest.raises(error), claim(shards, folder):
             finish_part(folder)
             raise error("")
     assert os.listdir(tmp_path) == ["old"]
@@ -59,12 +67,12 @@ def test_an_error_leaves_nothing(tmp_path, error):
 def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
     shards = paths(tmp_path)
     folder = scratch(shards)
-    with pytest.raises(error), writer.claim(shards, folder):
+    with pytest.raises(error), claim(shards, folder):
         finish_part(folder)
         raise error("")
     assert "1 finished partitions are kept in " in capsys.readouterr().err
     assert os.listdir(tmp_path) == [os.path.basename(folder)]
-    with writer.claim(shards, scratch(shards)):
+    with claim(shards, scratch(shards)):
         assert os.listdir(folder) == ["part-00003.json"]
     assert os.listdir(tmp_path) == []
 
@@ -72,13 +80,13 @@ def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
 def test_another_run_removes_what_a_killed_one_left_on_a_store():
     folder = "ram://killed"
     shards = [f"{folder}/a.tfrecord"]
-    killed, other = (writer.scratch_folder(shards, x, True) for x in "12")
+    killed, other = (scratch(shards, x, True) for x in "12")
     storage.make_folder(killed)
     atomic.write_whole(f"{killed}/a.tfrecord", "x")
     kept = [f"{folder}/.partial-of-others", f"{folder}/b.tfrecord"]
     for path in kept:
         atomic.write_whole(path, "x")
-    with writer.claim(shards, other):
+    with claim(shards, other):
         assert storage.list_folder(folder) == sorted(
             os.path.basename(x) for x in (other, *kept)
         )
@@ -91,7 +99,7 @@ def test_another_run_removes_what_a_killed_one_left(tmp_path):
     for folder in (killed, neighbour):
         os.makedirs(folder)
         finish_part(folder)
-    with writer.claim(shards, other):
+    with claim(shards, other):
         assert not os.path.exists(killed)
         assert os.listdir(other) == []
     assert os.listdir(tmp_path) == [os.path.basename(neighbour)]
@@ -99,7 +107,7 @@ def test_another_run_removes_what_a_killed_one_left(tmp_path):
 
 def test_runs_for_other_paths_do_not_meet(tmp_path):
     one, other = ([str(tmp_path / f"{x}.tfrecord")] for x in "ab")
-    with writer.claim(one, scratch(one)), writer.claim(other, scratch(other)):
+    with claim(one, scratch(one)), claim(other, scratch(other)):
         finish_part(scratch(one))
         finish_part(scratch(other))
     assert os.listdir(tmp_path) == []
@@ -117,11 +125,11 @@ def test_a_second_run_into_the_same_outputs_is_told_who_is_there(
     tmp_path, names
 ):
     shards, second = paths(tmp_path), [str(tmp_path / x) for x in names]
-    with writer.claim(shards, scratch(shards)):
+    with claim(shards, scratch(shards)):
         finish_part(scratch(shards))
         with (
             pytest.raises(UserError) as error,
-            writer.claim(second, scratch(second, "other")),
+            claim(second, scratch(second, "other")),
         ):
             raise AssertionError("the lock is not held")
         assert str(error.value).startswith(
@@ -136,7 +144,7 @@ def test_a_file_instead_of_the_folder_is_a_user_error(tmp_path, below):
     shards = paths(tmp_path / "folder" / below)
     with (
         pytest.raises(UserError) as error,
-        writer.claim(shards, scratch(shards)),
+        claim(shards, scratch(shards)),
     ):
         pass
     message = str(error.value)

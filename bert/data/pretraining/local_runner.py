@@ -1,20 +1,13 @@
 """Makes the records of a job with processes of this machine."""
 
-import dataclasses
-import functools
 import json
-from collections.abc import Callable
 
-from bert.common import atomic, errors, processes, storage
-from bert.common.errors import UserError
-from bert.common.progress import Progress, log
+from bert.common import atomic, storage
+from bert.common.jobs import runners
+from bert.common.jobs.runners import read_json
+from bert.common.progress import log
 from bert.data.corpus import documents as corpus_lib
-from bert.data.pretraining.partitions import (
-    Job,
-    JobResult,
-    Partition,
-    read_json,
-)
+from bert.data.pretraining.partitions import Job, JobResult, Partition
 
 _PLAN = "plan.json"  # the partitions, beside their texts
 
@@ -32,24 +25,20 @@ def run_local(job: Job, num_processes: int) -> JobResult:
         UserError: The corpus cannot be used, or a file cannot be written.
     """
     plan = deal(job)
-    missing = [x for x in plan if not storage.exists(job.part_path(x.number))]
-    if len(missing) < len(plan):
-        log(
-            f"continuing: {len(plan) - len(missing)} of {len(plan)} "
-            "partitions are finished"
-        )
+    missing = runners.missing(job, plan)
 
-    # Each process has a copy of the job and makes its own tokenizer.
-    open_job = functools.partial(dataclasses.replace, job)
+    # Each process makes its own tokenizer.
     num_processes = min(num_processes, max(len(plan), len(job.outputs)))
-    with processes.Pool(open_job, num_processes) as pool:
-        _map(pool, Job.make_part, missing, "records", "partitions")
+    with runners.open_pool(job, num_processes) as pool:
+        runners.map_shown(pool, Job.make_part, missing, "records", "partitions")
         counts = [read_json(job.part_path(x.number)) for x in plan]
 
         # Every shard has records from every section.
         sections = list(map(len, counts))
         shards = [(number, sections) for number in range(len(job.outputs))]
-        entries = _map(pool, Job.write_shard, shards, "shards", "shards")
+        entries = runners.map_shown(
+            pool, Job.write_shard, shards, "shards", "shards"
+        )
     return JobResult(plan, counts, entries)
 
 
@@ -85,42 +74,3 @@ def deal(job: Job) -> list[Partition]:
             with storage.open_file(f"{folder}/{_PLAN}", "wb") as file:
                 file.write(json.dumps(plan).encode())
     return [Partition(*x) for x in read_json(f"{job.texts}/{_PLAN}")]
-
-
-def check_beam(runner: str) -> None:
-    """Checks that a Beam runner can be used.
-
-    Args:
-        runner: str. Name of the runner.
-
-    Raises:
-        UserError: Beam is not installed, or the runner does not exist.
-    """
-    try:
-        from apache_beam.runners import runner as runners
-    except ImportError:
-        raise errors.missing_packages(
-            "beam", "apache_beam", needed_by="--runner"
-        ) from None
-    try:
-        runners.create_runner(runner)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise UserError(
-            f"--runner={runner}: {error}", expected="a runner of Apache Beam"
-        ) from None
-
-
-def _map(
-    pool: processes.Pool,
-    work: Callable,
-    items: list,
-    description: str,
-    unit: str,
-) -> list:
-    """Returns the results of a pool in order, and shows the progress."""
-    results: list = []
-    progress = Progress(description, len(items), unit)
-    for result in pool.map(work, items, lambda: progress.update(len(results))):
-        results.append(result)
-        progress.update(len(results))
-    return results

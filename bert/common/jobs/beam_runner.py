@@ -1,0 +1,197 @@
+"""Runs a job with Apache Beam, whose workers may be on other machines.
+
+    items -> results of a method of the job -> one file of all results
+
+The process that launches the workers receives results as JSON. Errors are
+results, too: Beam would retry and wrap a raised error.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.utils import shared
+
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.jobs import runners
+from bert.common.jobs.runners import read_json
+
+RESULTS = -1  # key of the results; a stage may have other keys
+
+
+class Stage(beam.DoFn):
+    """number, [item] -> results: (number, result, error).
+
+    Args:
+        job: dataclass. The job.
+        work: callable. Computes the result of an item, a JSON value, with a
+            copy of the job. The threads of a worker process share the copy, and
+            what it caches, such as a model.
+    """
+
+    def __init__(self, job: Any, work: Callable[[Any, Any], Any]):
+        self._open, self._work = runners.opener(job), work
+        self._shared = shared.Shared()
+
+    def setup(self):
+        """Opens the job, once in each process."""
+        self._job = self._shared.acquire(self._open)
+
+    def process(self, element):
+        """Yields the result of an item."""
+        number, (item, *_) = element
+        result = error = None
+        try:
+            result = self._work(self._job, item)
+        except UserError as rejection:
+            error = str(rejection)
+        yield RESULTS, (number, result, error)
+
+
+class WriteResults(beam.DoFn):
+    """results -> file.
+
+    Args:
+        path: str. The file.
+    """
+
+    def __init__(self, path: str):
+        self._path = path
+
+    def process(self, element):
+        """Writes all results."""
+        _, results = element
+        write(self._path, results_json(results))
+        return ()
+
+
+def run(
+    job: Any,
+    work: Callable[[Any, Any], Any],
+    items: Sequence[Any],
+    path: str,
+    runner: str,
+    options: list[str],
+) -> list:
+    """Returns the results of items in order.
+
+    Args:
+        job, work: See `Stage`.
+        items: sequence. The items.
+        path: str. File of the results, which all machines can open.
+        runner: str. Beam's name of the runner, such as `DirectRunner`.
+        options: list of str. Beam's command-line options.
+
+    Raises:
+        UserError: The first error of an item.
+    """
+    if not items:
+        return []
+    stages = Stage(job, work), WriteResults(path)
+    launch(runner, options, list(enumerate(items)), *stages)
+    return read_results(path)
+
+
+def launch(
+    runner: str, options: list[str], elements: list, *stages: beam.DoFn
+) -> None:
+    """Runs stages, and groups the elements before each stage by key.
+
+    Args:
+        runner, options: See `run`.
+        elements: list of (int, Any). Keys and values.
+        *stages: DoFn. Each maps (key, values) to (key, value) pairs.
+    """
+    _let_workers_import(storage.__file__.rpartition("/bert/")[0])
+    with beam.Pipeline(
+        runner, options=PipelineOptions(options, save_main_session=False)
+    ) as pipeline:
+        collection = pipeline | beam.Create(elements)
+        for stage in stages:
+            name = type(stage).__name__.lstrip("_")
+            work = beam.ParDo(stage).with_output_types(tuple[int, Any])
+            groups = collection | f"Before{name}" >> beam.GroupByKey()
+            collection = groups | name >> work
+
+
+def results_json(rows: Iterable[tuple[int, Any, str | None]]) -> str:
+    """Returns JSON of the results in order of their numbers, or of an error.
+
+    Args:
+        rows: iterable of (int, Any, str or None). Number of the item, result,
+            and error; an item may occur twice.
+    """
+    ordered = sorted(rows, key=lambda row: row[0])
+    errors = [error for _, _, error in ordered if error]
+    return json.dumps(
+        {
+            "error": errors[0] if errors else None,
+            "results": list({number: x for number, x, _ in ordered}.values()),
+        }
+    )
+
+
+def read_results(path: str) -> list:
+    """Reads a file of `results_json`.
+
+    Raises:
+        UserError: An item has an error.
+    """
+    result = read_json(path)
+    if result["error"]:
+        raise UserError(result["error"])
+    return result["results"]
+
+
+def _let_workers_import(root: str) -> None:
+    """Makes the project importable in Beam's processes on this machine."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        paths = [root, *filter(None, paths)]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+
+
+def _is_beams(path: str) -> bool:
+    """Returns whether Beam has a file system for a path."""
+    try:
+        FileSystems.get_filesystem(path)
+    except ValueError:
+        return False
+    return True
+
+
+def open_file(path: str, mode: str):
+    """Opens a file with Beam's file systems if it is on shared storage.
+
+    Args:
+        path: str. The file.
+        mode: str. `rb` or `wb`.
+    """
+    if not storage.is_remote(path) or not _is_beams(path):
+        return storage.open_file(path, mode)
+    opened = FileSystems.open if mode == "rb" else FileSystems.create
+    # `documents` decompresses the file, so that errors are always the same.
+    return opened(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def rename(source: str, target: str) -> None:
+    """Renames a file; an existing one is replaced."""
+    if storage.is_remote(target) and _is_beams(target):
+        FileSystems.rename([source], [target])
+    else:
+        storage.replace(source, target)
+
+
+def write(path: str, content: str) -> None:
+    """Writes a file atomically."""
+    attempt = f"{path}.{uuid.uuid4().hex}"
+    with open_file(attempt, "wb") as file:
+        file.write(content.encode())
+    rename(attempt, path)

@@ -1,0 +1,179 @@
+"""Runs a job with processes of this machine; settings of all runners.
+
+A job is a frozen dataclass. Its methods compute a result from an item, such as
+the part of a partition, and write files in its folder.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, Protocol
+
+from bert.common import atomic, errors, processes, storage
+from bert.common.errors import UserError
+from bert.common.flags import BaseSettings, flag
+from bert.common.progress import Progress, log
+
+
+@dataclasses.dataclass(frozen=True)
+class Runners(BaseSettings):
+    """Settings of a script that runs a job."""
+
+    num_processes: int | None = flag(None, "Number of processes.", at_least=1)
+    runner: str | None = flag(
+        None,
+        "Apache Beam runner to use, such as DirectRunner or DataflowRunner; "
+        "pass Beam's own options after --.",
+    )
+
+    def check_runner(self, beam_options: list[str]) -> None:
+        """Checks that the runner exists, and rejects options without one.
+
+        Args:
+            beam_options: list of str. Beam's command-line options.
+
+        Raises:
+            UserError: Options are given without --runner, Beam is not
+                installed, or it does not have the runner.
+        """
+        if beam_options and not self.runner:
+            raise UserError(
+                f"{beam_options[0]!r} after -- is for Beam",
+                fix="pass --runner too",
+            )
+        if self.runner:
+            check_beam(self.runner)
+
+
+class Numbered(Protocol):
+    """A partition, with its number from 0."""
+
+    @property
+    def number(self) -> int:
+        """The number."""
+
+
+class Parts(Protocol):
+    """A job that makes a part of each partition."""
+
+    def part_path(self, number: int) -> str:
+        """Returns the JSON file that exists if a part is complete."""
+
+
+def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Splits a command line at `--`: the script's flags, Beam's options."""
+    if "--" not in argv:
+        return argv, []
+    end = argv.index("--")
+    return argv[:end], argv[end + 1 :]
+
+
+def check_beam(runner: str) -> None:
+    """Checks that a Beam runner can be used.
+
+    Args:
+        runner: str. Name of the runner.
+
+    Raises:
+        UserError: Beam is not installed, or the runner does not exist.
+    """
+    try:
+        from apache_beam.runners import runner as runners
+    except ImportError:
+        raise errors.missing_packages(
+            "beam", "apache_beam", needed_by="--runner"
+        ) from None
+    try:
+        runners.create_runner(runner)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise UserError(
+            f"--runner={runner}: {error}", expected="a runner of Apache Beam"
+        ) from None
+
+
+def open_pool(job: Any, num_processes: int) -> processes.Pool:
+    """Returns a pool of processes that each have a copy of a job.
+
+    Args:
+        job: dataclass. The job. Cached values are not copied.
+        num_processes: int. Number of processes; 1 uses this process.
+    """
+    return processes.Pool(opener(job), num_processes)
+
+
+def opener(job: Any) -> Callable[[], Any]:
+    """Returns a function that copies a job, to be sent to another process."""
+    fields = {x.name: getattr(job, x.name) for x in dataclasses.fields(job)}
+    kind: Callable = type(job)
+    return functools.partial(kind, **fields)
+
+
+def missing(job: Parts, plan: Sequence[Any]) -> list:
+    """Returns the partitions without a part of an earlier run; logs the others.
+
+    Args:
+        job: Parts. The job.
+        plan: sequence of Numbered. All partitions.
+    """
+    left = [x for x in plan if not storage.exists(job.part_path(x.number))]
+    if len(left) < len(plan):
+        log(
+            f"continuing: {len(plan) - len(left)} of {len(plan)} "
+            "partitions are finished"
+        )
+    return left
+
+
+def map_shown(
+    pool: processes.Pool,
+    work: Callable[[Any, Any], Any],
+    items: Sequence[Any],
+    description: str,
+    unit: str,
+    size_of: Callable[[Any], float] = lambda item: 1,
+) -> list:
+    """Returns the results of a pool in order, and shows the progress.
+
+    Args:
+        pool: Pool. The pool.
+        work: callable. Called with the pool's worker and an item.
+        items: sequence. The items.
+        description, unit: str. See `Progress`.
+        size_of: callable. Amount of an item, in the unit. Default: 1.
+    """
+    results: list = []
+    done = [*itertools.accumulate(map(size_of, items), initial=0)]
+    progress = Progress(description, done[-1], unit)
+
+    def show() -> None:
+        progress.update(done[len(results)])
+
+    for result in pool.map(work, items, show):
+        results.append(result)
+        show()
+    return results
+
+
+def read_json(path: str) -> Any:
+    """Reads a JSON file that a run has written."""
+    with storage.open_file(path, "rb") as file:
+        return json.load(file)
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[BinaryIO]:
+    """Context manager that opens a file of a job, which appears at the end.
+
+    Args:
+        path: str. The file. Processes may write it at once, such as one of a
+            killed run.
+    """
+    with (
+        atomic.whole_file(path, f"{uuid.uuid4().hex}.partial") as partial,
+        storage.open_file(partial, "wb") as file,
+    ):
+        yield file
