@@ -30,6 +30,7 @@ from bert.models.embeddings import embed
 from bert.tasks.features import inspection
 from bert.tasks.fill_mask import task as masks
 from bert.tasks.fill_mask.task import TEXT, MaskedWords
+from bert.tasks.metrics import METRICS
 
 HOST = "127.0.0.1"
 MAX_BYTES = 1 << 20  # largest request
@@ -40,9 +41,6 @@ LABELS = {  # input of a task -> label, example
     "context": ("Passage", "Anna wrote the letter. Tom read it."),
     "choices": ("Choices, one per line", "She sent it.\nShe ate it."),
 }
-SCORES = (  # metrics that the page shows
-    "accuracy exact_match exact f1 macro_f1 micro_f1 matthews pearson"
-).split()
 
 # gradio has its own scripts and styles; other sources are forbidden.
 _POLICY = (
@@ -89,7 +87,9 @@ def page_of_task(path: str, predictor: Predictor) -> dict[str, gr.Interface]:
     note = "; ".join(
         f"{name} {value:.4g}"
         for name, value in scores.items()
-        if name in SCORES and value is not None
+        if name in METRICS
+        and not METRICS[name].lower_is_better
+        and value is not None
     )
 
     # The page opens with the prediction for its example.

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from bert.tasks.metrics import METRICS
+
 
 class Quantity(NamedTuple):
     """A quantity of a run.
@@ -17,14 +19,12 @@ class Quantity(NamedTuple):
     meaning: str
 
 
-_LOSS = "Mean error per label, which training minimizes: 0 is perfect."
-_F1 = "Harmonic mean of precision and recall: 1 is perfect"
 _NEXT = "whether the second text follows the first in the corpus"
 _SPEED = "per second of training, without the first call, which compiles."
 KNOWN = {
-    "loss": Quantity("Loss", "nats", _LOSS),
+    "loss": Quantity("Loss", "nats", METRICS["loss"].meaning),
     "accuracy": Quantity(
-        "Accuracy", "fraction of labels", "Fraction of correct predictions."
+        "Accuracy", "fraction of labels", METRICS["accuracy"].meaning
     ),
     "masked_lm_loss": Quantity(
         "Masked LM: loss",
@@ -61,21 +61,6 @@ KNOWN = {
         "Throughput: tokens", "tokens per second", f"Tokens {_SPEED}"
     ),
 }
-_METRICS = {
-    "f1": f"{_F1}; 100 for question answering, where it compares words.",
-    "macro_f1": f"{_F1}. Mean over the labels, with equal weights.",
-    "micro_f1": f"{_F1}. Over all labels together: frequent ones count more.",
-    "precision": "Fraction of the predicted labels that are correct.",
-    "recall": "Fraction of the true labels that are predicted.",
-    "exact_match": "Percentage of predictions that are equal to a true answer.",
-    "exact": "Percentage of predictions that are equal to a true answer.",
-    "matthews": "Correlation of two classes: 1 is perfect, 0 is chance.",
-    "mrr@10": "Mean of 1 / rank of the first correct text: 1 is perfect.",
-    "ndcg@10": "Gain of the first 10 texts of each query: 1 is perfect.",
-    "mae": "Mean distance from the label: 0 is perfect.",
-    "pearson": "Linear correlation with the labels: 1 is perfect.",
-    "spearman": "Correlation of the ranks with the labels': 1 is perfect.",
-}
 _REFERENCES = {
     "majority": "Baseline: predict the most frequent label.",
     "chance": "Baseline: predict all labels with equal probability.",
@@ -89,7 +74,8 @@ def of(name: str) -> Quantity:
     """Quantity of a curve; an unknown one has its name as the title."""
     text = name.replace("_", " ")
     title = text[:1].upper() + text[1:]
-    return KNOWN.get(name, Quantity(title, text, _METRICS.get(name, "")))
+    meaning = METRICS[name].meaning if name in METRICS else ""
+    return KNOWN.get(name, Quantity(title, text, meaning))
 
 
 def meaning(name: str) -> str:

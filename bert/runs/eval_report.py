@@ -20,7 +20,8 @@ from bert.common import atomic
 from bert.common.formats import json_files
 from bert.common.progress import log
 from bert.modeling.formats.model_card import REPORT
-from bert.tasks.evaluation import TFIDF, sign
+from bert.tasks.evaluation import TFIDF
+from bert.tasks.metrics import sign
 
 
 def describe(name: str, value: float, baselines: dict[str, float]) -> str:

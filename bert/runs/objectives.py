@@ -21,7 +21,7 @@ from bert.modeling.task_heads import (
     SPANS,
     TOKENS,
 )
-from bert.tasks import evaluation
+from bert.tasks import metrics
 from bert.training.objective import Objective
 from bert.training.optimization import WarmupLinearDecay
 
@@ -82,7 +82,7 @@ def objective_of(
         learning_rate.num_warmup_steps,
         ("loss", "accuracy") if has_accuracy else ("loss",),
         f"{task.prefix}{task.metric}",
-        evaluation.sign(task.metric),
+        metrics.sign(task.metric),
         compares_rows,
     )
 

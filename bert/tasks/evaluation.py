@@ -12,7 +12,6 @@ MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"
 TFIDF = "tfidf"
-_LOWER_IS_BETTER = ("loss", "mae")  # all other metrics: higher
 _WORST = 20  # number of errors to list
 _SHOWN = 20  # names in a message
 
@@ -40,15 +39,6 @@ def baselines_of_classes(
         chances = counts / counts.sum()
         found[f"loss/{FREQUENCIES}"] = float(-np.log(chances[gold]).mean())
     return found
-
-
-def sign(name: str) -> int:
-    """Returns the sign of a metric: -1 if lower is better, else 1.
-
-    Args:
-        name: str. The metric, also with a prefix, such as `eval_loss`.
-    """
-    return -1 if name.endswith(_LOWER_IS_BETTER) else 1
 
 
 def worst(errors: Iterable[dict]) -> list[dict]:

@@ -12,19 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert.data import tables
-from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.data.labels import REGRESSION, Labels
 from bert.data.tables import Column, TableSchema
+from bert.tasks import metrics
+from bert.tasks.metrics import ACCURACY, F1, MATTHEWS
 from bert.tasks.task import DEV, TEST, TRAIN, InputFile
 
 MISMATCHED = "mismatched"  # genres that the training file lacks
-ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
-PEARSON, SPEARMAN, MAE = "pearson", "spearman", "mae"
-MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
-METRICS_OF = {  # kind of labels -> default metrics
-    CLASSES: (ACCURACY, MACRO_F1),
-    MULTI_LABEL: (MICRO_F1, ACCURACY),
-    REGRESSION: (PEARSON, SPEARMAN, MAE),
-}
 _KINDS = {"label": None, "group": tables.optional_text}
 
 
@@ -253,7 +247,7 @@ GLUE_TASKS = {
     "wnli": Dataset(_TWO, (ACCURACY,), _glue("WNLI", _PAIR, _PAIR_TEST)),
     "stsb": Dataset(
         Labels(REGRESSION),
-        METRICS_OF[REGRESSION],
+        metrics.reported(REGRESSION),
         _glue("STS-B", columns(7, 8, -1), columns(7, 8, id=0)),
     ),
     "ax": Dataset(  # the diagnostic set, for a model trained on MNLI

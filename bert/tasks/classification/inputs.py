@@ -26,10 +26,10 @@ from bert.data.labels import (
     PostProcessing,
 )
 from bert.data.sequences import MEAN, LongTexts
+from bert.tasks import metrics
 from bert.tasks.classification import examples
 from bert.tasks.classification.glue import (
     GLUE_TASKS,
-    METRICS_OF,
     Dataset,
     Split,
     TextExample,
@@ -38,7 +38,6 @@ from bert.tasks.classification.glue import (
 )
 from bert.tasks.classification.settings import (
     BALANCED,
-    LOSS,
     WINDOWS,
     Settings,
 )
@@ -145,7 +144,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
     long_texts.check(has_pairs)
 
     best = settings.metric_for_best_model
-    more = () if best in (None, LOSS, *dataset.metrics) else (best,)
+    more = () if best in (None, metrics.LOSS, *dataset.metrics) else (best,)
     task = TextClassification(
         folder.model.tokenizer,
         labels,
@@ -221,7 +220,7 @@ def _own_tables(settings: Settings) -> Dataset:
         kind = REGRESSION
     return Dataset(
         Labels(kind, settings.label_names, separator=settings.label_separator),
-        METRICS_OF[kind],
+        metrics.reported(kind),
         (
             Split("", name=TRAIN, schema=labelled, options=options),
             Split("", name=DEV, schema=labelled, options=options),

@@ -5,7 +5,7 @@ Importing this module takes a second.
 """
 
 import functools
-from collections.abc import Callable
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,9 @@ from sklearn import metrics as sklearn_metrics
 from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import class_report, evaluation
-from bert.tasks.classification.glue import (
-    ACCURACY,
-    F1,
-    MACRO_F1,
-    MAE,
-    MATTHEWS,
-    MICRO_F1,
-    PEARSON,
-    SPEARMAN,
-    TextExample,
-    labels_of,
-)
+from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.evaluation import MAJORITY, first_names
+from bert.tasks.metrics import METRICS
 from bert.tasks.task import Evaluation
 
 
@@ -228,7 +218,7 @@ def compute(
     """Computes metrics.
 
     Args:
-        metrics: names of metrics in `METRICS`.
+        metrics: names in `METRICS`.
         labels: the labels, [N] or [N, C].
         predicted: the predictions, in the same shape.
         weights: float [N] or None. Weights of the examples. Default: None,
@@ -237,10 +227,12 @@ def compute(
     Returns:
         metric -> value; correlations with a constant are 0.
     """
-    return {
-        name: float(METRICS[name](labels, predicted, sample_weight=weights))
-        for name in metrics
-    }
+    values = {}
+    for name in metrics:
+        function = pkgutil.resolve_name(METRICS[name].function)
+        value = function(labels, predicted, sample_weight=weights)
+        values[name] = float(value)
+    return values
 
 
 def ranking(
@@ -278,7 +270,7 @@ def ranking(
     }
 
 
-def _pearson(
+def pearson(
     labels: np.ndarray,
     predicted: np.ndarray,
     sample_weight: np.ndarray | None = None,
@@ -290,15 +282,15 @@ def _pearson(
     return both / np.sqrt(a * b)
 
 
-def _spearman(
+def spearman(
     labels: np.ndarray, predicted: np.ndarray, **weights: np.ndarray | None
 ) -> float:
     """Spearman's correlation: Pearson's correlation of the ranks."""
     ranks = stats.rankdata(labels), stats.rankdata(predicted)
-    return _pearson(*ranks, **weights)
+    return pearson(*ranks, **weights)
 
 
-def _micro_f1(
+def micro_f1(
     labels: np.ndarray,
     predicted: np.ndarray,
     sample_weight: np.ndarray | None = None,
@@ -307,20 +299,9 @@ def _micro_f1(
     if sample_weight is not None:
         sample_weight = np.repeat(sample_weight, labels.shape[1])
     flat = labels.ravel(), predicted.ravel()
-    return _f1(*flat, sample_weight=sample_weight)
+    return f1(*flat, sample_weight=sample_weight)
 
 
 # F1 of class 1, as for MRPC and QQP.
-_f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0.0)
-
-METRICS: dict[str, Callable] = {
-    ACCURACY: sklearn_metrics.accuracy_score,
-    F1: _f1,
-    MICRO_F1: _micro_f1,
-    # The unweighted mean over the classes.
-    MACRO_F1: functools.partial(_f1, average="macro"),
-    MATTHEWS: sklearn_metrics.matthews_corrcoef,
-    PEARSON: _pearson,
-    MAE: sklearn_metrics.mean_absolute_error,
-    SPEARMAN: _spearman,
-}
+f1 = functools.partial(sklearn_metrics.f1_score, zero_division=0.0)
+macro_f1 = functools.partial(f1, average="macro")

@@ -17,30 +17,15 @@ from bert.common.rules import at_most, excludes, needs, rule
 from bert.data import tables
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
-from bert.tasks.classification.glue import (
-    ACCURACY,
-    F1,
-    GLUE_TASKS,
-    MACRO_F1,
-    MAE,
-    MATTHEWS,
-    MICRO_F1,
-    PEARSON,
-    SPEARMAN,
-)
+from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
+from bert.tasks.metrics import F1, selecting
 
 OWN = "tsv"  # --task_name for a user's tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # aliases
 TEXT, LABEL = "text", "label"  # fields, and their default columns
 TRUNCATE, WINDOWS = "truncate", "windows"
-LOSS = "loss"
 BALANCED = "balanced"
-_SELECTING = {  # kind of labels -> metrics for selecting the checkpoint
-    CLASSES: (ACCURACY, MACRO_F1, MATTHEWS, LOSS),
-    MULTI_LABEL: (MICRO_F1, MACRO_F1, ACCURACY, LOSS),
-    REGRESSION: (PEARSON, SPEARMAN, MAE, LOSS),
-}
 
 _OF_LABELS = (
     "class_weights",
@@ -286,7 +271,7 @@ class Scoring(BaseSettings):
             )
 
         # F1 is defined for the second of two labels.
-        names = _SELECTING[labels.kind]
+        names = selecting(labels.kind)
         if labels.kind == CLASSES and labels.size == 2:
             names = (*names, F1)
         if self.metric_for_best_model not in (None, *names):

@@ -27,10 +27,10 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import predictions
 from bert.tasks.classification.glue import (
-    METRICS_OF,
     TextExample,
     labels_of,
 )
+from bert.tasks.metrics import reported
 from bert.tasks.task import AT_ONCE, Evaluation, Task, ignore
 
 TEXT, TEXT_B = "text", "text_b"
@@ -78,7 +78,7 @@ class TextClassification(Task):
         self.tokenizer, self.labels, self.name = tokenizer, labels, name
         self.max_length, self.long_texts = max_length, long_texts
         self._has_pairs, self.class_weights = has_pairs, class_weights
-        self.metrics = metrics or METRICS_OF[labels.kind]
+        self.metrics = metrics or reported(labels.kind)
         self.metric = metric or self.metrics[0]
 
         self.inputs = (TEXT, TEXT_B) if has_pairs else (TEXT,)

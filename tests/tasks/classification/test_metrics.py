@@ -5,9 +5,12 @@ import pytest
 
 from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.reports import quantities
 from bert.tasks.classification import scores
 from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.settings import Scoring
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.metrics import METRICS, Metric
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
@@ -148,3 +151,21 @@ def test_labels_of_a_ranking(labels, gold, logits, has_pairs, expected):
     task = TextClassification(None, labels, 7, has_pairs=has_pairs)
     found = task.score(rows, [], [*np.array(logits, "f4")]).metrics
     assert found.get("mrr@10") == expected
+
+
+def test_a_metric_is_one_entry(monkeypatch):
+    """It is reported and explained, and may select, but not by default."""
+    entry = Metric(
+        "Mean recall of the classes.",
+        "sklearn.metrics:balanced_accuracy_score",
+        (CLASSES,),
+    )
+    monkeypatch.setitem(METRICS, "balanced_accuracy", entry)
+    task = TextClassification(None, Labels(CLASSES, ("a", "b", "c")), 8)
+    rows = [TextExample(label=x) for x in (1, 0, 1)]
+    found = task.score(rows, [], [*LOGITS, LOGITS[1]]).metrics
+    assert found["balanced_accuracy"] == pytest.approx(3 / 4)
+    assert task.metric == "accuracy"
+    assert quantities.meaning("eval_balanced_accuracy") == entry.meaning
+    chosen = Scoring(metric_for_best_model="balanced_accuracy")
+    chosen.check_labels(task.labels)
