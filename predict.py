@@ -26,6 +26,12 @@ the script exits with code 2 instead.
 with an OpenVINO network is computed without TensorFlow, in a fraction of the
 time and memory.
 
+Large files are divided into partitions, in several processes or with Apache
+Beam. A killed run continues. All ways write the same bytes:
+
+    python predict.py --model=export --input_file='part-*.parquet' \\
+        --output_file=predictions.parquet
+
 The model is loaded once, and each line is predicted as soon as it is read.
 Another program can keep the script running and send one line at a time.
 """
@@ -35,16 +41,22 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
+from bert.common.jobs import runners
 from bert.common.progress import log
-from bert.inference import jsonl
+from bert.inference import jsonl, predictions
 from bert.inference.predictor import Predictor
 from bert.inference.settings import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
+    argv, beam_options = runners.split_options(argv)
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+    settings.check_runner(beam_options)
+    if settings.output_file:
+        predictions.write(settings, beam_options)
+        return
 
     # JSON is UTF-8, which the encoding of the locale may not be.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -52,22 +64,22 @@ def main(argv: list[str]) -> None:
 
     predictor = Predictor.open(settings.model, settings.engine)
     settings.check_signature(predictor.task.signatures)
-    source = settings.input_file or jsonl.STDIN
+    path = settings.input_file
     printer = jsonl.PredictionPrinter(
         predictor,
         settings.batch_size,
         settings.strict,
-        source,
+        path or jsonl.STDIN,
         settings.signature,
     )
 
-    if not settings.input_file and sys.stdin.isatty():
-        fields = ", ".join(settings.ordered(predictor.task.inputs))
-        log(f"reading {fields}, separated by tabs; ^D ends")
-    for examples in jsonl.read(settings, predictor, source):
+    inputs = settings.ordered(predictor.task.inputs)
+    if not path and sys.stdin.isatty():
+        log(f"reading {', '.join(inputs)}, separated by tabs; ^D ends")
+    for examples in jsonl.read(settings, predictor, path, inputs):
         printer.print(examples)
 
-    for line in printer.notes():
+    for line in printer.counts.notes():
         log(line)
 
 

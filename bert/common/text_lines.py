@@ -218,7 +218,7 @@ def lines(
             storage.update_hash(sha256, file)
 
 
-def divide(path: str, num_bytes: float) -> Iterator[Span]:
+def divide(path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
     """Divides a file into ranges of whole lines.
 
     Args:
@@ -226,33 +226,40 @@ def divide(path: str, num_bytes: float) -> Iterator[Span]:
         num_bytes: float. Size of a range, which ends with the line that
             exceeds it.
 
+    Yields:
+        (Span, int). A range and its number of lines.
+
     Raises:
         UserError: The file cannot be read.
     """
     with opened(path) as file:
-        starts = ((x, start) for x, start, _ in numbered(Span(path), file))
+        starts = ((x, n, True) for x, n, _ in numbered(Span(path), file))
         yield from spans(path, starts, num_bytes)
 
 
 def spans(
-    path: str, starts: Iterable[tuple[int, int]], num_bytes: float
-) -> Iterator[Span]:
+    path: str, rows: Iterable[tuple[int, int, bool]], num_bytes: float
+) -> Iterator[tuple[Span, int]]:
     """Joins the rows of a file to ranges.
 
     Args:
         path: str. The file.
-        starts: iterable of (int, int). Number and offset of the first line of
-            each row at which a range may start.
+        rows: iterable of (int, int, bool). Number and offset of the first line
+            of each row, and whether a range may begin with it.
         num_bytes: float. Minimum size of a range, except the last.
+
+    Yields:
+        (Span, int). A range and its number of rows.
     """
-    span = None
-    for line, start in starts:
-        if span and start - span.start >= num_bytes:
-            yield span._replace(stop=start)
-            span = None
+    span, count = None, 0
+    for line, start, may_begin in rows:
+        if span and may_begin and start - span.start >= num_bytes:
+            yield span._replace(stop=start), count
+            span, count = None, 0
         span = span or Span(path, line, start)
+        count += 1
     if span:
-        yield span
+        yield span, count
 
 
 def decode(raw: bytes, path: str, line: int) -> str:

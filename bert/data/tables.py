@@ -420,13 +420,16 @@ def _number_of(
 
 def divide(
     path: str, num_bytes: float, header: bool, delimiter: str | None = None
-) -> Iterator[text_lines.Span]:
+) -> Iterator[tuple[text_lines.Span, int]]:
     """Divides a table into ranges of whole rows, without its header.
 
     Args:
         path, header, delimiter: See `TableReader`.
         num_bytes: float. Size of a range, which ends with the row that
             exceeds it.
+
+    Yields:
+        (Span, int). A range and its number of rows.
 
     Raises:
         UserError: The file cannot be read or parsed.
@@ -436,15 +439,17 @@ def divide(
         yield from parquet_files.divide(path, num_bytes)
         return
 
-    def starts() -> Iterator[tuple[int, int]]:
+    def starts() -> Iterator[tuple[int, int, bool]]:
         lines = _lines(path, offsets=offsets)
         _, rows = _rows(path, lines, delimiter_of(delimiter))
-        skipped, is_blank = header and kind != "json", False
+        if header and kind != "json":
+            next(rows, None)
+
+        # Blank lines at the end of a range would not be read.
+        is_blank = False
         for line, fields in rows:
-            # Blank lines at the end of a range would not be read.
-            if not skipped and not is_blank:
-                yield line, offsets[line]
-            skipped, is_blank = False, fields == [""]
+            yield line, offsets[line], not is_blank
+            is_blank = fields == [""]
             offsets.clear()
 
     yield from text_lines.spans(path, starts(), num_bytes)

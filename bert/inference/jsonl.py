@@ -3,20 +3,21 @@
 read -> examples -> PredictionPrinter.print
 """
 
+import dataclasses
 import functools
 import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from bert.common import text_lines
 from bert.common.errors import CONTROLS, UserError
-from bert.common.formats import endings, json_files
+from bert.common.formats import json_files
 from bert.data import tables
+from bert.data.row_settings import RowSettings
 from bert.data.tables import Column
 from bert.inference.predictor import Predictor, json_values
-from bert.inference.settings import Settings
 
 STDIN = "stdin"  # in messages
 _ROWS = 1024  # maximum number of rows of a table that are read at once
@@ -39,27 +40,53 @@ class Example(NamedTuple):
 
 
 def read(
-    settings: Settings, predictor: Predictor, source: str
+    settings: RowSettings,
+    predictor: Predictor,
+    path: str | None,
+    inputs: Sequence[str],
+    span: text_lines.Span | None = None,
+    stream=None,
 ) -> Iterator[list[Example]]:
-    """Yields the examples of the input file, or of standard input.
+    """Yields the examples of a file, or of standard input.
 
     Args:
-        settings: Settings. Settings of the script.
+        settings: RowSettings. Columns and format of the rows.
         predictor: Predictor. The model.
-        source: str. Name of the input in messages.
+        path: str or None. The file; None for standard input.
+        inputs: sequence of str. Names of the fields, in the order of a line.
+        span: Span or None. Rows to read, see `divide`. Default: None, all.
+        stream: binary file or None. The open file. Default: None, open it.
 
     Raises:
         UserError: See `read_table`.
     """
-    if settings.reads_table:
-        yield from read_table(settings, predictor)
+    if path and settings.reads_table(path):
+        yield from read_table(settings, predictor, path, span, stream)
         return
 
-    path, inputs = settings.input_file, settings.ordered(predictor.task.inputs)
-    is_json = settings.json or endings.format_of(path or "") == "json"
-    opened = None if path else sys.stdin.buffer
-    with text_lines.opened(source, opened) as stream:
-        yield from read_examples(stream, predictor, is_json, inputs, source)
+    source, is_json = path or STDIN, settings.reads_json(path)
+    stream = stream if path else sys.stdin.buffer
+    with text_lines.opened(source, stream) as file:
+        yield from read_examples(file, predictor, is_json, inputs, source, span)
+
+
+def divide(
+    settings: RowSettings, predictor: Predictor, path: str, num_bytes: float
+) -> Iterator[tuple[text_lines.Span, int]]:
+    """Divides a file into ranges of whole rows, with their numbers of rows.
+
+    Args:
+        settings, predictor, path: See `read`.
+        num_bytes: float. Size of a range.
+
+    Raises:
+        UserError: See `read_table`.
+    """
+    if not settings.reads_table(path):
+        return text_lines.divide(path, num_bytes)
+    reader = table_reader(settings, predictor, path)
+    next(iter(reader), None)  # rejects columns that do not exist
+    return tables.divide(path, num_bytes, reader.header, settings.delimiter)
 
 
 def read_examples(
@@ -68,14 +95,16 @@ def read_examples(
     is_json: bool,
     inputs: Sequence[str],
     source: str = STDIN,
+    span: text_lines.Span | None = None,
 ) -> Iterator[list[Example]]:
     """Yields lists of examples as soon as their lines are available.
 
     Args:
-        stream: binary stream with `read1`.
+        stream: binary file, see `text_lines.blocks`.
         predictor, is_json, inputs, source: see `fields_of`.
+        span: Span or None. Lines to read. Default: None, all lines.
     """
-    for block in text_lines.blocks(text_lines.Span(source), stream):
+    for block in text_lines.blocks(span or text_lines.Span(source), stream):
         examples = []
         lines = block.content.removesuffix(b"\n").split(b"\n")
         for number, line in enumerate(lines, block.line):
@@ -91,19 +120,43 @@ def read_examples(
 
 
 def read_table(
-    settings: Settings, predictor: Predictor
+    settings: RowSettings,
+    predictor: Predictor,
+    path: str,
+    span: text_lines.Span | None = None,
+    stream=None,
 ) -> Iterator[list[Example]]:
     """Yields lists of examples, one for each row of a table.
 
     Args:
-        settings: Settings. Settings of the script.
-        predictor: Predictor. The model.
+        settings, predictor, path, span, stream: See `read`.
 
     Raises:
         UserError: A given column is not an input of the model, the columns of
             the texts are unknown, or the file is damaged.
     """
-    path, task = settings.input_file, predictor.task
+    reader = table_reader(settings, predictor, path)
+    reader.span, reader.stream = span, stream
+    examples = (
+        Example(line, row, {}) if isinstance(row, UserError) else row
+        for line, row in reader
+    )
+    while read := [*itertools.islice(examples, _ROWS)]:
+        yield read
+
+
+def table_reader(
+    settings: RowSettings, predictor: Predictor, path: str
+) -> tables.TableReader:
+    """Returns a reader of a table, whose rows are examples.
+
+    Args:
+        settings, predictor, path: See `read`.
+
+    Raises:
+        UserError: A given column is not an input of the model.
+    """
+    task = predictor.task
     if predictor.has_choices:
         raise UserError(
             "a table cannot hold choices",
@@ -136,13 +189,7 @@ def read_table(
     # Names of columns need a header. With numbers, the first row is data.
     header = any(isinstance(x.name, str) for x in schema.values())
     make = functools.partial(_example_of_row, path)
-    reader = tables.TableReader(path, schema, make, header, settings.delimiter)
-    examples = (
-        Example(line, row, {}) if isinstance(row, UserError) else row
-        for line, row in reader
-    )
-    while read := [*itertools.islice(examples, _ROWS)]:
-        yield read
+    return tables.TableReader(path, schema, make, header, settings.delimiter)
 
 
 def _example_of_row(path: str, line: int, **fields: Any) -> Example:
@@ -251,6 +298,64 @@ def _dump(values: dict) -> str:
     return CONTROLS.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
 
 
+@dataclasses.dataclass
+class Counts:
+    """Numbers of lines of each kind.
+
+    Attributes:
+        lines: int. Number of lines.
+        errors: int. Number of lines with an error.
+        empty: int. Number of lines without a text.
+        truncated: int. Number of lines that were truncated.
+        repeated: int. Number of lines with the `id` of an earlier line; of the
+            same partition, if there are several.
+        replaced: list of str. The names that occur both in a line and in its
+            prediction.
+        max_length: int. Longest sequence of the model in tokens.
+    """
+
+    lines: int = 0
+    errors: int = 0
+    empty: int = 0
+    truncated: int = 0
+    repeated: int = 0
+    replaced: list[str] = dataclasses.field(default_factory=list)
+    max_length: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Adds the numbers of other lines."""
+        self.lines += other.lines
+        self.errors += other.errors
+        self.empty += other.empty
+        self.truncated += other.truncated
+        self.repeated += other.repeated
+        self.replaced += [x for x in other.replaced if x not in self.replaced]
+        self.max_length = max(self.max_length, other.max_length)
+
+    def notes(self) -> list[str]:
+        """Returns log lines about errors and unusual lines."""
+        kinds = {
+            "warning: lines with an error instead of a prediction": self.errors,
+            "note: empty lines, which are predicted like other lines": (
+                self.empty
+            ),
+            "note: lines that were truncated to the model's "
+            f"{self.max_length:,} tokens": self.truncated,
+            "note: lines with the id of an earlier line": self.repeated,
+        }
+        notes = [
+            f"{kind}: {count:,} of {self.lines:,}"
+            for kind, count in kinds.items()
+            if count
+        ]
+        if self.replaced:
+            notes.append(
+                "note: values of the input were replaced by values of the "
+                f"prediction with the same name: {', '.join(self.replaced)}"
+            )
+        return notes
+
+
 class PredictionPrinter:
     """Prints the prediction of each example, or the error in its line.
 
@@ -261,15 +366,11 @@ class PredictionPrinter:
         source: str. Name of the input in messages. Default: "stdin".
         signature: str. One of `task.signatures`, or "" for the first.
             Default: "".
+        file: text file or None. Default: None, standard output.
+        names_file: bool. Whether an error names the source. Default: False.
 
     Attributes:
-        count: int. Number of lines so far.
-        errors: int. Number of lines with an error.
-        empty: int. Number of lines without a text.
-        truncated: int. Number of lines that were truncated.
-        repeated: int. Number of lines with the `id` of an earlier line.
-        replaced: dict. Its keys are the names that occur both in a line and
-            in its prediction.
+        counts: Counts. Numbers of lines so far.
     """
 
     def __init__(
@@ -279,14 +380,15 @@ class PredictionPrinter:
         strict: bool,
         source: str = STDIN,
         signature: str = "",
+        file: TextIO | None = None,
+        names_file: bool = False,
     ):
         self._predictor, self._source = predictor, source
-        self._signature = signature
+        self._where = {"file": source} if names_file else {}
+        self._signature, self._file = signature, file
         self._batch_size, self._strict = batch_size, strict
-        self.count = self.errors = self.empty = 0
-        self.truncated = self.repeated = 0
+        self.counts = Counts(max_length=predictor.task.max_length)
         self._ids: set[int] = set()  # hashes
-        self.replaced: dict[str, None] = {}
 
     def print(self, examples: list[Example]) -> None:
         """Predicts and prints the next examples.
@@ -301,10 +403,11 @@ class PredictionPrinter:
         for start in range(0, len(examples), self._batch_size):
             self._print(examples[start : start + self._batch_size])
             # A program may be waiting for the predictions.
-            sys.stdout.flush()
+            (self._file or sys.stdout).flush()
 
     def _print(self, examples: list[Example]) -> None:
-        self.count += len(examples)
+        counts = self.counts
+        counts.lines += len(examples)
         self._count_ids(examples)
         is_error = [isinstance(x.fields, UserError) for x in examples]
         if self._strict and any(is_error):
@@ -313,9 +416,9 @@ class PredictionPrinter:
         valid = [x.fields for x in examples if isinstance(x.fields, dict)]
         valid = [self._predictor.signed(x, self._signature) for x in valid]
         first = self._predictor.task.inputs[0]
-        self.empty += sum(not x[first].strip() for x in valid)
+        counts.empty += sum(not x[first].strip() for x in valid)
         predictions, truncated = self._predictor.with_lengths(valid)
-        self.truncated += truncated
+        counts.truncated += truncated
         rest = iter(predictions)
 
         for number, fields, kept in examples:
@@ -323,58 +426,22 @@ class PredictionPrinter:
                 if isinstance(fields, UserError):
                     raise fields
                 prediction = next(rest)
-                self.replaced |= dict.fromkeys(
-                    x for x in kept if x in prediction
-                )
-                print(to_json(prediction, number, self._source, kept))
+                names = [x for x in kept if x in prediction]
+                counts.add(Counts(replaced=names))
+                line = to_json(prediction, number, self._source, kept)
+                print(line, file=self._file)
             except UserError as error:
                 if self._strict:
                     raise
-                self.errors += 1
+                counts.errors += 1
                 message = str(error).removeprefix(f"{self._source}:{number}: ")
-                failure = kept | {"error": message, "line": number}
-                print(_dump(failure))
+                failure = {"error": message, "line": number, **self._where}
+                print(_dump(kept | failure), file=self._file)
 
     def _count_ids(self, examples: list[Example]) -> None:
         for found in (
             hash(repr(x.kept["id"])) for x in examples if "id" in x.kept
         ):
-            self.repeated += found in self._ids
+            self.counts.repeated += found in self._ids
             if len(self._ids) < _MOST_IDS:
                 self._ids.add(found)
-
-    def notes(self) -> list[str]:
-        """Returns log lines about errors and unusual lines so far."""
-        notes = []
-        if self.errors:
-            notes.append(
-                "warning: lines with an error instead of a prediction: "
-                f"{self.errors:,} of {self.count:,}"
-            )
-
-        if self.empty:
-            notes.append(
-                "note: empty lines, which are predicted like other lines: "
-                f"{self.empty:,} of {self.count:,}"
-            )
-
-        if self.truncated:
-            notes.append(
-                "note: lines that were truncated to the model's "
-                f"{self._predictor.task.max_length:,} tokens: "
-                f"{self.truncated:,} of {self.count:,}"
-            )
-
-        if self.repeated:
-            notes.append(
-                "note: lines with the id of an earlier line: "
-                f"{self.repeated:,} of {self.count:,}"
-            )
-
-        if self.replaced:
-            notes.append(
-                "note: values of the input were replaced by values of the "
-                f"prediction with the same name: {', '.join(self.replaced)}"
-            )
-
-        return notes

@@ -25,7 +25,7 @@ from bert.data.labels import KINDS
 from bert.data.sequences import Encoded, TokenSequence, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
-from bert.inference.settings import KERAS, OPENVINO
+from bert.inference.settings import KERAS
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files
@@ -97,36 +97,31 @@ class Predictor:
         self._type: Any = TypedDict("Example", kinds)
 
     @classmethod
-    def open(cls, path: str, engine: str | None = None) -> "Predictor":
+    def open(
+        cls,
+        path: str,
+        engine: str | None = None,
+        num_threads: int | None = None,
+    ) -> "Predictor":
         """Loads a model.
 
         Args:
             path: str. Folder of a run, an export or a Hugging Face model, or
                 name of a published model.
-            engine: str or None. "keras" or "openvino". Default: see
-                `openvino_engine.find_default`.
+            engine: str or None. See `network_of`. Default: None.
+            num_threads: int or None. Number of threads of OpenVINO. Default:
+                None, one per core.
 
         Raises:
             UserError: The model is missing or damaged.
         """
         path = downloads.fetch(path)
-        if engine is None:
-            network = openvino_engine.find_default(path)
-            engine = OPENVINO if network else KERAS
-        else:
-            network = openvino_engine.find(path)
-        if engine == OPENVINO and network is None:
-            raise UserError(
-                "no OpenVINO network",
-                path=path,
-                fix="export it again with --export_openvino=float32",
-            )
-
+        network = network_of(path, engine)
         log(f"loading {path} ...")
 
         run: Any
-        if engine == OPENVINO:
-            run = OpenVINOEngine(network)
+        if network:
+            run = OpenVINOEngine(network, num_threads)
             model = open_model(network)
             task = task_of(model)
         else:
@@ -374,6 +369,34 @@ def _some(examples: Iterator[Encoded], most: int) -> list[Encoded]:
         if tokens >= most:
             break
     return held
+
+
+def network_of(path: str, engine: str | None) -> str | None:
+    """Returns the folder of the OpenVINO network that computes a model.
+
+    Args:
+        path: str. Folder of the model.
+        engine: str or None. "keras" or "openvino". None: see
+            `openvino_engine.find_default`.
+
+    Returns:
+        str or None. None if Keras computes the model.
+
+    Raises:
+        UserError: The model has no network.
+    """
+    if engine is None:
+        return openvino_engine.find_default(path)
+    if engine == KERAS:
+        return None
+    network = openvino_engine.find(path)
+    if network is None:
+        raise UserError(
+            "no OpenVINO network",
+            path=path,
+            fix="export it again with --export_openvino=float32",
+        )
+    return network
 
 
 def open_model(path: str) -> ModelFolder:

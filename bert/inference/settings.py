@@ -5,15 +5,19 @@ from collections.abc import Sequence
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.flags import RARE, BaseSettings, flag
-from bert.common.formats import endings
+from bert.common.flags import RARE, changed, flag
+from bert.common.jobs.runners import PartSettings
+from bert.common.rules import needs
+from bert.data.row_settings import RowSettings
 
 ENGINES = KERAS, OPENVINO = "keras", "openvino"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(BaseSettings):
+class Settings(PartSettings, RowSettings):
     """Settings of predict.py."""
+
+    RULES = [needs("output_file", "input_file")]
 
     model: str | None = flag(
         None,
@@ -25,27 +29,15 @@ class Settings(BaseSettings):
     input_file: str | None = flag(
         None,
         "File with one text per line, JSON lines (.jsonl) or a table (.csv, "
-        ".tsv, .parquet). Default: standard input.",
+        ".tsv, .parquet), also with .gz. With --output_file: files and globs, "
+        "separated by commas. Default: standard input.",
         path=True,
     )
-    text_column: str | None = flag(
-        None,
-        "Table: column of the text, as name or number from 0. Default: the "
-        "column with the name of the model's input.",
-    )
-    text_b_column: str | None = flag(
-        None,
-        "Table: column of the second text, of models that read two. Default: "
-        "the column with the name of the model's second input.",
-    )
-    id_column: str | None = flag(
-        None, "Table: column of ids, which the output repeats."
-    )
-    delimiter: str | None = flag(
-        None,
-        "Table: delimiter of the fields. Default: a comma for .csv, else a "
-        "tab.",
-        topic=RARE,
+    output_file: str | None = changed(
+        PartSettings,
+        "output_file",
+        help="File of the predictions, .jsonl or .parquet. A killed run "
+        "continues. Default: standard output.",
     )
     signature: str = flag(
         "serving_default",
@@ -62,25 +54,10 @@ class Settings(BaseSettings):
     inputs: tuple[str, ...] | None = flag(
         None, "Names of the inputs, in the order of the fields of a line."
     )
-    json: bool = flag(
-        False, 'Read lines of JSON objects, such as {"text": "..."}.'
-    )
     batch_size: int = flag(
         256, "Maximum number of lines that are computed at once.", at_least=1
     )
     strict: bool = flag(False, "Exit with code 2 at the first invalid line.")
-
-    @property
-    def reads_table(self) -> bool:
-        """Whether the input is read as a table; JSON lines may be one."""
-        names = self.text_column, self.text_b_column, self.id_column
-        if names != (None, None, None):
-            return True
-        return endings.format_of(self.input_file or "") in (
-            "csv",
-            "tsv",
-            "parquet",
-        )
 
     def check_signature(self, known: Sequence[str]) -> None:
         """Checks --signature.
@@ -124,11 +101,13 @@ class Settings(BaseSettings):
             UserError: The file does not exist, or the input has no columns.
         """
         path = self.input_file
-        if self.reads_table and not path:
+        if self.reads_table(path) and not path:
             raise UserError(
                 "standard input has no columns", fix="pass --input_file"
             )
-        if path and not storage.is_file(storage.regular(path)):
+        if path and self.output_file:
+            storage.list_files(path, "input_file")
+        elif path and not storage.is_file(storage.regular(path)):
             raise UserError(
                 "is a folder" if storage.is_folder(path) else "no such file",
                 path=path,

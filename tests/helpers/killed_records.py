@@ -1,5 +1,6 @@
-"""Runs of create_pretraining_data that are killed at a certain call."""
+"""Runs of scripts that are killed at a certain call."""
 
+import importlib
 import os
 import pydoc
 import signal
@@ -29,6 +30,28 @@ def create_and_die(
         number: the process dies at this call of it, from 1.
         partition_bytes: text of a partition.
     """
+    die_at(function, number)
+    return create(argv, partition_bytes)
+
+
+def run_and_die(
+    script: str, argv: list[str], function: str, number: int
+) -> int:
+    """Runs another script up to a call that kills the process.
+
+    Args:
+        script: its name.
+        argv, function, number: see `create_and_die`.
+    """
+    from bert.common import main as main_lib
+
+    die_at(function, number)
+    main = importlib.import_module(script).main
+    return main_lib.run(main, [script, *argv])
+
+
+def die_at(function: str, number: int) -> None:
+    """Makes a call of a function kill the process; see `create_and_die`."""
     owner, _, name = function.rpartition(".")
     owner = pydoc.locate(owner)
     original, calls = getattr(owner, name), []
@@ -40,4 +63,3 @@ def create_and_die(
         return original(*args, **named)
 
     setattr(owner, name, call)
-    return create(argv, partition_bytes)

@@ -157,7 +157,7 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
             assert answer["error"].startswith(wrong[line])
         else:
             assert answer == {"value": {1: 1.0, 3: 2.0, 8: 1.0}[line]}
-    assert len(found) == 9 and printer.errors == 6
+    assert len(found) == 9 and printer.counts.errors == 6
 
 
 def test_a_prediction_is_written_before_the_next_batch(monkeypatch):
@@ -178,7 +178,7 @@ def test_repeated_ids_are_counted():
     printer.print(examples_of([b'{"text": "a", "id": %b}' % x for x in ids]))
     printer.print(examples_of(MIXED[:2]))
     note = "note: lines with the id of an earlier line: 2 of 8"
-    assert note in printer.notes()
+    assert note in printer.counts.notes()
 
 
 @pytest.mark.parametrize("bad", [1, 3, 4])

@@ -10,6 +10,7 @@ _FORMATS = {
     ".tsv": "tsv",
     ".txt": "text",
 }
+TABLES = ("csv", "tsv", "parquet")
 
 
 def format_of(path: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 from bert.common import errors, storage
 from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.jobs import runners
 from bert.common.text_lines import Span
 
 _ROWS = 1024  # rows that are decoded together
@@ -63,7 +65,7 @@ def rows(
             first += len(batch)
 
 
-def divide(path: str, num_bytes: float) -> Iterator[Span]:
+def divide(path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
     """Divides a file into ranges of rows, each within a row group.
 
     Args:
@@ -71,7 +73,8 @@ def divide(path: str, num_bytes: float) -> Iterator[Span]:
         num_bytes: float. Approximate size of a range, without compression.
 
     Yields:
-        Span. `start` and `stop` are numbers of rows from 0.
+        (Span, int). A range, whose `start` and `stop` are numbers of rows from
+        0, and its number of rows.
 
     Raises:
         UserError: See `rows`.
@@ -81,7 +84,50 @@ def divide(path: str, num_bytes: float) -> Iterator[Span]:
             size = table.metadata.row_group(group).total_byte_size
             count = max(1, int(num_bytes * (end - begin) / max(1, size)))
             for start in range(begin, end, count):
-                yield Span(path, start + 1, start, min(start + count, end))
+                stop = min(start + count, end)
+                yield Span(path, start + 1, start, stop), stop - start
+
+
+def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
+    """Writes the objects of JSON lines as rows of a file.
+
+    Args:
+        parts: list of str. Files of JSON lines, whose columns may differ.
+        counts: list of dict. Ignored.
+        path: str. The file to write, with a row group for each part.
+
+    Raises:
+        UserError: The values of a column have different types.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    def table_of(part: str, schema=None):
+        with storage.open_file(part, "rb") as file:
+            rows = [json_files.decode(line, dict) for line in file]
+        if schema is None:  # from all rows, as some may lack a key
+            names = dict.fromkeys(name for row in rows for name in row)
+            rows = [dict.fromkeys(names) | row for row in rows]
+        return pyarrow.Table.from_pylist(rows, schema)
+
+    try:
+        schema = pyarrow.unify_schemas(
+            [table_of(part).schema for part in parts],
+            promote_options="permissive",
+        )
+        with (
+            runners.whole_file(path) as file,
+            parquet.ParquetWriter(file, schema) as writer,
+        ):
+            for part in parts:
+                writer.write_table(table_of(part, schema))
+    except pyarrow.ArrowException as error:
+        raise UserError(
+            f"cannot be written: {str(error)[:200]}",
+            path=path,
+            expected="values of one type in each column",
+            fix="pass an --output_file in .jsonl",
+        ) from None
 
 
 def _groups(table) -> list[tuple[int, int]]:

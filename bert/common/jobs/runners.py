@@ -15,8 +15,9 @@ from typing import Any, BinaryIO, Protocol
 
 from bert.common import atomic, errors, processes, storage
 from bert.common.errors import UserError
-from bert.common.flags import BaseSettings, flag
+from bert.common.flags import OUTPUT, BaseSettings, changed, flag
 from bert.common.progress import Progress, log
+from bert.common.rules import excludes, needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,45 @@ class Runners(BaseSettings):
             )
         if self.runner:
             check_beam(self.runner)
+
+
+@dataclasses.dataclass(frozen=True)
+class PartSettings(Runners):
+    """Settings of a script that computes the rows of large files."""
+
+    RULES = [
+        needs("num_processes", "output_file"),
+        needs("runner", "output_file"),
+        needs("num_shards", "output_file"),
+        needs("partition_mb", "output_file"),
+        excludes("num_processes", "runner"),
+    ]
+
+    output_file: str | None = flag(
+        None, "Output file.", path=True, topic=OUTPUT
+    )
+    num_processes: int | None = changed(
+        Runners,
+        "num_processes",
+        help="Number of processes that compute --output_file. Default: one per "
+        "core with OpenVINO, else 1.",
+        topic=OUTPUT,
+    )
+    runner: str | None = changed(Runners, "runner", topic=OUTPUT)
+    num_shards: int | None = flag(
+        None,
+        "Number of output files, such as name-00000-of-00010.jsonl. Default: "
+        "one file with the name of --output_file.",
+        at_least=1,
+        topic=OUTPUT,
+    )
+    partition_mb: float | None = flag(
+        None,
+        "Megabytes of input in a partition, the unit of work and of resuming. "
+        "Default: 0.25.",
+        at_least=0.001,
+        topic=OUTPUT,
+    )
 
 
 class Numbered(Protocol):

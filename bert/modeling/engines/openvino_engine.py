@@ -138,6 +138,8 @@ class OpenVINOEngine:
 
     Args:
         folder: str. Folder with the network's two files.
+        num_threads: int or None. Number of threads. Default: None, one per
+            core.
 
     Attributes:
         path: str. Path of the .xml file.
@@ -149,13 +151,13 @@ class OpenVINOEngine:
             or OpenVINO is not installed; or see `processes.check_not_forked`.
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, num_threads: int | None = None):
         processes.check_not_forked(processes.OPENVINO)
         openvino = package()
         self.path = os.path.join(folder, FILE)
 
         core = _core()
-        threads = len(os.sched_getaffinity(0))
+        threads = num_threads or len(os.sched_getaffinity(0))
         try:
             model = core.read_model(*self._contents(folder))
             precision = model.get_rt_info(PRECISION).value

@@ -14,6 +14,9 @@ The best checkpoint of a run is in a subfolder of its own.
 
 import dataclasses
 import functools
+import glob
+import hashlib
+import json
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -331,6 +334,21 @@ class ModelFolder:
             UserError: the folder has no checkpoints, or several.
         """
         return self._reader.resolve(self.path)
+
+    def digest(self) -> str:
+        """Returns a hash of the files that predictions depend on, in hex."""
+        path = self.resolve()
+        files = storage.files_below(path)
+        if not files:  # the prefix of a checkpoint
+            folder, name = os.path.split(path)
+            files = storage.find(folder, f"{glob.escape(name)}.*")
+        parts = {os.path.basename(x): storage.hash_file(x) for x in files}
+        parts["vocabulary"] = self.tokenizer.sha256
+        parts["config"] = storage.hash_file(self.config_file)
+        listed = json.dumps(
+            [parts, self.task, self.given.__dict__], default=str
+        )
+        return hashlib.sha256(listed.encode()).hexdigest()
 
     def check_sizes(self, config: BertConfig | None = None) -> None:
         """Compares a config with the shapes of the weights.

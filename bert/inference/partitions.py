@@ -1,0 +1,353 @@
+"""Computes the rows of large files in partitions, which a killed run keeps.
+
+    files -> partitions -> parts -> one file, or shards
+
+A partition is a range of whole rows. Its rows are computed together, in the
+same batches in every run, so that the bytes depend neither on the number of
+processes nor on the runner. The parts are in the order of the rows.
+
+    folder/
+        run.json         model, input and flags, see `RowJob.record`
+        plan.json        the partitions
+        part-00007       the results of the rows of a partition
+        part-00007.json  its counts, written last
+
+The unit of Apache Beam's work is a partition, too. Its `RunInference` would
+form other batches than those of the partition, so it is not used.
+"""
+
+import dataclasses
+import functools
+import gzip
+import itertools
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+from bert.common import errors, flags, storage
+from bert.common import outputs as outputs_lib
+from bert.common.errors import UserError
+from bert.common.jobs import runners, scratch, start
+from bert.common.jobs.runners import PartSettings
+from bert.common.progress import log
+from bert.common.text_lines import Span
+
+PARTITION_MB = 0.25  # a minute of a large model on two cores
+# Flags that do not change the parts, beside those that are compared as files.
+_FREE = {"input_file", "output_file", "num_processes", "num_shards", "runner"}
+
+
+class Partition(NamedTuple):
+    """A range of whole rows.
+
+    Attributes:
+        number: int. Number of the partition, from 0.
+        span: Span. The rows in their file.
+        first: int. Number of rows before it, in all files.
+        rows: int. Number of its rows.
+    """
+
+    number: int
+    span: Span
+    first: int
+    rows: int
+
+
+class Writer(Protocol):
+    """Computes the rows of partitions with a model, in any thread."""
+
+    def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
+        """Yields the ranges of a file, and their numbers of rows."""
+
+    def write(
+        self, partition: Partition, stream: Any, file: BinaryIO
+    ) -> dict[str, Any]:
+        """Writes the results of a partition, and returns counts."""
+
+
+class _Streams(threading.local):
+    """The compressed file that this thread reads; it has no random access."""
+
+    path: str = ""
+    file: Any = None
+
+    def open(self, path: str) -> Any:
+        """Returns an open file to read a span from, or None for others."""
+        if not path.endswith(".gz"):
+            return None
+        if path != self.path:
+            self.path, self.file = path, None
+            self.file = gzip.GzipFile(fileobj=storage.open_file(path, "rb"))
+        return self.file
+
+
+@dataclasses.dataclass(frozen=True)
+class RowJob:
+    """A job that computes the rows of files.
+
+    Attributes:
+        files: list of str. The input files, in order.
+        folder: str. Folder of the unfinished files.
+        num_bytes: float. Size of a partition.
+        open_writer: callable. Loads the model and returns a `Writer`, once in
+            each process.
+        record: dict. Everything that the parts depend on, as JSON values with
+            names for messages.
+    """
+
+    files: list[str]
+    folder: str
+    num_bytes: float
+    open_writer: Callable[[], Writer]
+    record: dict[str, Any]
+
+    @functools.cached_property
+    def writer(self) -> Writer:
+        """The writer of this process."""
+        return self.open_writer()
+
+    @functools.cached_property
+    def _streams(self) -> _Streams:
+        return _Streams()
+
+    def divide(self, path: str) -> list:
+        """Divides a file into partitions: their spans and numbers of rows.
+
+        Args:
+            path: str. The file.
+        """
+        return [*self.writer.divide(path, self.num_bytes)]
+
+    def make_part(self, partition: Partition) -> None:
+        """Writes the results of a partition.
+
+        Args:
+            partition: Partition. The partition.
+
+        Raises:
+            UserError: The input cannot be read, or the disk is full.
+        """
+        stream = self._streams.open(partition.span.path)
+        with runners.whole_file(self.data_path(partition.number)) as file:
+            counts = self.writer.write(partition, stream, file)
+
+        # Written last: this file marks the part as complete.
+        with runners.whole_file(self.part_path(partition.number)) as file:
+            file.write(json.dumps(counts).encode())
+
+    def data_path(self, number: int) -> str:
+        """Returns the file of the results of a partition."""
+        return f"{self.folder}/part-{number:05d}"
+
+    def part_path(self, number: int) -> str:
+        """Returns the file that exists if the part of a partition is complete.
+
+        Args:
+            number: int. Number of the partition.
+        """
+        return f"{self.data_path(number)}.json"
+
+
+def open_job(
+    settings: Any,
+    model: dict[str, str],
+    open_writer: Callable[[bool], Writer],
+) -> RowJob:
+    """Lists the input, and describes what the output depends on.
+
+    Args:
+        settings: PartSettings. Settings of the script.
+        model: dict. Flags of the model and the engine -> hash or name.
+        open_writer: callable. Makes the `open_writer` of a `RowJob`; called
+            with whether there are several files.
+
+    Raises:
+        UserError: An input file is missing, or is also an output.
+    """
+    files = storage.list_files(settings.input_file, "input_file")
+    outputs_lib.check_file(settings.output_file, "output_file")
+    outputs_lib.check_no_input(shards_of(settings), files)
+    given = flags.as_dict(settings).items()
+    record = {
+        **{f"the {name}": value for name, value in model.items()},
+        "the files of --input_file": [*map(storage.absolute, files)],
+        **{x: storage.version(x) for x in files},
+        **{f"--{k}": x for k, x in given if k not in _FREE | model.keys()},
+    }
+    folder, name = os.path.split(storage.absolute(settings.output_file))
+    return RowJob(
+        files,
+        scratch.folder_of(folder, [name], "rows", bool(settings.runner)),
+        1e6 * (settings.partition_mb or PARTITION_MB),
+        functools.partial(open_writer, len(files) > 1),
+        json.loads(json.dumps(record)),
+    )
+
+
+def shards_of(settings: PartSettings) -> list[str]:
+    """Returns the paths of the output files.
+
+    Args:
+        settings: PartSettings. Settings of the script, with `output_file`.
+    """
+    path: str = settings.output_file
+    if settings.num_shards is None:
+        return [path]
+    name, ending = os.path.splitext(path)
+    count = settings.num_shards
+    return [f"{name}-{i:05d}-of-{count:05d}{ending}" for i in range(count)]
+
+
+def compute(
+    job: RowJob,
+    settings: PartSettings,
+    beam_options: list[str],
+    num_processes: int,
+    join: Callable[[list[str], list[dict], str], None],
+) -> list[dict[str, Any]]:
+    """Computes all partitions, and joins their parts to the output.
+
+    Args:
+        job: RowJob. The job.
+        settings: PartSettings. Runner and shards.
+        beam_options: list of str. Beam's command-line options.
+        num_processes: int. Number of processes without Beam.
+        join: callable. Writes an output file from the files of parts and their
+            counts.
+
+    Returns:
+        list of dict. Counts of each partition.
+
+    Raises:
+        UserError: A file cannot be read or written, or unfinished files belong
+            to a run with another model, input or flag.
+    """
+    outputs = shards_of(settings)
+    folder, name = os.path.split(storage.absolute(settings.output_file or ""))
+    with (
+        scratch.claim(folder, [name], job.folder, (BaseException,)),
+        start.started(job, settings, beam_options, num_processes) as run,
+    ):
+        _check_record(job)
+        plan = _plan(job, run)
+        if len(plan) < len(outputs):
+            raise UserError(
+                f"--num_shards={len(outputs)}",
+                expected=f"at most {len(plan)}, the number of partitions",
+                fix="pass a smaller --partition_mb",
+            )
+        left = runners.missing(job, plan)
+        run(RowJob.make_part, left, "rows", "rows", size_of=_num_rows)
+        _check_unchanged(job)
+
+        counts = [runners.read_json(job.part_path(x.number)) for x in plan]
+        for i, path in enumerate(outputs):
+            chosen = _range(i, len(outputs), len(plan))
+            parts = [job.data_path(x) for x in chosen]
+            join(parts, [counts[x] for x in chosen], path)
+        return counts
+
+
+def copy_parts(parts: list[str], counts: list[dict], path: str) -> None:
+    """Writes an output file of lines.
+
+    Args:
+        parts: list of str. Files of parts.
+        counts: list of dict. Their counts.
+        path: str. The output file.
+    """
+    with runners.whole_file(path) as file:
+        for part in parts:
+            with storage.open_file(part, "rb") as read:
+                shutil.copyfileobj(read, file, 1 << 20)
+
+
+def _num_rows(partition: Partition) -> int:
+    return partition.rows
+
+
+def _range(number: int, shards: int, partitions: int) -> range:
+    """Returns the numbers of the partitions of a shard."""
+    return range(
+        number * partitions // shards, (number + 1) * partitions // shards
+    )
+
+
+def _plan(job: RowJob, run: start.Run) -> list[Partition]:
+    """Returns the partitions of all files, from an earlier run if there is one.
+
+    Raises:
+        UserError: A file cannot be read, or all files are empty.
+    """
+    path = f"{job.folder}/plan.json"
+    if not storage.exists(path):
+        log(f"dividing {errors.name_of(job.files)} into partitions")
+        divided = run(RowJob.divide, job.files, "dividing", "files")
+        listed = list(itertools.chain(*divided))
+        if not listed:
+            raise UserError(
+                "no rows", path=job.files[0], expected="one text per line"
+            )
+        with runners.whole_file(path) as file:
+            file.write(json.dumps(listed).encode())
+
+    listed, first = runners.read_json(path), 0
+    plan = []
+    for number, (span, rows) in enumerate(listed):
+        plan.append(Partition(number, Span(*span), first, rows))
+        first += rows
+    return plan
+
+
+def _check_record(job: RowJob) -> None:
+    """Records what the parts depend on, or compares it with a killed run's.
+
+    Raises:
+        UserError: It differs.
+    """
+    path = f"{job.folder}/run.json"
+    if not storage.exists(path):
+        with runners.whole_file(path) as file:
+            file.write(json.dumps(job.record).encode())
+        return
+
+    before = runners.read_json(path)
+    changed = [
+        name
+        for name in {**job.record, **before}
+        if job.record.get(name) != before.get(name)
+    ]
+    for name in changed[:1]:
+        found = before.get(name)
+        is_flag = name.startswith("--")
+        raise UserError(
+            f"the unfinished parts have another value of {name}",
+            path=job.folder,
+            expected=json.dumps(found) if is_flag else None,
+            fix="repeat the command with it, or remove the folder",
+        )
+
+
+def _check_unchanged(job: RowJob) -> None:
+    """Checks that the input is the one that was divided.
+
+    Raises:
+        UserError: A file has changed since the start.
+    """
+    for path in job.files:
+        if [*storage.version(path)] != job.record[path]:
+            raise UserError("has changed while it was read", path=path)
+
+
+def process_count(given: int | None, uses_openvino: bool) -> int:
+    """Returns the number of processes of a run.
+
+    Args:
+        given: int or None. The flag --num_processes.
+        uses_openvino: bool. Whether OpenVINO computes the model.
+    """
+    cores = len(os.sched_getaffinity(0))
+    return given or (cores if uses_openvino else 1)

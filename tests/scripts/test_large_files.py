@@ -1,0 +1,275 @@
+"""predict.py --output_file: partitions, runners, formats, killed runs."""
+
+import csv
+import gzip
+import json
+import os
+import random
+import re
+import signal
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import predict
+from tests.helpers import once, text
+from tests.helpers.classifier_files import classifier_of, write_networks
+from tests.helpers.fork_server import ForkServer
+
+ROWS = 97
+MB = 0.001  # of a partition; the input has a few of them
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A checkpoint and its network, which no test changes."""
+
+    def write(folder):
+        write_networks(folder, classifier_of(folder))
+
+    return str(once.written(tmp_path_factory, "networks", write) / "model")
+
+
+@pytest.fixture(scope="module")
+def texts():
+    rng = random.Random(7)
+    found = [
+        " ".join(rng.choices(text.WORDS, k=rng.randrange(1, 19)))
+        for _ in range(ROWS)
+    ]
+    found[5] = found[-1] = ""
+    return found
+
+
+def write(folder, name, texts):
+    """Writes texts with ids as a file of any format; returns its path."""
+    path = folder / name
+    if name.endswith(".parquet"):
+        ids = [*range(len(texts))]
+        table = pyarrow.table({"id": ids, "text": texts})
+        parquet.write_table(table, path, row_group_size=41)
+    elif name.endswith(".csv"):  # with newlines in quoted cells
+        with open(path, "w", newline="") as file:
+            rows = [(i, x.replace("the", "\n")) for i, x in enumerate(texts)]
+            csv.writer(file).writerows([("id", "text"), *rows])
+    else:
+        content = "".join(f"{x}\n" for x in texts)
+        if name.endswith(".jsonl"):
+            rows = [{"id": i, "text": x} for i, x in enumerate(texts)]
+            content = "\n".join(map(json.dumps, rows))
+        content = content.encode()
+        if name.endswith(".gz"):
+            content = gzip.compress(content)
+        path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def large(model, run_script, tmp_path):
+    """Runs the script; returns (content of the output, error)."""
+
+    def run(*words, code=0, output="out.jsonl", **named):
+        named = {
+            "model": model,
+            "output_file": tmp_path / output,
+            "partition_mb": MB,
+            **named,
+        }
+        named = {k: x for k, x in named.items() if x is not None}
+        found, out, err = run_script(predict, *words, **named)
+        assert found == code, err
+        path = tmp_path / output
+        return (path.read_bytes() if path.exists() else out), err
+
+    return run
+
+
+NAMES = ["t.txt", "t.txt.gz", "t.jsonl", "t.csv", "t.parquet"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_output_has_the_prediction_of_each_row(
+    large, ask, model, texts, tmp_path, name
+):
+    """The ids are in the order of the input, with whole rows in partitions."""
+    path = write(tmp_path, name, texts)
+    has_ids = name in ("t.csv", "t.parquet")
+    words = ["--id_column=id"] if has_ids else []
+    found, err = large(*words, input_file=path, num_processes=1)
+    _, expected, _ = ask(model, b"no", *words, input_file=path)
+    lines = [json.loads(line) for line in found.splitlines()]
+    assert len(lines) == ROWS
+    for line, other in zip(lines, expected, strict=True):
+        assert line.get("id") == other.get("id")
+        assert line["probabilities"] == pytest.approx(
+            other["probabilities"], abs=1e-5
+        )
+    assert sorted(os.listdir(tmp_path)) == sorted([name, "out.jsonl"])
+    assert "note: empty lines, which are predicted like other lines: " in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["t.txt.gz", "t.csv", "t.parquet"])
+def test_the_bytes_are_the_same_in_all_ways(large, texts, tmp_path, name):
+    path = write(tmp_path, name, texts)
+    expected, _ = large(input_file=path, num_processes=1)
+    assert large(input_file=path, num_processes=2)[0] == expected
+    beam, _ = large(
+        "--runner=DirectRunner",
+        input_file=path,
+        output="beam.jsonl",
+        num_shards=3,
+    )
+    shards = sorted(tmp_path.glob("beam-*-of-00003.jsonl"))
+    assert len(shards) == 3 and "wrote 97 predictions to " in beam
+    assert b"".join(x.read_bytes() for x in shards) == expected
+
+
+def test_files_are_read_in_order_and_name_their_errors(large, texts, tmp_path):
+    """A bad row of a file is answered in its place."""
+    (tmp_path / "a.txt").write_bytes(b"a tree\n\xe9\nzzz\n")
+    write(tmp_path, "b.jsonl", texts[:2])
+    (tmp_path / "c.txt").write_bytes(b"")
+    found, err = large(input_file=f"{tmp_path}/[a-c].*")
+    lines = [json.loads(line) for line in found.splitlines()]
+    assert [list(x)[0] for x in lines] == [
+        *("label", "error", "label"),
+        *("id", "id"),
+    ]
+    assert lines[1]["file"] == f"{tmp_path}/a.txt" and lines[1]["line"] == 2
+    assert "an error instead of a prediction: 1 of 5" in err
+    _, err = large("--strict", code=2, input_file=f"{tmp_path}/[a-c].*")
+    assert f"error: {tmp_path}/a.txt:2: invalid UTF-8 byte 0xe9" in err
+
+
+def test_predictions_are_columns_of_a_parquet_file(large, texts, tmp_path):
+    """Also if only some rows have an error."""
+    rows = [json.dumps({"id": i, "text": x}) for i, x in enumerate(texts)]
+    rows[50] = "[]"
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    expected, _ = large(input_file=tmp_path / "t.jsonl")
+    large(input_file=tmp_path / "t.jsonl", output="out.parquet")
+    table = parquet.read_table(tmp_path / "out.parquet")
+    found = [
+        {k: x for k, x in row.items() if x is not None}
+        for row in table.to_pylist()
+    ]
+    assert found == [json.loads(line) for line in expected.splitlines()]
+    assert table.schema.field("id").type == pyarrow.int64()
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "found"),
+    [
+        (["--num_shards=99"], {}, "--num_shards=99; expected at most "),
+        ([], {"output": "out.txt"}, "expected a name in .jsonl or .parquet"),
+        (["--text_column=b"], {}, "no column 'b'"),
+        (["--signature=tokens"], {}, "no signature 'tokens'"),
+    ],
+)
+def test_mistakes_are_one_line(large, texts, tmp_path, words, named, found):
+    path = write(tmp_path, "t.csv", texts)
+    _, err = large(*words, code=2, input_file=path, **named)
+    assert found in err.splitlines()[-1]
+    assert [x for x in os.listdir(tmp_path) if x != "t.csv"] in (
+        [],
+        [x for x in os.listdir(tmp_path) if x.startswith(".partial-")],
+    )
+
+
+def test_options_of_beam_without_beam_are_an_error(run_script, model, tmp_path):
+    path = write(tmp_path, "t.txt", ["a"])
+    flags = [f"--model={model}", f"--input_file={path}"]
+    flags += [f"--output_file={tmp_path}/out.jsonl", "--", "--x=y"]
+    code, _, err = run_script(predict, *flags)
+    assert code == 2
+    assert "'--x=y' after -- is for Beam; pass --runner too" in err
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ForkServer("predict") as server:
+        yield server
+
+
+@pytest.fixture
+def kill(server, model, tmp_path):
+    """Runs the script up to a call that kills it."""
+
+    def run(path, function, number):
+        flags = {
+            "model": model,
+            "input_file": path,
+            "output_file": tmp_path / "out.jsonl",
+            "partition_mb": MB,
+            "num_processes": 1,
+        }
+        server.start(
+            "tests.helpers.killed_records:run_and_die",
+            "predict",
+            [f"--{name}={value}" for name, value in flags.items()],
+            function,
+            number,
+            log=tmp_path / "log",
+        )
+        code = server.wait()
+        assert code == -signal.SIGKILL, (tmp_path / "log").read_text()
+
+    return run
+
+
+PARTITIONS = "bert.inference.partitions"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "number", "finished"),
+    [
+        (f"{PARTITIONS}.RowJob.make_part", 1, 0),
+        (f"{PARTITIONS}.RowJob.make_part", 3, 2),
+        # A part without its counts, after two files of the job.
+        ("bert.common.jobs.runners.whole_file", 6, 1),
+        ("shutil.copyfileobj", 2, "all"),
+        ("bert.common.storage.remove_folder", 1, "all"),  # at the end
+    ],
+)
+def test_a_killed_run_continues(
+    large, kill, texts, tmp_path, function, number, finished
+):
+    path = write(tmp_path, "t.jsonl", texts)
+    expected, _ = large(input_file=path, output="straight.jsonl")
+    kill(path, function, number)
+    found, err = large(input_file=path, num_processes=1)
+    assert found == expected
+    match = re.search("continuing: (.*) of (.*) partitions are finished", err)
+    if finished == "all":
+        assert match[1] == match[2]
+    else:
+        assert (int(match[1]) if match else 0) == finished
+    assert not [x for x in os.listdir(tmp_path) if x.startswith(".")]
+
+
+@pytest.mark.slow
+def test_another_model_input_or_flag_is_refused(
+    large, kill, texts, tmp_path, tmp_path_factory
+):
+    path = write(tmp_path, "t.jsonl", texts)
+    kill(path, f"{PARTITIONS}.RowJob.make_part", 3)
+    start = f"error: {tmp_path}/.partial-"
+    for named, name in (
+        ({"batch_size": 7}, "another value of --batch_size; expected 256"),
+        ({"engine": "keras"}, "another value of "),
+        ({"partition_mb": 0.002}, "another value of --partition_mb"),
+    ):
+        _, err = large(code=2, input_file=path, **named)
+        assert name in err.splitlines()[-1]
+        assert err.splitlines()[-1].startswith(start)
+
+    other = tmp_path_factory.mktemp("other")
+    write_networks(other, classifier_of(other, pairs=True))
+    _, err = large(code=2, input_file=path, model=other / "model")
+    assert "another value of the model" in err
+    path.write_text(path.read_text() + "\n{}")
+    _, err = large(code=2, input_file=path)
+    assert f"another value of {path}" in err
