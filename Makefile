@@ -13,7 +13,8 @@ PEERS = .venv-peers
 OUT = quickstart
 DEV = requirements/dev.txt requirements/beam.txt requirements/parquet.txt \
     requirements/report.txt requirements/demo.txt requirements/serve.txt \
-    requirements/hub.txt requirements/openvino.txt requirements.txt
+    requirements/hub.txt requirements/openvino.txt requirements/int8.txt \
+    requirements.txt
 # Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
@@ -25,7 +26,7 @@ NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 # What requirements/lock.txt pins: all that the scripts need on a CPU.
 LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
     requirements/parquet.txt requirements/serve.txt requirements/hub.txt \
-    requirements/openvino.txt
+    requirements/openvino.txt requirements/int8.txt
 
 .PHONY: quickstart test test-long check docs next lock peers backends tpu gpu \
     clean
@@ -94,10 +95,9 @@ backends: $(PEERS)/keras_backends/done
 clean:
 	rm -rf $(VENV) .venv-3.* .venv-next .venv-docs $(PEERS) $(OUT)
 
-$(VENV)/run: requirements.txt requirements/report.txt
+$(VENV)/run: requirements.txt requirements/report.txt requirements/openvino.txt
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
-	$(BIN)/python -m pip install --quiet -r requirements.txt \
-	    -r requirements/report.txt
+	$(BIN)/python -m pip install --quiet $(^:%=-r %)
 	touch $@
 
 $(VENV)/dev: $(DEV)

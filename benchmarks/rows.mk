@@ -53,8 +53,6 @@ peers-of-rows: peers $(PEERS)/original/done
 
 # P11
 bench-start: $(QUICK) $(MINILM)/done
-	test -d $(OUT)/packages_openvino || $(BIN)/python convert_checkpoint.py \
-	    --to=openvino --input=$(OUT)/packages --output=$(OUT)/packages_openvino
 	$(RUN).startup $(abspath $(OUT)) $(abspath $(WEIGHTS))
 
 # P2, P3, P8

@@ -2,8 +2,7 @@ r"""Start-up of scripts beside the import of TensorFlow.
 
     python -m benchmarks.startup QUICKSTART MODEL_FOLDER
 
-QUICKSTART is the folder of `make quickstart`, with `packages_openvino`, the
-classifier's folder converted by --to=openvino; MODEL_FOLDER has a checkpoint
+QUICKSTART is the folder of `make quickstart`; MODEL_FOLDER has a checkpoint
 with bert_config.json and vocab.txt. Times an import of TensorFlow,
 fill_mask.py and predict.py with one line and the models of the quickstart, and
 run_classifier.py from MODEL_FOLDER until its first step is reported, in turns.
@@ -48,8 +47,8 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
             f"--model={quickstart}/packages_export",
         ],
         "predict.py, OpenVINO": [
-            "predict.py",
-            f"--model={quickstart}/packages_openvino",
+            *("predict.py", "--engine=openvino"),
+            f"--model={quickstart}/packages_export",
         ],
         _CLASSIFIER: [
             *("run_classifier.py", "--do_train", "--task_name=tsv"),

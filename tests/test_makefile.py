@@ -52,6 +52,12 @@ def test_the_newest_that_works_is_taken(plan, pythons, taken):
     assert done.stdout.startswith(f"{taken} -m venv missing\n")
 
 
+def test_the_quickstart_predicts_without_tensorflow(plan):
+    done = plan({"python3.13": 0}, *NEW_VENV)
+    assert "-r requirements/openvino.txt" in done.stdout
+    assert "int8" not in done.stdout
+
+
 def test_without_any_one_line_tells_what_to_install(plan):
     done = plan({"python3.13": 1, "python3.10": 0}, *NEW_VENV)
     assert (done.returncode, done.stdout) == (2, "")

@@ -162,7 +162,8 @@ def test_the_ranges_contain_the_pinned_versions():
     pins = dict(pinned("requirements.txt"))
     assert ranges.keys() == pins.keys()
     extras = project["optional-dependencies"]
-    for name in ("beam", "parquet", "onnx", "report", "demo", "serve"):
+    names = ("beam", "parquet", "onnx", "report", "demo", "serve")
+    for name in (*names, "hub", "openvino", "int8"):
         ranges |= dict(map(named, extras[name]))
         pins |= dict(pinned(f"requirements/{name}.txt"))
     for name, version in pins.items():

@@ -22,6 +22,7 @@ from bert.inference import predictor as predictor_lib
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling import checkpoints
 from bert.modeling import networks as networks_lib
+from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.task_heads import CLASSIFIER, TOKENS
@@ -230,9 +231,9 @@ def networks(encoder, monkeypatch, tmp_path, run_script):
     opened = []
     for module in (predictor_lib, embeddings, feature_extraction):
 
-        def network(path):
+        def network(path, *num_threads):
             opened.append(path)
-            return OpenVINOEngine(path)
+            return OpenVINOEngine(path, *num_threads)
 
         monkeypatch.setattr(module, "OpenVINOEngine", network)
     lines = tmp_path / "lines.txt"
@@ -425,3 +426,11 @@ def test_a_missing_package_is_named(run_script, hide_package, tmp_path):
     code, _, err = run_script(predict, model=tmp_path)
     line = "missing packages: openvino; in the checkout: pip install -r "
     assert code == 2 and f"{line}requirements/openvino.txt\n" in err
+
+
+def test_int8_has_packages_of_its_own(hide_package):
+    hide_package("nncf")
+    openvino_engine.check("float32", "--export_openvino", 0)
+    message = "--export_openvino: missing packages: nncf; .*/int8.txt"
+    with pytest.raises(UserError, match=message):
+        openvino_engine.check("int8", "--export_openvino", 1)

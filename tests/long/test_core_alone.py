@@ -21,6 +21,7 @@ ADDED = (
         "prometheus_client",
     ),
     *("apache_beam", "pyarrow", "tf2onnx", "onnx", "onnxruntime"),
+    *("openvino", "nncf"),
 )
 HIDE = f"""
 from importlib.machinery import PathFinder

@@ -77,8 +77,10 @@ def check(precision: str | None, flag: str, num_texts: int) -> None:
         )
     if precision == "int8" and not num_texts:
         raise UserError(f"{flag}=int8 without texts", expected="training texts")
-    packages = ["openvino", *(["nncf"] if precision == "int8" else [])]
-    errors.check_packages("openvino", *packages, needed_by=flag)
+    if precision == "int8":
+        errors.check_packages("int8", "openvino", "nncf", needed_by=flag)
+    else:
+        errors.check_packages("openvino", "openvino", needed_by=flag)
 
 
 def package():
