@@ -362,11 +362,9 @@ class ModelFolder:
         Raises:
             UserError: a size differs.
         """
-        from bert.modeling import checkpoints  # imports TensorFlow
-
         if shapes := self._reader.shapes(self.path):
             config = config or self.config
-            checkpoints.check_sizes(config, shapes, self.resolve())
+            readers.checkpoints().check_sizes(config, shapes, self.resolve())
 
     def check_finite(self) -> None:
         """Rejects weights that are NaN or infinite.
@@ -399,10 +397,8 @@ class ModelFolder:
         Raises:
             UserError: a size of the config differs, or a weight is missing.
         """
-        from bert.modeling import checkpoints  # imports TensorFlow
-
         self.check_sizes()
-        return checkpoints.load_network(
+        return readers.checkpoints().load_network(
             self.config, self.values, self.resolve(), head, **options
         )
 

@@ -72,29 +72,34 @@ def format_of(path: str) -> str:
     return "google"
 
 
-def _google_shapes(path: str) -> dict[str, list[int]]:
-    from bert.modeling import checkpoints  # imports TensorFlow
+def checkpoints():
+    """Returns the module `bert.modeling.checkpoints`; imports TensorFlow."""
+    from bert.modeling import checkpoints
 
-    return checkpoints.shapes_of(checkpoint_files.resolve(path))
+    return checkpoints
+
+
+def _google_shapes(path: str) -> dict[str, list[int]]:
+    return checkpoints().shapes_of(checkpoint_files.resolve(path))
 
 
 def _google_weights(path: str, with_optimizer: bool) -> Weights:
-    from bert.modeling import checkpoints  # imports TensorFlow
-
     prefix = checkpoint_files.resolve(path)
-    return checkpoints.read(prefix, with_optimizer), []
+    return checkpoints().read(prefix, with_optimizer), []
 
 
 def _model_garden_weights(path: str, with_optimizer: bool) -> Weights:
-    from bert.modeling.formats import model_garden  # imports TensorFlow
-
-    return model_garden.read(checkpoint_files.resolve(path))
+    return _model_garden().read(checkpoint_files.resolve(path))
 
 
 def _model_garden_shapes(path: str) -> dict[str, list[int]]:
+    return _model_garden().shapes_of(checkpoint_files.resolve(path))
+
+
+def _model_garden():
     from bert.modeling.formats import model_garden  # imports TensorFlow
 
-    return model_garden.shapes_of(checkpoint_files.resolve(path))
+    return model_garden
 
 
 def _saved_models():

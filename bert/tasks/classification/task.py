@@ -230,9 +230,7 @@ class TextClassification(Task):
         results: Sequence[np.ndarray],
     ) -> Evaluation:
         """Scores the predictions of labelled texts; see `Task`."""
-        from bert.tasks.classification import scores  # takes a second
-
-        return scores.evaluate(self, rows, self._stacked(results))
+        return _scores().evaluate(self, rows, self._stacked(results))
 
     def fit_decision(
         self,
@@ -256,10 +254,10 @@ class TextClassification(Task):
         settings: Any,
     ) -> dict[str, float]:
         """Scores constant predictions, and the linear model of words."""
-        from bert.tasks.classification import scores, tfidf
+        from bert.tasks.classification import tfidf
 
         gold, trained = labels_of(rows), labels_of(train)
-        found = scores.baselines(self.labels, gold, trained)
+        found = _scores().baselines(self.labels, gold, trained)
         if settings.tfidf_baseline and train is not rows:
             found |= tfidf.baseline(self, rows, train)
         return found
@@ -278,12 +276,11 @@ class TextClassification(Task):
 
         # A labelled test file is scored, but never used for selection.
         if file.is_labelled:
-            from bert.tasks.classification import scores
-
             found = postprocessing.predictions(
                 self._stacked(results), self.labels.kind, self.labels.decision
             )
-            metrics = scores.compute(self.metrics, labels_of(file.rows), found)
+            gold = labels_of(file.rows)
+            metrics = _scores().compute(self.metrics, gold, found)
             shown = [f"{name} {metrics[name]:.4f}" for name in self.metrics]
             log(f"{file.path} | {' | '.join(shown)}")
         if settings.glue_dir and file.submission:
@@ -314,3 +311,10 @@ class TextClassification(Task):
     def _stacked(self, results: Sequence[np.ndarray]) -> np.ndarray:
         """Returns the logits of N texts, float32 [N, C]."""
         return np.reshape([*results], (-1, self.num_outputs)).astype(np.float32)
+
+
+def _scores():
+    """Returns the module `scores`; importing scikit-learn takes a second."""
+    from bert.tasks.classification import scores
+
+    return scores
