@@ -1,19 +1,24 @@
-"""Writes embeddings of texts as JSON lines of the original, or as npz.
+"""Writes embeddings of texts as JSON lines of the original, or as arrays.
 
-A file appears when its `with` block ends without an error.
+The embeddings of a partition are a part, arrays or lines. Parts are joined to
+a file that pandas, DuckDB, Spark or faiss read.
 """
 
-import contextlib
-import itertools
+import functools
+import io
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from bert.common import atomic, storage
 from bert.common.formats.json_files import to_json
+from bert.common.jobs import runners
+
+Join = Callable[[list[str], list[dict], str], None]  # see `joiner`
 
 
 class Vectors(NamedTuple):
@@ -24,32 +29,38 @@ class Vectors(NamedTuple):
         ids: list of int. Ids of the tokens.
         values: float32 [T, ...], or [...] for a pooled embedding. ... is
             [K, D] for K separate layers, [D] for mixed layers.
+        key: str or int. Id of the row. Default: 0.
+        error: dict or None. Error in the row, in the place of its values,
+            which are not numbers; for tokens, T = 0. Default: None.
     """
 
     tokens: list[str]
     ids: list[int]
     values: np.ndarray
+    key: str | int = 0
+    error: dict | None = None
 
 
-Write = Callable[[Vectors], None]  # writes the embeddings of the next text
-
-
-@contextlib.contextmanager
-def json_lines(
-    path: str, layers: Sequence[int] | None, pooled: bool
-) -> Iterator[Write]:
-    """Context manager that writes JSON lines as extract_features.py did.
+def json_line(
+    number: int,
+    vectors: Vectors,
+    layers: Sequence[int] | None,
+    pooled: bool,
+    has_key: bool = False,
+) -> str:
+    """Formats embeddings as a JSON line, as extract_features.py did.
 
     The key `linex_index` has the original's spelling.
 
     Args:
-        path: str. The file.
+        number: int. Number of the row, from 0.
+        vectors: Vectors. The embeddings.
         layers: sequence of int or None. Numbers of the K layers; None for mixed
             layers.
         pooled: bool. Whether each text has one embedding instead of one per
             token.
+        has_key: bool. Whether to write the id of the row.
     """
-    numbers = itertools.count()
 
     def described(values: np.ndarray) -> dict:
         # The original rounds to six digits.
@@ -65,32 +76,66 @@ def json_lines(
             ]
         }
 
-    def write(vectors: Vectors) -> None:
-        line: dict = {"linex_index": next(numbers)}
-        if pooled:
-            line |= described(vectors.values)
-        else:
-            line["features"] = [
-                {"token": token, **described(values)}
-                for token, values in zip(
-                    vectors.tokens, vectors.values, strict=True
-                )
-            ]
-        file.write(to_json(line) + "\n")
-
-    # The temporary name prevents others from reading an unfinished file.
-    with (
-        atomic.whole_file(path) as temporary,
-        storage.open_text(temporary, "w", newline="\n") as file,
-    ):
-        yield write
+    line: dict = {"linex_index": number}
+    if has_key:
+        line["id"] = vectors.key
+    if vectors.error is not None:
+        line |= vectors.error
+    elif pooled:
+        line |= described(vectors.values)
+    else:
+        line["features"] = [
+            {"token": token, **described(values)}
+            for token, values in zip(
+                vectors.tokens, vectors.values, strict=True
+            )
+        ]
+    return to_json(line) + "\n"
 
 
-@contextlib.contextmanager
-def npz(
-    path: str, layers: Sequence[int] | None, pooled: bool
-) -> Iterator[Write]:
-    """Context manager that writes arrays for `numpy.load`.
+def write_arrays(rows: list[Vectors], pooled: bool, file: BinaryIO) -> None:
+    """Writes a part: the embeddings of a partition.
+
+    Args:
+        rows: list of Vectors. Embeddings of at least one text.
+        pooled: bool. See `json_line`.
+        file: binary file. The part.
+    """
+    values = [x.values for x in rows]
+    keys = json.dumps([x.key for x in rows]).encode()
+    np.savez(
+        file,
+        values=np.stack(values) if pooled else np.concatenate(values),
+        input_ids=np.array([y for x in rows for y in x.ids], np.int32),
+        lengths=np.array([len(x.ids) for x in rows]),
+        keys=np.frombuffer(keys, np.uint8),
+    )
+
+
+def joiner(kind: str, layers: Sequence[int] | None, pooled: bool) -> Join:
+    """Returns a function that joins parts of arrays to a file.
+
+    Args:
+        kind: str. "npz", "npy" or "parquet".
+        layers, pooled: See `json_line`.
+
+    Returns:
+        callable. Gets the files of parts, the counts of all parts of all
+        outputs, with `has_text_keys`, and the path of the file.
+    """
+    if kind == "npz":
+        return functools.partial(_join_npz, layers, pooled)
+    return {"npy": _join_npy, "parquet": _join_parquet}[kind]
+
+
+def _join_npz(
+    layers: Sequence[int] | None,
+    pooled: bool,
+    parts: list[str],
+    counts: list[dict],
+    path: str,
+) -> None:
+    """Writes arrays for `numpy.load`.
 
         values      float32 [N, ...] if pooled, else [tokens of all texts, ...]
         input_ids   int32 [tokens of all texts]; unless pooled
@@ -98,23 +143,17 @@ def npz(
         layers      int64 [K]; unless mixed
 
     Values are buffered in an unnamed temporary file to limit memory.
-
-    Args:
-        path, layers, pooled: See `json_lines`.
     """
-    ids, count, shape = [], 0, (0,)
-
-    def write(vectors: Vectors) -> None:
-        nonlocal count, shape
-        values = vectors.values[None] if pooled else vectors.values
-        raw.write(values.astype("<f4").tobytes())
-        count, shape = count + len(values), values.shape[1:]
-        ids.append(np.array(vectors.ids, np.int32))
-
+    ids, lengths, count, shape = [], [0], 0, (0,)
     with atomic.whole_file(path) as temporary:
         folder = os.path.dirname(temporary) or "."
         with tempfile.TemporaryFile(dir=folder) as raw:
-            yield write
+            for part in _arrays(parts):
+                values = part["values"]
+                raw.write(values.astype("<f4").tobytes())
+                count, shape = count + len(values), values.shape[1:]
+                ids.append(part["input_ids"])
+                lengths += part["lengths"].tolist()
 
             # Memory-mapped, as the values may be larger than memory.
             values = np.memmap(raw, "<f4", "r", shape=(count, *shape))
@@ -123,10 +162,67 @@ def npz(
                 arrays["layers"] = np.array(layers)
             if not pooled:
                 arrays["input_ids"] = np.concatenate(ids)
-                arrays["row_splits"] = np.cumsum([0, *map(len, ids)])
+                arrays["row_splits"] = np.cumsum(lengths)
 
             with storage.open_file(temporary, "wb") as file:
                 np.savez(file, **arrays)
 
 
-FORMATS = {"jsonl": json_lines, "npz": npz}
+def _join_npy(parts: list[str], counts: list[dict], path: str) -> None:
+    """Writes float32 [N, D], or [N, K, D] for several layers."""
+    rows = sum(len(part["lengths"]) for part in _arrays(parts))
+    with runners.whole_file(path) as file:
+        for number, part in enumerate(_arrays(parts)):
+            values = _without_one_layer(part["values"]).astype("<f4")
+            if number == 0:
+                shape = (rows, *values.shape[1:])
+                header = {
+                    "descr": "<f4",
+                    "fortran_order": False,
+                    "shape": shape,
+                }
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(values.tobytes())
+
+
+def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
+    """Writes the columns `id` and `embedding`, a list of D float32.
+
+    The values of a row with an error are NaN: pyarrow cannot read a file with
+    lists of a fixed size that are null.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    has_texts = any(x["has_text_keys"] for x in counts)
+    kind: Callable = str if has_texts else int
+    with runners.whole_file(path) as file:
+        writer = None
+        for part in _arrays(parts):
+            values = _without_one_layer(part["values"]).astype("<f4")
+            embeddings = pyarrow.FixedSizeListArray.from_arrays(
+                pyarrow.array(values.reshape(-1)),
+                values.shape[1],
+            )
+            keys = json.loads(part["keys"].tobytes())
+            keys = [None if x is None else kind(x) for x in keys]
+            id_type = pyarrow.string() if has_texts else pyarrow.int64()
+            table = pyarrow.table(
+                {"id": pyarrow.array(keys, id_type), "embedding": embeddings}
+            )
+            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+        if writer:
+            writer.close()
+
+
+def _without_one_layer(values: np.ndarray) -> np.ndarray:
+    """Returns [N, D] of [N, 1, D]; other arrays are returned unchanged."""
+    return values[:, 0] if values.ndim == 3 and values.shape[1] == 1 else values
+
+
+def _arrays(parts: list[str]) -> Iterator[Any]:
+    """Yields the arrays of each part, which are read when they are used."""
+    for path in parts:
+        with storage.open_file(path, "rb") as file:
+            yield np.load(io.BytesIO(file.read()))

@@ -21,6 +21,7 @@ import functools
 import gzip
 import itertools
 import json
+import math
 import os
 import shutil
 import threading
@@ -92,6 +93,7 @@ class RowJob:
         files: list of str. The input files, in order.
         folder: str. Folder of the unfinished files.
         num_bytes: float. Size of a partition.
+        num_processes: int. Number of processes without Beam.
         open_writer: callable. Loads the model and returns a `Writer`, once in
             each process.
         record: dict. Everything that the parts depend on, as JSON values with
@@ -101,6 +103,7 @@ class RowJob:
     files: list[str]
     folder: str
     num_bytes: float
+    num_processes: int
     open_writer: Callable[[], Writer]
     record: dict[str, Any]
 
@@ -154,15 +157,18 @@ class RowJob:
 def open_job(
     settings: Any,
     model: dict[str, str],
-    open_writer: Callable[[bool], Writer],
+    uses_openvino: bool,
+    open_writer: Callable[[int | None, bool], Writer],
 ) -> RowJob:
     """Lists the input, and describes what the output depends on.
 
     Args:
         settings: PartSettings. Settings of the script.
         model: dict. Flags of the model and the engine -> hash or name.
-        open_writer: callable. Makes the `open_writer` of a `RowJob`; called
-            with whether there are several files.
+        uses_openvino: bool. Whether OpenVINO computes the model.
+        open_writer: callable. Returns a `Writer`. It is called with the number
+            of threads of OpenVINO, or None for one per core, and with whether
+            there are several files.
 
     Raises:
         UserError: An input file is missing, or is also an output.
@@ -178,11 +184,21 @@ def open_job(
         **{f"--{k}": x for k, x in given if k not in _FREE | model.keys()},
     }
     folder, name = os.path.split(storage.absolute(settings.output_file))
+    num_bytes = 1e6 * (settings.partition_mb or PARTITION_MB)
+
+    # Measured: processes of one thread are faster than one of all threads.
+    cores = len(os.sched_getaffinity(0))
+    partitions = math.ceil(sum(map(storage.size, files)) / num_bytes)
+    count = settings.num_processes or (cores if uses_openvino else 1)
+    count = max(1, min(count, partitions))
+    is_alone = count == 1 or settings.runner
+    threads = None if is_alone else max(1, cores // count)
     return RowJob(
         files,
         scratch.folder_of(folder, [name], "rows", bool(settings.runner)),
-        1e6 * (settings.partition_mb or PARTITION_MB),
-        functools.partial(open_writer, len(files) > 1),
+        num_bytes,
+        count,
+        functools.partial(open_writer, threads, len(files) > 1),
         json.loads(json.dumps(record)),
     )
 
@@ -205,7 +221,6 @@ def compute(
     job: RowJob,
     settings: PartSettings,
     beam_options: list[str],
-    num_processes: int,
     join: Callable[[list[str], list[dict], str], None],
 ) -> list[dict[str, Any]]:
     """Computes all partitions, and joins their parts to the output.
@@ -214,9 +229,8 @@ def compute(
         job: RowJob. The job.
         settings: PartSettings. Runner and shards.
         beam_options: list of str. Beam's command-line options.
-        num_processes: int. Number of processes without Beam.
-        join: callable. Writes an output file from the files of parts and their
-            counts.
+        join: callable. Writes an output file from the files of its parts and
+            the counts of all parts.
 
     Returns:
         list of dict. Counts of each partition.
@@ -229,7 +243,7 @@ def compute(
     folder, name = os.path.split(storage.absolute(settings.output_file or ""))
     with (
         scratch.claim(folder, [name], job.folder, (BaseException,)),
-        start.started(job, settings, beam_options, num_processes) as run,
+        start.started(job, settings, beam_options, job.num_processes) as run,
     ):
         _check_record(job)
         plan = _plan(job, run)
@@ -246,8 +260,7 @@ def compute(
         counts = [runners.read_json(job.part_path(x.number)) for x in plan]
         for i, path in enumerate(outputs):
             chosen = _range(i, len(outputs), len(plan))
-            parts = [job.data_path(x) for x in chosen]
-            join(parts, [counts[x] for x in chosen], path)
+            join([job.data_path(x) for x in chosen], counts, path)
         return counts
 
 
@@ -256,7 +269,7 @@ def copy_parts(parts: list[str], counts: list[dict], path: str) -> None:
 
     Args:
         parts: list of str. Files of parts.
-        counts: list of dict. Their counts.
+        counts: list of dict. Ignored.
         path: str. The output file.
     """
     with runners.whole_file(path) as file:
@@ -340,14 +353,3 @@ def _check_unchanged(job: RowJob) -> None:
     for path in job.files:
         if [*storage.version(path)] != job.record[path]:
             raise UserError("has changed while it was read", path=path)
-
-
-def process_count(given: int | None, uses_openvino: bool) -> int:
-    """Returns the number of processes of a run.
-
-    Args:
-        given: int or None. The flag --num_processes.
-        uses_openvino: bool. Whether OpenVINO computes the model.
-    """
-    cores = len(os.sched_getaffinity(0))
-    return given or (cores if uses_openvino else 1)

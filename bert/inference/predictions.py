@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import io
-import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -17,6 +16,7 @@ from bert.inference.partitions import Partition
 from bert.inference.predictor import Predictor, network_of, open_model
 from bert.inference.settings import KERAS, OPENVINO, Settings
 
+_SCHEMA = "schema"  # key of the counts
 _JOIN = {  # format of the output -> function that joins the parts
     "json": partitions.copy_parts,
     "parquet": parquet_files.join_lines,
@@ -53,7 +53,7 @@ class PredictionWriter:
     ) -> dict[str, Any]:
         """See `partitions.Writer`."""
         settings, span = self._settings, partition.span
-        text = io.TextIOWrapper(file, "utf-8", newline="\n")
+        text = io.StringIO()
         printer = jsonl.PredictionPrinter(
             self._predictor,
             settings.batch_size,
@@ -69,8 +69,18 @@ class PredictionWriter:
             settings, self._predictor, span.path, self._inputs, span, stream
         )
         printer.print([example for some in read for example in some])
-        text.detach()
-        return dataclasses.asdict(printer.counts)
+        lines = text.getvalue().encode()
+        file.write(lines)
+        counts = dataclasses.asdict(printer.counts)
+        if _format(settings) == "parquet":
+            counts[_SCHEMA] = parquet_files.schema_of(lines)
+        return counts
+
+
+def _format(settings: Settings) -> str:
+    """Returns the format of the output, by the ending of its name."""
+    path = settings.output_file or ""
+    return "" if path.endswith(".gz") else endings.format_of(path)
 
 
 def write(settings: Settings, beam_options: list[str]) -> None:
@@ -84,11 +94,11 @@ def write(settings: Settings, beam_options: list[str]) -> None:
         UserError: A file cannot be read or written, or see
             `partitions.compute`.
     """
-    path = settings.output_file or ""
-    kind = "" if path.endswith(".gz") else endings.format_of(path)
+    kind = _format(settings)
     if kind not in _JOIN:
         raise UserError(
-            f"--output_file={path}", expected="a name in .jsonl or .parquet"
+            f"--output_file={settings.output_file}",
+            expected="a name in .jsonl or .parquet",
         )
     if kind == "parquet":
         errors.check_packages("parquet", "pyarrow", needed_by="--output_file")
@@ -97,19 +107,17 @@ def write(settings: Settings, beam_options: list[str]) -> None:
     network = network_of(folder, settings.engine)
     engine = OPENVINO if network else KERAS
     model = open_model(network or folder)
-    count = partitions.process_count(settings.num_processes, bool(network))
-    threads = max(1, len(os.sched_getaffinity(0)) // count)
     job = partitions.open_job(
         settings,
         {"model": model.digest(), "engine": engine},
-        functools.partial(
-            PredictionWriter, settings, None if settings.runner else threads
-        ),
+        bool(network),
+        functools.partial(PredictionWriter, settings),
     )
 
-    found = partitions.compute(job, settings, beam_options, count, _JOIN[kind])
+    found = partitions.compute(job, settings, beam_options, _JOIN[kind])
     total = jsonl.Counts()
     for of_part in found:
+        of_part.pop(_SCHEMA, None)
         total.add(jsonl.Counts(**of_part))
     for line in total.notes():
         log(line)

@@ -1,20 +1,28 @@
-"""Extracts contextual vectors of text lines from encoder layers.
+"""Extracts contextual vectors of rows from encoder layers.
 
-lines -> LayerOutputs.encode -> packed rows -> engine -> vectors -> file
+rows -> LayerOutputs.encode -> packed rows -> engine -> vectors -> parts -> file
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
-from bert.common import flags, storage, text_lines
-from bert.common.errors import UserError
-from bert.common.progress import Progress, log
+import numpy as np
+
+from bert.common import flags
+from bert.common.errors import printable
+from bert.common.progress import log
+from bert.common.text_lines import Span
 from bert.data import embedding_files, sequence_packing
-from bert.data.sequences import Encoded
+from bert.data.embedding_files import Vectors
 from bert.data.text import vocabulary_checks
+from bert.inference import jsonl, partitions
+from bert.inference.jsonl import Example
+from bert.inference.partitions import Partition
 from bert.inference.predictor import Predictor
+from bert.inference.settings import KERAS, OPENVINO
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.tasks.features.settings import Extraction
@@ -26,86 +34,145 @@ _MAX_BYTES = 1 << 28  # of the outputs that are sorted by length together
 _MAX_BATCHES = 8
 
 
-class LineReader:
-    """Reads and tokenizes the input lines.
+class RowReader:
+    """Reads rows of texts or pairs of texts.
 
     Args:
         extraction: checked settings, see `settings.check`.
-        task: the task, which tokenizes.
-
-    Attributes:
-        truncated: number of lines truncated to --max_seq_length so far.
+        predictor: the predictor; reading does not use its engine.
     """
 
-    def __init__(self, extraction: Extraction, task: LayerOutputs):
-        self._extraction, self._task = extraction, task
-        path = extraction.settings.input_file
-        self._files = storage.list_files(path, "input_file")
-        self.truncated = 0
+    def __init__(self, extraction: Extraction, predictor: Predictor):
+        self._settings, self._predictor = extraction.settings, predictor
 
-    def read(self) -> Iterator[Encoded]:
-        """Yields the sequence of each line, including blank lines."""
-        is_first = True
-        for lines in self._chunks():
-            examples = [*map(_example, lines)]
+    def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
+        """See `partitions.Writer`."""
+        return jsonl.divide(self._settings, self._predictor, path, num_bytes)
 
-            # Check the vocabulary with the first lines.
-            if is_first:
-                is_first, model = False, self._extraction.model
-                vocabulary_checks.warn(
-                    model.tokenizer,
-                    model.config.vocab_size,
-                    model.config_file,
-                    filter(None, (y for x in examples for y in x.values())),
-                    model.casing,
-                )
-            for x in self._task.encode(examples):
-                self.truncated += x.is_truncated
+    def read(
+        self, path: str, span: Span | None = None, stream=None
+    ) -> Iterator[Example]:
+        """Yields the examples of a file, including blank lines.
+
+        Args:
+            path, span, stream: see `jsonl.read`.
+        """
+        settings = self._settings
+        is_plain = not settings.reads_table(path)
+        is_plain = is_plain and not settings.reads_json(path)
+        for examples in jsonl.read(
+            settings, self._predictor, path, (TEXT,), span, stream
+        ):
+            for x in examples:
+                fields = x.fields
+                if is_plain and isinstance(fields, dict):
+                    x = x._replace(fields=_pair_of(fields[TEXT].strip()))
                 yield x
 
-    def _chunks(self) -> Iterator[list[str]]:
-        """Yields lists of lines, and shows the progress."""
-        sizes = [storage.size(path) for path in self._files]
-        progress, done = Progress("vectors", sum(sizes) / 1e6, "MB"), 0
 
-        def advance(position: int) -> None:
-            progress.update((done + position) / 1e6)
-
-        for path, size in zip(self._files, sizes, strict=True):
-            lines = text_lines.lines(path, advance)
-            while chunk := list(itertools.islice(lines, AT_ONCE)):
-                yield [line.strip() for _, line in chunk]
-            done += size
-            advance(0)
-
-
-def _example(line: str) -> dict[str, str]:
+def _pair_of(line: str) -> dict[str, str]:
     """The one or two texts of a line; the second may be empty."""
     pair = re.fullmatch(r"(.*) \|\|\| (.*)", line)
     return {TEXT: pair[1], TEXT_B: pair[2]} if pair else {TEXT: line}
 
 
-def extract(
-    extraction: Extraction, task: LayerOutputs, reader: LineReader
-) -> Iterator[embedding_files.Vectors]:
-    """Yields the vectors of each line, in the order of the input.
+class EmbeddingWriter:
+    """Writes the vectors of partitions, see `partitions.Writer`.
 
     Args:
         extraction: checked settings, see `settings.check`.
-        task: the task.
-        reader: reads the input lines.
+        num_threads: number of threads of OpenVINO; None: one per core.
+        names_files: whether an error names its file.
     """
-    settings, tokens = extraction.settings, extraction.model.tokenizer.tokens
-    batch_tokens = settings.batch_size * settings.max_seq_length
+
+    def __init__(
+        self,
+        extraction: Extraction,
+        num_threads: int | None = None,
+        names_files: bool = False,
+    ):
+        self._extraction, self._names_files = extraction, names_files
+        engine = _engine(extraction, num_threads)
+        self._predictor = predictor_of(extraction, engine)
+        self._reader = RowReader(extraction, self._predictor)
+        self.divide = self._reader.divide
+
+    def write(
+        self, partition: Partition, stream: Any, file: BinaryIO
+    ) -> dict[str, Any]:
+        """See `partitions.Writer`."""
+        extraction, span = self._extraction, partition.span
+        examples = [*self._reader.read(span.path, span, stream)]
+        rows, truncated = self._vectors(examples, span.path, partition.first)
+        pooled = extraction.how.pooling != "none"
+        has_keys = any("id" in x.kept for x in examples)
+        if extraction.settings.output_format == "jsonl":
+            for number, row in enumerate(rows, partition.first):
+                line = embedding_files.json_line(
+                    number, row, extraction.separate_layers, pooled, has_keys
+                )
+                file.write(line.encode())
+        else:
+            embedding_files.write_arrays(rows, pooled, file)
+        return {
+            "rows": len(rows),
+            "truncated": truncated,
+            "errors": sum(x.error is not None for x in rows),
+            "has_text_keys": any(isinstance(x.key, str) for x in rows),
+        }
+
+    def _vectors(
+        self, examples: list[Example], path: str, first: int
+    ) -> tuple[list[Vectors], int]:
+        """Returns the vectors of examples, and the number of truncated ones."""
+        predictor, tokens = self._predictor, self._extraction.model.tokenizer
+        valid = [x.fields for x in examples if isinstance(x.fields, dict)]
+        encoded = predictor.encode(valid or [{TEXT: ""}])
+        computed = predictor.compute(encoded)
+        found = [(x.rows[0][0], values) for x, values in computed]
+        rest, shape = iter(found), found[0][1].shape
+
+        rows = []
+        for number, (line, fields, kept) in enumerate(examples, first):
+            key = kept.get("id", number)
+            if isinstance(fields, dict):
+                ids, values = next(rest)
+                names = [tokens.tokens[i] for i in ids]
+                rows.append(Vectors(names, ids, values, key))
+                continue
+            message = str(fields).removeprefix(f"{path}:{line}: ")
+            error = {"error": message, "line": line}
+            if self._names_files:
+                error["file"] = path
+            pooled = self._extraction.how.pooling != "none"
+            size = shape if pooled else (0, *shape[1:])
+            nothing = np.full(size, np.nan, np.float32)
+            rows.append(Vectors([], [], nothing, key, error))
+        return rows, sum(x.is_truncated for x in encoded)
+
+
+def predictor_of(extraction: Extraction, engine: Any) -> Predictor:
+    """Returns the predictor of vectors.
+
+    Args:
+        extraction: checked settings, see `settings.check`.
+        engine: the engine; None to read rows only.
+    """
+    settings, model = extraction.settings, extraction.model
+    task = LayerOutputs(
+        model.tokenizer,
+        settings.max_seq_length,
+        extraction.how,
+        settings.layer_pooling,
+        extraction.prompt,
+    )
 
     # The outputs of the layers may be larger than the memory.
-    size = 4 * len(extraction.layers) * extraction.model.config.hidden_size
+    batch_tokens = settings.batch_size * settings.max_seq_length
+    size = 4 * len(extraction.layers) * model.config.hidden_size
     size *= max(batch_tokens, sequence_packing.MAX_TOKENS)
     batches = max(1, min(_MAX_BATCHES, _MAX_BYTES // size))
-    predictor = Predictor(task, _engine(extraction), batch_tokens, batches)
-    for encoded, values in predictor.compute(reader.read()):
-        ((ids, _),) = encoded.rows
-        yield embedding_files.Vectors([tokens[i] for i in ids], ids, values)
+    return Predictor(task, engine, batch_tokens, batches)
 
 
 def _network_path(extraction: Extraction) -> str | None:
@@ -121,11 +188,11 @@ def _network_path(extraction: Extraction) -> str | None:
     return openvino_engine.find_default(model.path)
 
 
-def _engine(extraction: Extraction) -> Any:
+def _engine(extraction: Extraction, num_threads: int | None) -> Any:
     """Returns a function from packed rows to float32 [R, W, K, H]."""
     settings, model = extraction.settings, extraction.model
     if path := _network_path(extraction):
-        network = OpenVINOEngine(path)
+        network = OpenVINOEngine(path, num_threads)
         log(network.description)
         return lambda inputs: network(inputs)[:, :, None]
 
@@ -139,11 +206,32 @@ def _engine(extraction: Extraction) -> Any:
     return engine
 
 
-def write(extraction: Extraction) -> str:
+def warn_of_vocabulary(extraction: Extraction, files: list[str]) -> None:
+    """Warns if the vocabulary does not fit the first rows.
+
+    Args:
+        extraction: checked settings, see `settings.check`.
+        files: paths of the input.
+    """
+    model = extraction.model
+    reader = RowReader(extraction, predictor_of(extraction, None))
+    rows = (x.fields for path in files for x in reader.read(path))
+    first = itertools.islice(rows, AT_ONCE)
+    vocabulary_checks.warn(
+        model.tokenizer,
+        model.config.vocab_size,
+        model.config_file,
+        (y for x in first if isinstance(x, dict) for y in x.values() if y),
+        model.casing,
+    )
+
+
+def write(extraction: Extraction, beam_options: list[str]) -> str:
     """Writes the output.
 
     Args:
         extraction: checked settings, see `settings.check`.
+        beam_options: Beam's command-line options.
 
     Returns:
         a log line about the output.
@@ -151,36 +239,36 @@ def write(extraction: Extraction) -> str:
     Raises:
         UserError: if the input is empty, or the output cannot be written.
     """
-    settings, model = extraction.settings, extraction.model
-    task = LayerOutputs(
-        model.tokenizer,
-        settings.max_seq_length,
-        extraction.how,
-        settings.layer_pooling,
-        extraction.prompt,
+    settings, network = extraction.settings, _network_path(extraction)
+    kind, pooled = settings.output_format, extraction.how.pooling != "none"
+    join = partitions.copy_parts
+    if kind != "jsonl":
+        join = embedding_files.joiner(kind, extraction.separate_layers, pooled)
+
+    job = partitions.open_job(
+        settings,
+        {
+            "init_checkpoint": extraction.model.digest(),
+            "engine": OPENVINO if network else KERAS,
+        },
+        bool(network),
+        functools.partial(EmbeddingWriter, extraction),
     )
-    reader = LineReader(extraction, task)
-
-    is_pooled, count = extraction.how.pooling != "none", 0
-    layers = extraction.layers if settings.layer_pooling == "none" else None
-    opened = embedding_files.FORMATS[settings.output_format]
-
-    with opened(settings.output_file, layers, is_pooled) as write_next:
-        for vectors in extract(extraction, task, reader):
-            write_next(vectors)
-            count += 1
-        if not count:
-            raise UserError(
-                "no lines",
-                path=settings.input_file,
-                expected="one text per line",
-            )
+    warn_of_vocabulary(extraction, job.files)
+    counts = partitions.compute(job, settings, beam_options, join)
 
     # Log.
-    if reader.truncated:
+    total = {name: sum(x[name] for x in counts) for name in counts[0]}
+    if total["errors"]:
         log(
-            f"{reader.truncated:,} lines were truncated to "
+            "warning: rows with an error instead of a vector: "
+            f"{total['errors']:,} of {total['rows']:,}"
+        )
+    if total["truncated"]:
+        log(
+            f"{total['truncated']:,} lines were truncated to "
             f"{settings.max_seq_length} tokens; see --max_seq_length"
         )
-    kind = "embeddings" if is_pooled else "token vectors"
-    return f"wrote the {kind} of {count:,} lines to {settings.output_file}"
+    what = "embeddings" if pooled else "token vectors"
+    shown = ", ".join(map(printable, partitions.shards_of(settings)))
+    return f"wrote the {what} of {total['rows']:,} lines to {shown}"

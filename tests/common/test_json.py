@@ -109,8 +109,10 @@ def test_answers_have_null(tmp_path):
 
 
 def test_vectors_have_null(tmp_path):
-    path = str(tmp_path / "out.jsonl")
-    with embedding_files.json_lines(path, None, True) as write:
-        values = np.array([0.5, np.nan, np.inf], "f4")
-        write(embedding_files.Vectors([], [], values))
-    assert read(path) == {"linex_index": 0, "values": [0.5, None, None]}
+    values = np.array([0.5, np.nan, np.inf], "f4")
+    vectors = embedding_files.Vectors([], [], values)
+    (tmp_path / "out.jsonl").write_text(
+        embedding_files.json_line(0, vectors, None, True)
+    )
+    expected = {"linex_index": 0, "values": [0.5, None, None]}
+    assert read(str(tmp_path / "out.jsonl")) == expected

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import tempfile
 
 import numpy as np
 import pytest
@@ -83,9 +84,16 @@ def write_shards(folder):
 
 
 def write_vectors(folder):
-    for kind, opened in embedding_files.FORMATS.items():
-        with opened(f"{folder}/v.{kind}", [1], True) as write:
-            write(embedding_files.Vectors([], [], np.ones((1, 3), "f4")))
+    vectors = embedding_files.Vectors([], [], np.ones((1, 3), "f4"))
+    with tempfile.TemporaryFile() as file:
+        embedding_files.write_arrays([vectors], True, file)
+        file.seek(0)
+        (arrays,) = [np.load(file)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(embedding_files, "_arrays", lambda _: [arrays])
+            for kind in ("npz", "npy", "parquet"):
+                join = embedding_files.joiner(kind, [1], True)
+                join([], [{"has_text_keys": False}], f"{folder}/v.{kind}")
 
 
 def write_answers(folder):
@@ -129,7 +137,7 @@ def convert(folder):
     [
         (save_checkpoint, 4),
         (write_shards, 4),
-        (write_vectors, 2),
+        (write_vectors, 3),
         (write_answers, 2),
         (write_corpus, 2),
         (write_export, 2),

@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from bert.common.errors import UserError
 from bert.data import embedding_files
@@ -26,20 +27,31 @@ def texts(pooled, mixed):
     ]
 
 
-def write(path, kind, rows, pooled, mixed):
+COUNTS = [{"has_text_keys": False}]
+
+
+def write(path, kind, rows, pooled, mixed, counts=COUNTS):
+    """Writes a file from two parts."""
     layers = None if mixed else [-1, 0]
-    opened = embedding_files.FORMATS[kind](str(path), layers, pooled)
-    with opened as write_next:
-        for row in rows:
-            write_next(row)
+    parts = [path.parent.parent / f"part-{i}" for i in range(2)]
+    for part, some in zip(parts, (rows[:2], rows[2:])):
+        with open(part, "wb") as file:
+            embedding_files.write_arrays(some, pooled, file)
+    join = embedding_files.joiner(kind, layers, pooled)
+    join([*map(str, parts)], counts, str(path))
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_json_lines_are_the_originals(tmp_path):
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "folder"
+
+
+def test_json_lines_are_the_originals():
     rows = texts(pooled=False, mixed=False)
-    write(tmp_path / "out", "jsonl", rows, False, False)
-    lines = (tmp_path / "out").read_text().splitlines()
-    for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
+    for number, row in enumerate(rows):
+        line = embedding_files.json_line(number, row, [-1, 0], False)
         expected = {
             "linex_index": number,
             "features": [
@@ -56,14 +68,14 @@ def test_json_lines_are_the_originals(tmp_path):
                 for token, layers in zip(row.tokens, row.values)
             ],
         }
-        assert line == json.dumps(expected)
+        assert line == json.dumps(expected) + "\n"
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_npz_of_tokens(tmp_path, mixed):
+def test_npz_of_tokens(folder, mixed):
     rows = texts(pooled=False, mixed=mixed)
-    write(tmp_path / "out.npz", "npz", rows, False, mixed)
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as found:
+    write(folder / "out.npz", "npz", rows, False, mixed)
+    with np.load(folder / "out.npz", allow_pickle=False) as found:
         splits = found["row_splits"]
         assert splits.tolist() == [0, 2, 6, 9]
         for row, first, last in zip(rows, splits, splits[1:]):
@@ -90,25 +102,46 @@ def test_npz_of_whole_texts_and_the_same_bytes_again(tmp_path):
     assert zipfile.ZipFile(folders[0] / "out.npz").testzip() is None
 
 
-def test_an_error_at_the_end_leaves_no_part(tmp_path, monkeypatch):
+def test_an_error_at_the_end_leaves_the_earlier_file(folder, monkeypatch):
     def fail(*_, **__):
         raise OSError("full")
 
-    monkeypatch.setattr(np, "savez", fail)
+    (folder / "out").write_text("before")
+    save, calls = np.savez, []
+    monkeypatch.setattr(
+        np,
+        "savez",
+        lambda *x, **k: (
+            calls.append(x) or (save if len(calls) < 3 else fail)(*x, **k)
+        ),
+    )
     with pytest.raises(UserError, match="cannot be written: full"):
-        write(tmp_path / "out", "npz", texts(False, False), False, False)
-    assert list(tmp_path.iterdir()) == []
+        write(folder / "out", "npz", texts(False, False), False, False)
+    assert (folder / "out").read_text() == "before"
+    assert len([*folder.iterdir()]) == 1
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "npz"])
-def test_an_error_leaves_the_earlier_file(tmp_path, kind):
-    (tmp_path / "out").write_text("before")
-    path = str(tmp_path / "out")
-    with (
-        pytest.raises(KeyError),
-        embedding_files.FORMATS[kind](path, [0], True) as write_next,
-    ):
-        write_next(texts(True, False)[0]._replace(values=np.ones((1, 5))))
-        raise KeyError
-    assert (tmp_path / "out").read_text() == "before"
-    assert len(list(tmp_path.iterdir())) == 1
+@pytest.mark.parametrize("has_texts", [False, True])
+def test_rows_of_arrays_and_tables_are_texts(folder, has_texts):
+    """A row with an error has no numbers."""
+    rows = [
+        x._replace(values=x.values[:1], key=key)
+        for x, key in zip(texts(True, False), [7, "b" if has_texts else 8, 9])
+    ]
+    nothing = np.full_like(rows[2].values, np.nan)
+    rows[2] = rows[2]._replace(values=nothing, error={"error": "no"})
+    write(folder / "v.npy", "npy", rows, True, False)
+    found = np.load(folder / "v.npy")
+    np.testing.assert_array_equal(found, [x.values[0] for x in rows])
+
+    (folder / "v.npy").unlink()
+    counts = [{"has_text_keys": False}, {"has_text_keys": has_texts}]
+    write(folder / "v.parquet", "parquet", rows, True, False, counts)
+    table = parquet.read_table(folder / "v.parquet")
+    assert str(table.schema.field("embedding").type) == (
+        "fixed_size_list<element: float>[5]"
+    )
+    keys = ["7", "b", "9"] if has_texts else [7, 8, 9]
+    assert table["id"].to_pylist() == keys
+    found = np.array(table["embedding"].to_pylist(), "f4")
+    np.testing.assert_array_equal(found, [x.values[0] for x in rows])

@@ -188,7 +188,7 @@ def test_gz_and_several_files(extract, made, tmp_path):
     ("named", "message"),
     [
         ({"input_file": "{0}/none"}, "--input_file='{0}/none' matches no file"),
-        ({"input_file": "{0}/empty"}, "{0}/empty: no lines; expected one text"),
+        ({"input_file": "{0}/empty"}, "{0}/empty: no rows; expected one text"),
         ({"layers": "2"}, "--layers: '2'; expected numbers from -2 to 1"),
         ({"max_seq_length": "14"}, "--max_seq_length=14; expected at most max"),
         ({"vocab_file": "{0}/long"}, "{0}/long: 98 tokens; expected at most"),
@@ -202,7 +202,7 @@ def test_wrong_input_is_reported(extract, tmp_path, named, message):
     named = {key: value.format(tmp_path) for key, value in named.items()}
     _, out, err = extract(code=2, **named)
     assert out == ""
-    logged = ("device: ", "guessed do_lower_case=True ")
+    logged = ("device: ", "guessed do_lower_case=True ", "dividing ")
     lines = [x for x in err.splitlines() if not x.startswith(logged)]
     assert lines[0].startswith("error: ") and len(lines) == 1
     assert message.format(tmp_path) in err

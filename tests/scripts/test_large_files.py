@@ -1,4 +1,4 @@
-"""predict.py --output_file: partitions, runners, formats, killed runs."""
+"""Predictions and embeddings of large files: runners, formats, killed runs."""
 
 import csv
 import gzip
@@ -8,10 +8,12 @@ import random
 import re
 import signal
 
+import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
 
+import extract_features
 import predict
 from tests.helpers import once, text
 from tests.helpers.classifier_files import classifier_of, write_networks
@@ -185,6 +187,98 @@ def test_options_of_beam_without_beam_are_an_error(run_script, model, tmp_path):
     code, _, err = run_script(predict, *flags)
     assert code == 2
     assert "'--x=y' after -- is for Beam; pass --runner too" in err
+
+
+@pytest.fixture
+def embed(model, run_script, tmp_path):
+    """Runs extract_features.py; returns the content of its output."""
+
+    def run(path, output, *words, **named):
+        named = {
+            "init_checkpoint": model,
+            "input_file": path,
+            "output_file": tmp_path / output,
+            "partition_mb": MB,
+            "layers": -1,
+            "max_seq_length": 13,
+            **named,
+        }
+        code, out, err = run_script(extract_features, *words, **named)
+        assert code == 0, err
+        assert f"{ROWS} lines to " in out
+        return tmp_path / output
+
+    return run
+
+
+@pytest.mark.slow
+def test_embeddings_are_the_same_in_all_ways_and_formats(
+    embed, texts, tmp_path
+):
+    path = write(tmp_path, "t.parquet", texts)
+    words = ["--pooling=mean", "--id_column=id"]
+    lines = embed(path, "out.jsonl", *words).read_text().splitlines()
+    lines = [json.loads(x) for x in lines]
+    assert [x["id"] for x in lines] == [*range(ROWS)]
+    expected = np.array([x["layers"][0]["values"] for x in lines])
+
+    one = embed(path, "one.npy", *words, num_processes=1).read_bytes()
+    assert embed(path, "two.npy", *words, num_processes=2).read_bytes() == one
+    embed(path, "a.npy", *words, "--runner=DirectRunner", num_shards=2)
+    parts = [np.load(tmp_path / f"a-{i:05d}-of-00002.npy") for i in range(2)]
+    found = np.load(tmp_path / "one.npy")
+    np.testing.assert_array_equal(np.concatenate(parts), found)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+    table = parquet.read_table(embed(path, "out.parquet", *words))
+    assert table.column_names == ["id", "embedding"]
+    assert table["id"].to_pylist() == [*range(ROWS)]
+    values = np.array(table["embedding"].to_pylist(), "f4")
+    np.testing.assert_array_equal(values, found)
+    with np.load(embed(path, "out.npz", *words)) as arrays:
+        np.testing.assert_array_equal(arrays["values"][:, 0], found)
+
+
+def test_a_bad_row_has_no_embedding(embed, texts, tmp_path):
+    """Of tokens and of texts; the rows beside it have theirs."""
+    path = tmp_path / "t.txt"
+    raw = [x.encode() for x in texts]
+    raw[3] = b"\xe9"
+    path.write_bytes(b"\n".join(raw) + b"\n")
+    lines = embed(path, "out.jsonl").read_text().splitlines()
+    line = json.loads(lines[3])
+    assert list(line) == ["linex_index", "error", "line"]
+    assert (line["linex_index"], line["line"]) == (3, 4)
+    assert [i for i, x in enumerate(lines) if "features" not in x] == [3]
+    found = np.load(embed(path, "out.npy", "--pooling=cls"))
+    assert np.flatnonzero(np.isnan(found).any(1)).tolist() == [3]
+    with np.load(embed(path, "out.npz")) as arrays:
+        assert np.diff(arrays["row_splits"])[2:5].all() == 0
+        assert len(arrays["row_splits"]) == ROWS + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (
+            ["--output_file=v.npy", "--layers=-1"],
+            "--output_format=npy without --pooling",
+        ),
+        (
+            ["--output_file=v.parquet", "--pooling=mean", "--layers=-1,-2"],
+            "--output_format=parquet with 2 layers; expected one vector",
+        ),
+    ],
+)
+def test_an_array_has_one_vector_for_each_text(
+    model, run_script, tmp_path, monkeypatch, words, found
+):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, "t.txt", ["a"])
+    flags = [f"--init_checkpoint={model}", f"--input_file={path}"]
+    flags += ["--max_seq_length=13", *words]
+    code, _, err = run_script(extract_features, *flags)
+    assert code == 2 and found in err
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,8 @@ from bert.data.text import vocabulary_checks
 from bert.data.text.casing import Casing
 from bert.modeling.formats import saved_models
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.runs.feature_extraction import LineReader
+from bert.runs import feature_extraction
 from bert.tasks.features import settings as features_settings
-from bert.tasks.features.task import LayerOutputs
 from tests.helpers import classifier_files, small, text
 
 TASKS = {  # script -> file that it predicts
@@ -211,8 +210,9 @@ def test_unknown_words_of_sentences_are_warned_of(
     extraction = features_settings.check(settings)
     logged = []
     monkeypatch.setattr(vocabulary_checks, "log", logged.append)
-    task = LayerOutputs(extraction.model.tokenizer, 13, extraction.how)
-    assert len(list(LineReader(extraction, task).read())) > 1
+    lines = tmp_path / "lines.txt"
+    shutil.copy(extraction.settings.input_file, lines)
+    feature_extraction.warn_of_vocabulary(extraction, [str(lines)])
     warning = "texts are [UNK]; expected at most 1%"
     assert sum(warning in line for line in logged) == 1
 

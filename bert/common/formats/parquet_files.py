@@ -1,8 +1,10 @@
 """Reads rows of Parquet files in bounded memory, with columns by name."""
 
+import base64
 import contextlib
+import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from bert.common import errors, storage
 from bert.common.errors import UserError
@@ -88,31 +90,46 @@ def divide(path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
                 yield Span(path, start + 1, start, stop), stop - start
 
 
+def schema_of(lines: bytes) -> str:
+    """Returns the columns of JSON lines, as base64 of a schema.
+
+    Args:
+        lines: bytes. An object per line.
+
+    Raises:
+        UserError: The values of a column have different types.
+    """
+    rows = _objects(io.BytesIO(lines))
+    names = dict.fromkeys(name for row in rows for name in row)
+    with _one_type():
+        table = _pyarrow().Table.from_pylist(
+            [dict.fromkeys(names) | row for row in rows]
+        )
+    return base64.b64encode(table.schema.serialize()).decode()
+
+
 def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
     """Writes the objects of JSON lines as rows of a file.
 
     Args:
-        parts: list of str. Files of JSON lines, whose columns may differ.
-        counts: list of dict. Ignored.
+        parts: list of str. Files of JSON lines.
+        counts: list of dict. `schema`, of `schema_of`, of all parts of all
+            outputs: a column may be missing or have no value in some parts.
         path: str. The file to write, with a row group for each part.
 
     Raises:
         UserError: The values of a column have different types.
     """
-    import pyarrow
-    from pyarrow import parquet
+    from pyarrow import ipc, parquet
 
-    def table_of(part: str, schema=None):
-        with storage.open_file(part, "rb") as file:
-            rows = [json_files.decode(line, dict) for line in file]
-        if schema is None:  # from all rows, as some may lack a key
-            names = dict.fromkeys(name for row in rows for name in row)
-            rows = [dict.fromkeys(names) | row for row in rows]
-        return pyarrow.Table.from_pylist(rows, schema)
-
-    try:
+    pyarrow = _pyarrow()
+    schemas = dict.fromkeys(x["schema"] for x in counts)
+    with _one_type():
         schema = pyarrow.unify_schemas(
-            [table_of(part).schema for part in parts],
+            [
+                ipc.read_schema(pyarrow.py_buffer(base64.b64decode(x)))
+                for x in schemas
+            ],
             promote_options="permissive",
         )
         with (
@@ -120,11 +137,29 @@ def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
             parquet.ParquetWriter(file, schema) as writer,
         ):
             for part in parts:
-                writer.write_table(table_of(part, schema))
-    except pyarrow.ArrowException as error:
+                with storage.open_file(part, "rb") as lines:
+                    rows = _objects(lines)
+                table = pyarrow.Table.from_pylist(rows, schema)
+                writer.write_table(table)
+
+
+def _objects(lines: Iterable[bytes]) -> list[dict]:
+    return [json_files.decode(line, dict) for line in lines]
+
+
+def _pyarrow():
+    import pyarrow
+
+    return pyarrow
+
+
+@contextlib.contextmanager
+def _one_type() -> Iterator[None]:
+    try:
+        yield
+    except _pyarrow().ArrowException as error:
         raise UserError(
-            f"cannot be written: {str(error)[:200]}",
-            path=path,
+            f"not a table: {str(error)[:200]}",
             expected="values of one type in each column",
             fix="pass an --output_file in .jsonl",
         ) from None

@@ -85,6 +85,7 @@ class PartSettings(Runners):
         "Megabytes of input in a partition, the unit of work and of resuming. "
         "Default: 0.25.",
         at_least=0.001,
+        at_most=1000,
         topic=OUTPUT,
     )
 

@@ -175,6 +175,10 @@ class OpenVINOEngine:
                 "NUM_STREAMS": 1,
             }
 
+            # Several processes would be pinned to the same cores.
+            if num_threads is not None:
+                options["ENABLE_CPU_PINNING"] = False
+
             # On ARM, the products of int8 are wrong (OpenVINO 2026.4): compute
             # the rounded values in float32.
             if platform.machine() != "x86_64":

@@ -4,13 +4,17 @@ import dataclasses
 import re
 from typing import Any
 
-from bert.common import outputs, storage
+from bert.common import errors, outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, REQUIRED, changed, flag
+from bert.common.jobs.runners import PartSettings
 from bert.common.progress import log
 from bert.data.pooling import PoolingConfig
+from bert.data.row_settings import RowSettings
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training.settings import Devices
+
+FORMATS = ("jsonl", "npz", "npy", "parquet")
 
 
 def _check_layers(layers: tuple[str, ...]) -> None:
@@ -20,17 +24,23 @@ def _check_layers(layers: tuple[str, ...]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(Devices, ModelFiles):
+class Settings(PartSettings, RowSettings, Devices, ModelFiles):
     """Settings of extract_features.py."""
 
     input_file: str | None = flag(
         None,
-        "One text per line; `first ||| second` for a pair.",
+        "Files and globs, separated by commas: one text per line, or "
+        "`first ||| second` for a pair; JSON lines (.jsonl) or tables (.csv, "
+        ".tsv, .parquet); also with .gz.",
         required=True,
         path=True,
     )
-    output_file: str | None = flag(
-        None, "Output file.", required=True, path=True
+    output_file: str | None = changed(
+        PartSettings,
+        "output_file",
+        help="Output file: .jsonl, .npz, .npy or .parquet. A killed run "
+        "continues.",
+        required=True,
     )
     init_checkpoint: str | None = flag(
         None,
@@ -55,19 +65,21 @@ class Settings(Devices, ModelFiles):
         at_least=3,
     )
     batch_size: int = flag(32, "Batch size, over all devices.", at_least=1)
-    output_format: str = flag(
-        "jsonl",
+    output_format: str | None = flag(
+        None,
         "Output format. npz has values [N, K, D] with pooling, for N texts, K "
         "layers (no K with --layer_pooling) and D dimensions. Without pooling "
-        "it has values [tokens, K, D], input_ids, and row_splits [N + 1].",
-        choices=("jsonl", "npz"),
+        "it has values [tokens, K, D], input_ids, and row_splits [N + 1]. npy "
+        "has the values, without K for one layer; parquet has id and "
+        "embedding. Default: by the ending of --output_file, else jsonl.",
+        choices=FORMATS,
         topic=OUTPUT,
     )
     pooling: str | None = flag(
         None,
         "Pooling of the tokens to one vector per text; none: one vector per "
-        "token. Default: none, or with npz the pooling recorded in a "
-        "sentence-transformers folder.",
+        "token. Default: none, or with npz, npy and parquet the pooling "
+        "recorded in a sentence-transformers folder.",
         choices=("none", "cls", "mean", "max"),
         topic=OUTPUT,
     )
@@ -113,6 +125,12 @@ class Extraction:
     prompt: str
 
     @property
+    def separate_layers(self) -> tuple[int, ...] | None:
+        """The layers that are written one by one; None if they are mixed."""
+        is_separate = self.settings.layer_pooling == "none"
+        return self.layers if is_separate else None
+
+    @property
     def needs_last_layer_only(self) -> bool:
         """Whether no other layer is written."""
         count = self.model.config.num_hidden_layers
@@ -129,6 +147,12 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
+    if settings.output_format is None:
+        ending = (settings.output_file or "").rpartition(".")[2]
+        kind = ending if ending in FORMATS else FORMATS[0]
+        settings = dataclasses.replace(settings, output_format=kind)
+    if settings.output_format == "parquet":
+        errors.check_packages("parquet", "pyarrow", needed_by="--output_file")
     model = ModelFolder.open(settings.init_checkpoint, settings)
 
     # Wrong paths are reported before the weights are read.
@@ -144,6 +168,7 @@ def check(settings: Settings) -> Extraction:
     count = config.num_hidden_layers
     layers = tuple(read_layer(x, count) for x in settings.layers)
     extraction = Extraction(settings, model, layers, how, prompt)
+    _check_one_vector(extraction)
     if model.format == "openvino" and not extraction.needs_last_layer_only:
         raise UserError(
             f"--layers={','.join(settings.layers)}",
@@ -151,6 +176,28 @@ def check(settings: Settings) -> Extraction:
             expected="-1, as an OpenVINO network has only the last layer",
         )
     return extraction
+
+
+def _check_one_vector(extraction: Extraction) -> None:
+    """Checks that a row of an array or a table is one text.
+
+    Raises:
+        UserError: The format needs pooling, or has one vector per text.
+    """
+    settings = extraction.settings
+    kind, how = settings.output_format, extraction.how
+    if kind in ("npy", "parquet") and how.pooling == "none":
+        raise UserError(
+            f"--output_format={kind} without --pooling",
+            expected="one vector per text",
+            fix="pass --pooling, such as mean, or --output_format=npz",
+        )
+    if kind == "parquet" and len(extraction.separate_layers or ()) > 1:
+        raise UserError(
+            f"--output_format=parquet with {len(extraction.layers)} layers",
+            expected="one vector per text",
+            fix="pass --layers=-1, or --layer_pooling",
+        )
 
 
 def _with_defaults(
