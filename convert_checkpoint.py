@@ -10,7 +10,7 @@ final names. Graphs and pickles are never loaded.
 import os
 import sys
 
-from bert.common import flags, storage
+from bert.common import command_line, storage
 from bert.common import main as common_main
 from bert.common.progress import log
 from bert.modeling.formats import checkpoint_files, model_card
@@ -21,7 +21,7 @@ from bert.tasks.ner import entities
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     model = ModelFolder.open(settings.input, settings)
 
     # Read the run's records before any file is written.

@@ -15,7 +15,7 @@ import functools
 import os
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.errors import printable
 from bert.common.jobs import runners
@@ -27,7 +27,7 @@ from bert.data.pretraining.creation import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     argv, beam_options = runners.split_options(argv)
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     settings.check_outputs()
     settings.check_runner(beam_options)
 

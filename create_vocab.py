@@ -10,7 +10,7 @@ into the most tokens fill its `[unusedN]` slots; other ids do not change.
 
 import sys
 
-from bert.common import flags, outputs, storage
+from bert.common import command_line, outputs, storage
 from bert.common import main as common_main
 from bert.common.errors import printable
 from bert.data.corpus import documents, vocabulary_creation
@@ -20,7 +20,7 @@ from bert.data.text import vocabulary
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
 
     files = storage.list_files(settings.input_file, "input_file")
     documents.check_names(files)

@@ -13,7 +13,7 @@ import dataclasses
 import os
 import sys
 
-from bert.common import errors, flags, storage
+from bert.common import command_line, errors, storage
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
@@ -65,7 +65,7 @@ class Settings(BaseSettings):
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     has_task = settings.check()
 
     # Set before gradio is imported: disables its analytics.

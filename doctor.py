@@ -13,13 +13,13 @@ import sys
 
 from bert.checks import findings
 from bert.checks.settings import Settings
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 
 
 def main(argv: list[str]) -> int:
     """Runs the script and returns its exit code."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     settings.check_folder()
     from bert.checks import run
 

@@ -11,7 +11,7 @@ An encoder is reloaded and compared before it is renamed to its path.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.progress import log
 from bert.export.tf_hub_settings import Settings, check
@@ -19,7 +19,7 @@ from bert.export.tf_hub_settings import Settings, check
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     model = check(settings)
 
     # TensorFlow is imported late: invalid flags and files fail before.

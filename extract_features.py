@@ -18,7 +18,7 @@ Beam. A killed run continues.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.jobs import runners
 from bert.runs import feature_extraction
@@ -28,7 +28,7 @@ from bert.tasks.features.settings import Settings, check
 def main(argv: list[str]) -> None:
     """Runs the script."""
     argv, beam_options = runners.split_options(argv)
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     settings.check_runner(beam_options)
     print(feature_extraction.write(check(settings), beam_options))
 

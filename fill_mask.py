@@ -9,7 +9,7 @@ found beside it.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.runs import fill_mask
 from bert.tasks.fill_mask.settings import Settings
@@ -17,7 +17,7 @@ from bert.tasks.fill_mask.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    fill_mask.print_words(flags.parse(argv, Settings, __doc__))
+    fill_mask.print_words(command_line.parse(argv, Settings, __doc__))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ Another program can keep the script running and send one line at a time.
 import io
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.jobs import runners
 from bert.common.progress import log
@@ -51,7 +51,7 @@ from bert.inference.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     argv, beam_options = runners.split_options(argv)
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     settings.check()
     settings.check_runner(beam_options)
     if settings.output_file:

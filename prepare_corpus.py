@@ -9,7 +9,7 @@ of such files. The result does not depend on the number of processes.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.errors import printable
 from bert.data.corpus import preparation
@@ -18,7 +18,7 @@ from bert.data.corpus.preparation import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
 
     files = preparation.list_inputs(settings)
     for path, counts, size in preparation.prepare(settings, files):

@@ -11,7 +11,7 @@ import dataclasses
 import os
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.flags import BaseSettings, flag
 from bert.reports import drawing
@@ -31,7 +31,7 @@ class Settings(BaseSettings):
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     folder = settings.run
     path = settings.output_file or os.path.join(folder, drawing.REPORT)
     drawing.draw(folder, path)

@@ -12,7 +12,7 @@ r"""Fine-tunes BERT to classify texts or pairs: GLUE, XNLI, your own tables.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.runs import driver, signals
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
@@ -20,7 +20,7 @@ from bert.tasks.classification.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    driver.run(flags.parse(argv, Settings, __doc__), inputs.read)
+    driver.run(command_line.parse(argv, Settings, __doc__), inputs.read)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ The same command resumes from the newest checkpoint in --output_dir.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.reports import drawing
 from bert.runs import signals
 from bert.runs.run_folder import RunFolder
@@ -19,7 +19,7 @@ from bert.tasks.pretraining.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     with RunFolder.open(settings) as folder:
         inputs = Inputs.open(folder)
 

@@ -9,7 +9,7 @@ they have an anchor and a positive text per row, without scores.
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.runs import driver, signals
 from bert.tasks.similarity import inputs
 from bert.tasks.similarity.settings import Settings
@@ -17,7 +17,7 @@ from bert.tasks.similarity.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    driver.run(flags.parse(argv, Settings, __doc__), inputs.read)
+    driver.run(command_line.parse(argv, Settings, __doc__), inputs.read)
 
 
 if __name__ == "__main__":

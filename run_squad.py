@@ -11,7 +11,7 @@ For SQuAD 2.0, with unanswerable questions, add:
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.runs import driver, signals
 from bert.tasks.squad import inputs
 from bert.tasks.squad.settings import Settings
@@ -19,7 +19,7 @@ from bert.tasks.squad.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    driver.run(flags.parse(argv, Settings, __doc__), inputs.read)
+    driver.run(command_line.parse(argv, Settings, __doc__), inputs.read)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.runs import driver, signals
 from bert.tasks.swag import inputs
 from bert.tasks.swag.settings import Settings
@@ -20,7 +20,7 @@ from bert.tasks.swag.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    driver.run(flags.parse(argv, Settings, __doc__), inputs.read)
+    driver.run(command_line.parse(argv, Settings, __doc__), inputs.read)
 
 
 if __name__ == "__main__":

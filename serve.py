@@ -18,7 +18,7 @@ import functools
 import os
 import sys
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.progress import log
 from bert.serving import versions
@@ -27,7 +27,7 @@ from bert.serving.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
+    settings = command_line.parse(argv, Settings, __doc__)
     models = {
         name: versions.Model(folder, settings)
         for name, folder in settings.models

@@ -246,10 +246,10 @@ def test_scripts_do_not_import_each_other(script):
     assert not {name.split(".")[0] for name in names} & (SCRIPTS | OUTSIDE)
 
 
-def test_only_flags_use_absl():
+def test_only_the_command_line_uses_absl():
     """Settings are dataclasses: nothing else reads or takes `FlagValues`."""
     for path in sources("bert", *(f"{name}.py" for name in SCRIPTS)):
-        if path == ROOT / "bert" / "common" / "flags.py":
+        if path == ROOT / "bert" / "common" / "command_line.py":
             continue
         tree = tree_of(path)
         names = {name.split(".")[0] for name in imported(tree)}

@@ -22,7 +22,7 @@ import pytest
 
 import bert
 import export_hub
-from bert.common import errors, flags, outputs
+from bert.common import command_line, errors, outputs
 from tests.helpers import (
     agents_page,
     api_pages,
@@ -99,7 +99,7 @@ def test_flags_files_and_targets_of_a_command_exist(monkeypatch, command):
     if found := re.search(r"python (\w+\.py.*?)(?: do .*| -- .*)?$", command):
         name, *words = shlex.split(found[1])
         script = importlib.import_module(name.removesuffix(".py"))
-        flags.parse([name, *words], script.Settings, "")
+        command_line.parse([name, *words], script.Settings, "")
 
 
 def test_every_page_is_in_the_list_of_pages():

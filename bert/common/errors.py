@@ -71,6 +71,14 @@ def raised_by(check: Callable, *arguments: Any) -> Iterator[UserError]:
         yield error
 
 
+def raise_all(mistakes: list[UserError]) -> None:
+    """Raises the first mistake, if any, with the others attached."""
+    if mistakes:
+        first, *others = mistakes
+        first.others = tuple(others)
+        raise first
+
+
 def name_of(files: list[str]) -> str:
     """Formats files for a message: the first file and the number of others."""
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""

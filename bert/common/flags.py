@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses, and the command-line flags made from them.
+"""Settings as frozen dataclasses, whose fields are command-line flags.
 
     @dataclasses.dataclass(frozen=True)
     class Settings(Training):
@@ -7,93 +7,28 @@
         eval_steps: int = changed(Training, "eval_steps", default=1000)
         doc_stride: int = flag(128, "Tokens between two windows.", at_least=1)
 
-    settings = parse(sys.argv, Settings, __doc__)
+    settings = command_line.parse(sys.argv, Settings, __doc__)
 
 The name, type, default, help and range of a flag are defined in its field
-only. Inherited fields are flags of the same command line. `parse` reports all
-mistakes of a command line at once, also the `RULES` (`bert/common/rules.py`)
-that it breaks. `--help` groups flags by the topic of the field, or by the
-`topic` of the class that declares it.
+only. Inherited fields are flags of the same command line. `--help` groups flags
+by the topic of the field, or by the `topic` of the class that declares it.
 """
 
 import dataclasses
-import functools
 import inspect
-import math
-import os
 import re
-import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from absl import flags as absl_flags
-
-from bert.common.errors import UserError, raised_by
-from bert.common.rules import Rule, rules_of
+from bert.common.rules import Rule
 
 _FLAG = "flag"  # key of a field's metadata
+_KINDS = (bool, int, float, str, tuple)
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
 RARE, TPU = "Rare", "TPU and clusters"
 REQUIRED = "Required"
-_SHORT = (REQUIRED, DATA, MODEL, TRAINING, OUTPUT, RARE)  # without --helpfull
-HELP: dict[str, tuple[str, ...]]
-HELP = {"-h": _SHORT, "-help": _SHORT, "--help": _SHORT}
-HELP |= dict.fromkeys(("-helpfull", "--helpfull"), (*_SHORT, TPU))
-
-_DEFINE: dict[type, Callable] = {
-    bool: absl_flags.DEFINE_bool,
-    int: absl_flags.DEFINE_integer,
-    float: absl_flags.DEFINE_float,
-    str: absl_flags.DEFINE_string,
-    tuple: absl_flags.DEFINE_list,
-}
-
-
-_NUMBERS: dict[type, Callable] = {
-    int: absl_flags.IntegerParser,
-    float: absl_flags.FloatParser,
-}
-
-
-class _Numbers(absl_flags.ArgumentParser):
-    """Parses one or more numbers, separated by commas."""
-
-    def __init__(self, number: absl_flags.ArgumentParser):
-        self._number = number
-
-    def parse(self, argument):
-        return [self._number.parse(text) for text in str(argument).split(",")]
-
-
-class _Seconds(absl_flags.FloatParser):
-    """Parses a number of seconds, or a time such as 90m."""
-
-    def convert(self, argument):
-        seconds = read_time(str(argument))
-        return super().convert(argument) if seconds is None else seconds
-
-
-class _Path(absl_flags.ArgumentParser):
-    """Parses a path. It is empty after an unset variable of the shell."""
-
-    def parse(self, argument):
-        if not argument.strip():
-            raise ValueError("the path is empty")
-        if re.search("(^|,)=", argument):  # also "a,=b": no name before "="
-            raise ValueError(
-                "the path starts with =; write one =, or ./= for this name"
-            )
-        return argument
-
-
-REMOVED = {  # flag, or flag=value, of an earlier version -> advice
-    "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
-    "schedule=clock": "choose --num_train_steps for the time, with --dry_run, "
-    "and pass --schedule=linear",
-    "trust_model": "omit it: no code of a model is run",
-}
 RENAMED = {  # former name -> name
     "best_metric": "metric_for_best_model",
     "eval_share": "eval_fraction",
@@ -219,229 +154,6 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
                 )
 
 
-def parse(argv: list[str], settings_class: type, usage: str) -> Any:
-    """Parses a command line and reports all its mistakes at once.
-
-    Args:
-        argv: list of str. The command line, program name first.
-        settings_class: type. A subclass of `BaseSettings`.
-        usage: str. The script's docstring, which `--help` prints.
-
-    Returns:
-        An instance of `settings_class`.
-
-    Raises:
-        UserError: Unknown flags, bad values, missing flags, arguments that
-            are not flags, or flags that contradict each other.
-        SystemExit: after `--help` or `--helpfull`.
-    """
-    declared = list(flags_of(settings_class))
-
-    # --help works even if other flags are wrong.
-    for word in argv[1:]:
-        if word in HELP:
-            rules = rules_of(settings_class)
-            print(f"{usage}{describe(declared, HELP[word], rules)}", end="")
-            raise SystemExit(0)
-
-    # A new FlagValues: absl's global flags are left unchanged.
-    values = absl_flags.FlagValues()
-    unreadable = _read_words(argv, declared, values)
-    mistakes = [*unreadable]
-    missing = [
-        f"--{one.name}"
-        for one in declared
-        if one.required and values[one.name].using_default_value
-    ]
-    if missing:
-        mistakes.append(
-            UserError(f"missing {', '.join(missing)}", fix="see --help")
-        )
-
-    # Each value is checked alone, then flags are checked against each other.
-    read, grid = {}, []
-    for one in declared:
-        value = values[one.name].value
-        each = [_value(one, x) for x in (value if one.several else [value])]
-        for item in each:
-            mistakes += raised_by(_check_value, one, item)
-        read[one.name] = each[0]
-        if len(each) > 1:
-            grid.append((one.name, tuple(each)))
-    given = frozenset(x.name for x in declared if values[x.name].present)
-    settings = settings_class(**read, given=given, grid=tuple(grid))
-
-    # Flags that could not be read have defaults, which may contradict others.
-    if not unreadable:
-        mistakes += _violations(settings)
-    _raise(mistakes)
-    return settings
-
-
-def check(settings: Any) -> None:
-    """Checks the rules between the flags, as `parse` does.
-
-    Args:
-        settings: An instance of a subclass of `BaseSettings`.
-
-    Raises:
-        UserError: Flags contradict each other. The first mistake is raised,
-            with all others attached.
-    """
-    _raise([*_violations(settings)])
-
-
-def _violations(settings: Any) -> Iterator[UserError]:
-    """Yields an error for each violation of the rules of settings."""
-    for one in rules_of(type(settings)):
-        yield from raised_by(one.check, settings)
-
-
-def _raise(mistakes: list[UserError]) -> None:
-    """Raises the first mistake, with the others attached."""
-    if mistakes:
-        first, *others = mistakes
-        first.others = tuple(others)
-        raise first
-
-
-def _read_words(
-    argv: list[str], declared: list[Flag], values: absl_flags.FlagValues
-) -> list[UserError]:
-    """Parses the arguments of a command line.
-
-    Args:
-        argv: list of str. The command line, program name first.
-        declared: list of Flag. The flags.
-        values: FlagValues. Receives the valid values; other flags keep their
-            defaults.
-
-    Returns:
-        list of UserError. One error for each argument that cannot be parsed.
-    """
-    mistakes = []
-    for one in declared:
-        _define(one, values)
-        # absl would stop at the first value of a wrong type.
-        parser = values[one.name]
-        parser.parse = functools.partial(
-            _read_value, mistakes, one.name, parser.parse
-        )
-    values.set_gnu_getopt()  # flags may follow arguments
-    try:
-        # Former names may also be in a --flagfile.
-        argv = values.read_flags_from_files(argv, force_gnu=False)
-        argv = [_rename(word) for word in argv]
-        words = values(argv, known_only=True)[1:]
-    except (absl_flags.Error, ValueError) as error:
-        return [*mistakes, UserError(str(error), fix="see --help")]
-
-    # Runs record their command as UTF-8.
-    mistakes += [
-        UserError(f"{word!r} is not UTF-8", fix="rename the file")
-        for word in argv
-        if re.search(r"[\ud800-\udfff]", word)
-    ]
-    words = [word for word in words if word != "--"]
-    unknown = [word for word in words if word.startswith("-") and word != "-"]
-    mistakes += [_unknown(word, declared, values) for word in unknown]
-    if unknown:  # the next word may be its value
-        return mistakes
-    if words:
-        mistakes.append(
-            UserError(
-                f"unexpected argument {words[0]!r}",
-                fix="write --flag=value; quote values with spaces",
-            )
-        )
-    return mistakes
-
-
-def _read_value(
-    mistakes: list[UserError], name: str, parse_value: Callable, text: str
-) -> None:
-    """Parses the value of a flag, or appends an error to `mistakes`."""
-    try:
-        parse_value(text)
-    except absl_flags.Error as error:
-        removed = _removed(f"{name}={text}")
-        mistakes.append(removed or UserError(str(error), fix="see --help"))
-
-
-def _removed(words: str) -> UserError | None:
-    """Returns the error of a flag, or flag=value, of an earlier version."""
-    if words not in REMOVED:
-        return None
-    return UserError(f"--{words} was removed", fix=REMOVED[words])
-
-
-def _rename(word: str) -> str:
-    """Replaces the former name of a flag in an argument."""
-    # With one or two dashes, and with "no" before the name of a boolean.
-    match = re.match(rf"(--?(?:no)?)({'|'.join(RENAMED)})(?=$|=)", word)
-    return match[1] + RENAMED[match[2]] + word[match.end() :] if match else word
-
-
-def _unknown(
-    word: str, declared: list[Flag], values: absl_flags.FlagValues
-) -> UserError:
-    """Returns the error of an unknown flag, with similar flags."""
-    try:
-        values(["", word])
-    except absl_flags.UnrecognizedFlagError as error:
-        message, unknown = str(error), error.flagname
-
-    if removed := _removed(unknown):
-        return removed
-
-    # absl suggests similar spellings; these are longer names that contain it.
-    near = [f"--{one.name}" for one in declared if unknown in one.name][:3]
-    fix = "see --help"
-    if near and "Did you mean" not in message:
-        fix = f"did you mean {' or '.join(near)}?"
-    return UserError(message, fix=fix)
-
-
-def describe(
-    declared: list[Flag], topics: tuple[str, ...], rules: list[Rule]
-) -> str:
-    """Describes flags for `--help`, by topic, and the rules between them.
-
-    Args:
-        declared: list of Flag. The flags.
-        topics: tuple of str. The topics to show, in this order.
-        rules: list of Rule. The rules.
-    """
-    lines, shown = [], 0
-    wrap = functools.partial(
-        textwrap.wrap,
-        width=80,
-        initial_indent="  ",
-        subsequent_indent="      ",
-        break_on_hyphens=False,
-    )
-    for topic in topics:
-        group_of_topic = [
-            one
-            for one in declared
-            if topic == (REQUIRED if one.required else one.topic)
-        ]
-        if group_of_topic:
-            lines += ["", f"{topic}:"]
-        for one in group_of_topic:
-            name = f"[no]{one.name}" if one.kind is bool else one.name
-            lines += wrap(f"--{name}: {one.help}{_choices_and_default(one)}")
-        shown += len(group_of_topic)
-
-    if rules:
-        lines += ["", "Rules:"]
-    for rule in rules:
-        lines += wrap(rule.text)
-    if shown < len(declared):
-        lines += ["", f"--helpfull shows {len(declared) - shown} more flags."]
-    return "\n".join([*lines, ""])
-
-
 def as_dict(
     settings: Any, mark: str | None = None, of: type | None = None
 ) -> dict[str, Any]:
@@ -490,71 +202,5 @@ def _kind(hint: Any) -> type:
     if isinstance(hint, types.UnionType):
         (hint,) = set(typing.get_args(hint)) - {type(None)}
     kind = typing.get_origin(hint) or hint
-    assert kind in _DEFINE, hint
+    assert kind in _KINDS, hint
     return kind
-
-
-def _define(one: Flag, values: absl_flags.FlagValues) -> None:
-    """Defines the absl flag of a field."""
-    default = one.default
-    named: dict[str, Any] = {
-        "name": one.name,
-        "default": list(default) if isinstance(default, tuple) else default,
-        "help": one.help,
-        "flag_values": values,
-    }
-    if one.choices:
-        absl_flags.DEFINE_enum(enum_values=one.choices, **named)
-    elif one.several:
-        absl_flags.DEFINE(_Numbers(_NUMBERS[one.kind]()), **named)
-    elif one.is_time:
-        absl_flags.DEFINE(_Seconds(), **named)
-    elif one.path:
-        absl_flags.DEFINE(_Path(), **named)
-    else:
-        _DEFINE[one.kind](**named)
-
-
-def _choices_and_default(one: Flag) -> str:
-    """Returns the end of a flag's description: choices and default."""
-    parts = [", ".join(one.choices)] if one.choices else []
-    default = one.default
-    if isinstance(default, tuple):
-        default = ",".join(default)
-    if default not in (None, ""):
-        shown = str(default).lower() if one.kind is bool else default
-        parts.append(f"default: {shown}")
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _check_value(one: Flag, value: Any) -> None:
-    """Checks the range of a number, or a string with the flag's `parse`.
-
-    Raises:
-        UserError: The value is out of range or invalid.
-    """
-    low, high = one.at_least, one.at_most
-    if value is None:
-        return
-    if one.kind is float and not math.isfinite(value):
-        raise UserError(f"--{one.name}={value}", expected="a finite number")
-    if low is not None and value < low:
-        raise UserError(f"--{one.name}={value}", expected=f"at least {low}")
-    if high is not None and value > high:
-        raise UserError(f"--{one.name}={value}", expected=f"at most {high}")
-    if one.parse:
-        one.parse(value)
-
-
-def _value(one: Flag, value: Any) -> Any:
-    """Converts the value of an absl flag to the value of the field."""
-    if one.path and value:
-        return _expand(value)
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _expand(paths: str) -> str:
-    """Expands `~` and `~user` in paths, also in a list or after `name=`."""
-    return re.sub(
-        r"(?<![^,=])~[^/,]*", lambda home: os.path.expanduser(home[0]), paths
-    )

@@ -9,7 +9,7 @@
     ]
 
 A class of settings has its rules in `RULES` and inherits the rules of its base
-classes. `flags.parse` reports all rules that a command line breaks, and
+classes. `command_line.parse` reports all rules that a command line breaks, and
 `--help` lists them. A term of a rule is `name`, for a flag that is true or not
 empty, or `name=value`.
 """
@@ -19,7 +19,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from bert.common.errors import UserError
+from bert.common.errors import UserError, raise_all, raised_by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +117,25 @@ def rules_of(settings_class: type) -> list[Rule]:
         for base in settings_class.__mro__
         for one in vars(base).get("RULES", ())
     ]
+
+
+def check(settings: Any) -> None:
+    """Checks the rules between the flags, as `command_line.parse` does.
+
+    Args:
+        settings: An instance of a class with rules.
+
+    Raises:
+        UserError: Flags contradict each other. The first mistake is raised,
+            with all others attached.
+    """
+    raise_all([*violations(settings)])
+
+
+def violations(settings: Any) -> Iterator[UserError]:
+    """Yields an error for each violation of the rules of settings."""
+    for one in rules_of(type(settings)):
+        yield from raised_by(one.check, settings)
 
 
 def _is_true(settings: Any, term: str) -> bool:

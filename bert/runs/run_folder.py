@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
-from bert.common import flags, locks, outputs, storage
+from bert.common import flags, locks, outputs, rules, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
 from bert.common.formats import downloads
@@ -394,5 +394,5 @@ def with_recorded(settings: Any, recorded: dict) -> Any:
     }
     if values:
         settings = dataclasses.replace(settings, **values)
-        flags.check(settings)
+        rules.check(settings)
     return settings

@@ -8,7 +8,7 @@ from absl import flags as absl_flags
 import extract_features
 import run_classifier
 import run_squad
-from bert.common import flags
+from bert.common import command_line, flags
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, changed, flag
 
@@ -34,7 +34,9 @@ class Settings(BaseSettings, Text):
 
 
 def parse(*words):
-    return flags.parse(["script", "--vocab_file=v", *words], Settings, "Usage.")
+    return command_line.parse(
+        ["script", "--vocab_file=v", *words], Settings, "Usage."
+    )
 
 
 def test_defaults_are_those_of_the_fields():
@@ -68,7 +70,9 @@ def test_a_number_may_be_several_where_a_script_says_so():
         max_seq_length: int = changed(Text, "max_seq_length", several=True)
 
     def read(*words):
-        settings = flags.parse(["script", "--vocab_file=v", *words], Grid, "")
+        settings = command_line.parse(
+            ["script", "--vocab_file=v", *words], Grid, ""
+        )
         return settings.max_seq_length, settings.grid
 
     assert read() == (128, ())
@@ -148,7 +152,7 @@ def test_a_value_of_a_flag_without_one_is_a_mistake():
 
 def test_a_required_flag_must_be_passed():
     with pytest.raises(UserError) as error:
-        flags.parse(["script"], Settings, "")
+        command_line.parse(["script"], Settings, "")
     assert str(error.value) == "missing --vocab_file; see --help"
 
 
@@ -196,7 +200,7 @@ FULL_END = "\nTPU and clusters:\n  --cores: Cores of the TPU.\n"
 )
 def test_help_groups_the_flags_by_topic(capsys, word, end):
     with pytest.raises(SystemExit):
-        flags.parse(["script", word], Grouped, "Usage.")
+        command_line.parse(["script", word], Grouped, "Usage.")
     assert capsys.readouterr().out == SHORT_HELP + end
 
 
@@ -223,7 +227,7 @@ def test_the_former_name_of_a_flag_is_read(old, tmp_path):
     new = flags.RENAMED[old]
 
     def read(*more):
-        return flags.parse(["", *words, *more], script.Settings, "")
+        return command_line.parse(["", *words, *more], script.Settings, "")
 
     if value is None:
         forms = [([f"--{x}{old}"], [f"--{x}{new}"]) for x in ("", "no")]
@@ -271,7 +275,7 @@ def test_an_unknown_flag_suggests_those_that_contain_it(word, end):
 
 def test_a_flag_that_is_not_enforced_may_be_listed_as_required(capsys):
     with pytest.raises(SystemExit):
-        flags.parse(["script", "--help"], run_classifier.Settings, "")
+        command_line.parse(["script", "--help"], run_classifier.Settings, "")
     required = capsys.readouterr().out.split("\n\n")[0]
     for name in ("task_name", "data_dir", "vocab_file", "output_dir"):
         assert f"  --{name}: " in required
@@ -290,7 +294,7 @@ def test_a_flag_that_is_not_enforced_may_be_listed_as_required(capsys):
 def test_home_is_expanded_in_paths_alone(monkeypatch, given, expected):
     monkeypatch.setenv("HOME", "/home/anna")
     words = ["script", f"--vocab_file={given}", f"--source={given}"]
-    settings = flags.parse(words, Settings, "")
+    settings = command_line.parse(words, Settings, "")
     assert settings.vocab_file == expected.format(home="/home/anna")
     assert settings.source == given
 
@@ -312,7 +316,9 @@ def test_an_empty_path_or_a_number_without_bounds_is_a_mistake(name):
         values += ["=folder", "a,=folder"] * x.path
         for value in values:
             with pytest.raises(UserError) as caught:
-                flags.parse(["", f"--{x.name}={value}"], settings_class, "")
+                command_line.parse(
+                    ["", f"--{x.name}={value}"], settings_class, ""
+                )
             lines = map(str, (caught.value, *caught.value.others))
             assert sum(f"--{x.name}=" in y for y in lines) == 1
 

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from bert.common import flags, rules
+from bert.common import command_line, flags, rules
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
 from bert.common.rules import (
@@ -53,7 +53,7 @@ class Small(Base):
 
 def errors(settings_class, *words):
     try:
-        flags.parse(["script", *words], settings_class, "")
+        command_line.parse(["script", *words], settings_class, "")
     except UserError as error:
         return [str(error), *map(str, error.others)]
     return []
@@ -99,7 +99,7 @@ def test_all_violations_are_reported(words, expected):
 
 def test_help_lists_the_rules(capsys):
     with pytest.raises(SystemExit):
-        flags.parse(["script", "--help"], Small, "")
+        command_line.parse(["script", "--help"], Small, "")
     assert capsys.readouterr().out.partition("\nRules:\n")[2] == (
         "  At least one of --work and --rate.\n"
         "  --c needs --work or --a.\n"
@@ -146,14 +146,14 @@ def test_a_command_line_breaks_each_rule(monkeypatch, settings_class, one):
     words = required + [word_of(declared, term) for term in one.broken_by]
 
     def added(*words):
-        monkeypatch.setattr(flags, "rules_of", lambda _: [])
+        monkeypatch.setattr(rules, "rules_of", lambda _: [])
         before = errors(settings_class, *words)
-        monkeypatch.setattr(flags, "rules_of", lambda _: [one])
+        monkeypatch.setattr(rules, "rules_of", lambda _: [one])
         return {*errors(settings_class, *words)} - {*before}
 
     found = added(*words)
     assert found
     if one.broken_by:
         assert not added(*required)
-    monkeypatch.setattr(flags, "rules_of", rules.rules_of)
+    monkeypatch.setattr(rules, "rules_of", rules_of)
     assert found <= {*errors(settings_class, *words)}

@@ -5,7 +5,7 @@ python -m tests.helpers.flags_page > docs/flags.md
 
 import importlib
 
-from bert.common import flags
+from bert.common import command_line, flags
 from bert.tasks import finetuning_settings
 from bert.training import settings
 
@@ -61,7 +61,7 @@ def page() -> str:
 
 def rows(group: type) -> dict[str, str]:
     """Flag -> its line of the list, in the order of `--helpfull`."""
-    topics = flags.HELP["--helpfull"]
+    topics = command_line.HELP["--helpfull"]
     declared = sorted(
         flags.flags_of(group),
         key=lambda x: topics.index(flags.REQUIRED if x.required else x.topic),

@@ -12,7 +12,7 @@ import sys
 import pytest
 import yaml
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.tasks.pretraining.settings import Settings
 from bert.training import preemption
@@ -228,7 +228,7 @@ def test_the_image_has_the_locked_packages_and_a_user_without_rights():
 def test_a_recipe_of_flags_is_read():
     words = [f"--flagfile={EXAMPLES}/mosaicbert_baseline.flags"]
     words += ["--input_file=records", "--output_dir=run"]
-    settings = flags.parse(["", *words], Settings, "")
+    settings = command_line.parse(["", *words], Settings, "")
     training = settings
     assert settings.num_train_steps * training.train_batch_size == 286_720_000
     assert training.learning_rate == 5e-4 and not settings.use_next_sentence

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 import create_pretraining_data
-from bert.common import flags as common_flags
+from bert.common import command_line
 from bert.data.corpus import documents
 from bert.data.pretraining import creation, partitions
 from tests.helpers import killed_records, run_folders, text
@@ -112,7 +112,7 @@ def test_a_killed_run_continues(
 def test_another_setting_or_input_takes_nothing_over(folder):
     def unfinished(**named):
         argv = ["", *flags(folder, "killed", **named)]
-        settings = common_flags.parse(argv, creation.Settings, "")
+        settings = command_line.parse(argv, creation.Settings, "")
         return creation.open_job(settings).folder
 
     first = unfinished()

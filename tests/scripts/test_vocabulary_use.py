@@ -18,7 +18,7 @@ import run_ner
 import run_pretraining
 import run_squad
 import run_swag
-from bert.common import flags
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.text import vocabulary_checks
@@ -206,7 +206,7 @@ def test_unknown_words_of_sentences_are_warned_of(
     model = tmp_path / "model" / "bert_model.ckpt"
     vocab_file = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
     argv = argv_of(extract_features, folder, tmp_path, model, vocab_file)
-    settings = flags.parse(argv, extract_features.Settings, "")
+    settings = command_line.parse(argv, extract_features.Settings, "")
     extraction = features_settings.check(settings)
     logged = []
     monkeypatch.setattr(vocabulary_checks, "log", logged.append)

@@ -8,7 +8,7 @@ import run_ner
 import run_similarity
 import run_squad
 import run_swag
-from bert.common import flags
+from bert.common import command_line
 from bert.runs import sweep
 from bert.tasks.ner import inputs as ner
 from bert.tasks.similarity import inputs as similarity
@@ -108,7 +108,7 @@ def test_related_rows_are_held_out_together(tmp_path, name):
     path = tmp_path / f"train.{suffix}"
     write(path)
     words = ["--do_train", "--do_eval", f"--num_folds={K}", "--output_dir=x"]
-    settings = flags.parse(
+    settings = command_line.parse(
         ["script", *words, f"--train_file={path}"], script.Settings, ""
     )
 

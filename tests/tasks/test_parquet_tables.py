@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 import prepare_corpus
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
@@ -30,7 +30,7 @@ def settings_of(*words, **named):
     for name, value in {"output_dir": "none", **named}.items():
         words += (f"--{name}={value}",)
     argv = ["run_classifier", *words, "--task_name=tsv", "--text_column=mail"]
-    return flags.parse(argv, Settings, "")
+    return command_line.parse(argv, Settings, "")
 
 
 def test_a_classifiers_examples(tmp_path):

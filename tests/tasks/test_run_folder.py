@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert.common import flags, locks
+from bert.common import command_line, flags, locks
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.text import vocabulary
@@ -228,6 +228,6 @@ def test_a_checkpoint_of_the_current_folder_is_not_that_of_a_run(
     argv = ["extract_features.py"]
     argv += [f"--{x}_file=x" for x in ("input", "output", "vocab")]
     argv += ["--bert_config_file=x", "--init_checkpoint=missing"]
-    settings = flags.parse(argv, features_settings.Settings, "")
+    settings = command_line.parse(argv, features_settings.Settings, "")
     with pytest.raises(UserError, match="missing: no such checkpoint"):
         features_settings.check(settings)

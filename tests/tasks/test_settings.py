@@ -8,7 +8,7 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from bert.common import flags, tensor_files
+from bert.common import command_line, tensor_files
 from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.records import encoding
@@ -32,7 +32,7 @@ def test_steps_to_profile_are_a_range(text):
     assert Training(profile_steps="1:20").steps_to_profile == (1, 20)
     words = ["", "--output_dir=none", f"--profile_steps={text}"]
     with pytest.raises(UserError, match="expected first:last") as caught:
-        flags.parse(words, Training, "")
+        command_line.parse(words, Training, "")
     assert f"--profile_steps: {text!r}" in str(caught.value)
 
 
@@ -41,10 +41,10 @@ def test_steps_to_profile_are_a_range(text):
 )
 def test_times_may_have_a_unit(text, seconds):
     words = ["", "--output_dir=none", f"--cluster_timeout={text}"]
-    assert flags.parse(words, Training, "").cluster_timeout == seconds
+    assert command_line.parse(words, Training, "").cluster_timeout == seconds
     if not text.isdecimal():
         words.append(f"--max_time={text}")
-        assert flags.parse(words, Training, "").seconds == seconds
+        assert command_line.parse(words, Training, "").seconds == seconds
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
     if held_out:
         named["eval_input_file"] = folder / "train.tfrecord"
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
-    given = flags.parse([*argv, *words], run_pretraining.Settings, "")
+    given = command_line.parse([*argv, *words], run_pretraining.Settings, "")
     inputs = Inputs.open(run_folders.opened(given).find_model())
     if refused is None:
         pretraining.build_trainer(inputs)
@@ -230,7 +230,7 @@ def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
 
     def check(word):
-        given = flags.parse([*argv, word], run_classifier.Settings, "")
+        given = command_line.parse([*argv, word], run_classifier.Settings, "")
         run_folders.opened(given).find_model()
 
     check("--do_eval")

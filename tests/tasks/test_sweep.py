@@ -12,7 +12,7 @@ import run_ner
 import run_similarity
 import run_squad
 import run_swag
-from bert.common import flags
+from bert.common import command_line
 from bert.runs import sweep
 from bert.runs.sweep import HeldOut, Result
 from bert.tasks.classification.glue import TextExample
@@ -82,7 +82,7 @@ def run(tmp_path):
             named["predict_file"] = "c.csv"
         words = [f"--{k}={x}" for k, x in {**named, **changed}.items()]
         words += ["--do_train", "--do_eval"]
-        settings = flags.parse(["run_similarity", *words], Settings, "")
+        settings = command_line.parse(["run_similarity", *words], Settings, "")
         sweep.run(settings, train)
         return tmp_path / "run", trained
 
@@ -140,7 +140,9 @@ def test_each_script_has_several_runs(script, words, expected):
     ]
     if script is not run_squad and "--num_folds=3" not in words:
         given += ["--eval_file=c"]
-    several = flags.parse(["script", *given, *words], script.Settings, "")
+    several = command_line.parse(
+        ["script", *given, *words], script.Settings, ""
+    )
     assert several.is_several
     trials = sweep.expand_trials(several)
     assert {trial.name: trial.settings for trial in trials} == {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn import model_selection
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.runs import sweep
@@ -113,7 +113,7 @@ def settings(tmp_path):
     del named["predict_file"]
     words = [f"--{name}={x}" for name, x in named.items()]
     words += ["--do_train", "--do_eval", "--group_column=author"]
-    return flags.parse(["script", *words], Settings, "")
+    return command_line.parse(["script", *words], Settings, "")
 
 
 def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):

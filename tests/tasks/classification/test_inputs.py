@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
 from bert.tasks.classification.glue import GLUE_TASKS
@@ -36,7 +36,7 @@ METRICS = {
 def parse(*words, **named):
     named = {"output_dir": "nowhere", **named}
     argv = ["script", *words, *(f"--{k}={v}" for k, v in named.items())]
-    return flags.parse(argv, Settings, "")
+    return command_line.parse(argv, Settings, "")
 
 
 def read(*words, **named):

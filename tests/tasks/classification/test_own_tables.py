@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.data.labels import Labels
 from bert.tasks.classification import inputs
@@ -21,7 +21,7 @@ from tests.helpers.run_folders import splits
 def read(*words, **named):
     for name, value in {"output_dir": "none", **named}.items():
         words += (f"--{name}={value}",)
-    settings = flags.parse(["run_classifier", *words], Settings, "")
+    settings = command_line.parse(["run_classifier", *words], Settings, "")
     return inputs.read(run_folders.opened(settings))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert.common import flags
+from bert.common import command_line, flags
 from bert.common.errors import UserError
 from bert.data.text.casing import Casing
 from bert.modeling.formats.model_folder import ModelFolder
@@ -15,7 +15,7 @@ OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25, int: 3}
 
 def parse(*words):
     given = ("--do_predict", "--task_name=mrpc", "--output_dir=runs", *words)
-    return flags.parse(["script", *given], Settings, "")
+    return command_line.parse(["script", *given], Settings, "")
 
 
 @pytest.mark.parametrize("one", flags.flags_of(OwnTables), ids=lambda x: x.name)

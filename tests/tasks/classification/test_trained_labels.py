@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
@@ -28,7 +28,7 @@ def labels_of(folder, *words, **named):
     named = {"output_dir": folder / "none", **named}
     argv = ["", "--do_predict", *words]
     argv += [f"--{name}={value}" for name, value in named.items()]
-    settings = flags.parse(argv, Settings, "")
+    settings = command_line.parse(argv, Settings, "")
     task, _ = inputs.read(run_folders.opened(settings))
     return task.labels.names
 
@@ -74,7 +74,7 @@ def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
     (tmp_path / "run" / "model.ckpt-7.index").touch()
     argv = ["", "--task_name=mrpc", f"--output_dir={tmp_path}/run"]
     argv += words.split()
-    settings = flags.parse(argv, Settings, "")
+    settings = command_line.parse(argv, Settings, "")
     settings = run_folders.opened(settings).settings
     assert settings.max_seq_length == length
     new = dataclasses.replace(settings, output_dir=str(tmp_path / "new"))
@@ -93,9 +93,9 @@ def test_tuned_thresholds_exclude_unknown_labels(tmp_path):
     named |= {"output_dir": tmp_path, "init_checkpoint": tmp_path / "run"}
     words = ["", "--do_predict", *(f"--{k}={v}" for k, v in named.items())]
     with pytest.raises(UserError, match="unknown_below=0.7; .* without --tune"):
-        inputs.read(run_folders.opened(flags.parse(words, Settings, "")))
+        inputs.read(run_folders.opened(command_line.parse(words, Settings, "")))
     words.append("--unknown_below=0.0")
-    inputs.read(run_folders.opened(flags.parse(words, Settings, "")))
+    inputs.read(run_folders.opened(command_line.parse(words, Settings, "")))
 
 
 @pytest.mark.parametrize("name", ["eval_fraction", "eval_share"])  # the former
@@ -117,7 +117,7 @@ def test_another_fraction_than_that_of_the_training_is_reported(
     for share, seed, count in ((0.2, 7, 0), (0.2, 8, 1), (0.1, 8, 2)):
         changed = {"eval_fraction": share, "random_seed": seed}
         words = [f"--{k}={v}" for k, v in (named | changed).items()]
-        settings = flags.parse(["", "--do_eval", *words], Settings, "")
+        settings = command_line.parse(["", "--do_eval", *words], Settings, "")
         inputs.read(run_folders.opened(settings))
         err = capsys.readouterr().err
         assert err.count("the evaluation includes training examples") == count

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert.common import flags
+from bert.common import command_line
 from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
@@ -30,7 +30,9 @@ def read(tmp_path):
             f"--{step.get(name, 'do_predict')}",
             *words,
         ]
-        settings = flags.parse(["run_similarity.py", *words], Settings, "")
+        settings = command_line.parse(
+            ["run_similarity.py", *words], Settings, ""
+        )
         _, files = inputs.read(run_folders.opened(settings))
         (file,) = run_folders.splits(files)
         return file.rows
