@@ -21,7 +21,11 @@ from bert.data.records import content_check, manifest, shard_check
 from bert.data.tables import Table
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import checkpoint_files, huggingface
+from bert.modeling.formats import (
+    checkpoint_files,
+    huggingface,
+    huggingface_config,
+)
 from bert.tasks.classification.glue import columns
 from bert.tasks.ner import conll
 from bert.tasks.squad import examples as squad
@@ -72,7 +76,7 @@ READERS = {
     "model/task.json": in_folder(checkpoint_files.recorded_task),
     "records/_good.manifest.json": manifest.read,
     "bare/good.tfrecord": records,
-    "hf/config.json": huggingface.read_config,
+    "hf/config.json": huggingface_config.read,
     "hf/model.safetensors": in_folder(huggingface.read),
     "hf/tokenizer_config.json": in_folder(tokenizer_files.read),
     "corpus.txt": lambda path: documents.scan([path]),

@@ -7,12 +7,11 @@ Pickles are never read.
 """
 
 import contextlib
-import json
 import os
 import re
 import tempfile
 from collections.abc import Iterator
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -25,69 +24,17 @@ from bert.common.formats import json_files
 from bert.common.formats.json_files import Name
 from bert.data.text import tokenizer_files
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import checkpoint_files
-from bert.modeling.task_heads import (
-    CHOICES,
-    CLASSIFIER,
-    HEADS,
-    MASKED_LM,
-    NEXT_SENTENCE,
-    PRETRAINING,
-    SPANS,
-    TOKENS,
-    heads_of,
+from bert.modeling.formats import checkpoint_files, huggingface_config
+from bert.modeling.formats.huggingface_config import (
+    CLASSIFIERS,
+    CONFIG,
+    PROBLEMS,
+    classifier_scopes,
 )
 
 WEIGHTS = "model.safetensors"
-CONFIG = "config.json"
 TAIL = "tail"  # `truncate` of a task.json that keeps the last tokens
 _INDEX = "model.safetensors.index.json"
-
-# "gelu" is the erf form in transformers, the tanh form in the original.
-_ACTIVATIONS = {
-    "gelu": "gelu_erf",
-    "gelu_python": "gelu_erf",
-    "gelu_new": "gelu",
-    "gelu_fast": "gelu",
-    "gelu_pytorch_tanh": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
-}
-_THEIR_ACTIVATIONS = {
-    "gelu": "gelu_new",
-    "gelu_new": "gelu_new",
-    "gelu_erf": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
-}
-_DEFAULTS = {"vocab_size": 30522, "type_vocab_size": 2, "hidden_act": "gelu"}
-_FIXED = {
-    "model_type": "bert",
-    "layer_norm_eps": 1e-12,
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "add_cross_attention": False,
-    "pruned_heads": {},
-}
-
-_Config = TypedDict(
-    "_Config",
-    {
-        **BertConfig.__annotations__,
-        **dict.fromkeys(_FIXED, object),
-        "architectures": list[str] | None,
-        "problem_type": str | None,
-        "id2label": dict | None,
-    },
-    total=False,
-)
-
-
-class _Index(msgspec.Struct):
-    weight_map: Annotated[dict[str, Name], msgspec.Meta(min_length=1)]
-
 
 _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
@@ -97,31 +44,14 @@ _HEADS = {
     "cls/squad/output_bias": "qa_outputs.bias",
 }
 _THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
-_CLASSES = {  # head -> class of a model with it
-    MASKED_LM: "BertForMaskedLM",
-    NEXT_SENTENCE: "BertForNextSentencePrediction",
-    CLASSIFIER: "BertForSequenceClassification",
-    SPANS: "BertForQuestionAnswering",
-    TOKENS: "BertForTokenClassification",
-    CHOICES: "BertForMultipleChoice",
-}
-# These three heads have the same name, so a folder can only have one of them.
-_CLASSIFIERS = {
-    HEADS[name].scope: _CLASSES[name] for name in (CLASSIFIER, TOKENS, CHOICES)
-}
 _CLASSIFIER = {
     "classifier.weight": "output_weights",
     "classifier.bias": "output_bias",
 }
 _HEADS |= {
     scope + ours: theirs
-    for scope in _CLASSIFIERS
+    for scope in CLASSIFIERS
     for theirs, ours in _CLASSIFIER.items()
-}
-_PROBLEMS = {  # kind of labels -> problem_type of transformers
-    "classes": "single_label_classification",
-    "multi_label": "multi_label_classification",
-    "regression": "regression",
 }
 _PART = re.compile(
     r"bert\.(embeddings|encoder\.layer\.\d+|pooler)\..*\.(weight|bias)"
@@ -134,33 +64,8 @@ _TIED = {
 }
 
 
-def read_config(path: str) -> BertConfig:
-    """Reads a `config.json`; the activation is renamed to the original's.
-
-    Args:
-        path: str. Path of the `config.json`.
-
-    Raises:
-        UserError: the file is missing or not JSON, or describes another
-            network.
-    """
-    values = json_files.read(path, _Config)
-    for key, expected in _FIXED.items():
-        if values.get(key, expected) != expected:
-            raise UserError(
-                f"{key} is {values[key]!r}", path=path, expected=repr(expected)
-            )
-
-    # transformers may omit default values.
-    values = {**_DEFAULTS, **values}
-    theirs = values["hidden_act"]
-    values["hidden_act"] = _ACTIVATIONS.get(theirs, theirs)
-
-    # All other keys are only used by transformers.
-    with json_files.reported(path):
-        return BertConfig.from_dict(
-            {k: v for k, v in values.items() if k in BertConfig.__annotations__}
-        )
+class _Index(msgspec.Struct):
+    weight_map: Annotated[dict[str, Name], msgspec.Meta(min_length=1)]
 
 
 @contextlib.contextmanager
@@ -217,7 +122,9 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
 
     theirs = {_canonical(name): value for name, value in theirs.items()}
     _check_tied(theirs, folder)
-    scope = _classifier_scope(_config_values(folder))
+    scope = huggingface_config.classifier_scope(
+        huggingface_config.read_values(folder)
+    )
 
     values, skipped = {}, []
     for name, value in theirs.items():
@@ -284,7 +191,7 @@ def read_task(folder: str) -> dict | None:
         entries of `task.json`; or None. The kind of a token classifier is
         None without `task.json`, since it follows from the label names.
     """
-    task = _named_labels(folder)
+    task = huggingface_config.named_labels(folder)
     recorded = checkpoint_files.recorded_task(folder)
     if recorded and recorded["labels"] == (task["labels"] if task else []):
         task = recorded
@@ -292,7 +199,7 @@ def read_task(folder: str) -> dict | None:
         return None
 
     # Of all tasks, only classifiers truncate at the start.
-    if task["kind"] in _PROBLEMS and tokenizer_files.truncates_start(folder):
+    if task["kind"] in PROBLEMS and tokenizer_files.truncates_start(folder):
         task["truncate"] = TAIL
     if length := tokenizer_files.read_length(folder):
         task["max_seq_length"] = min(length, task.get("max_seq_length", length))
@@ -321,28 +228,6 @@ def read_tokenizer(folder: str) -> tokenizer_files.Recorded:
     return recorded
 
 
-def _named_labels(folder: str) -> dict | None:
-    """Reads the labels of a classifier, if `config.json` names them."""
-    values = _config_values(folder)
-    scope = _classifier_scope(values)
-    named = values.get("id2label")
-    if scope not in ("", "cls/ner/") or named is None:
-        return None
-
-    labels = [named.get(str(i)) for i in range(len(named))]
-    if scope == "" and len(labels) == 1:  # as in transformers
-        return {"kind": "regression", "labels": []}
-
-    # Default label names such as LABEL_0 are ignored.
-    if None in labels or labels == _numbered(len(labels)):
-        return None
-
-    kinds = {theirs: ours for ours, theirs in _PROBLEMS.items()}
-    kind = kinds.get(values.get("problem_type"), "classes")
-    kind = None if scope else kind
-    return {"kind": kind, "labels": list(map(str, labels))}
-
-
 def write(
     folder: str,
     config: BertConfig,
@@ -361,16 +246,16 @@ def write(
     Raises:
         UserError: two heads would have the same name.
     """
-    scopes = _classifier_scopes(values)
+    scopes = classifier_scopes(values)
     if len(scopes) > 1:
-        names = ", ".join(_CLASSIFIERS[scope] for scope in scopes)
+        names = ", ".join(CLASSIFIERS[scope] for scope in scopes)
         raise UserError(
             f"{len(scopes)} task heads: {names}",
             expected="one: a folder of transformers can only have one",
         )
 
     with storage.open_text(os.path.join(folder, CONFIG), "w") as file:
-        file.write(_config_json(config, values, task))
+        file.write(huggingface_config.to_json(config, values, task))
 
     theirs = {}
     for name, value in values.items():
@@ -382,43 +267,11 @@ def write(
         theirs["classifier.bias"] = np.zeros(1, np.float32)
 
     # The class of a bare encoder has names without `bert.`.
-    if architectures(values) == ["BertModel"]:
+    if huggingface_config.architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
 
     with storage.open_file(os.path.join(folder, WEIGHTS), "wb") as file:
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
-
-
-def _config_json(
-    config: BertConfig, values: dict[str, np.ndarray], task: dict | None
-) -> str:
-    """Formats the `config.json` of a model with these weights."""
-    theirs = {
-        key: getattr(config, key)
-        for key in BertConfig.__annotations__
-        if key != "hidden_act"
-    }
-
-    theirs |= {key: value for key, value in _FIXED.items() if value}
-    theirs["hidden_act"] = _THEIR_ACTIVATIONS[config.hidden_act]
-    theirs["architectures"] = architectures(values)
-    theirs["pad_token_id"] = 0
-
-    for scope in set(_classifier_scopes(values)) - {"cls/swag/"}:
-        labels = _numbered(len(values[f"{scope}output_weights"]))
-        if task and len(task["labels"] or labels) == len(labels):
-            labels = task["labels"] or labels  # regression has no names
-            if task["kind"] in _PROBLEMS:
-                theirs["problem_type"] = _PROBLEMS[task["kind"]]
-        theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
-        theirs["label2id"] = {label: i for i, label in enumerate(labels)}
-
-    return json.dumps(theirs, indent=2, sort_keys=True) + "\n"
-
-
-def _numbered(count: int) -> list[str]:
-    """Names that transformers gives to unnamed labels."""
-    return [f"LABEL_{i}" for i in range(count)]
 
 
 def _files(folder: str) -> list[str]:
@@ -440,7 +293,7 @@ def _files(folder: str) -> list[str]:
     pickles = [x for x in listed if x.endswith((".bin", ".pt", ".pth"))]
     if pickles:
         # Choose a class that keeps the head and its labels.
-        named = _config_values(folder).get("architectures")
+        named = huggingface_config.read_values(folder).get("architectures")
         architecture = (named or ["AutoModelForPreTraining"])[0]
         raise UserError(
             f"holds {pickles[0]}, a pickle, which could run any code",
@@ -477,25 +330,6 @@ def _canonical(name: str) -> str:
         name = f"bert.{name}"
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
     return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
-
-
-def _config_values(folder: str) -> dict:
-    path = os.path.join(folder, CONFIG)
-    return json_files.read(path, _Config) if storage.is_file(path) else {}
-
-
-def _classifier_scope(config: dict) -> str | None:
-    """Checkpoint scope of the head named `classifier`, if known."""
-    named = config.get("architectures") or []
-    for scope, architecture in _CLASSIFIERS.items():
-        if architecture in named:
-            return scope
-    return None
-
-
-def _classifier_scopes(values: dict[str, np.ndarray]) -> list[str]:
-    """Checkpoint scopes of the heads that would be named `classifier`."""
-    return [x for x in _CLASSIFIERS if f"{x}output_weights" in values]
 
 
 def _original_name(name: str, scope: str | None) -> str | None:
@@ -540,11 +374,3 @@ def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
                 path=folder,
                 expected="the word embeddings as masked-LM output",
             )
-
-
-def architectures(values: dict[str, np.ndarray]) -> list[str]:
-    """Classes of transformers that have exactly these weights."""
-    classes = [_CLASSES[name] for name in heads_of(values)]
-    if classes[:2] == [_CLASSES[name] for name in PRETRAINING]:
-        classes[:2] = ["BertForPreTraining"]
-    return classes or ["BertModel"]

@@ -13,7 +13,11 @@ from bert.common.errors import UserError
 from bert.data.text.tokenizer_files import Recorded
 from bert.modeling.config import BertConfig
 from bert.modeling.engines import openvino_engine
-from bert.modeling.formats import checkpoint_files, huggingface
+from bert.modeling.formats import (
+    checkpoint_files,
+    huggingface,
+    huggingface_config,
+)
 
 _OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name in object checkpoints
 _START = 1 << 10  # bytes of an index that are searched for it
@@ -57,7 +61,7 @@ def format_of(path: str) -> str:
         return "export" if has_sizes else "tf_hub"
 
     is_theirs = storage.is_folder(path) and (
-        storage.is_file(os.path.join(path, huggingface.CONFIG))
+        storage.is_file(os.path.join(path, huggingface_config.CONFIG))
         or storage.find(path, "*.safetensors")
     )
     if is_theirs and not storage.find(path, "*.index"):
@@ -131,8 +135,8 @@ _GOOGLE = FormatReader(
 READERS = {
     "google": _GOOGLE,
     "huggingface": FormatReader(
-        sizes=huggingface.CONFIG,
-        config=huggingface.read_config,
+        sizes=huggingface_config.CONFIG,
+        config=huggingface_config.read,
         tokenizer=huggingface.read_tokenizer,
         labels=huggingface.read_task,
         resolve=str,

@@ -10,7 +10,11 @@ import safetensors.numpy
 from bert.common import outputs
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, networks, task_heads
-from bert.modeling.formats import checkpoint_files, huggingface
+from bert.modeling.formats import (
+    checkpoint_files,
+    huggingface,
+    huggingface_config,
+)
 from tests.helpers import small
 from tests.helpers.small import H
 
@@ -213,18 +217,18 @@ def test_the_activation_is_kept_under_its_other_name(
 ):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"hidden_act": theirs, "hidden_size": 24}))
-    config = huggingface.read_config(str(path))
+    config = huggingface_config.read(str(path))
     assert config.hidden_act == ours
     values = {"bert/pooler/dense/bias": np.zeros(H, np.float32)}
     huggingface.write(str(tmp_path), config, values)
     written = json.loads(path.read_text())
     assert written["hidden_act"] == back
-    assert huggingface.read_config(str(path)) == config
+    assert huggingface_config.read(str(path)) == config
 
 
 def test_missing_sizes_are_the_defaults_of_transformers(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    config = huggingface.read_config(str(tmp_path / "config.json"))
+    config = huggingface_config.read(str(tmp_path / "config.json"))
     assert (config.vocab_size, config.type_vocab_size) == (30522, 2)
     assert config.hidden_act == "gelu_erf"
 
