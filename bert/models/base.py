@@ -1,37 +1,24 @@
 """Base class of the Keras models that take text."""
 
-import contextlib
 import math
 import os
-import tempfile
-from collections.abc import Iterator
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.common import atomic, outputs, processes
+from bert.common import processes
 from bert.common.errors import UserError
 from bert.data import batching, bucketing, feature_names
 from bert.data.records.examples import Examples
 from bert.data.sequences import TokenSequence
 from bert.data.text.tokenizer import Tokenizer
-from bert.export import folder as export_folder
 from bert.inference.predictor import Predictor
 from bert.modeling import networks
-from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.keras_engine import KerasEngine
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.models import loading, preprocessing
+from bert.models import exporting, preprocessing, schedules
 from bert.models.validation import Validation
-from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
-_SCHEDULE = keras.optimizers.schedules.LearningRateSchedule
-_SET_RATE = (
-    keras.callbacks.LearningRateScheduler,
-    keras.callbacks.ReduceLROnPlateau,
-)
-_RATE, _WARMUP = 5e-5, 0.1  # as in the original; fraction of the steps
 _CHUNK = 32  # batches of a prediction that are sorted by length together
 
 
@@ -337,20 +324,11 @@ class TextModel(keras.Model):
 
     def _write_export(self, filepath, openvino, texts, **entries) -> None:
         """Writes an export; `entries` are added to its `task.json`."""
-        filepath = os.fspath(filepath)
         rows: list[TokenSequence] = []
         if openvino == "int8" and texts is not None:
             encoded = self._task().encode(self._inputs(texts))
             rows = [row for x in encoded for row in x.rows]
-        openvino_engine.check(openvino, "openvino", len(rows))
-        with self._source(filepath) as source:
-            source = source.replace(task=source.task | entries)
-            export_folder.write(
-                filepath,
-                lambda folder: export_folder.write_model(
-                    folder, source, openvino_precision=openvino, rows=rows
-                ),
-            )
+        exporting.write(self, os.fspath(filepath), openvino, rows, entries)
 
     def save(self, filepath, *args, **kwargs) -> None:
         """Saves to a `.keras` file, as in `keras.Model`.
@@ -467,13 +445,10 @@ class TextModel(keras.Model):
         self, learning_rate: float | None, steps: int
     ) -> None:
         """Compiles with the optimizer and the schedule of the original BERT."""
-        peak = _RATE if learning_rate is None else learning_rate
-        schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
-
         # The optimizer's variables must be on the devices of the model.
         with self.distribute_strategy.scope():
             super().compile(
-                AdamWeightDecay(schedule),
+                schedules.default_optimizer(learning_rate, steps),
                 jit_compile=False,
                 **self._default_loss(),
             )
@@ -523,19 +498,8 @@ class TextModel(keras.Model):
                 fix="pass it to the optimizer",
             )
 
-        # Keras would fail only when the callback changes the rate.
-        rate = self.optimizer._learning_rate
         callbacks = keras.tree.flatten(callbacks or [])
-        for callback in callbacks:
-            if isinstance(callback, _SET_RATE) and isinstance(rate, _SCHEDULE):
-                raise UserError(
-                    f"{type(callback).__name__}, and a schedule of learning "
-                    "rates",
-                    expected="one of them",
-                    fix="call compile first, as in compile("
-                    "keras.optimizers.Adam(2e-5))",
-                )
-
+        schedules.check_callbacks(callbacks, self.optimizer)
         if held_out is not None:
             callbacks = [Validation(held_out), *callbacks]
 
@@ -548,25 +512,6 @@ class TextModel(keras.Model):
             callbacks=callbacks,
             **kwargs,
         )
-
-    @contextlib.contextmanager
-    def _source(self, folder: str) -> Iterator[ModelFolder]:
-        """Yields weights, config and tokenizer for an export to a new folder.
-
-        Raises:
-            UserError: The folder is not empty or cannot be written, or the
-                weights are quantized.
-        """
-        outputs.check_new_folder(folder, "pass another folder")
-        given = self.tokenizer
-        with tempfile.TemporaryDirectory() as scratch:
-            # The asset of a SavedModel has the name of this file.
-            path = os.path.join(scratch, "vocab.txt")
-            atomic.write_whole(path, given.content)
-            tokenizer = Tokenizer.of(path, given.casing)
-            yield loading.weights_of(
-                self.network, tokenizer.with_max_length(self.max_length), folder
-            )
 
 
 def _check_arguments(batch_size, others: dict) -> None:

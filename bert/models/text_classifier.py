@@ -27,7 +27,13 @@ from bert.modeling import networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_heads import CLASSIFIER
-from bert.models import builders, label_encoder, loading, preprocessing
+from bert.models import (
+    builders,
+    exporting,
+    label_encoder,
+    loading,
+    preprocessing,
+)
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
 from bert.tasks.classification.glue import TextExample
@@ -322,7 +328,7 @@ class TextClassifier(TextModel):
                 ONNX, *NETWORKS[ONNX], needed_by="format=onnx"
             )
             filepath = os.fspath(filepath)
-            with self._source(filepath) as source:
+            with exporting.source(self, filepath) as source:
                 conversion.convert(source, ONNX, filepath)
             return
         self._write_export(filepath, openvino, texts, pairs=pairs)
