@@ -16,8 +16,8 @@ import pytest
 
 import bert
 import predict
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.data.text import tokenization, words
 from bert.data.text.tokenizer import Tokenizer
 from bert.inference import predictor

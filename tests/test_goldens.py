@@ -22,8 +22,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import flags, tensor_files
+from bert.common import flags
 from bert.common import main as main_lib
+from bert.common.formats import tensor_files
 from bert.data.records import encoding, frames
 from bert.data.records.examples import INPUTS, Examples
 from bert.inference.predictor import Predictor

@@ -13,8 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.common import storage, tensor_files
+from bert.common import storage
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.modeling import networks
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import build_encoder

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
-from bert.common import atomic, flags, storage, tensor_files
+from bert.common import atomic, flags, storage
 from bert.common.atomic import write_whole
 from bert.common.errors import StorageError, UserError
-from bert.common.formats import json_files
+from bert.common.formats import json_files, tensor_files
 from bert.common.formats.json_files import Name
 from bert.common.progress import log
 

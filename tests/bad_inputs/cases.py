@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 import create_pretraining_data
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling.formats import huggingface

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert.checks import model as checkpoint_checks
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.modeling import checkpoints, networks
 from tests.helpers import small
 from tests.helpers.small import H, L, S, V

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import atomic, outputs, remote_files, storage, tensor_files
+from bert.common import atomic, outputs, remote_files, storage
 from bert.common import main as main_lib
 from bert.common.errors import StorageError, UserError
+from bert.common.formats import tensor_files
 from bert.training import saver
 
 

@@ -3,7 +3,7 @@
 import pathlib
 import random
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.labels import CLASSES, PLAIN, Labels, PostProcessing
 from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer

@@ -122,7 +122,7 @@ def save_for_ever(folder: str, first: int, megabytes: int) -> None:
 
 def digest(folder, step: int) -> str:
     """sha256 over the names and bits of weights, moments and step."""
-    from bert.common import tensor_files
+    from bert.common.formats import tensor_files
 
     values = tensor_files.read(os.path.join(folder, f"model.ckpt-{step}"))
     found = hashlib.sha256()

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import networks, task_heads
 from bert.modeling.formats import conversion

@@ -4,7 +4,7 @@ import pathlib
 
 import gradio as gr
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.sequences import Encoded
 from bert.modeling.networks import build_pretraining_model
 from bert.reports import demo_pages

@@ -8,7 +8,7 @@ import numpy as np
 
 import export_hub
 from bert.common import main as main_lib
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.modeling import networks
 from bert.modeling.config import BertConfig
 from tests.helpers import model_files, once, small, text

@@ -16,7 +16,7 @@ import run_ner
 import run_similarity
 import run_squad
 import run_swag
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.text import tokenization, vocabulary
 from bert.modeling import networks
 from bert.modeling.formats import sentence_files

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.modeling.encoder import build_encoder
 from tests.helpers import model_files, text
 

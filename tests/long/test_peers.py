@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.modeling import checkpoints, networks, task_heads
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files

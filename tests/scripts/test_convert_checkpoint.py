@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import convert_checkpoint
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling import networks, task_heads

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling import networks, task_heads

@@ -14,8 +14,8 @@ import pytest
 from fastapi import testclient
 
 import demo
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.export import folder as export_folder
 from bert.modeling.encoder import build_encoder
 from bert.reports import demo_pages

@@ -13,7 +13,7 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.training import saver
 from tests.helpers import archives, run_folders
 

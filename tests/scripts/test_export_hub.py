@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 import export_hub
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.export import tf_hub as tf_hub_writer
 from bert.export import tf_hub_export, tf_hub_settings
 from bert.modeling import checkpoints, encoder, networks, tf_hub

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import extract_features
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data import pooling as pooling_lib
 from bert.data.text import tokenization
 from bert.modeling.encoder import build_encoder

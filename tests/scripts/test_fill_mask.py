@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fill_mask
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.networks import build_pretraining_model
 from bert.tasks.fill_mask import task

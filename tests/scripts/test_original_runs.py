@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.framework import config
 
 import run_pretraining
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data import feature_names
 from bert.data.records import reader
 from bert.modeling import checkpoints, losses

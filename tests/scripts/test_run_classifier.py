@@ -15,7 +15,7 @@ import tensorflow as tf
 import convert_checkpoint
 import run_classifier
 from bert.common import main as main_lib
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface
 from bert.models.text_classifier import TextClassifier

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import run_ner
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.tasks.ner import conll
 from bert.tasks.ner import metrics as scoring
 from tests.helpers import model_files, names, run_folders

@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 import run_pretraining
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data.records import reader
 from bert.modeling import networks
 from bert.training.saver import Saver

@@ -7,7 +7,7 @@ import pytest
 
 import bert
 import run_similarity
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.export import folder as export_folder
 from bert.modeling.formats import openvino, sentence_files
 from bert.modeling.formats.sentence_files import PoolingConfig

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import run_swag
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.inference.predictor import Predictor
 from tests.helpers import model_files, run_folders
 from tests.helpers.swag_files import (

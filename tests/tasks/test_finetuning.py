@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.data import batching, feature_names
 from bert.data.labels import Labels
 from bert.data.records.examples import Examples

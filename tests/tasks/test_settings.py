@@ -8,8 +8,9 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from bert.common import command_line, tensor_files
+from bert.common import command_line
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.data import feature_names
 from bert.data.records import encoding
 from bert.modeling import checkpoints, networks, task_heads

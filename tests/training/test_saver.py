@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import atomic, storage, tensor_files
+from bert.common import atomic, storage
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.training.saver import Saver
 from tests.helpers import tiny
 

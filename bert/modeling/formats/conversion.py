@@ -11,9 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert.common import atomic, tensor_files
+from bert.common import atomic
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.common.progress import log
 from bert.data import feature_names, sequence_packing
 from bert.data.text import tokenizer_files, vocabulary

@@ -16,8 +16,8 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
 

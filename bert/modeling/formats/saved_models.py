@@ -12,9 +12,9 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert.common import storage, tensor_files
+from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.formats import json_files
+from bert.common.formats import json_files, tensor_files
 from bert.data.text.casing import Casing
 from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig

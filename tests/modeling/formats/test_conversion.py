@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.data.sequences import LongTexts
 from bert.modeling import checkpoints, networks
 from bert.modeling.formats import conversion

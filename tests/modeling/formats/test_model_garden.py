@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common import tensor_files
+from bert.common.formats import tensor_files
 from bert.modeling import checkpoints, networks, task_heads
 from bert.modeling.formats import model_garden
 from tests.helpers import garden_files, small

@@ -5,8 +5,8 @@ import functools
 import pytest
 import tensorflow as tf
 
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.modeling import encoder
 from bert.modeling.formats import saved_models
 from tests.helpers import model_files, small

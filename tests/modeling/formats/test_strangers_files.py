@@ -15,8 +15,8 @@ import convert_checkpoint
 import extract_features
 import fill_mask
 import run_similarity
-from bert.common import tensor_files
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.modeling import checkpoints
 from bert.modeling.formats import model_garden
 from bert.modeling.formats.model_folder import ModelFolder
