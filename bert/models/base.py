@@ -16,7 +16,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference.predictor import Predictor
 from bert.modeling import networks
 from bert.modeling.engines.keras_engine import KerasEngine
-from bert.models import exporting, preprocessing, schedules
+from bert.models import compilation, exporting, preprocessing
 from bert.models.validation import Validation
 
 _CHUNK = 32  # batches of a prediction that are sorted by length together
@@ -83,27 +83,8 @@ class TextModel(keras.Model):
         # XLA compiles a program for each length, which may take a minute.
         usual = {"jit_compile": False, **self._default_loss()}
         super().compile(optimizer, **(usual | given))
-        self._check_compiled()
-
-    def _check_compiled(self) -> None:
-        """Computes loss and metrics once: in `fit`, Keras' errors are long."""
         y, logits = self._zeros()
-        shapes = [[None, *x.shape[1:]] for x in (y, logits)]
-        for name, compute in (
-            ("the loss", lambda: self.compute_loss(y=y, y_pred=logits)),
-            ("a metric", lambda: self.compute_metrics(None, y, logits)),
-        ):
-            try:
-                with self.distribute_strategy.scope():
-                    compute()
-            except (ValueError, tf.errors.InvalidArgumentError) as error:
-                reason = str(error).splitlines()[0].rpartition("}} ")[2]
-                raise UserError(
-                    f"{name} cannot be computed: {reason:.200}",
-                    expected=f"one of {y.dtype} labels of shape {shapes[0]} "
-                    f"and logits of shape {shapes[1]}",
-                ) from None
-        self.reset_metrics()
+        compilation.check_losses(self, y, logits)
 
     def get_compile_config(self):
         """Returns None without `compile`: the next `fit` makes a schedule."""
@@ -448,7 +429,7 @@ class TextModel(keras.Model):
         # The optimizer's variables must be on the devices of the model.
         with self.distribute_strategy.scope():
             super().compile(
-                schedules.default_optimizer(learning_rate, steps),
+                compilation.default_optimizer(learning_rate, steps),
                 jit_compile=False,
                 **self._default_loss(),
             )
@@ -485,12 +466,7 @@ class TextModel(keras.Model):
         # The schedule ends at the last step, so it needs the number of steps.
         steps = steps_per_epoch or steps
         if self._has_schedule:
-            size = steps or int(batches.cardinality())
-            if size < 1:
-                raise UserError(
-                    "the size of the dataset is unknown",
-                    fix="pass steps_per_epoch",
-                )
+            size = steps or compilation.num_batches(batches)
             self._compile_with_schedule(learning_rate, epochs * size)
         elif learning_rate is not None:
             raise UserError(
@@ -499,7 +475,7 @@ class TextModel(keras.Model):
             )
 
         callbacks = keras.tree.flatten(callbacks or [])
-        schedules.check_callbacks(callbacks, self.optimizer)
+        compilation.check_callbacks(callbacks, self.optimizer)
         if held_out is not None:
             callbacks = [Validation(held_out), *callbacks]
 
