@@ -38,7 +38,10 @@ from bert.common.text_lines import Span
 
 PARTITION_MB = 0.25  # a minute of a large model on two cores
 # Flags that do not change the parts, beside those that are compared as files.
-_FREE = {"input_file", "output_file", "num_processes", "num_shards", "runner"}
+_FREE = {
+    *("input_file", "output_file", "num_processes", "num_shards", "runner"),
+    *("model", "init_checkpoint", "engine"),
+}
 
 
 class Partition(NamedTuple):
@@ -164,7 +167,7 @@ def open_job(
 
     Args:
         settings: PartSettings. Settings of the script.
-        model: dict. Flags of the model and the engine -> hash or name.
+        model: dict. `model` and `engine`: a hash and a name.
         uses_openvino: bool. Whether OpenVINO computes the model.
         open_writer: callable. Returns a `Writer`. It is called with the number
             of threads of OpenVINO, or None for one per core, and with whether
@@ -178,10 +181,10 @@ def open_job(
     outputs_lib.check_no_input(shards_of(settings), files)
     given = flags.as_dict(settings).items()
     record = {
-        **{f"the {name}": value for name, value in model.items()},
-        "the files of --input_file": [*map(storage.absolute, files)],
-        **{x: storage.version(x) for x in files},
-        **{f"--{k}": x for k, x in given if k not in _FREE | model.keys()},
+        **model,
+        "list of files": [*map(storage.absolute, files)],
+        **{f"version of {x}": storage.version(x) for x in files},
+        **{f"--{k}": x for k, x in given if k not in _FREE},
     }
     folder, name = os.path.split(storage.absolute(settings.output_file))
     num_bytes = 1e6 * (settings.partition_mb or PARTITION_MB)
@@ -335,12 +338,11 @@ def _check_record(job: RowJob) -> None:
     ]
     for name in changed[:1]:
         found = before.get(name)
-        is_flag = name.startswith("--")
         raise UserError(
-            f"the unfinished parts have another value of {name}",
+            f"has the finished partitions of a run with another {name}",
             path=job.folder,
-            expected=json.dumps(found) if is_flag else None,
-            fix="repeat the command with it, or remove the folder",
+            expected=json.dumps(found) if name.startswith("--") else None,
+            fix="repeat that command, or remove the folder",
         )
 
 
@@ -351,5 +353,5 @@ def _check_unchanged(job: RowJob) -> None:
         UserError: A file has changed since the start.
     """
     for path in job.files:
-        if [*storage.version(path)] != job.record[path]:
+        if [*storage.version(path)] != job.record[f"version of {path}"]:
             raise UserError("has changed while it was read", path=path)

@@ -248,7 +248,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
     job = partitions.open_job(
         settings,
         {
-            "init_checkpoint": extraction.model.digest(),
+            "model": extraction.model.digest(),
             "engine": OPENVINO if network else KERAS,
         },
         bool(network),

@@ -86,11 +86,28 @@ def claim(
                 raise
             finally:
                 if not kept:
-                    storage.remove_folder(scratch)
+                    _remove(scratch)
     finally:
         if is_new:
             with contextlib.suppress(OSError):  # if it is not empty
                 os.rmdir(folder)
+
+
+def _remove(scratch: str) -> None:
+    """Removes a folder of unfinished files, all at once where that is possible.
+
+    A process that is killed while it removes files must not leave a mark of a
+    part whose file is gone. The new name is that of another run.
+    """
+    removed = f"{scratch}-removed"
+    if storage.is_remote(scratch):  # without a rename: marks first
+        for path in storage.find(scratch, "part-*.json"):
+            storage.remove(path)
+    elif storage.exists(scratch):
+        storage.remove_folder(removed)
+        storage.replace(scratch, removed)
+    storage.remove_folder(scratch)
+    storage.remove_folder(removed)
 
 
 def _hash(text: str) -> str:

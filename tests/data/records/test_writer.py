@@ -1,6 +1,7 @@
 """Writing of shards completely or not at all, by one run at a time."""
 
 import os
+import shutil
 
 import pytest
 
@@ -46,6 +47,23 @@ def test_unfinished_files_are_hidden_in_the_folder(tmp_path, monkeypatch):
     assert os.listdir(outputs) == [os.path.basename(shards[0])]
     with claim(["b.tfrecord"], scratch(["b.tfrecord"])):
         assert ".b.lock" in os.listdir(tmp_path)
+
+
+def test_a_run_that_is_killed_while_it_removes_its_files(tmp_path, monkeypatch):
+    """It leaves no mark of a part whose file is gone."""
+    shards, kept = paths(tmp_path), []
+    folder = scratch(shards)
+    rmtree = shutil.rmtree
+
+    def remove(path):
+        kept.append(os.path.exists(f"{folder}/part-00003.json"))
+        rmtree(path)
+
+    with claim(shards, folder):
+        finish_part(folder)
+        monkeypatch.setattr("shutil.rmtree", remove)
+        os.makedirs(f"{folder}-removed")  # left by a killed run
+    assert kept[1:] == [False] and not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, UserError])
