@@ -12,6 +12,8 @@ from bert.common.progress import log
 from bert.training import cluster, workers
 
 _CPU_INFO = "/proc/cpuinfo"
+# Those that TensorFlow uses. ARM's bf16, in the line "Features", is not among
+# them: on ARM64, TensorFlow 2.21 computes bfloat16 with Eigen, in float32.
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}
 _FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability; TensorFloat-32 too
 
@@ -189,7 +191,7 @@ def choose_precision(strategy: tf.distribute.Strategy, precision: str) -> str:
     elif gpus:
         has, where = all(map(_gpu_has_bfloat16, gpus)), "the GPU"
     else:
-        has, where = _cpu_has_bfloat16(), "the processor"
+        has, where = _cpu_has_bfloat16(), "TensorFlow on this processor"
 
     chosen = "bfloat16" if has else "float32"
     log(f"precision {chosen}: {where} has {'' if has else 'no '}bfloat16")

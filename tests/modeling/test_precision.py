@@ -34,19 +34,23 @@ def test_an_error_inside_leaves_nothing_behind():
 
 
 @pytest.mark.parametrize(
-    ("flags", "chosen"),
+    ("line", "chosen"),
     [
-        ("sse2 avx512f avx512_bf16 fma", "bfloat16"),
-        ("sse2 amx_bf16", "bfloat16"),
-        ("sse2 avx512f avx512_bf16x", "float32"),
+        ("flags\t\t: sse2 avx512f avx512_bf16 fma", "bfloat16"),
+        ("flags\t\t: sse2 amx_bf16", "bfloat16"),
+        ("flags\t\t: sse2 avx512f avx512_bf16x", "float32"),
+        # ARM, where TensorFlow does not use the instructions.
+        ("Features\t: fp asimd svebf16 i8mm bf16 dgh", "float32"),
     ],
 )
-def test_auto_asks_the_processor(tmp_path, monkeypatch, capsys, flags, chosen):
+def test_auto_asks_the_processor(tmp_path, monkeypatch, capsys, line, chosen):
     path = tmp_path / "cpuinfo"
-    path.write_text(f"model : avx512_bf16\nflags\t\t: {flags}\n")
+    path.write_text(f"model name\t: bf16 avx512_bf16\n{line}\n")
     monkeypatch.setattr(distribution, "_CPU_INFO", str(path))
     assert distribution.choose_precision(ONE, "auto") == chosen
-    assert f"precision {chosen}: the processor has" in capsys.readouterr().err
+    has = "has bfloat16" if chosen == "bfloat16" else "has no bfloat16"
+    log = capsys.readouterr().err
+    assert f"precision {chosen}: TensorFlow on this processor {has}" in log
 
 
 @pytest.mark.parametrize(
