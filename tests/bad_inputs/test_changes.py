@@ -9,9 +9,9 @@ import safetensors.numpy
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import parquet_files
+from bert.common.jobs import runners
 from bert.data.corpus import documents
-from bert.data.pretraining import runners
-from bert.runs import feature_extraction
+from bert.inference import partitions
 from bert.training import logs, saver
 from tests.bad_inputs import good_files, runs
 
@@ -60,9 +60,9 @@ def rejects(monkeypatch, run_script, good, tmp_path):
     ("module", "function", "call", "processes"),
     [
         (documents, "_append", 1, 1),
-        (runners, "_map", 1, 1),  # of parts
-        (runners, "_map", 1, 2),
-        (runners, "_map", 2, 1),  # of shards
+        (runners, "map_shown", 1, 1),  # of parts
+        (runners, "map_shown", 1, 2),
+        (runners, "map_shown", 2, 1),  # of shards
     ],
 )
 def test_records(rejects, module, function, call, processes):
@@ -93,9 +93,9 @@ def test_runs(rejects, module, function, message):
     assert message in rejects("run_pretraining", module, function)
 
 
-def test_vectors(rejects):
-    line = rejects("extract_features", feature_extraction, "extract")
-    assert "a.jsonl: cannot be written: No such file or directory" in line
+def test_embeddings(rejects):
+    line = rejects("extract_features", partitions, "_plan")
+    assert "cannot be written: No such file or directory" in line
 
 
 def forbid(*_, **__):
