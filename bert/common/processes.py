@@ -201,6 +201,13 @@ def _run(function: Callable[[Any, Any], Any], item) -> Any:
         _outside_item.acquire()
 
 
+def num_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS
+
+
 def check_not_forked(engine: str) -> None:
     """Checks that an engine works in this process; call it before using one.
 

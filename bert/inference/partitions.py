@@ -28,7 +28,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from bert.common import errors, flags, storage
+from bert.common import errors, flags, processes, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError
 from bert.common.jobs import runners, scratch, start
@@ -190,7 +190,7 @@ def open_job(
     num_bytes = 1e6 * (settings.partition_mb or PARTITION_MB)
 
     # Measured: processes of one thread are faster than one of all threads.
-    cores = len(os.sched_getaffinity(0))
+    cores = processes.num_cores()
     partitions = math.ceil(sum(map(storage.size, files)) / num_bytes)
     count = settings.num_processes or (cores if uses_openvino else 1)
     count = max(1, min(count, partitions))

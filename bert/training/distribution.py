@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert.common import nvidia, tensorflow_log
+from bert.common import nvidia, processes, tensorflow_log
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.training import cluster, workers
@@ -246,8 +246,8 @@ def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
 
     if kinds == {"CPU"}:
         config = tf.config.threading
-        cores = len(os.sched_getaffinity(0))
-        values["threads"] = config.get_intra_op_parallelism_threads() or cores
+        threads = config.get_intra_op_parallelism_threads()
+        values["threads"] = threads or processes.num_cores()
         values["onednn"] = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1")
 
     for device in tf.config.list_physical_devices("GPU")[:1]:

@@ -13,6 +13,15 @@ from bert.common import processes
 from bert.common.errors import UserError
 
 
+def test_cores_are_counted_on_macos_too(monkeypatch):
+    """Where Python cannot tell which cores a process may use."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 7})
+    monkeypatch.setattr(os, "cpu_count", lambda: 11)
+    assert processes.num_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processes.num_cores() == 11
+
+
 def make_worker():
     """What a process does with an item."""
     return work

@@ -159,7 +159,7 @@ class OpenVINOEngine:
         self.path = os.path.join(folder, FILE)
 
         core = _core()
-        threads = num_threads or len(os.sched_getaffinity(0))
+        threads = num_threads or processes.num_cores()
         try:
             model = core.read_model(*self._contents(folder))
             precision = model.get_rt_info(PRECISION).value
