@@ -28,8 +28,15 @@ LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
     requirements/parquet.txt requirements/serve.txt requirements/hub.txt \
     requirements/openvino.txt requirements/int8.txt
 
-.PHONY: quickstart test test-long check docs next lock peers backends tpu gpu \
-    clean
+# Tests of numbers, for emulated processors: networks, engines, a training step,
+# and each script (goldens).
+EMULATED = tests/test_goldens.py tests/data/text tests/modeling/engines \
+    tests/modeling/formats/test_openvino.py tests/modeling/test_fused_ops.py \
+    tests/modeling/test_layers.py tests/modeling/test_networks.py \
+    tests/inference tests/training/test_train_step.py
+
+.PHONY: quickstart test test-long avx2 arm64 check docs next lock peers \
+    backends tpu gpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -42,6 +49,13 @@ test-long: $(VENV)/dev peers .venv-docs/done $(FOUND:python%=quick-%)
 	    "$(or $(filter-out $(FOUND),$(PYTHONS)),none)"
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" --perturb=1e-6
 	$(BIN)/python -m pytest -m long -o faulthandler_timeout=0
+	$(if $(shell command -v mmdebstrap),$(MAKE) avx2 arm64,@echo \
+	    "avx2, arm64: not run, since mmdebstrap is not installed")
+
+# On an x86-64 CPU without AVX-512, and on an ARM64 CPU, both emulated.
+avx2 arm64: %: .emulation/%/done
+	nice .emulation/$*/bin/python -m pytest $(PARALLEL) \
+	    -m "bits or not long" -o faulthandler_timeout=0 -o timeout=0 $(EMULATED)
 
 # The quick tests with another version of Python, as in `make quick-3.12`.
 quick-%: .venv-%/dev
@@ -93,7 +107,7 @@ peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
 backends: $(PEERS)/keras_backends/done
 
 clean:
-	rm -rf $(VENV) .venv-3.* .venv-next .venv-docs $(PEERS) $(OUT)
+	rm -rf $(VENV) .venv-3.* .venv-next .venv-docs .emulation $(PEERS) $(OUT)
 
 $(VENV)/run: requirements.txt requirements/report.txt requirements/openvino.txt
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
@@ -103,6 +117,10 @@ $(VENV)/run: requirements.txt requirements/report.txt requirements/openvino.txt
 $(VENV)/dev: $(DEV)
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
 	$(BIN)/python -m pip install --quiet -r requirements/dev.txt
+	touch $@
+
+.emulation/%/done: tests/emulated_python.sh $(VENV)/dev
+	tests/emulated_python.sh $* $(VENV)
 	touch $@
 
 .venv-docs/done: requirements/docs.txt

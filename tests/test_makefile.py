@@ -63,3 +63,17 @@ def test_without_any_one_line_tells_what_to_install(plan):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "install python3.13 and python3.13-venv" in done.stderr
+
+
+def test_emulation_without_its_tool_tells_what_to_install(tmp_path):
+    done = subprocess.run(
+        ["/bin/sh", ROOT / "tests/emulated_python.sh", "arm64", "none"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "make arm64 needs mmdebstrap: apt install mmdebstrap "
+        "debian-archive-keyring\n"
+    )
