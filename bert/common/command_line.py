@@ -56,35 +56,18 @@ REMOVED = {  # flag, or flag=value, of an earlier version -> advice
 }
 
 
-class _Numbers(absl_flags.ArgumentParser):
-    """Parses one or more numbers, separated by commas."""
+class _Parser(absl_flags.ArgumentParser):
+    """Parses the text of a flag with a function.
 
-    def __init__(self, number: absl_flags.ArgumentParser):
-        self._number = number
+    Args:
+        read: callable. Text -> value. Raises a ValueError for invalid texts.
+    """
 
-    def parse(self, argument):
-        return [self._number.parse(text) for text in str(argument).split(",")]
-
-
-class _Seconds(absl_flags.FloatParser):
-    """Parses a number of seconds, or a time such as 90m."""
-
-    def convert(self, argument):
-        seconds = read_time(str(argument))
-        return super().convert(argument) if seconds is None else seconds
-
-
-class _Path(absl_flags.ArgumentParser):
-    """Parses a path. It is empty after an unset variable of the shell."""
+    def __init__(self, read: Callable[[str], Any]):
+        self._read = read
 
     def parse(self, argument):
-        if not argument.strip():
-            raise ValueError("the path is empty")
-        if re.search("(^|,)=", argument):  # also "a,=b": no name before "="
-            raise ValueError(
-                "the path starts with =; write one =, or ./= for this name"
-            )
-        return argument
+        return self._read(str(argument))
 
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
@@ -221,13 +204,36 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
     if one.choices:
         absl_flags.DEFINE_enum(enum_values=one.choices, **named)
     elif one.several:
-        absl_flags.DEFINE(_Numbers(_NUMBERS[one.kind]()), **named)
+        read = functools.partial(_read_numbers, one.kind)
+        absl_flags.DEFINE(_Parser(read), **named)
     elif one.is_time:
-        absl_flags.DEFINE(_Seconds(), **named)
+        absl_flags.DEFINE(_Parser(_read_seconds), **named)
     elif one.path:
-        absl_flags.DEFINE(_Path(), **named)
+        absl_flags.DEFINE(_Parser(_read_path), **named)
     else:
         _DEFINE[one.kind](**named)
+
+
+def _read_numbers(kind: type, text: str) -> list[float]:
+    """Reads one or more numbers, separated by commas."""
+    return [_NUMBERS[kind]().parse(number) for number in text.split(",")]
+
+
+def _read_seconds(text: str) -> float:
+    """Reads a number of seconds, or a time such as 90m."""
+    seconds = read_time(text)
+    return absl_flags.FloatParser().parse(text) if seconds is None else seconds
+
+
+def _read_path(text: str) -> str:
+    """Checks a path. It is empty after an unset variable of the shell."""
+    if not text.strip():
+        raise ValueError("the path is empty")
+    if re.search("(^|,)=", text):  # also "a,=b": no name before "="
+        raise ValueError(
+            "the path starts with =; write one =, or ./= for this name"
+        )
+    return text
 
 
 def _removed(words: str) -> UserError | None:
