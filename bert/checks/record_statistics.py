@@ -20,7 +20,7 @@ class Counter:
 
     Attributes:
         counts: dict. Counts named as in `rows.count_rows`, usable with
-            `partitions.shares` and `partitions.warnings`.
+            `partitions.fractions` and `partitions.warnings`.
         targets: int64 [V]. Number of times that each token was masked.
         problems: dict. Problem -> (number of records with it; file, number
             and value of the first such record).

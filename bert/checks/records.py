@@ -167,11 +167,11 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     lines = partitions.warnings(counts, made_with)
 
     # `warnings` reports too many random pairs, but not too few.
-    share = partitions.shares(counts, result.max_seq_length)
+    found = partitions.fractions(counts, result.max_seq_length)
     usual = partitions.usual_random_next(made_with)
-    if share["random_next"] < 0.35:
+    if found["random_next"] < 0.35:
         lines.append(
-            f"{share['random_next']:.0%} of the pairs are random (usual: "
+            f"{found['random_next']:.0%} of the pairs are random (usual: "
             f"{usual:.0%})"
         )
     findings += [suspicious(line, path=where) for line in lines]
@@ -186,8 +186,8 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
 
     described = (
         f"{counts['records']:,} records, {counts['instances']:,} pairs, "
-        f"{share['fill']:.1%} full, {share['predicted']:.1%} predicted, "
-        f"{share['random_next']:.1%} random next"
+        f"{found['fill']:.1%} full, {found['predicted']:.1%} predicted, "
+        f"{found['random_next']:.1%} random next"
     )
     return [*findings, fine(described, path=where)]
 
@@ -201,18 +201,18 @@ def _check_replacements(
 
     # A random token may be [MASK] or the original token.
     findings = []
-    for what, hits, share in (
+    for what, hits, fraction in (
         ("replaced by [MASK]", masked, 0.8 + 0.1 / size),
         ("replaced at random", changed, 0.1 - 0.2 / size),
         ("kept", total - masked - changed, 0.1 + 0.1 / size),
     ):
-        bound = _DEVIATIONS * math.sqrt(share * (1 - share) / total)
-        if abs(hits / total - share) > bound + 1 / total:
+        bound = _DEVIATIONS * math.sqrt(fraction * (1 - fraction) / total)
+        if abs(hits / total - fraction) > bound + 1 / total:
             findings.append(
                 suspicious(
                     f"{hits / total:.2%} of {total:,} masked tokens are {what}",
                     path=where,
-                    expected=f"{share:.0%}, within {bound:.2%}",
+                    expected=f"{fraction:.0%}, within {bound:.2%}",
                     fix="do the records belong to this vocabulary?",
                 )
             )

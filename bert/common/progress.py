@@ -62,8 +62,8 @@ class Progress:
             left = duration((self._total - done) / rate)
             rate_and_left = f"{quantity(rate)} {self._unit}/s, {left} left"
         if on_terminal():
-            share = done / self._total if self._total else 1.0
-            draw(self._description, share, f"{of_total}, {rate_and_left}")
+            fraction = done / self._total if self._total else 1.0
+            draw(self._description, fraction, f"{of_total}, {rate_and_left}")
         else:
             log(f"{self._description}: {of_total} ({rate_and_left}){note}")
 
@@ -73,21 +73,21 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def draw(description: str, share: float, text: str) -> None:
+def draw(description: str, fraction: float, text: str) -> None:
     """Draws a bar over the last one, on a terminal.
 
     Args:
         description: str. Name of the work.
-        share: float. Fraction of the work that is done, 0 to 1. At 1 the bar
+        fraction: float. Fraction of the work that is done, 0 to 1. At 1 the bar
             is removed.
         text: str. Text to show after the bar.
     """
     if not on_terminal():
         return
     line = ""
-    if share < 1:
-        bar = "#" * int(_BAR * share)
-        line = f"{description} {share:4.0%} [{bar:-<{_BAR}}] {text}"
+    if fraction < 1:
+        bar = "#" * int(_BAR * fraction)
+        line = f"{description} {fraction:4.0%} [{bar:-<{_BAR}}] {text}"
 
     # A wrapped line could not be redrawn in place.
     columns = min(_WIDTH, shutil.get_terminal_size().columns - 1)

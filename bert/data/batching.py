@@ -19,7 +19,7 @@ def training_batches(
     batch_size: int,
     seed: int,
     step: int,
-    share: tuple[int, int] = (0, 1),
+    worker: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
     """Returns infinite shuffled batches, which depend on seed and step only.
 
@@ -30,13 +30,14 @@ def training_batches(
         batch_size: int. B, number of examples in a batch over all devices.
         seed: int. Seed of the order.
         step: int. Number of the first batch, from 0.
-        share: (int, int). Worker index and number of workers; the worker gets
-            its part of each batch. Default: (0, 1), the full batches.
+        worker: (int, int). Index of the worker and number of workers. The
+            worker gets its part of each batch. Default: (0, 1), the full
+            batches.
 
     Returns:
         tf.data.Dataset of batches as returned by `Examples.batch`.
     """
-    part = pipelines.part_of_batch(batch_size, share)
+    part = pipelines.part_of_batch(batch_size, worker)
 
     def batches():
         count = len(examples)

@@ -173,11 +173,11 @@ def _predictions(logits: tf.Tensor, labels: Labels) -> dict[str, tf.Tensor]:
 
     if labels.kind == CLASSES:
         probabilities = tf.nn.softmax(scaled)
-        answer = tf.argmax(margins, -1)
-        label = tf.gather(names, answer)
+        best = tf.argmax(margins, -1)
+        label = tf.gather(names, best)
         if limit := decision.unknown_below:
-            chance = tf.gather(probabilities, answer, batch_dims=1)
-            label = tf.where(chance < limit, "", label)
+            probability = tf.gather(probabilities, best, batch_dims=1)
+            label = tf.where(probability < limit, "", label)
     elif labels.kind == MULTI_LABEL:
         probabilities = tf.sigmoid(scaled)
 

@@ -38,14 +38,14 @@ def attention_probs(scores, bias, key, *, rate: float, scale: float):
     return ops.cast(dropout.drop(probs, key, rate), dtype)
 
 
-def add_and_normalise(product, bias, residual, gamma, beta, key, *, rate):
+def add_and_normalize(product, bias, residual, gamma, beta, key, *, rate):
     """LayerNorm(dropout(product + bias) + residual)."""
     x = ops.cast(product, "float32") + ops.cast(bias, "float32")
     x = dropout.drop(x, key, rate) + ops.cast(residual, "float32")
     return ops.cast(_layer_norm(x, gamma, beta), product.dtype)
 
 
-def normalise_and_drop(x, gamma, beta, key, *, rate):
+def normalize_and_drop(x, gamma, beta, key, *, rate):
     """dropout(LayerNorm(x))."""
     normal = _layer_norm(ops.cast(x, "float32"), gamma, beta)
     return ops.cast(dropout.drop(normal, key, rate), x.dtype)

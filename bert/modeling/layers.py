@@ -72,7 +72,7 @@ class LayerFactory:
         return dropout.Dropout(rate, salt, name=name, dtype=self._dtype)
 
     def layer_norm(self) -> keras.layers.LayerNormalization:
-        """Layer normalisation with the original's epsilon."""
+        """Layer normalization with the original's epsilon."""
         return keras.layers.LayerNormalization(
             epsilon=elementwise.LAYER_NORM_EPSILON,
             name="LayerNorm",
@@ -80,7 +80,7 @@ class LayerFactory:
         )
 
     def add_norm(self, rate: float, drop: str, name: str) -> "AddNorm":
-        """Dropout, residual and layer normalisation."""
+        """Dropout, residual and layer normalization."""
         return AddNorm(self.dropout(rate, drop), name=name, dtype=self._dtype)
 
 
@@ -122,7 +122,7 @@ def as_config(config: BertConfig | dict) -> BertConfig:
 
 @keras.saving.register_keras_serializable("bert")
 class Embeddings(keras.layers.Layer):
-    """Sum of word, segment and position embeddings, normalised."""
+    """Sum of word, segment and position embeddings, normalized."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class Embeddings(keras.layers.Layer):
 
         key, rate = self.dropout.draw(training)
         return fused_ops.fused_elementwise(
-            elementwise.normalise_and_drop,
+            elementwise.normalize_and_drop,
             x,
             ops.convert_to_tensor(self.layer_norm.gamma),
             ops.convert_to_tensor(self.layer_norm.beta),
@@ -328,7 +328,7 @@ class AddNorm(keras.layers.Layer):
         """float [B, Q, H], [H] and [B, Q, H] -> float [B, Q, H]."""
         key, rate = self.dropout.draw(training)
         return fused_ops.fused_elementwise(
-            elementwise.add_and_normalise,
+            elementwise.add_and_normalize,
             product,
             bias,
             residual,

@@ -110,15 +110,15 @@ class TextBatches:
         labels = label_encoder.ids(y, self._labels)
         if self._labels.kind == MULTI_LABEL:
             labels = labels.astype(int)
-        sizes, shares = [len(a), len(labels)], [1.0] * len(a)
+        sizes, sample_weights = [len(a), len(labels)], [1.0] * len(a)
         if weights is not None:
-            shares = finite(weights, "sample_weight").tolist()
-            sizes.append(len(shares))
+            sample_weights = finite(weights, "sample_weight").tolist()
+            sizes.append(len(sample_weights))
         _check_sizes(sizes)
         return [
             TextExample(str(i), text, text_b, label, weight=weight)
             for i, (text, text_b, label, weight) in enumerate(
-                zip(a, b, labels.tolist(), shares)
+                zip(a, b, labels.tolist(), sample_weights)
             )
         ]
 
@@ -186,22 +186,22 @@ class TextBatches:
             raise error from None
 
 
-def split(examples: list, share: float) -> tuple[list, list]:
+def split(examples: list, fraction: float) -> tuple[list, list]:
     """Splits examples into those for training and for validation.
 
     Args:
         examples: list. N examples.
-        share: float. Fraction of the examples for validation, taken from the
+        fraction: float. Fraction of the examples for validation, taken from the
             end.
 
     Raises:
         UserError: One of the parts would be empty.
     """
     count = len(examples)
-    at = math.floor(count * (1.0 - share))
+    at = math.floor(count * (1.0 - fraction))
     if not 0 < at < count:
         raise UserError(
-            f"validation_split={share} of {count} texts",
+            f"validation_split={fraction} of {count} texts",
             expected="texts for training and for validation",
         )
 

@@ -44,12 +44,14 @@ def decisions(run: RunFiles) -> list[Figure]:
     """Figures: precision and recall over thresholds, and the calibration."""
     drawn = []
     for name, points in list(run.evaluation.get("curves", {}).items())[:_CUTS]:
-        cuts, precision, recall = zip(*points)
-        cut = run.evaluation.get("cuts", {}).get(name, 0.0)
-        meaning = f"By the threshold of the logits, which is {shown(cut)}."
+        thresholds, precision, recall = zip(*points)
+        threshold = run.evaluation.get("cuts", {}).get(name, 0.0)
+        meaning = (
+            f"By the threshold of the logits, which is {shown(threshold)}."
+        )
         lines = [
-            Line("precision", cuts, precision, 0),
-            Line("recall", cuts, recall, 1),
+            Line("precision", thresholds, precision, 0),
+            Line("recall", thresholds, recall, 1),
         ]
         quantity = Quantity(f"Label {name}", "fraction", meaning)
         drawn.append(
@@ -60,8 +62,10 @@ def decisions(run: RunFiles) -> list[Figure]:
     calibration = run.evaluation.get("calibration", {})
     for colour, label in enumerate(("before", "after")):
         if entry := calibration.get(label):
-            chances, shares, _ = zip(*entry["bins"])
-            lines.append(Line(label, chances, shares, colour, is_dotted=True))
+            predicted, accuracies, _ = zip(*entry["bins"])
+            lines.append(
+                Line(label, predicted, accuracies, colour, is_dotted=True)
+            )
     if lines:
         meaning = "Accuracy by predicted probability; ideally the diagonal."
         quantity = Quantity("Calibration", "accuracy", meaning)
@@ -109,8 +113,8 @@ def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
     The baselines of the evaluation are named `metric/kind`.
     """
     baselines = []
-    for reference, value in run.evaluation.get("references", {}).items():
-        metric, _, kind = reference.partition("/")
+    for name_and_kind, value in run.evaluation.get("references", {}).items():
+        metric, _, kind = name_and_kind.partition("/")
         if metric.removeprefix(_EVAL) == name and is_number(value):
             baselines.append((kind or "reference", float(value)))
 

@@ -236,7 +236,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
             )
 
         # Steps are counted within the phase, also when the run resumes.
-        step, share = step - part.start_step, workers.index_and_count()
+        step, worker = step - part.start_step, workers.index_and_count()
         unmasked = reader.training_batches(
             files,
             num_records,
@@ -244,7 +244,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
             part.batch_size,
             seed,
             step,
-            share,
+            worker,
         )
         if part.masks is None:
             return unmasked
@@ -252,7 +252,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
         # Masks depend on the step, so that a resumed run draws the same.
         vocab = masking.Vocabulary.of(inputs.folder.tokenizer.vocab)
         return dynamic_masking.remask_batches(
-            unmasked, part.masks, vocab, step, share
+            unmasked, part.masks, vocab, step, worker
         )
 
     def records_of(step: int) -> str:

@@ -1,4 +1,4 @@
-"""What evaluations of several tasks share: baselines, errors, warnings."""
+"""Baselines, errors and warnings of the evaluations of several tasks."""
 
 import heapq
 import math
@@ -36,8 +36,8 @@ def baselines_of_classes(
     }
     # A class without training examples has the probability 0.
     if np.isin(gold, np.flatnonzero(counts)).all():
-        chances = counts / counts.sum()
-        found[f"loss/{FREQUENCIES}"] = float(-np.log(chances[gold]).mean())
+        frequencies = counts / counts.sum()
+        found[f"loss/{FREQUENCIES}"] = float(-np.log(frequencies[gold]).mean())
     return found
 
 
@@ -46,17 +46,18 @@ def worst(errors: Iterable[dict]) -> list[dict]:
     return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
 
 
-def one_answer_warnings(answers: Sequence) -> list[str]:
+def one_prediction_warnings(predictions: Sequence) -> list[str]:
     """Returns a warning if a model predicts the same for all examples.
 
     Args:
-        answers: sequence. Predicted label of each example, or list of labels.
+        predictions: sequence. Predicted label of each example, or list of
+            labels.
     """
-    first, *others = answers
+    first, *others = predictions
 
     # A single example always has a single prediction.
-    if others and all(answer == first for answer in others):
-        return [f"all {len(answers):,} predictions are {first!r}"]
+    if others and all(x == first for x in others):
+        return [f"all {len(predictions):,} predictions are {first!r}"]
     return []
 
 

@@ -89,8 +89,8 @@ class WarmupStableDecay(keras.optimizers.schedules.LearningRateSchedule):
         step, rate = tf.cast(step, tf.float32), tf.constant(self.peak)
         if self.num_decay_steps:
             first = float(self.num_train_steps - self.num_decay_steps)
-            share = (step - first) / float(self.num_decay_steps)
-            rate *= 1.0 - tf.sqrt(tf.clip_by_value(share, 0.0, 1.0))
+            fraction = (step - first) / float(self.num_decay_steps)
+            rate *= 1.0 - tf.sqrt(tf.clip_by_value(fraction, 0.0, 1.0))
         return _warm_up(step, self.peak, self.num_warmup_steps, rate)
 
 

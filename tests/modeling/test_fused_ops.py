@@ -38,13 +38,13 @@ FUNCTIONS = {
         [(2, 3, 5, 7), (2, 1, 1, 7), None],
         {"rate": 0.3, "scale": 0.5},
     ),
-    "add_and_normalise": (
-        elementwise.add_and_normalise,
+    "add_and_normalize": (
+        elementwise.add_and_normalize,
         [(2, 7, 13), (13,), (2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
-    "normalise_and_drop": (
-        elementwise.normalise_and_drop,
+    "normalize_and_drop": (
+        elementwise.normalize_and_drop,
         [(2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
@@ -418,7 +418,7 @@ def test_a_fused_step_adds_its_flag_to_those_of_the_user(
 
 def test_sums_are_not_divided_into_windows():
     norm = tf.function(
-        elementwise.normalise_and_drop, jit_compile=True, autograph=False
+        elementwise.normalize_and_drop, jit_compile=True, autograph=False
     )
     program = norm.experimental_get_compiler_ir(
         tf.ones([64, 512]), tf.ones(512), tf.ones(512), [3, 4], rate=0.1

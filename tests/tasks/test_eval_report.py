@@ -102,7 +102,7 @@ def test_the_worst_errors_name_their_lines():
     ],
 )
 def test_one_answer_to_everything_is_reported(answers, warned):
-    found = evaluation.one_answer_warnings(answers)
+    found = evaluation.one_prediction_warnings(answers)
     line = f"all 3 predictions are {warned}"
     assert found == [line] * (warned is not None)
 

@@ -23,12 +23,14 @@ def passes(
         dict. Name of a group -> number of passes, usually fractional.
     """
     total = sum(sizes.values())
-    shares = {name: size / total for name, size in sizes.items()}
-    weights = {name: share**smoothing for name, share in shares.items()}
+    fractions = {name: size / total for name, size in sizes.items()}
+    weights = {
+        name: fraction**smoothing for name, fraction in fractions.items()
+    }
     whole = sum(weights.values())
 
     # Fraction of the records divided by fraction of the text.
     return {
-        name: dupe_factor * weights[name] / whole / shares[name]
+        name: dupe_factor * weights[name] / whole / fractions[name]
         for name in sizes
     }

@@ -241,8 +241,8 @@ def prepare(
             "documents have no text and are dropped"
         )
 
-    shares = [x[-1] / sum(x) for x in (chosen, sizes)]
-    for line in warnings(counts[0], *shares):
+    fractions = [x[-1] / sum(x) for x in (chosen, sizes)]
+    for line in warnings(counts[0], *fractions):
         log(f"warning: {line}")
     return list(zip(outputs, counts, sizes))
 

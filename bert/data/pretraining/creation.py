@@ -275,7 +275,7 @@ def describe_run(job: partitions.Job, totals: dict[str, int]) -> dict:
         "vocab_size": len(job.tokenizer.vocab),
         "input_files": [printable(os.path.basename(x)) for x in job.files],
         "statistics": totals,
-        "shares": partitions.shares(totals, length),
+        "shares": partitions.fractions(totals, length),
     }
     if job.settings.pack_sequences:
         most = packing.max_sequences_per_row(length)
@@ -297,14 +297,14 @@ def report_group(
 
 def report(counts: dict[str, int], settings: InstanceSettings) -> str:
     """Returns one line with the counts and fractions for the user to check."""
-    share = partitions.shares(counts, settings.max_seq_length)
+    found = partitions.fractions(counts, settings.max_seq_length)
     rows = f"{counts['instances']:,} instances"
     if settings.pack_sequences:
         rows += f" in {counts['records']:,} rows"
     return (
         f"{counts['documents']:,} documents, {counts['sentences']:,} "
-        f"sentences, {counts['tokens']:,} tokens ({share['unknown']:.2%} "
-        f"[UNK]); {rows}, {share['fill']:.1%} full, "
-        f"{share['predicted']:.1%} predicted ({share['masked']:.0%} masked, "
-        f"{share['random']:.0%} random), {share['random_next']:.1%} random next"
+        f"sentences, {counts['tokens']:,} tokens ({found['unknown']:.2%} "
+        f"[UNK]); {rows}, {found['fill']:.1%} full, "
+        f"{found['predicted']:.1%} predicted ({found['masked']:.0%} masked, "
+        f"{found['random']:.0%} random), {found['random_next']:.1%} random next"
     )

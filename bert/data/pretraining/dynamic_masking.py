@@ -26,7 +26,7 @@ def remask_batches(
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     step: int,
-    share: tuple[int, int] = (0, 1),
+    worker: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
     """Draws the masks of every record again.
 
@@ -38,7 +38,7 @@ def remask_batches(
         settings: InstanceSettings. Masking probabilities and seed.
         vocabulary: masking.Vocabulary. Vocabulary of the records.
         step: int. Number of batches that were skipped.
-        share: (int, int). Worker index and number of workers. Default:
+        worker: (int, int). Index of the worker and number of workers. Default:
             (0, 1).
 
     Returns:
@@ -46,8 +46,8 @@ def remask_batches(
     """
 
     def in_numpy(number, *arrays):
-        worker, workers = share
-        first = (int(number) * workers + worker) * len(arrays[0])
+        index, workers = worker
+        first = (int(number) * workers + index) * len(arrays[0])
         return remask_records(arrays, settings, vocabulary, first)
 
     def remask(number, batch):

@@ -67,7 +67,7 @@ def draw_pairs(
     documents: TokenizedDocuments,
     settings: InstanceSettings,
     rng: np.random.Generator,
-    share: float = 1.0,
+    fraction: float = 1.0,
 ) -> Pairs:
     """Splits documents into sentence pairs.
 
@@ -75,11 +75,11 @@ def draw_pairs(
         documents: TokenizedDocuments. At least two documents.
         settings: InstanceSettings. Lengths and probabilities.
         rng: np.random.Generator. Source of all random numbers.
-        share: float. Probability that a document is used. Default: 1.
+        fraction: float. Probability that a document is used. Default: 1.
     """
     max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
     count = len(documents.document_ends)
-    used = np.flatnonzero(rng.random(count) < share)
+    used = np.flatnonzero(rng.random(count) < fraction)
     targets = np.where(
         rng.random(count) < settings.short_seq_prob,
         rng.integers(2, max_tokens, count, endpoint=True),

@@ -69,8 +69,8 @@ class _Words:
 
 def count_masks(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
     """Returns the maximum number of masks for instances of these lengths."""
-    share = np.rint(lengths * settings.masked_lm_prob).astype(np.int64)
-    return np.clip(share, 1, settings.max_predictions_per_seq)
+    count = np.rint(lengths * settings.masked_lm_prob).astype(np.int64)
+    return np.clip(count, 1, settings.max_predictions_per_seq)
 
 
 def mask_rows(

@@ -325,7 +325,7 @@ def count_continued(texts: list[list[str]]) -> int:
     )
 
 
-def shares(
+def fractions(
     counts: Mapping[str, float], max_seq_length: int
 ) -> dict[str, float]:
     """Returns fractions that describe the records, each from 0 to 1."""
@@ -342,11 +342,11 @@ def shares(
 
 
 def usual_random_next(settings: InstanceSettings) -> float:
-    """Share of random pairs to expect of one sentence per line.
+    """Fraction of random pairs to expect of one sentence per line.
 
     A chunk of a single sentence has no second segment, so its pair is always
     random. The tokens of a sentence are assumed to have a gamma distribution
-    of shape 2. On English Wikipedia the share is within 0.06 of
+    of shape 2. On English Wikipedia the fraction is within 0.06 of
     this estimate for 32 to 512 tokens.
     """
     targets = np.arange(2, settings.max_seq_length - 2)  # tokens of a chunk
@@ -364,11 +364,11 @@ def warnings(
     counts: Mapping[str, float], settings: InstanceSettings
 ) -> list[str]:
     """Returns warnings about a suspicious corpus, one line each."""
-    share = shares(counts, settings.max_seq_length)
+    found = fractions(counts, settings.max_seq_length)
     lines = []
-    if share["unknown"] > 0.01:
+    if found["unknown"] > 0.01:
         lines.append(
-            f"{share['unknown']:.1%} of the tokens are [UNK]: does the "
+            f"{found['unknown']:.1%} of the tokens are [UNK]: does the "
             "vocabulary match the language and the casing?"
         )
 
@@ -377,23 +377,23 @@ def warnings(
     per_document = counts["sentences"] / counts["documents"]
     if per_document < 2:
         layout.append(f"{per_document:.1f} lines per document")
-    if share["continued"] > 0.25:
+    if found["continued"] > 0.25:
         layout.append(
-            f"{share['continued']:.0%} of the lines continue the previous line"
+            f"{found['continued']:.0%} of the lines continue the previous line"
         )
     usual = usual_random_next(settings)
-    if share["random_next"] > usual + (1.0 - usual) / 4:
+    if found["random_next"] > usual + (1.0 - usual) / 4:
         layout.append(
-            f"{share['random_next']:.0%} of the pairs are random (usual: "
+            f"{found['random_next']:.0%} of the pairs are random (usual: "
             f"{usual:.0%})"
         )
 
-    if share["fill"] < 0.5 and not layout:
+    if found["fill"] < 0.5 and not layout:
         better = "--pack_sequences"
         if settings.pack_sequences:
             better = "a larger --max_predictions_per_seq"
         lines.append(
-            f"the records are {share['fill']:.0%} full: a smaller "
+            f"the records are {found['fill']:.0%} full: a smaller "
             f"--max_seq_length or {better} wastes less"
         )
     if layout:
@@ -403,9 +403,9 @@ def warnings(
             "prepare_corpus.py first"
         )
 
-    if share["predicted"] < 0.8 * settings.masked_lm_prob:
+    if found["predicted"] < 0.8 * settings.masked_lm_prob:
         lines.append(
-            f"{share['predicted']:.1%} of the tokens are predicted instead of "
+            f"{found['predicted']:.1%} of the tokens are predicted instead of "
             f"{settings.masked_lm_prob:.0%}: raise --max_predictions_per_seq"
         )
     return lines

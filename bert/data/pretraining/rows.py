@@ -23,7 +23,7 @@ def make_records(
     partition: int,
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
-    share: float = 1.0,
+    fraction: float = 1.0,
 ) -> tuple[list[bytes], dict[str, int]]:
     """Makes the records of one pass over a partition of the corpus.
 
@@ -36,7 +36,7 @@ def make_records(
         partition: int. Number of the partition in the corpus.
         settings: InstanceSettings. Lengths, probabilities and seed.
         vocabulary: masking.Vocabulary. Vocabulary of the ids in `documents`.
-        share: float. Probability that a document is used. Default: 1.
+        fraction: float. Probability that a document is used. Default: 1.
 
     Returns:
         (list of bytes, dict). The serialized records, and the counts of
@@ -45,7 +45,7 @@ def make_records(
     counts = Counter()
     records: list[bytes] = []
     for rows in make_rows(
-        documents, number, partition, settings, vocabulary, share
+        documents, number, partition, settings, vocabulary, fraction
     ):
         counts.update(count_rows(rows, vocabulary.mask_id))
         records += encoding.encode_examples(rows)
@@ -58,12 +58,12 @@ def make_rows(
     partition: int,
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
-    share: float = 1.0,
+    fraction: float = 1.0,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Makes the rows of `make_records` in blocks, at least one.
 
     Args:
-        documents, number, partition, settings, vocabulary, share: See
+        documents, number, partition, settings, vocabulary, fraction: See
             `make_records`.
 
     Yields:
@@ -72,7 +72,7 @@ def make_rows(
     """
     key = (settings.random_seed, partition, number)
     pairs = instances.draw_pairs(
-        documents, settings, draws.generator(*key, "pairs"), share
+        documents, settings, draws.generator(*key, "pairs"), fraction
     )
 
     # One pair per row, or as many as fit.

@@ -20,14 +20,14 @@ def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-def part_of_batch(batch_size: int, share: tuple[int, int]) -> slice:
+def part_of_batch(batch_size: int, worker: tuple[int, int]) -> slice:
     """Returns the slice of a batch that a worker computes.
 
     Args:
         batch_size: int. Number of examples in the full batch, a multiple of
             the number of workers.
-        share: (int, int). Worker index, from 0, and number of workers.
+        worker: (int, int). Index of the worker, from 0, and number of workers.
     """
-    worker, workers = share
+    index, workers = worker
     size = batch_size // workers
-    return slice(worker * size, (worker + 1) * size)
+    return slice(index * size, (index + 1) * size)

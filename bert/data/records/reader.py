@@ -22,7 +22,7 @@ def training_batches(
     batch_size: int,
     seed: int,
     step: int,
-    share: tuple[int, int] = (0, 1),
+    worker: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
     """Returns infinite shuffled batches, starting at a step.
 
@@ -37,7 +37,7 @@ def training_batches(
         batch_size: int. Number of records in a batch.
         seed: int. Seed of the order.
         step: int. Number of batches to skip.
-        share: (int, int). Worker index and number of workers; only the
+        worker: (int, int). Index of the worker and number of workers; only the
             worker's part of each batch is parsed. Default: (0, 1).
 
     Returns:
@@ -45,7 +45,7 @@ def training_batches(
         [N, length], and `is_real_example`, float32 [N] of ones. N is
         batch_size / workers.
     """
-    part = pipelines.part_of_batch(batch_size, share)
+    part = pipelines.part_of_batch(batch_size, worker)
     return pipelines.without_autotuning(
         _shuffled(files, num_records, seed, step * batch_size)
         .batch(batch_size, drop_remainder=True)

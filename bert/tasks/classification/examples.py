@@ -214,7 +214,7 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
     Returns:
         bool [N], whether a row is held out.
     """
-    firsts, share = together(split.rows), settings.eval_fraction
+    firsts, fraction = together(split.rows), settings.eval_fraction
     by_stratum: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
         by_stratum.setdefault(strata[number], []).append(number)
@@ -223,11 +223,12 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
     for _, numbers in sorted(by_stratum.items()):
         drawn = generator.permutation(numbers)
         if len(numbers) > 1:  # a label that occurs once stays in training
-            count = max(1, round(share * len(numbers)))
+            count = max(1, round(fraction * len(numbers)))
             chosen.update(drawn[:count].tolist())
     if not 0 < len(chosen) < len(set(firsts)):
         raise UserError(
-            f"--eval_fraction={share} of {len(set(firsts)):,} different texts",
+            f"--eval_fraction={fraction} of {len(set(firsts)):,} different "
+            "texts",
             path=split.path,
             expected="enough for training and evaluation",
         )

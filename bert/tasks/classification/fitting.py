@@ -108,7 +108,7 @@ def fit(
 
 
 def _log_thresholds(
-    cuts: dict[str, float],
+    thresholds: dict[str, float],
     task: Any,
     gold: np.ndarray,
     before: np.ndarray,
@@ -118,14 +118,15 @@ def _log_thresholds(
     """Logs fitted thresholds, with the F1 before and after."""
     labels = task.labels
     if labels.kind == CLASSES and not scoring.positive_label:
-        log(f"--positive_label={next(iter(cuts))}, the rarer label")
+        log(f"--positive_label={next(iter(thresholds))}, the rarer label")
     old, new = (
         class_report.per_class(gold, found, labels.names)
         for found in (before, predicted)
     )
     shown = ", ".join(
-        f"{name} {cut:.4g} (F1 {old[name]['f1']:.4f} -> {new[name]['f1']:.4f})"
-        for name, cut in cuts.items()
+        f"{name} {threshold:.4g} "
+        f"(F1 {old[name]['f1']:.4f} -> {new[name]['f1']:.4f})"
+        for name, threshold in thresholds.items()
     )
     log(f"logit thresholds, fitted for F1: {shown}")
 
@@ -160,15 +161,15 @@ def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
     """
     if not gold.any():
         return 0.0
-    precision, recall, cuts = sklearn_metrics.precision_recall_curve(
+    precision, recall, thresholds = sklearn_metrics.precision_recall_curve(
         gold, margins
     )
     total = np.maximum(precision + recall, 1e-12)
     best = int((2 * precision * recall / total)[:-1].argmax())
 
     # Halfway between two examples, so that rounding moves neither over it.
-    below = cuts[best - 1] if best else cuts[0] - 1.0
-    return float((cuts[best] + below) / 2)
+    below = thresholds[best - 1] if best else thresholds[0] - 1.0
+    return float((thresholds[best] + below) / 2)
 
 
 def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
@@ -207,19 +208,20 @@ def calibration(
         `error`, the expected calibration error; `bins`, a list of mean
         probability, fraction of correct predictions, number of examples.
     """
-    chances = postprocessing.probabilities(logits, kind)
+    probabilities = postprocessing.probabilities(logits, kind)
     if kind == CLASSES:
-        sure = postprocessing.predicted_probabilities(chances, predicted)
+        sure = postprocessing.predicted_probabilities(probabilities, predicted)
         hits = predicted == gold
     else:
-        sure, hits = chances.ravel(), gold.ravel()
+        sure, hits = probabilities.ravel(), gold.ravel()
     numbers = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     bins = [
         (float(sure[numbers == i].mean()), float(hits[numbers == i].mean()), n)
         for i, n in enumerate(np.bincount(numbers).tolist())
         if n
     ]
-    error = sum(abs(mean - share) * n for mean, share, n in bins) / len(sure)
+    error = sum(abs(mean - accuracy) * n for mean, accuracy, n in bins)
+    error /= len(sure)
     return {"error": error, "bins": [list(entry) for entry in bins]}
 
 
@@ -259,9 +261,9 @@ def _curves(
     for name, values, ones in zip(names, margins.T, is_one.T):
         if not ones.any():
             continue
-        precision, recall, cuts = sklearn_metrics.precision_recall_curve(
+        precision, recall, thresholds = sklearn_metrics.precision_recall_curve(
             ones, values
         )
-        points = np.stack([cuts, precision[:-1], recall[:-1]], -1)
+        points = np.stack([thresholds, precision[:-1], recall[:-1]], -1)
         curves[name] = points[:: -(-len(points) // _POINTS)].tolist()
     return curves

@@ -129,7 +129,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         if split.name == TRAIN and labels.kind != REGRESSION:
             lines += label_notes(split.path, split.rows, labels)
             if given := settings.class_weights:
-                class_weights = weigh_labels(
+                class_weights = class_weights_of(
                     given, labels, labels_of(split.rows)
                 )
                 lines.append(weights_note(labels, class_weights))
@@ -275,12 +275,12 @@ def _warn_of_other_fraction(folder: Any) -> None:
         folder: the folder of a run that does not train.
     """
     settings, path = folder.settings, folder.trained
-    share = settings.eval_fraction
-    if not (share and settings.do_eval):
+    fraction = settings.eval_fraction
+    if not (fraction and settings.do_eval):
         return
 
     # Another fraction or seed splits the file differently.
-    given = {"eval_fraction": share, "random_seed": settings.random_seed}
+    given = {"eval_fraction": fraction, "random_seed": settings.random_seed}
     for name, value in given.items():
         trained = folder.recorded.get(name, value)
         if trained != value:
@@ -290,7 +290,7 @@ def _warn_of_other_fraction(folder: Any) -> None:
             )
 
 
-def weigh_labels(
+def class_weights_of(
     given: tuple[str, ...], labels: Labels, gold: np.ndarray
 ) -> tuple[float, ...]:
     """Computes the weight of each label.

@@ -91,15 +91,15 @@ def evaluation_of(
     shown: list = [task.shown(x) for x in predicted]
     if labels.kind != REGRESSION:
         warnings += _never_predicted(task, gold, predicted)
-        warnings += evaluation.one_answer_warnings(shown)
+        warnings += evaluation.one_prediction_warnings(shown)
         report = {
             "labels": [*labels.names],
             "per_class": class_report.per_class(gold, predicted, labels.names),
         }
     if labels.kind == CLASSES:
         report = class_report.of_classes(gold, predicted, labels.names)
-        chances = special.softmax(calibrated, -1)
-        report["worst_errors"] = _worst(task, rows, predicted, chances)
+        probabilities = special.softmax(calibrated, -1)
+        report["worst_errors"] = _worst(task, rows, predicted, probabilities)
     if task.class_weights:
         weights = zip(labels.names, task.class_weights)
         report["class_weights"] = dict(weights)
@@ -137,20 +137,20 @@ def _worst(
     task: Any,
     rows: list[TextExample],
     predicted: np.ndarray,
-    chances: np.ndarray,
+    probabilities: np.ndarray,
 ) -> list[dict]:
     """Lists the wrong predictions with the highest probability.
 
     Args:
         task, rows: see `evaluate`; the labels are CLASSES.
         predicted: int [N]. The predicted classes.
-        chances: float [N, C]. The probabilities.
+        probabilities: float [N, C]. The probabilities.
 
     Returns:
         a dict for each, with id, line, text, label, predicted, probability.
     """
     names = task.labels.names
-    given = postprocessing.predicted_probabilities(chances, predicted)
+    given = postprocessing.predicted_probabilities(probabilities, predicted)
     return evaluation.worst(
         {
             "id": row.id,
@@ -158,9 +158,9 @@ def _worst(
             "text": [row.text, row.text_b] if row.text_b else row.text,
             "label": names[row.label],
             "predicted": names[found],
-            "probability": float(chance),
+            "probability": float(probability),
         }
-        for row, found, chance in zip(rows, predicted, given, strict=True)
+        for row, found, probability in zip(rows, predicted, given, strict=True)
         if row.label != found
     )
 
@@ -254,19 +254,21 @@ def ranking(
     for index, query in enumerate(queries):
         rows.setdefault(query, []).append(index)
 
-    gains, reciprocals, shares = 1 / np.log2(np.arange(2, 12)), [], []
+    gains, reciprocals, normalized = 1 / np.log2(np.arange(2, 12)), [], []
     for chosen in rows.values():
         hits = relevant[chosen][np.argsort(-ranks[chosen], kind="stable")]
         if hits.min() == hits.max():
             continue
         best, top = np.sort(hits)[:-11:-1], hits[:10]
-        shares.append((top @ gains[: len(top)]) / (best @ gains[: len(best)]))
+        normalized.append(
+            (top @ gains[: len(top)]) / (best @ gains[: len(best)])
+        )
         reciprocals.append(top.max() / (1 + top.argmax()))
-    if not shares:
+    if not normalized:
         return {}
     return {
         "mrr@10": float(np.mean(reciprocals)),
-        "ndcg@10": float(np.mean(shares)),
+        "ndcg@10": float(np.mean(normalized)),
     }
 
 

@@ -94,13 +94,17 @@ class MaskedWords(Task):
         """
         words = self._tokenizer.inv_vocab
         found = []
-        for chances in map(softmax, outputs):
-            ids = np.array(self._candidates or range(len(chances)))
-            order = np.argsort(-chances[ids], kind="stable")[: self._count]
+        for probabilities in map(softmax, outputs):
+            ids = np.array(self._candidates or range(len(probabilities)))
+            order = np.argsort(-probabilities[ids], kind="stable")
+            order = order[: self._count]
             # A config may have more ids than the vocabulary.
             best = ids[order].tolist()
             found.append(
-                [(words.get(i, f"id {i}"), float(chances[i])) for i in best]
+                [
+                    (words.get(i, f"id {i}"), float(probabilities[i]))
+                    for i in best
+                ]
             )
         return found
 

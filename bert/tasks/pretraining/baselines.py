@@ -45,14 +45,14 @@ class TargetCounts:
 
         # Frequencies need at least one target.
         if self._tokens.any():
-            share = float(self._tokens.max() / self._tokens.sum())
+            fraction = float(self._tokens.max() / self._tokens.sum())
             found[f"masked_lm_loss/{UNIGRAMS}"] = float(
                 stats.entropy(self._tokens)
             )
-            found[f"masked_lm_accuracy/{MAJORITY}"] = share
+            found[f"masked_lm_accuracy/{MAJORITY}"] = fraction
         if self._pairs.any():
-            share = float(self._pairs.max() / self._pairs.sum())
-            found[f"next_sentence_accuracy/{MAJORITY}"] = share
+            fraction = float(self._pairs.max() / self._pairs.sum())
+            found[f"next_sentence_accuracy/{MAJORITY}"] = fraction
         return found
 
 

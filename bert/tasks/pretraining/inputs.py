@@ -138,16 +138,16 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
                 expected="files:weight or files:weight:batch_size, as in "
                 "'128/*.tfrecord*:90,512/*.tfrecord*:10'",
             )
-        files, share, own_size = match.groups()
-        parts.append((files, int(share), int(own_size or batch_size)))
+        files, units, own_size = match.groups()
+        parts.append((files, int(units), int(own_size or batch_size)))
     for _, _, size in parts:
         settings.check_micro_batches(size)
 
     # Rounded after summing, so that no step is lost.
-    steps, total = settings.num_train_steps, sum(share for _, share, _ in parts)
+    steps, total = settings.num_train_steps, sum(units for _, units, _ in parts)
     phases, passed, first = [], 0, 0
-    for files, share, size in parts:
-        passed += share
+    for files, units, size in parts:
+        passed += units
         last = steps * passed // total
         if last == first:
             raise UserError(

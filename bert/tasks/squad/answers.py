@@ -213,8 +213,8 @@ def extract(
     total = sum(math.exp(_score(x) - highest) for x in nbest)
 
     def rated(entry: Entry) -> Entry:
-        share = math.exp(_score(entry) - highest)
-        return entry._replace(probability=share / total)
+        power = math.exp(_score(entry) - highest)
+        return entry._replace(probability=power / total)
 
     return Answers(
         [rated(entry) for entry in nbest],

@@ -192,14 +192,14 @@ class MultipleChoice(Task):
     ) -> dict[str, float]:
         """Scores random choices, and the most frequent one of training."""
         # Chance is a mean, as examples may have different numbers of choices.
-        chances = [1 / len(x.choices) for x in rows]
+        levels = [1 / len(x.choices) for x in rows]
         usual = np.bincount([x.label for x in train]).argmax()
         return {
-            f"accuracy/{CHANCE}": float(np.mean(chances)),
+            f"accuracy/{CHANCE}": float(np.mean(levels)),
             f"accuracy/{MAJORITY}": float(
                 np.mean([x.label == usual for x in rows])
             ),
-            f"loss/{CHANCE}": -float(np.mean(np.log(chances))),
+            f"loss/{CHANCE}": -float(np.mean(np.log(levels))),
         }
 
     def write_predictions(
@@ -216,8 +216,8 @@ class MultipleChoice(Task):
         """
         lines = []
         for prediction in self.decode(encoded, results):
-            chances = (f"{x:.6f}" for x in prediction["probabilities"])
-            lines.append("\t".join([str(prediction["best"]), *chances]) + "\n")
+            columns = (f"{x:.6f}" for x in prediction["probabilities"])
+            lines.append("\t".join([str(prediction["best"]), *columns]) + "\n")
         path = os.path.join(folder, "predictions.tsv")
         write_whole(path, "".join(lines))
         return [path]

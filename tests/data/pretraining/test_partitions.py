@@ -131,8 +131,8 @@ def test_a_part_does_not_depend_on_the_order_of_beam(job):
     assert parts[0] == parts[1] and len(parts[0][0]) > 97
 
 
-def test_shares():
-    assert partitions.shares(GOOD, 31) == pytest.approx(
+def test_fractions():
+    assert partitions.fractions(GOOD, 31) == pytest.approx(
         {
             "unknown": 0.002,
             "fill": 1400 / (50 * 31),

@@ -115,7 +115,7 @@ def test_records_do_not_depend_on_the_size_of_a_block(
 
 @pytest.mark.parametrize("name", ["plain", "packed"])
 def test_a_share_of_no_documents_gives_no_records(documents, name):
-    encoded, counts = make(documents, SETTINGS[name], share=0.0)
+    encoded, counts = make(documents, SETTINGS[name], fraction=0.0)
     assert encoded == []
     assert set(counts.values()) == {0}
 
@@ -136,7 +136,7 @@ def test_seeds_partitions_and_passes_have_masks_of_their_own():
 
 def test_a_share_of_the_documents_is_used():
     documents = [[[FIRST]]] * 4001  # an instance each
-    _, counts = make(documents, SETTINGS["plain"], share=0.25)
+    _, counts = make(documents, SETTINGS["plain"], fraction=0.25)
     # Binomial(4001, 1/4): 1000 +- 27; five deviations.
     assert 863 < counts["instances"] < 1138
 
