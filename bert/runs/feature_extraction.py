@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bert.common import flags
-from bert.common.errors import printable
+from bert.common.errors import UserError, printable
 from bert.common.progress import log
 from bert.common.text_lines import Span
 from bert.data import embedding_files, sequence_packing
@@ -206,17 +206,23 @@ def _engine(extraction: Extraction, num_threads: int | None) -> Any:
     return engine
 
 
-def warn_of_vocabulary(extraction: Extraction, files: list[str]) -> None:
+def check_first_rows(extraction: Extraction, files: list[str]) -> None:
     """Warns if the vocabulary does not fit the first rows.
 
     Args:
         extraction: checked settings, see `settings.check`.
         files: paths of the input.
+
+    Raises:
+        UserError: most of these rows are invalid.
     """
     model = extraction.model
     reader = RowReader(extraction, predictor_of(extraction, None))
     rows = (x.fields for path in files for x in reader.read(path))
-    first = itertools.islice(rows, AT_ONCE)
+    first = [*itertools.islice(rows, AT_ONCE)]
+    invalid = [x for x in first if isinstance(x, UserError)]
+    if len(invalid) > len(first) / 2:  # a file of another kind
+        raise invalid[0]
     vocabulary_checks.warn(
         model.tokenizer,
         model.config.vocab_size,
@@ -254,7 +260,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
         bool(network),
         functools.partial(EmbeddingWriter, extraction),
     )
-    warn_of_vocabulary(extraction, job.files)
+    check_first_rows(extraction, job.files)
     counts = partitions.compute(job, settings, beam_options, join)
 
     # Log.

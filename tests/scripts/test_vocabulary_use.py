@@ -212,7 +212,7 @@ def test_unknown_words_of_sentences_are_warned_of(
     monkeypatch.setattr(vocabulary_checks, "log", logged.append)
     lines = tmp_path / "lines.txt"
     shutil.copy(extraction.settings.input_file, lines)
-    feature_extraction.warn_of_vocabulary(extraction, [str(lines)])
+    feature_extraction.check_first_rows(extraction, [str(lines)])
     warning = "texts are [UNK]; expected at most 1%"
     assert sum(warning in line for line in logged) == 1
 
