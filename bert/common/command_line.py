@@ -52,6 +52,8 @@ REMOVED = {  # flag, or flag=value, of an earlier version -> advice
     "extend_positions": "for longer texts, fine-tune with --long_texts=windows",
     "schedule=clock": "choose --num_train_steps for the time, with --dry_run, "
     "and pass --schedule=linear",
+    "to=litert": "load the model with `import bert`, and call "
+    'export("model.tflite", format="litert") of its Keras network',
     "trust_model": "omit it: no code of a model is run",
 }
 

@@ -31,6 +31,11 @@ FLAGS = (
         "expected a file name, such as folder/wiki.tfrecord",
     ),
     ("run_pretraining", {"do_train": None}, "pass --do_train or --do_eval"),
+    (
+        "convert_google",
+        {"to": "litert"},
+        "--to=litert was removed; load the model with `import bert`, and call ",
+    ),
     ("run_pretraining", {"use_tpu": True}, "no TPU at this host"),
     (
         "run_pretraining",

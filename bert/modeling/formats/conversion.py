@@ -9,7 +9,6 @@ import re
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from bert.common import atomic
 from bert.common.atomic import write_whole
@@ -42,7 +41,7 @@ _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
     r"|output_weights|output_bias)|output_(weights|bias)"
 )  # optimizers of other projects add names below these
-_FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
+_ONNX = "model.onnx"
 _UNUSED = {  # entry of task.json -> effect of transformers, which ignores it
     "decision": "thresholds, temperature or --unknown_below: its predictions "
     "only depend on the logits",
@@ -334,11 +333,10 @@ def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
     ):  # multiple choice
         inputs = {name: x[:, None] for name, x in inputs.items()}
     before = network(inputs)  # `export` needs a model that was called
-    path = os.path.join(folder, _FILES[target])
-    if target == "onnx":
-        _teach_erfc()
+    path = os.path.join(folder, _ONNX)
+    _teach_erfc()
     network.export(path, format=target, verbose=False)
-    return [before, _RUNNERS[target](path, inputs)]
+    return [before, _run_onnx(path, inputs)]
 
 
 def _outputs_of_rows(
@@ -406,10 +404,3 @@ def _run_onnx(path: str, inputs: dict) -> dict:
     )
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs), strict=True))
-
-
-def _run_litert(path: str, inputs: dict) -> dict:
-    return tf.lite.Interpreter(path).get_signature_runner()(**inputs)
-
-
-_RUNNERS = {"onnx": _run_onnx, "litert": _run_litert}

@@ -11,7 +11,6 @@ TARGETS = ("google", "huggingface")  # formats that can be read again
 # Formats that only contain the network, and the packages that they need.
 NETWORKS = {
     "onnx": ("tf2onnx", "onnx", "onnxruntime"),
-    "litert": (),
     "openvino": ("openvino",),
 }
 
