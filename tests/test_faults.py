@@ -49,10 +49,11 @@ FAULTS = {
     "cut": replace(lambda content: content[: len(content) // 2]),
 }
 TEXT = ("missing", "folder", "pipe", "empty", "binary")  # may be cut
-READ = {  # file below the good ones -> its faults, runs that read it
-    "corpus.txt": (TEXT, ["create_vocab", "create_pretraining_data"]),
-    "corpus.jsonl": (FAULTS, ["prepare_corpus"]),
-    "model/vocab.txt": (
+READ = [  # file below the good ones, its faults, runs that read it
+    ("corpus.txt", TEXT, ["create_vocab", "create_pretraining_data"]),
+    ("corpus.jsonl", FAULTS, ["prepare_corpus"]),
+    (
+        "model/vocab.txt",
         TEXT,
         [
             "create_pretraining_data",
@@ -61,17 +62,21 @@ READ = {  # file below the good ones -> its faults, runs that read it
             "run_classifier",
         ],
     ),
-    "masks.txt": (TEXT, ["fill_mask", "extract_features"]),
-    "table.tsv": (TEXT, ["run_classifier"]),
-    "to_predict.tsv": (TEXT, ["run_classifier"]),
-    "words.txt": (TEXT, ["run_ner"]),
-    "squad.json": (FAULTS, ["run_squad"]),
-    "choices.csv": (FAULTS, ["run_swag"]),
-    "model/bert_config.json": (
+    ("masks.txt", TEXT, ["fill_mask"]),
+    # A line that is not UTF-8 has its error in the output.
+    ("masks.txt", TEXT[:-1], ["extract_features"]),
+    ("table.tsv", TEXT, ["run_classifier"]),
+    ("to_predict.tsv", TEXT, ["run_classifier"]),
+    ("words.txt", TEXT, ["run_ner"]),
+    ("squad.json", FAULTS, ["run_squad"]),
+    ("choices.csv", FAULTS, ["run_swag"]),
+    (
+        "model/bert_config.json",
         FAULTS,
         ["extract_features", "run_pretraining", "run_ner", "convert_google"],
     ),
-    "model/bert_model.ckpt.index": (
+    (
+        "model/bert_model.ckpt.index",
         FAULTS,
         [
             "convert_google",
@@ -80,15 +85,16 @@ READ = {  # file below the good ones -> its faults, runs that read it
             "doctor_checkpoint",
         ],
     ),
-    "model/bert_model.ckpt.data-00000-of-00001": (
+    (
+        "model/bert_model.ckpt.data-00000-of-00001",
         FAULTS,
         ["convert_google", "extract_features", "run_swag", "doctor_checkpoint"],
     ),
-    "hf/config.json": (FAULTS, ["convert_huggingface"]),
-    "hf/model.safetensors": (FAULTS, ["convert_huggingface"]),
-    "records/good.tfrecord": (FAULTS, ["run_pretraining"]),
-    "bare/good.tfrecord": (FAULTS, ["run_pretraining_bare"]),
-}
+    ("hf/config.json", FAULTS, ["convert_huggingface"]),
+    ("hf/model.safetensors", FAULTS, ["convert_huggingface"]),
+    ("records/good.tfrecord", FAULTS, ["run_pretraining"]),
+    ("bare/good.tfrecord", FAULTS, ["run_pretraining_bare"]),
+]
 
 
 @pytest.fixture
@@ -124,7 +130,7 @@ def rejected(tmp_path_factory, tmp_path, run_script, monkeypatch):
     ("path", "fault", "name"),
     [
         (path, fault, name)
-        for path, (faults, names) in READ.items()
+        for path, faults, names in READ
         for fault in faults
         for name in names
     ],
