@@ -15,11 +15,9 @@ skipped. In CSV files, all blank lines are skipped.
     # [{"line": 2, "text": "Dear all", "label": "ham"}, ...]
 """
 
-import csv
 import dataclasses
 import hashlib
 import itertools
-import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -27,12 +25,11 @@ from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.common.formats import endings, json_files, parquet_files
 from bert.common.progress import log
+from bert.data import table_rows
 
 _TYPED = ("json", "parquet")  # formats with named columns
 _LARGEST = 3.4e38  # of a float32
-_MAX_CHARACTERS = 1 << 24  # per quoted field, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
-_EXCEL = re.compile(r"sep=([^\"\r\n])\r?\n")  # line 1, written by Excel
 
 
 def text(value: Any, field: str) -> str:
@@ -199,7 +196,8 @@ class TableReader:
         header: bool. Whether line 1 has the names of the columns; ignored for
             JSON and Parquet. Default: True.
         delimiter: str or None. Separator of the fields of a .csv or .tsv
-            file, see `delimiter_of`. Default: as in the module's docstring.
+            file, see `table_rows.delimiter_of`. Default: as in the module's
+            docstring.
         plain_field: str. A .txt file has a value of this field in each line,
             unless line 1 is the name of the column or has several fields.
             Default: "", a table.
@@ -208,8 +206,9 @@ class TableReader:
         cells: dict. See `Table`; complete after the first row.
         sha256: hash or None. Updated with the bytes of the file. Default:
             None.
-        span: Span or None. The rows to read, see `divide`. Columns are still
-            chosen by the first row of the file. Default: None, all rows.
+        span: Span or None. The rows to read, see `table_rows.divide`. Columns
+            are still chosen by the first row of the file. Default: None, all
+            rows.
         stream: binary file or None. The open file of the span, see
             `text_lines.blocks`. Default: None, open `path`.
     """
@@ -276,8 +275,10 @@ class TableReader:
         return numbers
 
     def _text_values(self) -> Iterator[tuple[int, list | UserError]]:
-        path, lines = self.path, _lines(self.path, self.sha256)
-        tab, rows = _rows(path, lines, delimiter_of(self.delimiter))
+        path, lines = self.path, table_rows.read_lines(self.path, self.sha256)
+        tab, rows = table_rows.read(
+            path, lines, table_rows.delimiter_of(self.delimiter)
+        )
         line, first = next(rows, (1, []))
 
         # A .txt file with one field in line 1 is a table if that is its name.
@@ -295,7 +296,7 @@ class TableReader:
         names = first if self.header else [None] * len(first)
         numbers = self._choose(names, line)
         if self.span:
-            _, rows = _rows(path, self._lines(), tab)
+            _, rows = table_rows.read(path, self._lines(), tab)
         elif not self.header:
             rows = itertools.chain([(line, first)], rows)
 
@@ -313,7 +314,7 @@ class TableReader:
 
     def _json_values(self) -> Iterator[tuple[int, list]]:
         # Columns are chosen by the first object; all objects must have them.
-        rows = self._objects(_lines(self.path, self.sha256))
+        rows = self._objects(table_rows.read_lines(self.path, self.sha256))
         line, first = next(rows)
         names = [*first]
         keys = [names[i] for i in self._choose(names, line)]
@@ -339,7 +340,9 @@ class TableReader:
             yield line, value
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        return _lines(self.path, stream=self.stream, span=self.span)
+        return table_rows.read_lines(
+            self.path, stream=self.stream, span=self.span
+        )
 
     def _parquet_values(self) -> Iterator[tuple[int, list]]:
         def choose(names: list[str]) -> list[str]:
@@ -353,23 +356,6 @@ def column_of(given: str | None) -> str | int | None:
     if given is None or not given.removeprefix("-").isdecimal():
         return given and given.strip()
     return int(given)
-
-
-def delimiter_of(given: str | None) -> str | None:
-    """Converts a flag to a delimiter; `\\t` means a tab, which is hard to type.
-
-    Raises:
-        UserError: The delimiter is empty, or contains quotes or newlines.
-    """
-    if given is None:
-        return None
-    delimiter = given.replace("\\t", "\t")
-    if not delimiter or set(delimiter) & set('"\r\n'):
-        raise UserError(
-            f"--delimiter={given!r}",
-            expected="characters between two fields, such as ';'",
-        )
-    return delimiter
 
 
 def first_few(lines: list[int]) -> str:
@@ -416,116 +402,3 @@ def _number_of(
         expected=expected,
         fix=fix,
     )
-
-
-def divide(
-    path: str, num_bytes: float, header: bool, delimiter: str | None = None
-) -> Iterator[tuple[text_lines.Span, int]]:
-    """Divides a table into ranges of whole rows, without its header.
-
-    Args:
-        path, header, delimiter: See `TableReader`.
-        num_bytes: float. Size of a range, which ends with the row that
-            exceeds it.
-
-    Yields:
-        (Span, int). A range and its number of rows.
-
-    Raises:
-        UserError: The file cannot be read or parsed.
-    """
-    kind, offsets = endings.format_of(path), dict[int, int]()
-    if kind == "parquet":
-        yield from parquet_files.divide(path, num_bytes)
-        return
-
-    def starts() -> Iterator[tuple[int, int, bool]]:
-        lines = _lines(path, offsets=offsets)
-        _, rows = _rows(path, lines, delimiter_of(delimiter))
-        if header and kind != "json":
-            next(rows, None)
-
-        # Blank lines at the end of a range would not be read.
-        is_blank = False
-        for line, fields in rows:
-            yield line, offsets[line], not is_blank
-            is_blank = fields == [""]
-            offsets.clear()
-
-    yield from text_lines.spans(path, starts(), num_bytes)
-
-
-def _lines(path: str, sha256=None, **options: Any) -> Iterator[tuple[int, str]]:
-    """Yields number and text of each line, except blank lines at the end.
-
-    Args:
-        path, sha256, **options: See `text_lines.lines`.
-    """
-    count, blank, number = 0, "", 0  # blank lines before this one
-    for number, text in text_lines.lines(path, sha256=sha256, **options):
-        if not text.strip("\r\n"):
-            count, blank = count + 1, text
-            continue
-
-        # The previous blank lines were not at the end of the file.
-        for before in range(number - count, number):
-            yield before, blank
-        count = 0
-        yield number, text
-
-    # The file is empty, or all its lines are blank.
-    if count == number:
-        raise UserError("is empty", path=path, expected="a row per line")
-
-
-def _rows(
-    path: str, lines: Iterator[tuple[int, str]], delimiter: str | None
-) -> tuple[str, Iterator[tuple[int, list[str]]]]:
-    """Returns the delimiter, and number and fields of each row of text.
-
-    Args:
-        path: str. The file; its extension defines the format.
-        lines: iterator. Lines of the file, see `_lines`.
-        delimiter: str or None. See `TableReader`.
-    """
-    if endings.format_of(path) != "csv":
-        tab = delimiter or "\t"
-        return tab, (
-            (number, x.removesuffix("\n").removesuffix("\r").split(tab))
-            for number, x in lines
-        )
-
-    number, text = next(lines)
-    excel = _EXCEL.match(text) if number == 1 else None
-    if not excel:
-        lines = itertools.chain([(number, text)], lines)
-    delimiter = delimiter or (excel[1] if excel else ",")
-    if len(delimiter) > 1:
-        raise UserError(
-            f"--delimiter={delimiter!r}", expected=f"one character for {path}"
-        )
-    first = number + 1 if excel else number
-    return delimiter, _csv_rows(path, first, lines, delimiter)
-
-
-def _csv_rows(
-    path: str, first: int, lines: Iterator[tuple[int, str]], delimiter: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of a CSV file; quoted fields may span lines."""
-    # By default, csv rejects fields of more than 131,072 characters.
-    csv.field_size_limit(_MAX_CHARACTERS)
-    texts = (text for _, text in lines)
-    reader = csv.reader(texts, delimiter=delimiter, strict=True)
-    before = first
-    try:
-        for fields in reader:
-            if fields:  # the line is not blank
-                yield first, fields
-            first = reader.line_num + before
-    except csv.Error as error:
-        raise UserError(
-            f"this row cannot be parsed: {error}",
-            path=path,
-            line=first,
-            fix='is a quote missing? Within quotes, write ""',
-        ) from None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TextIO
 from bert.common import text_lines
 from bert.common.errors import CONTROLS, UserError
 from bert.common.formats import json_files
-from bert.data import tables
+from bert.data import table_rows, tables
 from bert.data.row_settings import RowSettings
 from bert.data.tables import Column
 from bert.inference.predictor import Predictor, json_values
@@ -86,7 +86,7 @@ def divide(
         return text_lines.divide(path, num_bytes)
     reader = table_reader(settings, predictor, path)
     next(iter(reader), None)  # rejects columns that do not exist
-    return tables.divide(path, num_bytes, reader.header, settings.delimiter)
+    return table_rows.divide(path, num_bytes, reader.header, settings.delimiter)
 
 
 def read_examples(

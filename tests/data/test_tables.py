@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.data import tables
+from bert.data import table_rows, tables
 from bert.data.tables import Column, Table
 
 
@@ -461,7 +461,7 @@ def test_the_ranges_of_a_table_have_all_its_rows(tmp_path, name, is_named):
         return [*tables.TableReader(path, schema, dict, is_named, span=span)]
 
     for size in (1, 20, 1000):
-        spans = [*tables.divide(path, size, is_named)]
+        spans = [*table_rows.divide(path, size, is_named)]
         found = [rows(span) for span, _ in spans]
         assert [x for some in found for x in some] == rows()
         assert [len(some) for some in found] == [count for _, count in spans]

@@ -14,7 +14,7 @@ from bert.common.flags import (
     flag,
 )
 from bert.common.rules import at_most, excludes, needs, rule
-from bert.data import tables
+from bert.data import table_rows, tables
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
 from bert.tasks.classification.glue import GLUE_TASKS
@@ -87,7 +87,7 @@ class OwnTables(BaseSettings):
     delimiter: str | None = flag(
         None,
         "tsv: field delimiter; default: a comma for .csv, else a tab.",
-        parse=tables.delimiter_of,
+        parse=table_rows.delimiter_of,
         topic=RARE,
     )
     labels: tuple[str, ...] | None = flag(

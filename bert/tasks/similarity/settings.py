@@ -6,7 +6,7 @@ from typing import Self
 from bert.common.errors import UserError
 from bert.common.flags import DATA, RARE, TRAINING, flag
 from bert.common.rules import excludes, rule
-from bert.data import tables
+from bert.data import table_rows
 from bert.data.pooling import PoolingConfig
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import COSENT, COSINE, RANKING
@@ -64,7 +64,7 @@ class Settings(FineTuning):
     delimiter: str | None = flag(
         None,
         "Field delimiter; default: a comma for .csv, else a tab.",
-        parse=tables.delimiter_of,
+        parse=table_rows.delimiter_of,
         topic=RARE,
     )
     loss: str = flag(
