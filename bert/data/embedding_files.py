@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from bert.common import atomic, storage
+from bert.common.formats import parquet_files
 from bert.common.formats.json_files import to_json
 from bert.common.jobs import runners
 
@@ -191,9 +192,7 @@ def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
     The values of a row with an error are NaN: pyarrow cannot read a file with
     lists of a fixed size that are null.
     """
-    import pyarrow
-    from pyarrow import parquet
-
+    pyarrow = parquet_files.load_pyarrow()
     has_texts = any(x["has_text_keys"] for x in counts)
     kind: Callable = str if has_texts else int
     with runners.whole_file(path) as file:
@@ -210,7 +209,7 @@ def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
             table = pyarrow.table(
                 {"id": pyarrow.array(keys, id_type), "embedding": embeddings}
             )
-            writer = writer or parquet.ParquetWriter(file, table.schema)
+            writer = writer or pyarrow.parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)
         if writer:
             writer.close()

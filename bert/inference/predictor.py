@@ -126,16 +126,12 @@ class Predictor:
             task = task_of(model)
         else:
             model = open_model(path)
-            from bert.modeling.engines.keras_engine import (
-                KerasEngine,  # loads TensorFlow
-            )
-
             names = model.values
             head = head_of(names)
             if head is None and MASKED_LM in heads_of(names):
                 head = MASKED_LM
             task = task_of(model, head)
-            run = KerasEngine.load(model, task.head)
+            run = load_keras(model, task.head)
 
         log(run.description)
         predictor = cls(task, run)
@@ -397,6 +393,20 @@ def network_of(path: str, engine: str | None) -> str | None:
             fix="export it again with --export_openvino=float32",
         )
     return network
+
+
+def load_keras(model: ModelFolder, head: str | None = None, **options) -> Any:
+    """Loads a model into Keras. Imports TensorFlow, which takes seconds.
+
+    Args:
+        model, head, **options: See `KerasEngine.load`.
+
+    Returns:
+        KerasEngine. The model.
+    """
+    from bert.modeling.engines.keras_engine import KerasEngine
+
+    return KerasEngine.load(model, head, **options)
 
 
 def open_model(path: str) -> ModelFolder:

@@ -21,7 +21,7 @@ from bert.data.text import vocabulary_checks
 from bert.inference import jsonl, partitions
 from bert.inference.jsonl import Example
 from bert.inference.partitions import Partition
-from bert.inference.predictor import Predictor
+from bert.inference.predictor import Predictor, load_keras
 from bert.inference.settings import KERAS, OPENVINO
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -196,12 +196,8 @@ def _engine(extraction: Extraction, num_threads: int | None) -> Any:
         log(network.description)
         return lambda inputs: network(inputs)[:, :, None]
 
-    from bert.modeling.engines.keras_engine import (
-        KerasEngine,  # imports TensorFlow
-    )
-
     devices = flags.as_dict(settings, of=Devices)
-    engine = KerasEngine.load(model, layer=extraction.layers, devices=devices)
+    engine = load_keras(model, layer=extraction.layers, devices=devices)
     log(engine.description)
     return engine
 

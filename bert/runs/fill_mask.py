@@ -5,7 +5,7 @@ import sys
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.data.text import vocabulary, vocabulary_checks
-from bert.inference.predictor import Predictor
+from bert.inference.predictor import Predictor, load_keras
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import MASKED_LM
 from bert.tasks.fill_mask import task as masks
@@ -72,9 +72,7 @@ def print_words(settings: Settings) -> None:
     )
 
     # Loading takes seconds, so it comes after all checks.
-    from bert.modeling.engines.keras_engine import KerasEngine
-
-    predictor = Predictor(task, KerasEngine.load(model, MASKED_LM))
+    predictor = Predictor(task, load_keras(model, MASKED_LM))
     digits = ".3g" if chosen else ".3f"  # for small probabilities
     computed = predictor.compute(encoded)
     for sentence, (_, found) in zip(sentences, computed):

@@ -5,6 +5,7 @@ import contextlib
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from bert.common import errors, storage
 from bert.common.errors import UserError
@@ -102,7 +103,7 @@ def schema_of(lines: bytes) -> str:
     rows = _objects(io.BytesIO(lines))
     names = dict.fromkeys(name for row in rows for name in row)
     with _one_type():
-        table = _pyarrow().Table.from_pylist(
+        table = load_pyarrow().Table.from_pylist(
             [dict.fromkeys(names) | row for row in rows]
         )
     return base64.b64encode(table.schema.serialize()).decode()
@@ -120,21 +121,19 @@ def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
     Raises:
         UserError: The values of a column have different types.
     """
-    from pyarrow import ipc, parquet
-
-    pyarrow = _pyarrow()
+    pyarrow = load_pyarrow()
     schemas = dict.fromkeys(x["schema"] for x in counts)
     with _one_type():
         schema = pyarrow.unify_schemas(
             [
-                ipc.read_schema(pyarrow.py_buffer(base64.b64decode(x)))
+                pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(x)))
                 for x in schemas
             ],
             promote_options="permissive",
         )
         with (
             runners.whole_file(path) as file,
-            parquet.ParquetWriter(file, schema) as writer,
+            pyarrow.parquet.ParquetWriter(file, schema) as writer,
         ):
             for part in parts:
                 with storage.open_file(part, "rb") as lines:
@@ -147,9 +146,20 @@ def _objects(lines: Iterable[bytes]) -> list[dict]:
     return [json_files.decode(line, dict) for line in lines]
 
 
-def _pyarrow():
-    import pyarrow
+def load_pyarrow(path: str | None = None) -> Any:
+    """Imports pyarrow, with its modules `ipc` and `parquet`.
 
+    Args:
+        path: str or None. The file that needs it, for the message. Default:
+            None.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise errors.missing_packages("parquet", "pyarrow", path=path) from None
     return pyarrow
 
 
@@ -157,7 +167,7 @@ def _pyarrow():
 def _one_type() -> Iterator[None]:
     try:
         yield
-    except _pyarrow().ArrowException as error:
+    except load_pyarrow().ArrowException as error:
         raise UserError(
             f"not a table: {str(error)[:200]}",
             expected="values of one type in each column",
@@ -178,10 +188,7 @@ def _groups(table) -> list[tuple[int, int]]:
 @contextlib.contextmanager
 def _opened(path: str, sha256) -> Iterator:
     """Opens a `ParquetFile`; errors of pyarrow become a UserError."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise errors.missing_packages("parquet", "pyarrow", path=path) from None
+    pyarrow = load_pyarrow(path)
     if not storage.exists(path):
         raise UserError("no such file", path=path)
 
@@ -190,9 +197,9 @@ def _opened(path: str, sha256) -> Iterator:
         with storage.open_file(path, "rb") as file:
             if sha256:
                 storage.update_hash(sha256, file)
-            yield parquet.ParquetFile(file)
+            yield pyarrow.parquet.ParquetFile(file)
     except (
-        ArrowException,
+        pyarrow.ArrowException,
         MemoryError,
         OSError,
         UnicodeDecodeError,
