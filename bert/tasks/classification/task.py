@@ -201,7 +201,7 @@ class TextClassification(Task):
 
         predicted = postprocessing.predictions(logits, kind, decision)
         shown: list = [self.shown(x) for x in predicted]
-        if kind == CLASSES:
+        if kind == CLASSES and decision.unknown_below:
             rejected = postprocessing.is_rejected(logits, decision)
             shown = [None if x else name for name, x in zip(shown, rejected)]
         probabilities = postprocessing.probabilities(logits, kind, decision)
