@@ -4,6 +4,7 @@ import os
 import pathlib
 import select
 import signal
+import subprocess
 
 
 def children(pid: int) -> list[int]:
@@ -58,3 +59,30 @@ class Orphans:
         for handle in self._handles:
             os.close(handle)
         return all(ends)
+
+
+def kill_after(
+    seconds: float, process: subprocess.Popen, group: bool
+) -> bool | None:
+    """Kills a process after some time, and waits for the end of all it started.
+
+    Args:
+        seconds: time until the kill.
+        process: the leader of its process group.
+        group: whether to kill the whole group instead of the process alone.
+
+    Returns:
+        whether the kill ended it; None: it had ended before.
+    """
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        orphans = Orphans(process.pid)
+        if group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        killed = process.wait() == -signal.SIGKILL
+        assert orphans.end(), "a process was left"
+        return killed
+    return None

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ import pytest
 
 from tests.helpers import text
 from tests.helpers.classifier_files import classifier_of, write_networks
-from tests.helpers.process_ends import Orphans
+from tests.helpers.process_ends import kill_after
 
 ROOT = pathlib.Path(__file__).parents[2]
 DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
@@ -63,16 +62,11 @@ def test_kills_at_random_moments_do_not_change_the_output(command, tmp_path):
         processes = rng.choice([1, 2])
         words = command(out.name, num_processes=processes)
         process = start(words, log)
-        try:
-            process.wait(rng.random() * seconds)
-        except subprocess.TimeoutExpired:
-            orphans = Orphans(process.pid)
-            if kills % 2:
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-            kills += process.wait() == -signal.SIGKILL
-            assert orphans.end(), "a process was left"
+        was_killed = kill_after(
+            rng.random() * seconds, process, group=kills % 2 == 1
+        )
+        if was_killed is not None:
+            kills += was_killed
             assert not out.exists() or out.read_bytes() == expected
         else:
             assert process.returncode == 0, log.read_text()

@@ -14,7 +14,7 @@ import pytest
 
 from bert.data.corpus import documents
 from tests.helpers import run_folders, small_parts, text
-from tests.helpers.process_ends import Orphans, children
+from tests.helpers.process_ends import children, kill_after
 
 ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.long
@@ -79,16 +79,11 @@ def test_a_hundred_kills_of_runs_that_continue(folder):
     kills = ends = continued = 0
     while kills < 100:
         process = start(folder, killed, log, rng.choice([1, 2]))
-        try:
-            process.wait(rng.random() * seconds)
-        except subprocess.TimeoutExpired:
-            orphans = Orphans(process.pid)
-            if kills % 2:
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-            kills += process.wait() == -signal.SIGKILL
-            assert orphans.end(), "a process was left"
+        was_killed = kill_after(
+            rng.random() * seconds, process, group=kills % 2 == 1
+        )
+        if was_killed is not None:
+            kills += was_killed
             if killed.exists():
                 found = run_folders.digests(killed, "[!.]*")
                 assert found.items() <= expected.items()
