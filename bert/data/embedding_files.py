@@ -195,6 +195,8 @@ def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
     pyarrow = parquet_files.load_pyarrow()
     has_texts = any(x["has_text_keys"] for x in counts)
     kind: Callable = str if has_texts else int
+    id_type = pyarrow.string() if has_texts else pyarrow.int64()
+
     with runners.whole_file(path) as file:
         writer = None
         for part in _arrays(parts):
@@ -203,12 +205,13 @@ def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
                 pyarrow.array(values.reshape(-1)),
                 values.shape[1],
             )
+
             keys = json.loads(part["keys"].tobytes())
             keys = [None if x is None else kind(x) for x in keys]
-            id_type = pyarrow.string() if has_texts else pyarrow.int64()
             table = pyarrow.table(
                 {"id": pyarrow.array(keys, id_type), "embedding": embeddings}
             )
+
             writer = writer or pyarrow.parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)
         if writer:

@@ -52,6 +52,7 @@ def rows(
                     path=path,
                     expected=f"one of {', '.join(every[:20])}",
                 )
+
         # Only the row groups that overlap with the span are read.
         _, _, start, stop = span or Span(path, stop=table.metadata.num_rows)
         groups = {
@@ -59,6 +60,7 @@ def rows(
             for group, (begin, end) in enumerate(_groups(table))
             if begin < stop and start < end
         }
+
         first = min(groups.values(), default=0)
         for batch in table.iter_batches(_ROWS, [*groups], names):
             read = batch[max(0, start - first) : max(0, stop - first)]
