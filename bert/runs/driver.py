@@ -34,5 +34,8 @@ def run(settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]) -> None:
 
             return finetuning.train_and_evaluate(folder, task, files)
 
-    sweep.run(settings, run_one)
+    if settings.is_several:
+        sweep.run(settings, run_one)
+    else:
+        run_one(settings)
     drawing.draw_trained(settings, workers.is_chief())

@@ -81,7 +81,7 @@ class Result(NamedTuple):
 
 
 def run(settings: Any, run_one: Callable[[Any], Result]) -> None:
-    """Runs a command: once, or several times and once more to predict.
+    """Runs a command several times, and once more to predict or export.
 
     Prediction and export use the best run of seeds or lists. With both it is
     the best seed of the values with the best mean. With folds they use one
@@ -91,10 +91,6 @@ def run(settings: Any, run_one: Callable[[Any], Result]) -> None:
         settings: settings of the script.
         run_one: function. Settings of a run -> its result.
     """
-    if not settings.is_several:
-        run_one(settings)
-        return
-
     # The largest batches first: they need the most examples and memory.
     trials, found = expand_trials(settings), {}
     for trial in sorted(trials, key=lambda x: -x.settings.train_batch_size):

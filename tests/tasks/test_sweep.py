@@ -158,12 +158,6 @@ def test_each_script_has_several_runs(script, words, expected):
     }
 
 
-def test_one_run_is_trained_as_it_is(run):
-    folder, trained = run({"run": scores_of(0.5, 0.1)}, do_predict=True)
-    assert [x.output_dir for x in trained] == [str(folder)]
-    assert not (folder / "runs.tsv").exists()
-
-
 def test_the_best_of_a_grid_is_marked_and_predicts(run, capsys):
     values = [(0.5, 0.1), (0.75, 0.4), (0.75, 0.3), (0.25, 0.1)]
     scores = {n: scores_of(*x) for n, x in zip(GRID_NAMES, values)}
