@@ -348,6 +348,7 @@ class Counts:
             for kind, count in kinds.items()
             if count
         ]
+
         if self.replaced:
             notes.append(
                 "note: values of the input were replaced by values of the "

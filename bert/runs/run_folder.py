@@ -120,14 +120,17 @@ class RunFolder:
         task_json, recorded = None, {}
         trained = None if settings.do_train else start
         trained = settings.output_dir if resumes else trained
+
         if trained and storage.any_starts_with(trained):
             task_json = checkpoint_files.task_of(trained)
             recorded = checkpoint_files.recorded_settings(trained)
             values = recorded | (task_json or {})
+
             if settings.do_train and checkpoint_files.TUNED_STEP in values:
                 # Fitted to the weights before this training.
                 values = recorded
             settings = with_recorded(settings, values)
+
         return dataclasses.replace(
             self,
             settings=settings,

@@ -142,6 +142,7 @@ class TrainedRun:
         network = openvino_engine.find(path)
         if network and settings.do_eval and self._files[DEV]:
             metrics = metrics | self._check_network(OpenVINOEngine(network))
+
         if metrics:
             export_folder.write_extra(path, export_folder.METRICS, metrics)
         if example := self._example():

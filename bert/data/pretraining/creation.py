@@ -167,6 +167,7 @@ def open_job(settings: Settings) -> partitions.Job:
 
     tokenizer = Tokenizer.of(settings.vocab_file, settings)
     vocabulary_checks.warn(tokenizer)
+
     # Every language is sampled, as some languages may need their accents.
     lines = [
         x for group in inputs.values() for x in corpus_lib.sample_lines(group)

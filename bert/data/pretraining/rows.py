@@ -122,6 +122,8 @@ def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
         feature_names.NEXT_SENTENCE_WEIGHTS, np.ones(labels.shape)
     )
     is_pair = weights.astype(bool)
+
+    # Masked positions.
     real = rows[feature_names.MASKED_LM_WEIGHTS] > 0
     positions = rows[feature_names.MASKED_LM_POSITIONS]
     tokens = np.take_along_axis(
@@ -129,6 +131,7 @@ def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
     )
     masked = tokens == mask_id
     replaced = ~masked & (tokens != rows[feature_names.MASKED_LM_IDS])
+
     return {
         "instances": int(np.count_nonzero(is_pair)),
         "random_next": int(labels[is_pair].sum()),

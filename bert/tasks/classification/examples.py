@@ -312,6 +312,7 @@ def _names(field, labels: Labels) -> list[str]:
                     fix="write the lists to a .jsonl file",
                 )
             values = [x for x in field.split(labels.separator) if x.strip()]
+
     names = []
     for value in values:
         name = str(value).lower() if isinstance(value, bool) else value

@@ -82,6 +82,7 @@ def evaluation_of(
     weights = np.array([row.weight for row in rows])
     if (weights == 1).all():
         weights = None
+
     metrics = compute(task.metrics, gold, predicted, weights)
     metrics["loss"] = float(np.average(each, weights=weights))
     metrics |= _ranking(task, rows, logits)

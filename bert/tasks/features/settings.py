@@ -159,6 +159,7 @@ def check(settings: Settings) -> Extraction:
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     model.check()
+
     settings, how = _with_defaults(settings, model)
     prompt = how.prompt(settings.prompt)
     config = model.config

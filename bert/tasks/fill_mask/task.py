@@ -62,11 +62,13 @@ class MaskedWords(Task):
         vocab = self._tokenizer.vocab
         cls, sep = vocab[vocabulary.CLS], vocab[vocabulary.SEP]
         encoded = []
+
         for example in examples:
             tokens = tokenize(example[TEXT], self._tokenizer)
             kept = tokens[: self.max_length - 2]
             ids = self._tokenizer.convert_tokens_to_ids(kept)
             row = join_pair(ids, [], cls, sep)
+
             masks = [
                 i for i, token in enumerate(kept, 1) if token == vocabulary.MASK
             ]
