@@ -29,7 +29,7 @@ OWN_FLAGS = --vocab_file=$(WEIGHTS)/vocab.txt \
     --init_checkpoint=$(WEIGHTS)/bert_model.ckpt --train_batch_size=32
 QUICK = $(OUT)/packages_export/saved_model.pb
 START = $(ROWS)/start.txt
-GROUPS = start steps records text finetuning serving tasks squad
+GROUPS = start steps records text large finetuning serving tasks squad
 
 .PHONY: bench bench-peers peers-of-rows $(GROUPS:%=bench-%) $(START)
 bench: $(GROUPS:%=bench-%)
@@ -91,6 +91,21 @@ bench-text: $(START)
 	$(RUN).tokenization generated $(VOCAB)
 	$(RUN).text_ops $(START) $(VOCAB)
 	$(RUN).vocabulary $(CORPUS)
+
+# A million lines classified, 50,000 embedded. The peers take fewer.
+bench-large: $(START) $(QUICK) $(MINILM)/done
+	for i in 1 2 3 4; do grep . $(CORPUS); done | head -n 1000000 \
+	    > $(ROWS)/million.txt
+	head -n 50000 $(ROWS)/million.txt > $(ROWS)/50000.txt
+	rm -rf $(ROWS)/packages_hf $(ROWS)/minilm
+	$(BIN)/python convert_checkpoint.py --to=huggingface \
+	    --input=$(OUT)/packages --output=$(ROWS)/packages_hf
+	$(BIN)/python convert_checkpoint.py --to=openvino \
+	    --input=$(MINILM)/huggingface --output=$(ROWS)/minilm
+	$(RUN).large_files predict.py $(OUT)/packages_export \
+	    $(ROWS)/million.txt $(if $(PEER),$(TORCH) $(ROWS)/packages_hf 100000)
+	$(RUN).large_files extract_features.py $(ROWS)/minilm \
+	    $(ROWS)/50000.txt $(if $(PEER),$(PEER) 10000)
 
 ifdef GLUE
 # P6, an epoch of each side; SQuAD is below.

@@ -18,6 +18,7 @@ from benchmarks import (
     gpu_steps,
     guard,
     instances,
+    large_files,
     long_line,
     peers_in_turns,
     pretraining_step,
@@ -79,6 +80,17 @@ def run_instances(folder):
     return instances.measure(documents, vocab, settings, runs=1)
 
 
+def run_large_files(folder):
+    """Both scripts; `measure` compares the bytes of all ways."""
+    model = classifier_files.write_export(folder, openvino="float32")
+    lines = str(folder / "lines.txt")
+    return [
+        row
+        for script in large_files.SCRIPTS
+        for row in large_files.measure(script, model, lines)
+    ]
+
+
 def run_serving_load(folder):
     model = classifier_files.write_export(folder)
     lines = str(folder / "lines.txt")
@@ -127,6 +139,7 @@ RUNS = {
     "gpu_steps resumed": run_in_two_processes,
     "guard": lambda folder: guard.measure(small.config(), B, S, P, runs=1),
     "instances": run_instances,
+    "large_files": run_large_files,
     "long_line": lambda folder: long_line.measure(
         str(folder / "vocab.txt"), (2_000,), 1
     ),
