@@ -48,7 +48,7 @@ test-long: $(VENV)/dev peers .venv-docs/done $(FOUND:python%=quick-%)
 	@echo "quick tests: under $(or $(FOUND),none); not found:" \
 	    "$(or $(filter-out $(FOUND),$(PYTHONS)),none)"
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long" --perturb=1e-6
-	$(BIN)/python -m pytest -m long -o faulthandler_timeout=0
+	$(BIN)/python -m pytest -v -m long -o faulthandler_timeout=0 --durations=0
 	$(if $(shell command -v mmdebstrap),$(MAKE) avx2 arm64,@echo \
 	    "avx2, arm64: not run, since mmdebstrap is not installed")
 

@@ -39,7 +39,8 @@ def _classify(part: tuple[str, list[str], int]) -> list[dict]:
     classify = transformers.pipeline(
         "text-classification", folder, device="cpu"
     )
-    return classify(lines, batch_size=BATCH, top_k=None)
+    options = {"batch_size": BATCH, "truncation": True, "top_k": None}
+    return classify(lines, **options)
 
 
 def predict(folder: str, lines: list[str], output: str, processes: int) -> None:
