@@ -125,9 +125,10 @@ def divide(
         # Blank lines at the end of a range would not be read.
         is_blank = False
         for line, fields in rows:
-            yield line, offsets[line], not is_blank
+            yield line, offsets.pop(line), not is_blank
             is_blank = fields == [""]
-            offsets.clear()
+            if kind == "csv":  # lines inside fields are not rows
+                offsets.clear()
 
     yield from text_lines.spans(path, starts(), num_bytes)
 

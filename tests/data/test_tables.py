@@ -466,3 +466,16 @@ def test_the_ranges_of_a_table_have_all_its_rows(tmp_path, name, is_named):
         assert [x for some in found for x in some] == rows()
         assert [len(some) for some in found] == [count for _, count in spans]
         assert (len(spans) > 1) == (size < 1000)
+
+
+def test_blank_lines_are_rows_of_ranges(tmp_path):
+    """A blank line inside a table of one column is an empty text."""
+    path = write(tmp_path, "x.tsv", "a\n\n\nb\n\nc\n\n")
+    spans = [*table_rows.divide(path, 1, header=False)]
+    assert [count for _, count in spans] == [1, 3, 2]
+    found = []
+    for span, _ in spans:
+        schema = {"text": Column(0)}
+        reader = tables.TableReader(path, schema, header=False, span=span)
+        found += [(line, row["text"]) for line, row in reader]
+    assert found == [*enumerate(["a", "", "", "b", "", "c"], 1)]
