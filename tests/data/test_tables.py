@@ -1,12 +1,8 @@
-import csv
-import gzip
-import io
-import json
 import math
 
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -14,6 +10,8 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.data import table_rows, tables
 from bert.data.tables import Column, Table
+from tests.helpers.tables import FORMATS, cell
+from tests.helpers.tables import write as write_rows
 
 
 def write(tmp_path, name, content):
@@ -31,136 +29,79 @@ def read(path, columns, header=True, **options):
     return [(row.pop("line"), [*row.values()]) for row in table.rows]
 
 
-def header(path, delimiter=None):
-    """The names from which a function chooses the columns."""
-    names = []
-
-    def choose(found):
-        names.extend(found)
-        return {"first": Column(0)}
-
-    Table.read(path, choose, delimiter=delimiter)
-    return names
-
-
-def test_tabs_separate_and_quotes_are_characters(tmp_path):
-    path = write(
-        tmp_path,
-        "train.tsv",
-        "\ufeffQuality\t#1 ID\t#1 String\r\n"
-        '1\t7\t"The witness\r\n'
-        '0\t8\tsaid "no", twice"\r\n'
-        "\r\n",
-    )
-    assert read(path, ["#1 String", "Quality"]) == [
-        (2, ['"The witness', "1"]),
-        (3, ['said "no", twice"', "0"]),
-    ]
-    assert header(path) == ["Quality", "#1 ID", "#1 String"]
+LONG = "y" * 200_003
 
 
 @pytest.mark.parametrize(
     ("name", "content", "columns", "rows"),
     [
-        # Columns have numbers from both ends.
-        ("x.txt", "a\tb\tc\nd\te\tf", [-1, 0], [["c", "a"], ["f", "d"]]),
+        # Tabs separate; quotes are characters; a BOM and CR are dropped.
+        (
+            "x.tsv",
+            "\ufeffQuality\t#1 ID\t#1 String\r\n"
+            '1\t7\t"The witness\r\n'
+            '0\t8\tsaid "no", twice"\r\n'
+            "\r\n",
+            ["#1 String", "Quality"],
+            {2: ['"The witness', "1"], 3: ['said "no", twice"', "0"]},
+        ),
         # A blank line between rows is an empty text.
-        ("x.tsv", "one\n\ntwo\n\n\n", [0], [["one"], [""], ["two"]]),
+        (
+            "x.tsv",
+            "t\none\n\ntwo\n\n\n",
+            [0],
+            {2: ["one"], 3: [""], 4: ["two"]},
+        ),
         # Only newlines end lines.
-        ("x.tsv", "a\u2028b\x0bc\x85\td\n", [0], [["a\u2028b\x0bc\x85"]]),
+        (
+            "x.tsv",
+            "t\tu\na\u2028b\x0bc\x85\td\n",
+            ["t"],
+            {2: ["a\u2028b\x0bc\x85"]},
+        ),
         # JSON keeps its types.
         (
             "x.jsonl",
             '{"a": "t\\tu", "b": 3}\n{"b": ["x"], "a": ""}\n',
             ["a", "b"],
-            [["t\tu", 3], ["", ["x"]]],
+            {1: ["t\tu", 3], 2: ["", ["x"]]},
         ),
+        # Blank lines of a CSV file are skipped, but not in its fields.
+        (
+            "x.csv",
+            '\n\r\ntext,label\n\none,yes\n\r\n\n"two\n\n",no\n\nthree,no\n\n',
+            ["label", "text"],
+            {5: ["yes", "one"], 8: ["no", "two\n\n"], 12: ["no", "three"]},
+        ),
+        # Blanks around the names of columns do not count.
+        ("x.csv", "t, l \n one, yes\n", ["l", "t"], {2: [" yes", " one"]}),
+        (
+            "x.tsv",
+            "t\t l \n one\t yes\n",
+            [tables.column_of(" l "), 0],
+            {2: [" yes", " one"]},
+        ),
+        # Excel names the delimiter in a line before the header.
+        (
+            "x.csv",
+            'sep=;\r\nt;l\r\n"one\n, two";yes\r\nthree;no\r\n',
+            ["l", "t"],
+            {3: ["yes", "one\n, two"], 5: ["no", "three"]},
+        ),
+        ("x.csv", "sep=\t\na\tb\n1\t2\n", ["b"], {3: ["2"]}),
+        # The csv module rejects such fields unless it is told.
+        ("x.csv", f"a\n1\n{LONG}\n", ["a"], {2: ["1"], 3: [LONG]}),
     ],
+    ids=lambda value: str(value)[:40],
 )
-def test_rows_without_a_header(tmp_path, name, content, columns, rows):
+def test_rows_of_text(tmp_path, name, content, columns, rows):
     path = write(tmp_path, name, content)
-    assert read(path, columns, header=False) == list(enumerate(rows, 1))
+    assert read(path, columns) == [*rows.items()]
 
 
-def test_csv_fields_span_lines_and_keep_their_quotes(tmp_path):
-    path = write(
-        tmp_path,
-        "x.csv",
-        'text,label\r\n"one, ""two""\nthree",yes\r\nfour,no\r\n',
-    )
-    assert read(path, ["label", "text"]) == [
-        (2, ["yes", 'one, "two"\nthree']),
-        (4, ["no", "four"]),
-    ]
-
-
-def test_blank_lines_of_a_csv_are_skipped(tmp_path):
-    content = '\n\r\ntext,label\n\none,yes\n\r\n\n"two\n\n",no\n\nthree,no\n\n'
-    path = write(tmp_path, "x.csv", content)
-    assert header(path) == ["text", "label"]
-    assert read(path, ["label", "text"]) == [
-        (5, ["yes", "one"]),
-        (8, ["no", "two\n\n"]),
-        (12, ["no", "three"]),
-    ]
-    path = write(tmp_path, "y.csv", '\na\n\n""\nb,c\n')
-    with pytest.raises(UserError, match="y.csv:5: 2 columns; expected 1"):
-        read(path, ["a"])
-    with pytest.raises(UserError, match="y.csv:2: no column 'b'"):
-        read(path, ["b"])
-
-
-@pytest.mark.parametrize(("name", "tab"), [("x.csv", ","), ("x.tsv", "\t")])
-def test_blanks_around_the_names_of_columns_do_not_count(tmp_path, name, tab):
-    path = write(tmp_path, name, f"text{tab} label \n one{tab} yes\n")
-    assert header(path) == ["text", "label"]
-    expected = [(2, [" yes", " one"])]
-    assert read(path, ["label", "text"]) == expected
-    assert read(path, [tables.column_of(" label "), 0]) == expected
-
-
-@pytest.mark.parametrize(
-    ("between", "delimiter"), [(";", None), ("\t", None), ("|", "|")]
-)
-def test_excel_names_the_delimiter_in_a_line_before_the_header(
-    tmp_path, between, delimiter
-):
-    rows = [["text", "label"], ['"one\n, two"', "yes"], ["three", "no"]]
-    lines = ["sep=" + (between if delimiter is None else ";")]
-    lines += [between.join(row) for row in rows]
-    path = write(tmp_path, "x.csv", "\r\n".join(lines) + "\r\n")
-    assert read(path, ["label", "text"], delimiter=delimiter) == [
-        (3, ["yes", "one\n, two"]),
-        (5, ["no", "three"]),
-    ]
-    path = write(tmp_path, "y.csv", "sep=;\na;b\n1\n")
-    with pytest.raises(UserError, match="y.csv:3: 1 column; expected 2"):
-        read(path, ["a"])
-
-
-@pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
-def test_another_character_separates(tmp_path, name):
-    path = write(tmp_path, name, 'a;b\nc, "d";e\tf\n')
-    assert header(path, ";") == ["a", "b"]
-    assert read(path, ["b", "a"], delimiter=";") == [(2, ["e\tf", 'c, "d"'])]
-
-
-LONG = "y" * 200_003
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("x.tsv", f"a\n1\n{LONG}\n"),
-        ("x.csv", f"a\n1\n{LONG}\n"),
-        ("x.jsonl", f'{{"a": "1"}}\n{{"a": "{LONG}"}}\n'),
-    ],
-)
-def test_long_fields_are_read(tmp_path, name, content):
-    path = write(tmp_path, name, content)
-    (_, first), (line, last) = read(path, ["a"])
-    assert (first, last) == (["1"], [LONG])
-    assert line == (2 if name == "x.jsonl" else 3)
+def test_a_given_delimiter_wins_over_the_one_of_excel(tmp_path):
+    path = write(tmp_path, "x.csv", "sep=;\na|b\nc|d;e\n")
+    assert read(path, ["b"], delimiter="|") == [(3, ["d;e"])]
 
 
 def test_invalid_rows_are_skipped_or_yielded(tmp_path, capsys):
@@ -178,37 +119,13 @@ def test_invalid_rows_are_skipped_or_yielded(tmp_path, capsys):
     assert str(found[1][1]).startswith(f"{path}:3: 1 column; expected 2, as")
 
 
-ROWS = [{"text": "the cat", "n": 3}, {"text": 'a, "dog"', "n": 5}]
-PACKED = ["x.csv.gz", "x.tsv.gz", "x.jsonl.gz"]
-FORMATS = ["x.csv", "x.tsv", "x.jsonl", "x.parquet"]
-
-
-def write_rows(tmp_path, name, rows):
-    """Writes rows as a file of any format."""
-    path, text = tmp_path / name, io.StringIO()
-    if name == "x.parquet":
-        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-        return str(path)
-    if "jsonl" in name:
-        text.writelines(json.dumps(row) + "\n" for row in rows)
-    elif "csv" in name:
-        csv.writer(text).writerows([rows[0], *(x.values() for x in rows)])
-    else:
-        for row in (rows[0], *(x.values() for x in rows)):
-            text.write("\t".join(map(str, row)) + "\n")
-    content = text.getvalue().encode()
-    return write(
-        tmp_path, name, gzip.compress(content) if "gz" in name else content
-    )
-
-
-@pytest.mark.parametrize("name", FORMATS + PACKED)
-@pytest.mark.parametrize(("text", "number"), [("text", "n"), (0, -1)])
-def test_every_format_has_the_same_rows(
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("text", "number"), [("text", "n"), (0, -2)])
+def test_a_file_of_any_format_is_opened_once(
     tmp_path, monkeypatch, name, text, number
 ):
-    path, opened = write_rows(tmp_path, name, ROWS), []
-    open_file = storage.open_file
+    path = write_rows(tmp_path / name, [{"text": "cat", "n": 3, "m": 5}])
+    opened, open_file = [], storage.open_file
     monkeypatch.setattr(
         storage, "open_file", lambda *x: opened.append(x) or open_file(*x)
     )
@@ -217,34 +134,19 @@ def test_every_format_has_the_same_rows(
         "name": Column("none", optional=True),
         "text": Column(text),
         "last": Column(7, optional=True),
+        "first": Column(-3, optional=True),
     }
     table = Table.read(path, schema, lambda **row: [*row.items()])
-    first = 2 if "sv" in name else 1
-    assert table.rows == [
-        [("line", first), ("number", 3.0), ("text", "the cat")],
-        [("line", first + 1), ("number", 5.0), ("text", 'a, "dog"')],
+    line = 1 if "jsonl" in name or "parquet" in name else 2
+    (row,) = table.rows
+    assert row == [
+        *(("line", line), ("number", 3.0), ("text", "cat"), ("first", "cat"))
     ]
-    assert [*table.cells] == ["number", "text"]
+    by_name = {"number": "", "text": "", "first": "text"}
+    by_number = {"number": "n", "text": "text", "first": "text"}
+    assert table.cells == (by_name if text == "text" else by_number)
     assert len(opened) == 1
     assert table.sha256 == storage.hash_file(path)
-
-
-@given(st.lists(st.tuples(st.text(), st.text()), min_size=1), st.data())
-def test_every_format_has_the_texts_that_were_written(
-    tmp_path_factory, rows, data
-):
-    name = data.draw(st.sampled_from(FORMATS + PACKED))
-    if "tsv" in name:  # a field has no tabs and no line ends
-        rows = [
-            [x.translate({9: 32, 10: 32, 13: 32}) for x in row] for row in rows
-        ]
-    rows = [{"text": text, "n": other} for text, other in rows]
-    path = write_rows(tmp_path_factory.mktemp("table"), name, rows)
-    schema = {"text": Column("text", tables.text), "other": Column(1)}
-    table = Table.read(path, schema)
-    assert [(row["text"], row["other"]) for row in table.rows] == [
-        (*row.values(),) for row in rows
-    ]
 
 
 def refuse(line, **fields):
@@ -269,9 +171,9 @@ def refuse(line, **fields):
 )
 def test_faults_of_every_format_have_a_line(tmp_path, name, column, row, found):
     """Parquet files have no line for the names of their columns."""
-    path = write_rows(tmp_path, name, [{"text": "x", "n": 7}])
+    path = write_rows(tmp_path / name, [{"text": "x", "n": 7}])
     line, found = found.split(":", 1)
-    if "sv" not in name:
+    if "jsonl" in name or "parquet" in name:
         line = "1"
         found = found.replace("row 2", "row 1")
     is_column = found.startswith(" no column")
@@ -298,20 +200,12 @@ def test_faults_of_every_format_have_a_line(tmp_path, name, column, row, found):
     ],
 )
 def test_cells_of_another_kind_are_reported(tmp_path, value, kind, found):
-    path = write_rows(tmp_path, "x.jsonl", [{"a": value}])
-    if value != value:  # JSON has no NaN
-        path = write_rows(tmp_path, "x.parquet", [{"a": value}])
+    # JSON has no NaN.
+    name = "x.jsonl" if value == value else "x.parquet"
+    path = write_rows(tmp_path / name, [{"a": value}])
     with pytest.raises(UserError) as error:
         Table.read(path, {"a": Column("a", kind)})
     assert str(error.value) == f"{path}:1: {found}"
-
-
-def test_a_parquet_file_may_have_no_rows(tmp_path):
-    path = str(tmp_path / "x.parquet")
-    parquet.write_table(pyarrow.table({"a": []}), path)
-    with pytest.raises(UserError) as error:
-        Table.read(path, {"a": Column("a")})
-    assert str(error.value) == f"{path}: no rows; expected one per line"
 
 
 def test_cells_are_converted(tmp_path):
@@ -321,7 +215,7 @@ def test_cells_are_converted(tmp_path):
         "b": Column("b", tables.optional_text),
         "c": Column("c", tables.number),
     }
-    path = write_rows(tmp_path, "x.jsonl", rows)
+    path = write_rows(tmp_path / "x.jsonl", rows)
     assert Table.read(path, schema).rows == [
         {"line": 1, "a": "3", "b": "", "c": 2.5},
         {"line": 2, "a": "x", "b": "0.5", "c": -1.0},
@@ -347,7 +241,7 @@ def test_a_header_of_values_is_rejected(tmp_path, cell, is_data):
         )
     else:
         table.check_header(["yes", "no"], "label", "id")
-    path = write_rows(tmp_path, "x.parquet", [{"yes": "one", "7": "no"}])
+    path = write_rows(tmp_path / "x.parquet", [{"yes": "one", "7": "no"}])
     table = Table.read(path, {"label": Column(1), "id": Column(0)})
     table.check_header(["yes", "no"], "label", "id")
 
@@ -402,6 +296,9 @@ GIANT = "y" * 16_777_217
         ("x.csv", "a,b\n1,2\n3\n", ["a"], "x.csv:3: 1 column; expected 2"),
         ("x.csv", 'a,b\n1,"2\n3,4\n', ["a"], "x.csv:2: this row cannot be"),
         ("x.csv", f"a\n{GIANT}", ["a"], "x.csv:2: this row cannot be"),
+        ("x.csv", "\na\n\nb,c\n", ["a"], "x.csv:4: 2 columns; expected 1"),
+        ("x.csv", "\na\n", ["b"], "x.csv:2: no column 'b'"),
+        ("x.csv", "sep=;\na;b\n1\n", ["a"], "x.csv:3: 1 column; expected 2"),
         ("x.jsonl", '{"a": 1}\n{a}\n', ["a"], "x.jsonl:2: JSON is malformed"),
         (
             "x.jsonl",
@@ -441,41 +338,42 @@ def test_mistakes_are_reported_with_their_lines(
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "x.csv.gz"])
-@pytest.mark.parametrize("is_named", [True, False])
-def test_the_ranges_of_a_table_have_all_its_rows(tmp_path, name, is_named):
-    texts = ["a", "the\ncat", "", 'a "dog", ', "zebra " * 9, "b", "", "c"]
-    if name == "x.tsv":
-        texts = [x.replace("\n", " ") for x in texts]
-    path = write_rows(
-        tmp_path,
-        name.removesuffix(".gz"),
-        [{"n": f"{number}", "text": x} for number, x in enumerate(texts)],
-    )
-    if name.endswith(".gz"):
-        with open(path, "rb") as file:
-            path = write(tmp_path, name, gzip.compress(file.read()))
-    schema = {"text": Column("text" if is_named else 1)}
-
-    def rows(span=None):
-        return [*tables.TableReader(path, schema, dict, is_named, span=span)]
-
-    for size in (1, 20, 1000):
-        spans = [*table_rows.divide(path, size, is_named)]
-        found = [rows(span) for span, _ in spans]
-        assert [x for some in found for x in some] == rows()
-        assert [len(some) for some in found] == [count for _, count in spans]
-        assert (len(spans) > 1) == (size < 1000)
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
+def test_invalid_delimiters_of_csv_are_rejected(tmp_path, delimiter):
+    path = write(tmp_path, "x.csv", "t,l\none,yes\ntwo,no\n")
+    with pytest.raises(UserError, match="^--delimiter="):
+        read(path, ["t"], delimiter=delimiter)
 
 
-def test_blank_lines_are_rows_of_ranges(tmp_path):
-    """A blank line inside a table of one column is an empty text."""
-    path = write(tmp_path, "x.tsv", "a\n\n\nb\n\nc\n\n")
-    spans = [*table_rows.divide(path, 1, header=False)]
-    assert [count for _, count in spans] == [1, 3, 2]
-    found = []
-    for span, _ in spans:
-        schema = {"text": Column(0)}
-        reader = tables.TableReader(path, schema, header=False, span=span)
-        found += [(line, row["text"]) for line, row in reader]
-    assert found == [*enumerate(["a", "", "", "b", "", "c"], 1)]
+def test_a_parquet_file_may_have_no_rows(tmp_path):
+    path = str(tmp_path / "x.parquet")
+    parquet.write_table(pyarrow.table({"a": []}), path)
+    with pytest.raises(UserError) as error:
+        Table.read(path, {"a": Column("a")})
+    assert str(error.value) == f"{path}: no rows; expected one per line"
+
+
+@pytest.mark.parametrize("name", [x for x in FORMATS if x != "x.tsv.gz"])
+@settings(max_examples=50)
+@given(
+    texts=st.lists(st.text() | st.just(""), min_size=2, max_size=9),
+    header=st.booleans(),
+    size=st.integers(1, 99),
+)
+def test_the_ranges_of_a_table_have_all_its_rows(
+    tmp_path_factory, name, texts, header, size
+):
+    rows = [{"text": cell(x, name)} for x in ["a", *texts, "b"]]
+    folder = tmp_path_factory.mktemp("table")
+    path = write_rows(folder / name, rows, header)
+
+    def found(span=None):
+        schema = {"text": Column("text" if header else 0)}
+        reader = tables.TableReader(path, schema, header=header, span=span)
+        return [*reader]
+
+    spans = [*table_rows.divide(path, size, header)]
+    of_spans = [found(span) for span, _ in spans]
+    assert [row for some in of_spans for row in some] == found()
+    assert [len(some) for some in of_spans] == [count for _, count in spans]
+    assert len(spans) > 1 or size > 1

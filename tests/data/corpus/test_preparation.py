@@ -56,14 +56,17 @@ def test_files_that_are_no_text_are_reported(
 
 
 def test_files_of_all_folders_are_found_but_those_of_links(tmp_path):
+    """Binary files are not text, except Parquet."""
     root = tmp_path / "root"
     for name in ("x.txt", "a/y.txt", "a/b/z.txt", "../real/w.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("One.\n")
+    for name in ("v.parquet", "w.png"):
+        (root / name).write_bytes(b"PAR1\0")
     (root / "link").symlink_to(tmp_path / "real")
     for given, names in (
         (f"{root}/**/*.txt", ["a/b/z.txt", "a/y.txt", "link/w.txt", "x.txt"]),
-        (root, ["a/b/z.txt", "a/y.txt", "x.txt"]),
+        (root, ["a/b/z.txt", "a/y.txt", "v.parquet", "x.txt"]),
     ):
         settings = preparation.Settings(
             input_file=str(given), output_file=str(tmp_path / "corpus.txt")

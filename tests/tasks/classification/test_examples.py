@@ -11,6 +11,7 @@ from bert.tasks.classification.glue import Split, TextExample, columns
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import DEV, TRAIN
+from tests.helpers import tables
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -30,20 +31,6 @@ def file_of(path, *names, header=True, **named):
 def read(file, labels, needed=True):
     table = classification.read(file)
     return [e[:4] for e in classification.label(table, labels, needed)]
-
-
-def test_examples_have_ids_texts_and_labels(tmp_path):
-    path = write(tmp_path, "id\ta\tb\tl\nq7\tone\ttwo\t yes\nq9\tone\t\tno\n")
-    source = file_of(path, "a", "b", "l", id="id")
-    assert read(source, YES_NO) == [
-        ("q7", "one", "two", 1),
-        ("q9", "one", "", 0),
-    ]
-    plain = file_of(path, text=1)
-    assert read(plain, YES_NO, needed=False) == [
-        ("0", "one", "", None),
-        ("1", "one", "", None),
-    ]
 
 
 ABC = Labels(classification.MULTI_LABEL, ("a", "b", "c"))
@@ -165,53 +152,34 @@ def test_numbers_are_divided_as_one(tmp_path):
     assert (len(train), len(held_out)) == (26, 3)
 
 
+NUMBERS = Labels(REGRESSION)
+
+
 @pytest.mark.parametrize(
-    "labels",
+    ("value", "labels", "found"),
     [
-        YES_NO,
-        Labels(classification.MULTI_LABEL, ("no", "yes")),
-        Labels(classification.REGRESSION),
+        *((None, labels, None) for labels in (YES_NO, ABC, NUMBERS)),
+        *((" ", labels, None) for labels in (YES_NO, NUMBERS)),
+        # As in the test files of Hugging Face's GLUE.
+        *(("-1", YES_NO, None), ("-1.0", YES_NO, None)),
+        ("-1", Labels(names=("-1", "1")), 0),
+        ("-1", NUMBERS, -1.0),
     ],
-    ids=lambda labels: labels.kind,
 )
-def test_null_is_no_label(tmp_path, labels):
-    first = "3.5" if labels.kind == classification.REGRESSION else '"yes"'
-    path = write(
-        tmp_path,
-        f'{{"t": "one", "l": {first}}}\n{{"t": "two", "l": null}}\n',
-        "x.jsonl",
-    )
+def test_rows_to_predict_may_lack_a_label(tmp_path, value, labels, found):
+    rows = [{"t": "one", "l": "1"}, {"t": "two", "l": value}]
+    path = tables.write(tmp_path / "x.jsonl", rows)
     source = file_of(path, "t", label="l")
-    with pytest.raises(
-        UserError, match="rows without a label: 1 of 2 .lines 2"
-    ):
-        classification.check_labelled(classification.read(source), labels.kind)
-    found = read(source, labels, needed=False)
-    assert [e[3] is None for e in found] == [False, True]
-
-
-@pytest.mark.parametrize("labels", [YES_NO, Labels(REGRESSION)], ids=str)
-def test_a_blank_field_is_no_label_of_a_file_to_predict(tmp_path, labels):
-    path = write(tmp_path, "t\tl\none\t \n")
-    source = file_of(path, "t", label="l")
-    assert [e[3] for e in read(source, labels, needed=False)] == [None]
-    with pytest.raises(UserError, match="x.tsv:2: (no )?label"):
-        read(source, labels)
-
-
-@pytest.mark.parametrize("absent", ["-1", "-1.0"])
-def test_minus_one_is_no_label_of_a_file_to_predict(tmp_path, absent):
-    """As in the test files of Hugging Face's GLUE."""
-    path = write(tmp_path, f"t\tl\none\t{absent}\n")
-    source = file_of(path, "t", label="l")
-
-    def found(labels):
-        return [e[3] for e in read(source, labels, needed=False)]
-
-    assert found(YES_NO) == [None]
-    if absent == "-1":
-        assert found(Labels(names=("-1", "1"))) == [0]
-    assert found(Labels(REGRESSION)) == [-1.0]
+    table = classification.read(source)
+    table.rows.pop(0)
+    (row,) = classification.label(table, labels, needed=False)
+    assert row.label == found
+    if value in (None, " "):
+        with pytest.raises(UserError, match="a label: 1 of 1 .lines 2.; exp"):
+            classification.check_labelled(table, labels.kind)
+    if found is None:
+        with pytest.raises(UserError, match="x.jsonl:2: (no |unknown )?.*abel"):
+            classification.label(table, labels, needed=True)
 
 
 def test_a_share_ignores_white_space_around_labels(tmp_path):

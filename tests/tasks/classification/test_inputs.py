@@ -1,6 +1,5 @@
 """Files of every task: lines in the real format to texts and labels."""
 
-import gzip
 import json
 
 import pytest
@@ -137,40 +136,10 @@ def test_languages_of_xnli_can_differ(tmp_path):
     assert examples(files, DEV) == [[("0", "a", "b", 2)]]
 
 
-OWN = [{"t": "one", "u": "x", "l": "no"}, {"t": "two", "u": "", "l": "yes"}]
-
-
-def own_file(folder, name):
-    path = folder / name
-    if ".jsonl" in name:
-        lines = [json.dumps(row) for row in OWN]
-    else:
-        between = "," if name.endswith(".csv") else "\t"
-        lines = [
-            between.join(row.values())
-            for row in [{"t": "t", "u": "u", "l": "l"}, *OWN]
-        ]
-    content = ("\n".join(lines) + "\n").encode()
-    path.write_bytes(gzip.compress(content) if "gz" in name else content)
+def write_own(folder):
+    path = folder / "mails.tsv"
+    path.write_text("t\tu\tl\none\tx\tno\ntwo\t\tyes\n")
     return path
-
-
-@pytest.mark.parametrize("name", ["train.tsv", "train.csv", "train.jsonl.gz"])
-def test_own_files_need_only_columns(tmp_path, name):
-    task, files = read(
-        "--do_train",
-        task_name="tsv",
-        train_file=own_file(tmp_path, name),
-        text_column="t",
-        text_b_column="u",
-        label_column="l",
-    )
-    assert examples(files, TRAIN) == [
-        [("0", "one", "x", 0), ("1", "two", "", 1)]
-    ]
-    assert task.labels.names == ("no", "yes")
-    assert task.metrics == ("accuracy", "macro_f1")
-    assert task.inputs == ("text", "text_b")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +173,7 @@ def test_columns_called_text_and_label_need_no_flags(tmp_path, name, content):
 
 
 def test_own_labels_can_be_given_and_are_recorded(tmp_path):
-    path = own_file(tmp_path, "mails.tsv")
+    path = write_own(tmp_path)
     named = {"task_name": "tsv", "text_column": 0, "eval_file": path}
     named |= {"label_column": 2, "output_dir": tmp_path}
     task, files = read(
@@ -243,29 +212,12 @@ def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
 
 
 def test_evaluations_during_training_read_their_file(tmp_path):
-    path = own_file(tmp_path, "mails.tsv")
+    path = write_own(tmp_path)
     named = {"train_file": path, "eval_file": path, "task_name": "tsv"}
     named |= {"text_column": "t", "label_column": "l"}
     for steps, count in ((0, 0), (5, 1)):
         _, files = read("--do_train", eval_steps=steps, **named)
         assert len(files[DEV]) == count
-
-
-def test_prediction_needs_no_label(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("id,t\nm1,one\nm2,two\n")
-    _, files = read(
-        "--do_predict",
-        task_name="tsv",
-        predict_file=path,
-        text_column="t",
-        label_column="l",
-        id_column="id",
-        labels="a,b",
-    )
-    assert examples(files, TEST) == [
-        [("m1", "one", "", None), ("m2", "two", "", None)]
-    ]
 
 
 def test_only_a_file_to_predict_needs_ids(tmp_path):

@@ -1,6 +1,4 @@
-"""The user's own tables: missing labels, compression, delimiters."""
-
-import gzip
+"""The user's own tables: missing labels, division, warnings."""
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from bert.tasks.classification import inputs
 from bert.tasks.classification.glue import Split, TextExample, labels_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.task import DEV, TEST, TRAIN
+from bert.tasks.task import DEV, TEST
 from tests.helpers import run_folders
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.run_folders import splits
@@ -130,45 +128,6 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
         ]
         scored = "x.jsonl | accuracy 0.5000\n" * is_labelled
         assert capsys.readouterr().err == scored
-
-
-@pytest.mark.parametrize(
-    ("name", "delimiter", "content"),
-    [
-        ("x.csv.gz", "|", 't|u|l\n"one;"|a,b|yes\ntwo|c|no\n'),
-        ("x.txt", "::", "t::u::l\none;::a,b::yes\ntwo::c::no\n"),
-    ],
-)
-def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
-    content = content.encode()
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(content) if "gz" in name else content)
-    _, files = read(
-        *("--do_train", "--do_eval", "--do_predict"),
-        task_name="tsv",
-        train_file=path,
-        eval_file=path,
-        predict_file=path,
-        text_column="t",
-        text_b_column="u",
-        label_column="l",
-        delimiter=delimiter,
-    )
-    for split in (TRAIN, DEV, TEST):
-        (found,) = files[split]
-        assert [e[:4] for e in found.rows] == [
-            ("0", "one;", "a,b", 1),
-            ("1", "two", "c", 0),
-        ]
-
-
-@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
-def test_invalid_delimiters_of_csv_are_rejected(tmp_path, delimiter):
-    (tmp_path / "x.csv").write_text("t,l\none,yes\ntwo,no\n")
-    named = {"train_file": tmp_path / "x.csv", "text_column": "t"}
-    named |= {"label_column": "l", "task_name": "tsv", "delimiter": delimiter}
-    with pytest.raises(UserError, match="^--delimiter="):
-        read("--do_train", **named)
 
 
 @pytest.mark.parametrize(

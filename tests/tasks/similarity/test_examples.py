@@ -63,11 +63,6 @@ def test_only_some_files_have_scores(read, words, name, has_scores):
     assert rows == [(["the cat", "a dog"], score)]
 
 
-def test_columns_by_number_need_no_header(read):
-    words = "--loss=ranking", "--text_columns=2,0,1", "--delimiter=;"
-    assert read("a;b;c\n", *words) == [(["c", "a", "b"], None)]
-
-
 @pytest.mark.parametrize(
     ("row", "words", "message"),
     [

@@ -1,7 +1,6 @@
 """Multiple choice: SWAG's files and JSON lines to features."""
 
 import csv
-import dataclasses
 import json
 import types
 
@@ -12,6 +11,7 @@ from bert.common.errors import UserError
 from bert.tasks.swag import examples
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.task import MultipleChoice
+from tests.helpers import tables
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -72,13 +72,6 @@ def test_csv_as_swag_has_it(write):
     assert (second.label, second.line) == (0, 4)  # a field has two lines
 
 
-def test_json_lines_of_swag_equal_its_csv(write):
-    (expected,) = examples.read(write([HEADER, ROW]), True).rows
-    record = {**dict(zip(HEADER, ROW)), "label": int(ROW[-1])}
-    (example,) = examples.read(write([record], "a.jsonl"), True).rows
-    assert example == dataclasses.replace(expected, line=1)
-
-
 def test_csv_without_labels(write):
     path = write([HEADER[:-1], ROW[:-1]])
     (example,) = examples.read(path, labelled=False).rows
@@ -87,17 +80,18 @@ def test_csv_without_labels(write):
         examples.read(path, labelled=True)
 
 
-def test_json_lines_with_any_number_of_choices(write):
-    lines = [
-        {"context": "a", "choices": ["b", "c", "d"], "label": 2},
-        {"label": 0, "context": "", "choices": ["e", "f"], "more": None},
+@pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
+def test_rows_with_any_number_of_choices(tmp_path, name):
+    rows = [
+        {"context": "a", "choices": ["b", "c", "d"], "label": 2, "more": None},
+        {"context": "", "choices": ["e", "f"], "label": 0, "more": None},
     ]
-    found = examples.read(write(lines, "x.jsonl"), labelled=True)
-    assert found.rows == [
+    path = tables.write(tmp_path / name, rows)
+    assert examples.read(path, labelled=True).rows == [
         ChoiceExample("a", ["b", "c", "d"], 2, 1),
         ChoiceExample("", ["e", "f"], 0, 2),
     ]
-    unlabelled = examples.read(write(lines, "x.jsonl"), labelled=False)
+    unlabelled = examples.read(path, labelled=False)
     assert [x.label for x in unlabelled.rows] == [None, None]
 
 
