@@ -84,6 +84,10 @@ def errors(settings_class, *words):
             ],
         ),
         (
+            "--length=2 --stride=1 --kind=windows",
+            ["--stride=1; expected at most a window, 0"],
+        ),
+        (
             "--kind=windows --work",
             [
                 "--kind=windows and --work; expected one of them: as windows "
