@@ -2,6 +2,8 @@
 
 NO_TRAINING = {"do_train": None, "do_predict": None}
 FULL = {"export_dir": "{folder}/model"}
+OTHER_VOCABULARY = "token 'house'; expected 'tree', as in "
+RECORDS = "{folder}/records/good.tfrecord"
 LINES = {"input_file": "{folder}/corpus.jsonl"}
 EVALUATES = {
     **NO_TRAINING,
@@ -39,6 +41,26 @@ FLAGS = (
     ("run_pretraining", {"use_tpu": True}, "no TPU at this host"),
     (
         "run_pretraining",
+        {"gradient_accumulation_steps": 3},
+        "--gradient_accumulation_steps=3; expected a divisor of 32",
+    ),
+    (
+        "run_pretraining",
+        {"max_seq_length": 13},
+        "max_seq_length is 31; expected 13, as in the flags; omit",
+    ),
+    (
+        "run_pretraining",
+        {"input_file": None, "phases": f"{RECORDS}:0"},
+        "/good.tfrecord:0'; expected files:weight or file",
+    ),
+    (
+        "run_pretraining",
+        {"input_file": None, "phases": "{folder}/none*:1"},
+        "/none*' matches no file",
+    ),
+    (
+        "run_pretraining",
         {"schedule": "clock"},
         "--schedule=clock was removed; choose --num_train_steps for the time, ",
     ),
@@ -46,6 +68,13 @@ FLAGS = (
         "run_pretraining",
         {"do_train": None, "do_eval": True},
         "no checkpoint; expected a trained model; pass --do_train",
+    ),
+    *(
+        (name, {"vocab_file": "{folder}/other.txt"}, OTHER_VOCABULARY)
+        for name in (
+            *("convert_google", "doctor_checkpoint", "export_hub"),
+            *("extract_features", "fill_mask", "run_classifier", "run_ner"),
+        )
     ),
     *(
         (f"run_{task}", flags, message)
@@ -58,6 +87,22 @@ FLAGS = (
         "--num_seeds=3; expected --do_train",
     ),
     ("run_classifier", {**EVALUATES, "init_checkpoint": None}, "no checkpoint"),
+    (
+        "run_classifier",
+        {"train_batch_size": 7, "gradient_accumulation_steps": 2},
+        "--gradient_accumulation_steps=2; expected a divisor of 7",
+    ),
+    *(
+        ("run_classifier", flags, message)
+        for flags, message in (
+            ({"layer_decay": 0}, "--layer_decay=0.0; expected at least 1e-06"),
+            ({"layer_decay": 1.1}, "--layer_decay=1.1; expected at most 1.0"),
+            ({"warmup_proportion": 2}, "=2.0; expected at most 1"),
+            ({"freeze_layers": 3}, "at most num_hidden_layers, 2"),
+            ({"optimizer": "adamw"}, "the former adamw is bert_adam; AdamW"),
+            ({"optimizer": "sgd"}, "one of bert_adam, corrected_adamw, lamb"),
+        )
+    ),
     (
         "run_classifier",
         {

@@ -31,6 +31,9 @@ def write(folder: pathlib.Path) -> None:
         folder / "model", max_position_embeddings=37
     )
     text.write_vocabulary(folder / "hf" / "vocab.txt")
+    swapped = {"tree": "house", "house": "tree"}
+    other = [swapped.get(token, token) for token in text.VOCABULARY]
+    text.write_vocabulary(folder / "other.txt", other)
     text.write_corpus(folder / "corpus.txt", 7)
     (folder / "corpus.jsonl").write_text('{"text": "a tree"}\n')
     (folder / "masks.txt").write_text("the [MASK] sees a dog\n")

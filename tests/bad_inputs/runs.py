@@ -6,6 +6,7 @@ import convert_checkpoint
 import create_pretraining_data
 import create_vocab
 import doctor
+import export_hub
 import extract_features
 import fill_mask
 import prepare_corpus
@@ -70,6 +71,14 @@ RUNS = {  # name -> script and flags
         },
     ),
     "doctor_checkpoint": (doctor, {"init_checkpoint": CHECKPOINT}),
+    "export_hub": (
+        export_hub,
+        {
+            "model_checkpoint_path": CHECKPOINT,
+            "vocab_file": VOCABULARY,
+            "export_path": "{folder}/out",
+        },
+    ),
     "extract_features": (
         extract_features,
         {
