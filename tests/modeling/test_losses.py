@@ -1,0 +1,202 @@
+"""Losses of pre-training and of all tasks against NumPy."""
+
+import hypothesis
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies as st
+from scipy import special
+
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION
+from bert.modeling import losses, task_losses
+from bert.tasks.classification import scores
+from tests.helpers.numpy_bert import log_softmax
+
+B, S, P, V, C = 5, 7, 3, 13, 4
+LABEL_SUMS = {
+    CLASSES: task_losses.class_sums,
+    MULTI_LABEL: task_losses.multi_label_sums,
+    REGRESSION: task_losses.number_sums,
+}
+
+
+def logits_of(rng, *shape):
+    """Small integers, so that several classes often have the highest logit."""
+    return rng.integers(-3, 4, shape).astype("f4")
+
+
+def zeros_and_ones(rng, *shape):
+    return rng.integers(0, 2, shape).astype("f4")
+
+
+def cross_entropies(logits, labels):
+    """Loss and hit of each label, [...]; the first of equal logits counts."""
+    log_p = log_softmax(logits.astype("f8"))
+    own = np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+    return -own, log_p.argmax(-1) == labels
+
+
+def sums(logits, labels, weights):
+    """Sums of losses, of hits and of weights."""
+    loss, hits = cross_entropies(logits, labels)
+    return (loss * weights).sum(), (hits * weights).sum(), weights.sum()
+
+
+def pretraining(rng):
+    batch = {
+        "masked_lm_ids": rng.integers(0, V, (B, P), np.int32),
+        "masked_lm_weights": zeros_and_ones(rng, B, P),
+        "next_sentence_labels": rng.integers(0, 2, (B, 1), np.int32),
+        "is_real_example": zeros_and_ones(rng, B),
+    }
+    outputs = {
+        "masked_lm_logits": logits_of(rng, B, P, V),
+        "next_sentence_logits": logits_of(rng, B, 2),
+    }
+    expected = {
+        "masked_lm": sums(
+            outputs["masked_lm_logits"],
+            batch["masked_lm_ids"],
+            batch["masked_lm_weights"],
+        ),
+        "next_sentence": sums(
+            outputs["next_sentence_logits"],
+            batch["next_sentence_labels"][:, 0],
+            batch["is_real_example"],
+        ),
+    }
+    return batch, outputs, expected
+
+
+def tokens(rng):
+    """Tokens of weight 0 have no loss."""
+    batch = {
+        "label_ids": rng.integers(0, C, (B, S), np.int32),
+        "label_weights": zeros_and_ones(rng, B, S),
+    }
+    outputs = {"logits": logits_of(rng, B, S, C)}
+    expected = sums(outputs["logits"], *batch.values())
+    return batch, outputs, {"token": expected}
+
+
+def choices(rng):
+    """Missing choices share no probability, whatever their logits."""
+    batch = {
+        "label_ids": rng.integers(0, C, B, np.int32),
+        "choice_weights": zeros_and_ones(rng, B, C),
+    }
+    batch["choice_weights"][range(B), batch["label_ids"]] = 1
+    outputs = {"logits": logits_of(rng, B, C)}
+    there = np.where(batch["choice_weights"], outputs["logits"], -np.inf)
+    expected = sums(there, batch["label_ids"], np.ones(B))
+    return batch, outputs, {"choice": expected}
+
+
+def spans(rng):
+    """The mean loss of start and end, without padding; a hit is both."""
+    lengths = rng.integers(1, S + 1, B)
+    ends = rng.integers(0, lengths, (2, B), np.int32)
+    batch = {
+        "start_positions": ends[0],
+        "end_positions": ends[1],
+        "input_mask": (np.arange(S) < lengths[:, None]).astype("i4"),
+    }
+    logits = logits_of(rng, 2, B, S)
+    outputs = {"start_logits": logits[0], "end_logits": logits[1]}
+    there = np.where(batch["input_mask"], logits, -np.inf)
+    loss, hits = cross_entropies(there, ends)
+    return batch, outputs, {"span": (loss.sum() / 2, hits.all(0).sum(), B)}
+
+
+FUNCTIONS = {
+    pretraining: (losses.pretraining_sums, losses.pretraining_weights),
+    tokens: (task_losses.token_sums, task_losses.token_weights),
+    choices: (task_losses.choice_sums, task_losses.choice_weights),
+    spans: (task_losses.span_sums, task_losses.span_weights),
+}
+
+
+@pytest.mark.parametrize("make", FUNCTIONS)
+@hypothesis.given(st.integers(0, 2**32 - 1))
+@hypothesis.settings(max_examples=20)
+def test_sums_and_divisors_equal_numpy(make, seed):
+    batch, outputs, expected = make(np.random.default_rng(seed))
+    sums_of, weights_of = FUNCTIONS[make]
+    found = sums_of(batch, outputs)
+    assert found.keys() == {
+        f"{name}_{part}"
+        for name in expected
+        for part in ("loss", "accuracy", "weight")
+    }
+    for name, (loss, hits, weight) in expected.items():
+        np.testing.assert_allclose(found[f"{name}_loss"], loss, rtol=1e-5)
+        assert found[f"{name}_accuracy"] == hits
+        assert found[f"{name}_weight"] == weight
+        least = 1e-5 if name == "masked_lm" else 0.0  # as in the original
+        divisor = weights_of(batch)[name]
+        np.testing.assert_allclose(divisor, weight + least, rtol=2e-7)
+
+
+def labels_of(kind, rng):
+    """Logits and labels."""
+    if kind == REGRESSION:
+        return logits_of(rng, B, 1), rng.normal(0, 3, B).astype("f4")
+    if kind == CLASSES:
+        return logits_of(rng, B, C), rng.integers(0, C, B, np.int32)
+    width = rng.choice([1, C])
+    return logits_of(rng, B, width), rng.integers(0, 2, (B, width), np.int32)
+
+
+@pytest.mark.parametrize("kind", LABEL_SUMS)
+@hypothesis.given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.2]))
+@hypothesis.settings(max_examples=20)
+def test_sums_of_labels_equal_numpy(kind, seed, smoothing):
+    """With weights and smoothing; filling examples do not count."""
+    rng = np.random.default_rng(seed)
+    logits, labels = labels_of(kind, rng)
+    real, classes = zeros_and_ones(rng, B), logits.shape[-1]
+    weights = rng.uniform(0.5, 3, classes)
+    plain = scores.losses(logits, labels, kind)
+    if kind == REGRESSION:
+        more, loss, hits = (), plain, None
+        assert loss == pytest.approx((logits[:, 0] - labels) ** 2)
+    elif kind == CLASSES:
+        log_p = log_softmax(logits.astype("f8"))
+        target = np.eye(C)[labels] * (1 - smoothing) + smoothing / C
+        loss = -(target * log_p).sum(-1) * weights[labels]
+        hits = logits.argmax(-1) == labels
+        more = tuple(weights), smoothing
+    else:
+        target = labels * (1 - smoothing) + smoothing / 2
+        yes, no = special.log_expit(logits), special.log_expit(-logits)
+        loss = -(target * weights * yes + (1 - target) * no).mean(-1)
+        hits = ((logits >= 0) == labels).all(-1)
+        more = tuple(weights), smoothing
+    given = labels[:, 0] if labels.shape == (B, 1) else labels
+    batch = {"label_ids": tf.constant(given), "is_real_example": real}
+    outputs = {"logits": tf.constant(logits)}
+
+    found = LABEL_SUMS[kind](batch, outputs, *more)
+    expected = {"labels_loss": loss @ real, "labels_weight": real.sum()}
+    if hits is not None:
+        expected["labels_accuracy"] = hits @ real
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
+    assert task_losses.label_weights(batch)["labels"] == real.sum()
+
+    # Without options it is the loss of an evaluation.
+    found = LABEL_SUMS[kind](batch, outputs)["labels_loss"]
+    np.testing.assert_allclose(found, plain @ real, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", LABEL_SUMS)
+def test_gradients_are_finite_at_any_logit(kind):
+    logits, labels = labels_of(kind, np.random.default_rng(13))
+    logits = tf.constant(1e4 * np.where(logits > 0, 1, -1).astype("f4"))
+    batch = {"label_ids": tf.constant(labels), "is_real_example": np.ones(B)}
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = LABEL_SUMS[kind](batch, {"logits": logits})["labels_loss"]
+    gradient = tape.gradient(loss, logits).numpy()
+    assert np.isfinite(gradient).all() and np.abs(gradient).sum() > 0
