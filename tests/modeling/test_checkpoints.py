@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.common.formats import tensor_files
-from bert.modeling import checkpoints, networks, task_heads
+from bert.modeling import checkpoints
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.networks import build_pretraining_model
@@ -200,33 +200,3 @@ def test_a_pooler_that_is_missing_as_a_whole_starts_fresh(written):
     left = {n: v for n, v in values.items() if "pooler" not in n}
     fresh = checkpoints.assign(fresh_variables(), left, prefix)
     assert fresh == ["bert/pooler/dense/kernel", "bert/pooler/dense/bias"]
-
-
-def test_task_heads_have_the_originals_names():
-    config = small.config()
-    for model, heads in (
-        (
-            networks.build(config, task_heads.CLASSIFIER, 5),
-            {"output_weights": 5},
-        ),
-        (
-            networks.build(config, task_heads.SPANS, 2),
-            {"cls/squad/output_weights": 2},
-        ),
-    ):
-        named = checkpoints.model_variables(model)
-        encoder = {n for n in published(config) if n.startswith("bert/")}
-        (name, classes), *_ = heads.items()
-        bias = name.replace("weights", "bias")
-        assert set(named) == encoder | {name, bias}
-        assert tuple(named[name].shape) == (classes, config.hidden_size)
-        assert tuple(named[bias].shape) == (classes,)
-
-
-@pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])
-def test_a_damaged_file_is_named(written, part):
-    prefix, _ = written
-    with open(prefix + part, "r+b") as file:
-        file.truncate(100)
-    with pytest.raises(UserError, match=r"bert_model.ckpt: cannot be read"):
-        checkpoints.read(prefix)
