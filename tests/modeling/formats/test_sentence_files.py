@@ -1,6 +1,7 @@
 """Folders of sentence-transformers, in the schemas of version 5.1 and 6.2."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import convert_checkpoint
 import export_hub
 import extract_features
 from bert.common.errors import UserError
+from bert.data.pooling import PoolingConfig
 from bert.modeling.formats import sentence_files
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import library_files
@@ -71,72 +73,7 @@ def test_the_pooling_of_any_version_is_read(tmp_path, kinds, pooling, expected):
     for end in ([], ["Normalize"]):
         write(tmp_path, [*kinds, *end], pooling)
         vectors = sentence_files.read(str(tmp_path))
-        assert vectors == sentence_files.PoolingConfig(
-            expected, bool(end), PROMPTS
-        )
-
-
-def test_embed_takes_the_pooling_of_the_folder(folder):
-    encoder = str(folder)
-    plain = bert.embed(TEXTS, encoder)
-    assert (plain == bert.embed(TEXTS, encoder, pooling="mean")).all()
-    cls = bert.embed(TEXTS, encoder, pooling="cls", max_length=11)
-    expected = cls / np.linalg.norm(cls, axis=1, keepdims=True)
-    write(folder, [*BOTH, "Normalize"], {"pooling_mode": "cls"})
-    for model in (encoder, bert.load_encoder(encoder)):
-        found = bert.embed(TEXTS, model)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-    told = bert.embed(TEXTS, encoder, pooling="cls", normalize=False)
-    np.testing.assert_allclose(told, cls, atol=1e-6)
-
-
-def test_the_layout_before_version_2_has_the_network_in_a_folder(
-    folder, tmp_path
-):
-    """The `config.json` at its root has the version alone."""
-    write(folder, [OLD + x for x in BOTH], {CLS_KEY: True})
-    expected = bert.embed(TEXTS, str(folder))
-    old = tmp_path / "old"
-    folder.rename(tmp_path / "new")
-    old.mkdir()
-    for name in ("modules.json", "1_Pooling"):
-        (tmp_path / "new" / name).rename(old / name)
-    (tmp_path / "new").rename(old / "0_Transformer")
-    (old / "config.json").write_text('{"__version__": "0.3.8"}')
-    modules = json.loads((old / "modules.json").read_text())
-    modules[0]["path"] = "0_Transformer"
-    (old / "modules.json").write_text(json.dumps(modules))
-    for path in (old, old / "0_Transformer"):
-        assert (bert.embed(TEXTS, str(path)) == expected).all()
-
-
-def test_prompts(folder):
-    pooling = {"pooling_mode": "cls"}
-    write(folder, ["Transformer", "Pooling"], pooling)
-    model = bert.load_encoder(str(folder))
-    expected = bert.embed(["the cat a dog"], model)
-    assert (bert.embed("a dog", model, prompt="query") == expected).all()
-    with pytest.raises(UserError, match="prompt='q'; expected query, document"):
-        bert.embed("a dog", model, prompt="q")
-    named = {"default_prompt_name": "query"}
-    write(folder, ["Transformer", "Pooling"], pooling, **named)
-    assert (bert.embed("a dog", str(folder)) == expected).all()
-
-
-@pytest.mark.parametrize("size", [5, 99])
-def test_vectors_are_cut_to_the_size_of_the_folder(folder, size):
-    whole = bert.embed(TEXTS, str(folder), max_length=11)
-    for end in ([], ["Normalize"]):
-        write(folder, [*BOTH, *end], {}, truncate_dim=size)
-        expected = whole[:, :size]
-        if end:
-            lengths = np.linalg.norm(expected, axis=1, keepdims=True)
-            expected = expected / lengths
-        found = bert.embed(TEXTS, str(folder))
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-        told = bert.embed(TEXTS, str(folder), pooling="max")
-        assert told.shape == found.shape
-        assert bert.embed([], str(folder)).shape == (0, found.shape[1])
+        assert vectors == PoolingConfig(expected, bool(end), PROMPTS)
 
 
 @pytest.mark.parametrize(
@@ -162,22 +99,6 @@ def test_what_is_not_supported_is_named(folder, kinds, pooling, message):
     assert bert.embed("a dog", (encoder, tokenizer), pooling="cls").size
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("modules", '[{"path": "../x", "type": ""}]'),
-        ("1_Pooling/config", "[]"),
-        ("config_sentence_transformers", '{"prompts": 7}'),
-        ("config_sentence_transformers", '{"truncate_dim": 0}'),
-    ],
-)
-def test_damaged_files(folder, name, content):
-    write(folder, ["Transformer", "Pooling"], {})
-    (folder / f"{name}.json").write_text(content)
-    with pytest.raises(UserError, match=f"{folder}/{name}.json: "):
-        bert.embed("a dog", str(folder))
-
-
 def test_a_cross_encoder_has_no_vectors(folder):
     write(folder, ["Transformer"], {})
     assert ModelFolder.open(str(folder)).pooling_config is None
@@ -195,41 +116,6 @@ def test_texts_are_lower_cased_and_keep_their_accents(folder):
         casing = ModelFolder.open(str(folder)).casing
         assert casing.do_lower_case is expected
         assert casing.strips_accents is False
-
-
-@pytest.mark.parametrize("target", ["google", "huggingface"])
-def test_a_converted_model_has_the_same_vectors(
-    folder, values, tmp_path, target
-):
-    kinds = [OLD + x for x in ("Transformer", "Pooling", "Normalize")]
-    further = {"default_prompt_name": "query", "truncate_dim": 5}
-    write(folder, kinds, {"pooling_mode": "max"}, **further)
-    output = str(tmp_path / target)
-    argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
-    convert_checkpoint.main(["", *argv])
-    vectors = ModelFolder.open(output).pooling_config
-    expected = sentence_files.PoolingConfig("max", True, PROMPTS, "query", 5)
-    assert vectors == expected
-    expected = bert.embed(TEXTS, str(folder))
-    np.testing.assert_allclose(bert.embed(TEXTS, output), expected, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_an_exported_encoder_has_the_same_vectors(folder, tmp_path):
-    write(folder, ["Transformer", "Pooling"], {"pooling_mode": "cls"})
-    output = str(tmp_path / "hub")
-    argv = [f"--model_checkpoint_path={folder}", f"--export_path={output}"]
-    export_hub.main(["", *argv])
-    expected = bert.embed(TEXTS, str(folder))
-    np.testing.assert_allclose(bert.embed(TEXTS, output), expected, atol=1e-6)
-
-
-def test_a_module_is_refused_before_a_conversion(folder, tmp_path):
-    write(folder, ["Transformer", "Pooling", f"{OLD}Dense"], {})
-    argv = ["--to=google", f"--input={folder}", f"--output={tmp_path}/out"]
-    with pytest.raises(UserError, match="2_Dense"):
-        convert_checkpoint.main(["", *argv])
-    assert not (tmp_path / "out").exists()
 
 
 def test_vectors_of_lines(folder, tmp_path, capsys):
@@ -265,3 +151,88 @@ def test_vectors_of_tokens_are_the_original_s(folder, tmp_path):
     extract_features.main([*argv, "--pooling=none", "--prompt=query"])
     features = json.loads((tmp_path / "out").read_text())["features"]
     assert [x["token"] for x in features[1:3]] == ["the", "cat"]
+
+
+@pytest.mark.parametrize("size", [5, 99])
+@pytest.mark.parametrize("kinds", [BOTH, [*BOTH, "Normalize"]])
+def test_embed_takes_pooling_prompt_and_size_of_the_folder(folder, kinds, size):
+    path = str(folder)
+    prompted = [PROMPTS["query"] + text for text in TEXTS]
+    plain, expected = (
+        bert.embed(texts, path, pooling="cls", max_length=11)[:, :size]
+        for texts in (TEXTS, prompted)
+    )
+    if "Normalize" in kinds:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    further = {"default_prompt_name": "query", "truncate_dim": size}
+    write(folder, kinds, {"pooling_mode": "cls"}, **further)
+    for model in (path, bert.load_encoder(path)):
+        for named in ({}, {"prompt": "query"}, {"pooling": "cls"}):
+            found = bert.embed(TEXTS, model, **named)
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+    told = bert.embed(TEXTS, path, normalize=False, prompt="document")
+    np.testing.assert_allclose(told, plain, atol=1e-6)
+    assert bert.embed([], path).shape == (0, expected.shape[1])
+    with pytest.raises(UserError, match="prompt='q'; expected query, document"):
+        bert.embed("a dog", path, prompt="q")
+
+
+def test_the_layout_before_version_2_has_the_network_in_a_folder(
+    folder, tmp_path
+):
+    """The `config.json` at its root has the version alone."""
+    write(folder, [OLD + x for x in BOTH], {CLS_KEY: True})
+    old = tmp_path / "old"
+    network = old / "0_Transformer"
+    shutil.copytree(folder, network)
+    for name in ("modules.json", "1_Pooling"):
+        (network / name).rename(old / name)
+    (old / "config.json").write_text('{"__version__": "0.3.8"}')
+    modules = json.loads((old / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (old / "modules.json").write_text(json.dumps(modules))
+    for path in (old, network):
+        model = ModelFolder.open(str(path))
+        assert model.path == str(network)
+        assert model.pooling_config.pooling == "cls"
+        assert model.max_length == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("modules", '[{"path": "../x", "type": ""}]'),
+        ("1_Pooling/config", "[]"),
+        ("config_sentence_transformers", '{"prompts": 7}'),
+        ("config_sentence_transformers", '{"truncate_dim": 0}'),
+    ],
+)
+def test_damaged_files(folder, name, content):
+    write(folder, ["Transformer", "Pooling"], {})
+    (folder / f"{name}.json").write_text(content)
+    with pytest.raises(UserError, match=f"{folder}/{name}.json: "):
+        bert.embed("a dog", str(folder))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "google",
+        "huggingface",
+        pytest.param("tf_hub", marks=pytest.mark.slow),
+    ],
+)
+def test_a_written_model_has_the_same_files(folder, tmp_path, target):
+    kinds = [OLD + x for x in ("Transformer", "Pooling", "Normalize")]
+    further = {"default_prompt_name": "query", "truncate_dim": 5}
+    write(folder, kinds, {"pooling_mode": "max"}, **further)
+    output = str(tmp_path / target)
+    if target == "tf_hub":
+        argv = [f"--model_checkpoint_path={folder}", f"--export_path={output}"]
+        export_hub.main(["", *argv])
+    else:
+        argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
+        convert_checkpoint.main(["", *argv])
+    model = ModelFolder.open(output)
+    expected = PoolingConfig("max", True, PROMPTS, "query", 5)
+    assert (model.pooling_config, model.max_length) == (expected, 11)
