@@ -10,12 +10,13 @@ import safetensors.numpy
 from bert.common import outputs
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, networks, task_heads
+from bert.modeling.config import ACTIVATIONS
 from bert.modeling.formats import (
     checkpoint_files,
     huggingface,
     huggingface_config,
 )
-from tests.helpers import small
+from tests.helpers import model_files, small
 from tests.helpers.small import H
 
 THEIRS = {  # one of each kind, with the original's name
@@ -57,6 +58,9 @@ def values():
         networks.build(small.config(), task_heads.SPANS, 2),
     ):
         named |= checkpoints.model_variables(model)
+    named |= {
+        name.replace("layer_1/", "layer_10/"): v for name, v in named.items()
+    }
     return {
         name: rng.normal(0, 1, v.shape).astype(np.float32)
         for name, v in named.items()
@@ -77,9 +81,9 @@ def rewrite(folder, tensors):
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
 
 
-def assert_read(folder, values):
+def assert_read(folder, values, unknown=()):
     found, skipped = huggingface.read(str(folder))
-    assert skipped == []
+    assert skipped == [*unknown]
     assert set(found) == set(values)
     for name, value in found.items():
         assert value.tobytes() == values[name].tobytes(), name
@@ -92,6 +96,9 @@ def test_names_and_transposes_are_those_of_transformers(folder, values):
     for theirs, ours in THEIRS.items():
         expected = values[ours].T if ours.endswith("kernel") else values[ours]
         np.testing.assert_array_equal(tensors[theirs], expected, theirs)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["id2label"] == {str(i): f"LABEL_{i}" for i in range(5)}
+    assert config["label2id"] == {f"LABEL_{i}": i for i in range(5)}
 
 
 def test_weights_on_shared_storage_are_read_from_a_copy(
@@ -113,32 +120,34 @@ def test_an_encoder_alone_has_no_prefix(tmp_path, values):
     assert config["architectures"] == ["BertModel"]
 
 
-def test_gamma_beta_buffers_and_tied_copies_are_understood(folder, values):
+@pytest.mark.parametrize("has_copies", [True, False])
+def test_names_of_earlier_and_of_later_versions_are_read(
+    folder, values, has_copies
+):
+    """Tied tensors have either name, or both; buffers are not weights."""
     tensors = tensors_of(folder)
-    old = {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-            "LayerNorm.bias", "LayerNorm.beta"
-        ): value
-        for name, value in tensors.items()
-    }
-    assert any("gamma" in name for name in old)
+    for copy, source in (
+        ("decoder.weight", "bert.embeddings.word_embeddings.weight"),
+        ("decoder.bias", "cls.predictions.bias"),
+    ):
+        tied = tensors[source] if has_copies else tensors.pop(source)
+        tensors[f"cls.predictions.{copy}"] = tied
+    for name in [x for x in tensors if "LayerNorm" in x]:
+        old = name.replace(".weight", ".gamma").replace(".bias", ".beta")
+        tensors[old] = tensors.pop(name)
     for buffer in ("position_ids", "token_type_ids"):
-        old[f"bert.embeddings.{buffer}"] = np.arange(13)[None]
-    old["cls.predictions.decoder.weight"] = tensors[
-        "bert.embeddings.word_embeddings.weight"
-    ]
-    old["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"]
-    rewrite(folder, old)
-    assert_read(folder, values)
-
-
-def test_a_bias_under_the_decoders_name_alone_is_found(folder, values):
-    tensors = tensors_of(folder)
-    tensors["cls.predictions.decoder.bias"] = tensors.pop(
-        "cls.predictions.bias"
-    )
+        tensors[f"bert.embeddings.{buffer}"] = np.arange(13)[None]
+    tensors["my_head.weight"] = np.zeros(3, "f4")
     rewrite(folder, tensors)
-    assert_read(folder, values)
+    assert_read(folder, values, ["my_head.weight"])
+
+
+def test_tied_tensors_that_differ_are_an_error(folder):
+    tensors = tensors_of(folder)
+    bias = tensors["cls.predictions.bias"]
+    rewrite(folder, tensors | {"cls.predictions.decoder.bias": bias + 1})
+    with pytest.raises(UserError, match="decoder.bias differs from cls.pred"):
+        huggingface.read(str(folder))
 
 
 def test_shards_are_joined_by_their_index(folder, values):
@@ -195,15 +204,10 @@ def test_other_floats_become_float32(folder, values, dtype):
         np.testing.assert_array_equal(value, expected, name)
 
 
-def test_tensors_of_other_heads_are_listed(folder):
-    tensors = {**tensors_of(folder), "my_head.weight": np.zeros(3, "f4")}
-    rewrite(folder, tensors)
-    assert huggingface.read(str(folder))[1] == ["my_head.weight"]
-
-
 @pytest.mark.parametrize(
     ("theirs", "ours", "back"),
     [
+        (None, "gelu_erf", "gelu"),
         ("gelu", "gelu_erf", "gelu"),
         ("gelu_python", "gelu_erf", "gelu"),
         ("gelu_new", "gelu", "gelu_new"),
@@ -216,9 +220,11 @@ def test_the_activation_is_kept_under_its_other_name(
     tmp_path, theirs, ours, back
 ):
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({"hidden_act": theirs, "hidden_size": 24}))
+    act = {"hidden_act": theirs} if theirs else {}  # transformers' default
+    path.write_text(json.dumps({"hidden_size": 24} | act))
     config = huggingface_config.read(str(path))
     assert config.hidden_act == ours
+    assert (config.vocab_size, config.type_vocab_size) == (30522, 2)
     values = {"bert/pooler/dense/bias": np.zeros(H, np.float32)}
     huggingface.write(str(tmp_path), config, values)
     written = json.loads(path.read_text())
@@ -226,68 +232,76 @@ def test_the_activation_is_kept_under_its_other_name(
     assert huggingface_config.read(str(path)) == config
 
 
-def test_missing_sizes_are_the_defaults_of_transformers(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    config = huggingface_config.read(str(tmp_path / "config.json"))
-    assert (config.vocab_size, config.type_vocab_size) == (30522, 2)
-    assert config.hidden_act == "gelu_erf"
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_a_written_activation_is_read_again(tmp_path, name):
+    text = huggingface_config.to_json(small.config(hidden_act=name), {}, None)
+    (tmp_path / "config.json").write_text(text)
+    found = huggingface_config.read(str(tmp_path / "config.json")).hidden_act
+    assert found == {"gelu_new": "gelu"}.get(name, name)  # one function
 
 
-def test_a_classifier_has_a_number_of_labels(folder):
-    config = json.loads((folder / "config.json").read_text())
-    assert config["id2label"] == {str(i): f"LABEL_{i}" for i in range(5)}
-    assert config["label2id"] == {f"LABEL_{i}": i for i in range(5)}
+@pytest.mark.parametrize("length", [7, small.POSITIONS, 99])
+def test_the_shorter_of_two_recorded_lengths_counts(folder, length):
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 13}')
+    task = {"kind": "classes", "labels": [], "max_seq_length": length}
+    checkpoint_files.write_task(str(folder), task)
+    found = huggingface.read_task(str(folder))
+    assert found["max_seq_length"] == min(length, 13)
 
 
 @pytest.mark.parametrize(
-    ("build", "name", "task", "known"),
+    ("changed", "message"),
+    [
+        ({"model_type": "roberta"}, "model_type is 'roberta'; expected 'bert'"),
+        ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05; expected 1e-12"),
+        ({"hidden_act": "silu"}, "hidden_act is 'silu'"),
+    ],
+)
+def test_another_network_is_an_error(tmp_path, changed, message):
+    (tmp_path / "config.json").write_text(json.dumps(changed))
+    with pytest.raises(UserError, match=message):
+        huggingface_config.read(str(tmp_path / "config.json"))
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "task", "kind"),
     [
         (
-            lambda config: networks.build(config, task_heads.CLASSIFIER, 2),
+            task_heads.CLASSIFIER,
             "BertForSequenceClassification",
             {"kind": "multi_label", "labels": ["no", "yes"]},
-            {"kind": "multi_label", "labels": ["no", "yes"]},
+            "multi_label",
         ),
         (
-            lambda config: networks.build(config, task_heads.CLASSIFIER, 1),
+            task_heads.CLASSIFIER,
             "BertForSequenceClassification",
             {"kind": "regression", "labels": []},
-            {"kind": "regression", "labels": []},
+            "regression",
         ),
         (
-            lambda config: networks.build(config, task_heads.TOKENS, 2),
+            task_heads.TOKENS,
             "BertForTokenClassification",
             {"kind": "any", "labels": ["no", "yes"]},
-            {"kind": None, "labels": ["no", "yes"]},
-        ),
-        (
-            lambda config: networks.build(config, task_heads.CHOICES, 1),
-            "BertForMultipleChoice",
-            None,
             None,
         ),
+        (task_heads.TOKENS, "BertForTokenClassification", None, None),
+        (task_heads.CHOICES, "BertForMultipleChoice", None, None),
     ],
 )
 def test_the_architecture_decides_which_head_classifier_is(
-    tmp_path, build, name, task, known
+    tmp_path, head, name, task, kind
 ):
     config = small.config()
-    values = {
-        name: np.array(v)
-        for name, v in checkpoints.model_variables(build(config)).items()
-    }
+    count = len(task["labels"]) or 1 if task else 1
+    values = model_files.values_of(networks.build(config, head, count))
     huggingface.write(str(tmp_path), config, values, task)
     tensors = tensors_of(tmp_path)
-    assert tensors["classifier.weight"].shape[1] == H
-    assert (
-        tensors["classifier.bias"].shape
-        == tensors["classifier.weight"].shape[:1]
-    )
+    assert tensors["classifier.weight"].shape == (count, H)
+    np.testing.assert_array_equal(tensors["classifier.bias"], np.zeros(count))
     written = json.loads((tmp_path / "config.json").read_text())
     assert written["architectures"] == [name]
     assert_read(tmp_path, values)
-    length = {"max_seq_length": small.POSITIONS}
-    known = known and known | length
+    known = task and task | {"kind": kind, "max_seq_length": small.POSITIONS}
     assert huggingface.read_task(str(tmp_path)) == known
     other = {"kind": "classes", "labels": ["of", "earlier", "weights"]}
     checkpoint_files.write_task(str(tmp_path), other)

@@ -15,7 +15,10 @@ from tests.helpers.small import A, H
 def random_values(model, seed=5):
     rng = np.random.default_rng(seed)
     return {
-        name: rng.normal(0, 1, v.shape).astype(np.float32)
+        name.replace("layer_1/", f"layer_{number}/"): rng.normal(
+            0, 1, v.shape
+        ).astype(np.float32)
+        for number in (1, 10)
         for name, v in checkpoints.model_variables(model).items()
     }
 
