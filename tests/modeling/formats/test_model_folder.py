@@ -2,6 +2,7 @@
 
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -112,15 +113,27 @@ def test_a_damaged_task_is_one_line(tmp_path, values, message):
         checkpoint_files.recorded_task(str(tmp_path))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["f2", "f4", ml_dtypes.bfloat16])
+def test_weights_that_are_not_finite_are_named(kind, value):
+    values = {"a": np.ones(3, kind), "b": np.array([0, value], kind)}
+    model = ModelFolder.of("here", small.config(), values)
+    with pytest.raises(UserError, match="here: b: NaN or infinite weights"):
+        model.check_finite()
+    values["b"] = np.arange(3)
+    model.check_finite()
+
+
 def test_a_model_in_memory_reads_no_file():
     """Nor does a copy with other parts, which leaves the model as it is."""
     config = small.config()
     network = encoder.build_encoder(config)
     values = model_files.random_values(network)
-    model = ModelFolder.of("missing", config, values)
+    model = ModelFolder.of("missing", config, values, skipped=["global_step"])
     changed = model.replace(task={"kind": "classes", "labels": ["a", "b"]})
     assert (model.task, changed.task["labels"]) == (None, ["a", "b"])
     assert (changed.path, changed.tokenizer) == ("missing", None)
+    assert changed.skipped == ("global_step",)
     assert changed.values is values
     named = checkpoints.encoder_variables(changed.network())
     for name, variable in named.items():
