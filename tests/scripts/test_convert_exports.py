@@ -8,35 +8,25 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
-from bert.common.formats import tensor_files
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling import networks, task_heads
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import model_files, small
+from tests.helpers import model_files, small, text
 
 
-def classifier_folder(folder, size):
-    """A Google folder of a classifier."""
-    folder.mkdir()
-    config = model_files.write_sizes(folder)
-    model = networks.build(config, task_heads.CLASSIFIER, size)
-    named = model_files.values_of(model)
-    values = {name: np.full_like(v, 0.1) for name, v in named.items()}
-    tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    tokenizer_files.write_config(str(folder), Casing(True, None))
-    return folder
-
-
-def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
-    google = classifier_folder(tmp_path / "google", 2)
-    convert(google, "huggingface", tmp_path / "hf")
-    path = str(tmp_path / "hf" / "tokenizer.json")
+def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(tmp_path):
+    vocab = str(tmp_path / "vocab.txt")
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    tokenizer_files.write_pipeline(
+        str(tmp_path), text.VOCABULARY, Casing(True, None)
+    )
+    path = str(tmp_path / "tokenizer.json")
     pipeline = tokenizers.Tokenizer.from_file(path)
-    written = json.loads((tmp_path / "hf" / "tokenizer.json").read_text())
+    written = json.loads((tmp_path / "tokenizer.json").read_text())
     assert json.loads(pipeline.to_str()) == written  # no default is added
-    ours = tokenization.FullTokenizer(str(google / "vocab.txt"))
+    ours = tokenization.FullTokenizer(vocab)
     for line in ("the Cat sat", "a dog, the cat", "the " + "cat" * 50):
         tokens = ["[CLS]", *ours.tokenize(line), "[SEP]"]
         assert pipeline.encode(line).tokens == tokens

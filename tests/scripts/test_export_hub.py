@@ -15,7 +15,7 @@ from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.export import tf_hub as tf_hub_writer
 from bert.export import tf_hub_export, tf_hub_settings
-from bert.modeling import checkpoints, encoder, networks, tf_hub
+from bert.modeling import encoder, networks, tf_hub
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, text, tf_hub_exports
@@ -57,14 +57,24 @@ def export(run_script, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("named", "words"),
+    ("named", "message"),
     [
         ({"export_path": "s3://bucket/x"}, "a local path or gs://"),
+        ({"export_path": "there"}, "pass another --export_path"),
         ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
         ({"static_seq_length": 17}, "at most max_position_embeddings, 13"),
         ({"export_type": "model_with_mlm"}, "has no masked-LM head"),
+        ({"vocab_file": "more.txt"}, "tokens; expected at most"),
+        (
+            {"model_checkpoint_path": "cased/bert_model.ckpt"},
+            "bert_model.ckpt: --do_lower_case=True; expected False, which",
+        ),
         (
             {"export_type": "preprocessing", "precision": "float16"},
+            "apply to models only",
+        ),
+        (
+            {"export_type": "preprocessing", "static_seq_length": 7},
             "apply to models only",
         ),
         (
@@ -74,58 +84,22 @@ def export(run_script, folder, tmp_path):
     ],
 )
 def test_a_users_mistake_is_one_line_and_writes_nothing(
-    export, tmp_path, named, words
+    export, folder, tmp_path, monkeypatch, named, message
 ):
-    code, out, err = export(**named)
-    assert (code, out) == (2, "")
-    assert words in err
-    assert err.splitlines()[-1].startswith("error: ")
-    assert not (tmp_path / "out").exists()
-
-
-def test_sizes_are_compared_before_a_network_is_built(
-    export, folder, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(checkpoints, "load_network", None)
-    sizes = json.loads((folder / "bert_config.json").read_text())
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(sizes | {"num_hidden_layers": 99}))
-    code, _, err = export(bert_config_file=config)
-    assert (code, err.count("error: ")) == (2, 1)
-    assert "num_hidden_layers is 99 in the config, " in err
-
-
-def test_a_larger_vocabulary_than_the_models_is_rejected(export, tmp_path):
-    tokens = [*text.VOCABULARY, *(f"word{i}" for i in range(tf_hub_exports.V))]
-    tokens = tokens[: tf_hub_exports.V + 5]
-    vocab = tmp_path / "vocab.txt"
-    vocab.write_text("".join(f"{token}\n" for token in tokens))
-    code, _, err = export(vocab_file=vocab)
-    assert code == 2
-    assert f"{tf_hub_exports.V + 5} tokens; expected at most" in err
-
-
-def test_what_is_there_stays(export, tmp_path):
-    there = tmp_path / "out" / "export"
-    there.mkdir(parents=True)
-    (there / "mine").write_text("mine")
-    code, _, err = export(export_type="preprocessing")
-    assert code == 2
-    assert "pass another --export_path" in err
-    assert [x.name for x in there.parent.iterdir()] == ["export"]
-    assert (there / "mine").read_text() == "mine"
-
-
-def test_the_casing_is_the_checkpoints(export, folder, tmp_path):
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    record = copy / "bert_model.ckpt.json"
+    monkeypatch.chdir(tmp_path)
+    tokens = [*text.VOCABULARY, "more", "less"]
+    (tmp_path / "more.txt").write_text("\n".join(tokens))
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine").touch()
+    cased = shutil.copytree(folder, tmp_path / "cased")
+    record = cased / "bert_model.ckpt.json"
     record.write_text(json.dumps({"settings": {"do_lower_case": False}}))
-    code, _, err = export(
-        "--do_lower_case", model_checkpoint_path=copy / "bert_model.ckpt"
-    )
-    assert code == 2
-    checkpoint = copy / "bert_model.ckpt"
-    assert f"{checkpoint}: --do_lower_case=True; expected False, which" in err
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = export("--do_lower_case", **named)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.splitlines()[-1].startswith("error: ")
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):

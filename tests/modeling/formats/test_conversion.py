@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.data.sequences import LongTexts
 from bert.modeling import checkpoints, networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import full_disk, small
+from tests.helpers import small
 
 
 @pytest.fixture
@@ -34,19 +33,6 @@ def test_slots_of_other_optimizers_are_skipped(folder):
     assert len(bert.values) > 20
     slots = {f"{name}/LAMB_1" for name in bert.values}
     assert set(bert.skipped) == slots | {"beta1_power"}
-
-
-def test_a_full_disk_is_a_user_error(folder, tmp_path):
-    bert = conversion.read(ModelFolder.open(str(folder)))
-    with (
-        full_disk.files_of_at_most(2000),
-        pytest.raises(UserError) as caught,
-    ):
-        conversion.convert(bert, "google", str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
-    message = str(caught.value)
-    assert message.startswith(f"{tmp_path}/new: cannot be written: {tmp_path}")
-    assert "; File too large, " in message and "SaveV2" not in message
 
 
 def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import bert
 import convert_checkpoint
+import export_hub
 import extract_features
 import fill_mask
 import run_similarity
@@ -85,10 +86,13 @@ def test_sizes_are_compared_before_a_network_is_built(
     trained = [words[0], f"--train_file={table}", "--train_batch_size=1"]
     trained += ["--do_train", f"--output_dir={tmp_path}/run"]
     length = "--max_seq_length=7"
+    exported = [f"--model_checkpoint_path={folder}"]
+    exported += [f"--export_path={tmp_path}/export"]
     for run in (
         lambda: bert.load_encoder(str(folder)),
         lambda: extract_features.main(["", *words, *wanted, length]),
         lambda: fill_mask.main(["", *words]),
+        lambda: export_hub.main(["", *exported]),
         lambda: run_similarity.main(["", *trained, length]),
         lambda: inspection.Inspector(ModelFolder.open(str(folder))),
     ):
