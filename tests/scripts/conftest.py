@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import doctor
+import run_pretraining
 from bert.modeling.formats import conversion
+from tests.helpers import pretraining_runs
 
 
 @pytest.fixture
@@ -28,5 +30,21 @@ def diagnose(run_script):
         counts = [f"{len(found[level])} {level}" for level in found]
         assert lines[-1] == ", ".join(counts), err
         return code, found
+
+    return run
+
+
+@pytest.fixture
+def pretrain(tmp_path_factory, run_script):
+    """Trains on shared records; returns the output and the errors."""
+    folder = pretraining_runs.shared(tmp_path_factory)
+
+    def run(output, *words, code=0, **named):
+        named = pretraining_runs.flags_of(folder, output, **named)
+        found, out, err = run_script(
+            run_pretraining, "--do_train", *words, **named
+        )
+        assert found == code, err
+        return out, err
 
     return run

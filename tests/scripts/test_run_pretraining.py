@@ -20,61 +20,23 @@ from bert.data.records import reader
 from bert.modeling import networks
 from bert.training.saver import Saver
 from bert.training.trainer import Trainer
-from tests.helpers import run_folders, small
+from tests.helpers import pretraining_runs, run_folders, small
 from tests.helpers.pretraining_files import (
+    VOCABULARY,
     assert_same_bits,
     losses,
     tensors,
-    write_records,
 )
 from tests.helpers.small import P, S
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pretraining")
-    write_records(folder / "train.tfrecord", 23)
-    write_records(folder / "held_out.tfrecord", 7, seed=2)
-    config = small.config(
-        hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1
-    )
-    (folder / "config.json").write_text(config.to_json())
-    return folder
-
-
-def flags_of(folder, output, **changed):
-    named = {
-        "input_file": folder / "train.tfrecord",
-        "bert_config_file": folder / "config.json",
-        "train_batch_size": 4,
-        "num_warmup_steps": 1,
-        "learning_rate": 0.01,
-        "log_steps": 1,
-        "output_dir": output,
-        **changed,
-    }
-    return {name: x for name, x in named.items() if x is not None}
-
-
-@pytest.fixture
-def pretrain(folder, run_script):
-    """Runs the script on the folder's records; returns its output."""
-
-    def run(output, *words, code=0, **named):
-        named = flags_of(folder, output, **named)
-        found, out, err = run_script(run_pretraining, *words, **named)
-        assert found == code, err
-        return out, err
-
-    return run
+STEPS = {"num_train_steps": 4, "eval_steps": 3, "save_checkpoints_steps": 2}
 
 
 @pytest.mark.long
 def test_a_plan_of_a_run_writes_nothing(pretrain, tmp_path):
     output = tmp_path / "run"
-    out, _ = pretrain(output, "--do_train", "--dry_run", num_train_steps=9_000)
+    out, _ = pretrain(output, "--dry_run", num_train_steps=9_000)
     assert not output.exists()
     model = networks.build_pretraining_model(small.config())
     size = sum(x.shape.num_elements() for x in model.trainable_weights)
@@ -94,19 +56,19 @@ def log():
 
 
 @pytest.fixture(scope="module")
-def straight(folder, log):
+def straight(tmp_path_factory, log):
     """A run that was never interrupted; tests look at copies of it."""
-    flags = flags_of(
+    folder = pretraining_runs.shared(tmp_path_factory)
+    flags = pretraining_runs.flags_of(
         folder,
-        folder / "straight",
-        num_train_steps=4,
-        eval_steps=3,
+        tmp_path_factory.mktemp("straight") / "run",
         eval_input_file=folder / "held_out.tfrecord",
+        **STEPS,
     )
     words = [f"--{name}={value}" for name, value in flags.items()]
     with contextlib.redirect_stderr(log):
         run_pretraining.main(["run_pretraining.py", "--do_train", *words])
-    return folder / "straight"
+    return flags["output_dir"]
 
 
 @pytest.fixture
@@ -131,9 +93,9 @@ def profiled_steps(output):
 
 
 def test_two_steps_and_two_more_are_four(
-    pretrain, four_steps, tmp_path, monkeypatch
+    pretrain, four_steps, tmp_path, tmp_path_factory, monkeypatch
 ):
-    """The first run dies after its checkpoint of step 2, in step 3."""
+    """As if the run had died after its checkpoint of step 2, in step 3."""
     make, first = reader.training_batches, []
 
     def batches(files, num_records, schema, batch_size, seed, step, *rest):
@@ -141,20 +103,21 @@ def test_two_steps_and_two_more_are_four(
         return make(files, num_records, schema, batch_size, seed, step, *rest)
 
     monkeypatch.setattr(reader, "training_batches", batches)
-    output = tmp_path / "resumed"
-    flags = {"num_train_steps": 4, "save_checkpoints_steps": 2}
-    flags["profile_steps"] = "2:3"
-    _, err = pretrain(output, "--do_train", **flags)
-    assert f"profiled {output}" in err
-    assert profiled_steps(output) == [2, 3]
-    shutil.rmtree(output / "plugins")
+    output = shutil.copytree(four_steps, tmp_path / "resumed")
+    shutil.rmtree(output / "best")
     for path in output.glob("model.ckpt-4*"):
         path.unlink()
     lines = (output / "metrics.jsonl").read_text().splitlines(keepends=True)
     (output / "metrics.jsonl").write_text("".join(lines[:3]) + lines[3][:9])
-    _, err = pretrain(output, "--do_train", **flags)
+    _, err = pretrain(
+        output,
+        eval_input_file=pretraining_runs.shared(tmp_path_factory)
+        / "held_out.tfrecord",
+        profile_steps="2:3",
+        **STEPS,
+    )
     assert f"resuming from step 2 in {output}" in err
-    assert first == [0, 2]
+    assert first == [2]
     assert profiled_steps(output) == [3]
     assert losses(output) == losses(four_steps)
     assert_same_bits(
@@ -163,7 +126,7 @@ def test_two_steps_and_two_more_are_four(
 
 
 def test_results_have_the_originals_keys(pretrain, four_steps):
-    out, _ = pretrain(four_steps, "--do_eval")
+    out, _ = pretrain(four_steps, "--nodo_train", "--do_eval")
     values = run_folders.results(four_steps)
     assert list(values) == [
         "global_step",
@@ -201,7 +164,7 @@ def test_the_doctor_finds_nothing_wrong_in_a_run(diagnose, straight):
     code, found = diagnose(output_dir=straight)
     assert (code, found["wrong"]) == (0, [])
     fine = "\n".join(found["fine"])
-    assert f"{straight}: undamaged checkpoints: 4" in fine
+    assert f"{straight}: undamaged checkpoints: 2, 4" in fine
     assert f"{straight}/model.ckpt-4: " in fine
     assert f"{straight}/metrics.jsonl: step 4, next_sentence_loss " in fine
 
@@ -243,15 +206,40 @@ def test_tensorboard_shows_the_curves(four_steps):
     np.testing.assert_allclose(shown, expected, rtol=1e-6)
 
 
-def test_config_and_vocabulary_are_copied_to_the_run(folder, four_steps):
+def test_config_and_vocabulary_are_copied_to_the_run(four_steps):
     config = (four_steps / "bert_config.json").read_text()
     assert json.loads(config)["vocab_size"] == small.V
     vocab = (four_steps / "vocab.txt").read_text()
-    assert vocab == (folder / "vocab.txt").read_text()
+    assert vocab.split() == VOCABULARY
     description = json.loads((four_steps / "model.ckpt-4.json").read_text())
     assert description["settings"]["do_lower_case"] is False
     assert description["settings"]["max_seq_length"] == S
     assert description["settings"]["max_predictions_per_seq"] == P
+
+
+def test_the_optimizer_of_a_checkpoint_continues_in_another_folder(
+    pretrain, four_steps, tmp_path
+):
+    """As a run of the original, which leaves no description."""
+    start = tmp_path / "original" / "model.ckpt-2"
+    start.parent.mkdir()
+    for path in four_steps.glob("model.ckpt-2.[di]*"):
+        shutil.copy(path, start.parent)
+    flags = {"init_checkpoint": start, "resume_optimizer": True}
+    flags["num_train_steps"] = 4
+    _, err = pretrain(tmp_path / "second", **flags)
+    assert f"resuming from step 2 in {start}\n" in err
+    ends = [x / "model.ckpt-4" for x in (tmp_path / "second", four_steps)]
+    assert_same_bits(*map(tensors, ends))
+
+    moments = ("/adam_m", "/adam_v", "global_step")
+    values = tensor_files.read(str(start), moments)
+    tensor_files.write(str(start), values)
+    _, err = pretrain(tmp_path / "third", code=2, **flags)
+    line = err.splitlines()[-1]
+    assert line.startswith(f"error: {start}: has no global_step")
+    assert line.endswith("omit --resume_optimizer")
+    assert not (tmp_path / "third").exists()
 
 
 def test_init_checkpoint_gives_weights_but_no_step(
@@ -261,7 +249,6 @@ def test_init_checkpoint_gives_weights_but_no_step(
     monkeypatch.setattr(Trainer, "fit", lambda run, *_: runs.append(run))
     _, err = pretrain(
         four_steps.parent / "started",
-        "--do_train",
         init_checkpoint=four_steps / "model.ckpt-4",
         bert_config_file=None,  # the one beside it
         num_train_steps=1,
@@ -276,14 +263,13 @@ def test_init_checkpoint_gives_weights_but_no_step(
 
 
 def test_sizes_are_compared_before_a_network_is_built(
-    pretrain, folder, four_steps, tmp_path, monkeypatch
+    pretrain, four_steps, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(networks, "build_pretraining_model", None)
     config = small.config(num_hidden_layers=99)
     (tmp_path / "config.json").write_text(config.to_json())
     _, err = pretrain(
         tmp_path / "run",
-        "--do_train",
         code=2,
         init_checkpoint=four_steps / "model.ckpt-4",
         bert_config_file=tmp_path / "config.json",
@@ -292,13 +278,13 @@ def test_sizes_are_compared_before_a_network_is_built(
 
 
 def test_a_finished_run_says_so(pretrain, four_steps):
-    out, err = pretrain(four_steps, "--do_train", num_train_steps=4)
+    out, err = pretrain(four_steps, num_train_steps=4)
     assert f"finished: {four_steps} is at step 4 of 4" in err
     assert out == ""
 
 
 def test_a_run_beyond_the_last_step_is_an_error(pretrain, four_steps):
-    _, err = pretrain(four_steps, "--do_train", code=2, num_train_steps=3)
+    _, err = pretrain(four_steps, code=2, num_train_steps=3)
     assert err.splitlines()[-1] == (
         f"error: {four_steps}: the checkpoint is at step 4; expected at most "
         "3, the last step; train for more steps, or pass another --output_dir"
@@ -307,7 +293,7 @@ def test_a_run_beyond_the_last_step_is_an_error(pretrain, four_steps):
 
 @pytest.mark.long
 def test_variables_without_an_objective_stay(pretrain, tmp_path):
-    words = "--do_train", "--do_eval", "--nouse_next_sentence"
+    words = "--do_eval", "--nouse_next_sentence"
     out, _ = pretrain(
         tmp_path / "run", *words, num_train_steps=2, save_checkpoints_steps=1
     )
@@ -327,7 +313,8 @@ def test_variables_without_an_objective_stay(pretrain, tmp_path):
     tensor_files.write(str(tmp_path / "bert_model.ckpt"), kept)
     out, _ = pretrain(
         tmp_path / "other",
-        *words[1:],
+        "--nodo_train",
+        *words,
         init_checkpoint=tmp_path / "bert_model.ckpt",
     )
     assert "masked_lm" in out and "next_sentence_" not in out

@@ -1,83 +1,42 @@
 """Stopped and resumed runs end with the bits of an uninterrupted one."""
 
 import os
-import shutil
 import signal
 
 import pytest
 
-import run_pretraining
 from bert.data.records import content_check
 from bert.training import logs
 from bert.training.saver import Saver
 from bert.training.trainer import Trainer
-from tests.helpers import killed_runs, small
+from tests.helpers import killed_runs, pretraining_runs
 from tests.helpers.pretraining_files import write_records
 
 pytestmark = pytest.mark.slow
 STEPS = 19  # 14 of the first phase, 5 of the second
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("stopping")
-    write_records(folder / "short" / "train.tfrecord", 23)
-    write_records(folder / "long" / "train.tfrecord", 17, seed=3, length=13)
-    write_records(folder / "short" / "held_out.tfrecord", 7, seed=2)
-    config = small.config(
-        num_hidden_layers=1,
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-    )
-    (folder / "config.json").write_text(config.to_json())
-    return folder
-
-
-@pytest.fixture
-def pretrain(folder, run_script):
-    """Runs the script on the short records; returns its output."""
-
-    def run(output, code=0, **named):
-        named = {
-            "input_file": folder / "short" / "train.tfrecord",
-            "bert_config_file": folder / "config.json",
-            "train_batch_size": 4,
-            "num_warmup_steps": 2,
-            "learning_rate": 0.01,
-            "log_steps": 3,
-            "output_dir": output,
-            **named,
-        }
-        named = {name: x for name, x in named.items() if x is not None}
-        found, _, err = run_script(run_pretraining, "--do_train", **named)
-        assert found == code, err
-        return err
-
-    return run
-
-
-def in_phases(folder):
-    return {
-        "input_file": None,
-        "phases": f"{folder}/short/train*:30,{folder}/long/*.tfrecord:10:3",
-        "eval_input_file": folder / "short" / "held_out.tfrecord",
-        "eval_steps": 5,
-        "num_train_steps": STEPS,
-        "iterations_per_loop": 1,
-    }
-
-
 @pytest.mark.long
 def test_a_run_in_phases_is_stopped_in_both(
-    folder, pretrain, tmp_path, monkeypatch
+    pretrain, tmp_path, tmp_path_factory, monkeypatch
 ):
     """In both phases and in an evaluation, by the clock and by signals."""
-    flags = in_phases(folder)
+    short, long = pretraining_runs.shared(tmp_path_factory), tmp_path / "long"
+    write_records(long / "train.tfrecord", 17, seed=3, length=13)
+    flags = {
+        "input_file": None,
+        "phases": f"{short}/train*:30,{long}/*.tfrecord:10:3",
+        "eval_input_file": short / "held_out.tfrecord",
+        "eval_steps": 5,
+        "num_train_steps": STEPS,
+        "log_steps": 3,
+        "iterations_per_loop": 1,
+    }
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    err = pretrain(straight, **flags)
+    _, err = pretrain(straight, **flags)
     assert "steps 1 to 14: 23 records of 11 tokens, batches of 4\n" in err
     assert "steps 15 to 19: 17 records of 13 tokens, batches of 3\n" in err
-    err = pretrain(stopped, max_time="0.2s", **flags)
+    _, err = pretrain(stopped, max_time="0.2s", **flags)
     assert "stopped at step 1 of 19, which is saved: the time of" in err
 
     evaluate, log_training = Trainer.evaluate, logs.log_training
@@ -94,14 +53,14 @@ def test_a_run_in_phases_is_stopped_in_both(
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "evaluate", interrupted)
-        err = pretrain(stopped, 75, **flags)
+        _, err = pretrain(stopped, code=75, **flags)
     assert "stopped at step 10 of 19, which is saved: SIGTERM; the same" in err
     assert "step 10 held out" not in err
     monkeypatch.setattr(logs, "log_training", log_and_send)
-    err = pretrain(stopped, 130, **flags)
+    _, err = pretrain(stopped, code=130, **flags)
     assert "step 10 held out" in err
     assert "stopped at step 18 of 19, which is saved: SIGINT; the same" in err
-    err = pretrain(stopped, **flags)
+    _, err = pretrain(stopped, **flags)
     assert "steps 1 to 14" not in err
     assert killed_runs.losses(stopped) == killed_runs.losses(straight)
     ends = [killed_runs.digest(x, STEPS) for x in (straight, stopped)]
@@ -111,19 +70,18 @@ def test_a_run_in_phases_is_stopped_in_both(
 
 
 def test_a_shard_that_is_damaged_while_it_is_read_is_named(
-    folder, pretrain, tmp_path, monkeypatch
+    pretrain, tmp_path, monkeypatch
 ):
     path = tmp_path / "train.tfrecord"
-    for name in ("train.tfrecord", "_train.manifest.json"):
-        shutil.copy(folder / "short" / name, tmp_path / name)
-    shutil.copy(next((folder / "short").glob("vocab-*")), tmp_path)
+    write_records(path, 23)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    before = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
+    flags = {"code": 2, "input_file": path, "num_train_steps": 9}
+    _, before = pretrain(tmp_path / "run", **flags)
     # Of more gigabytes only the sizes are compared before the first step.
     monkeypatch.setattr(content_check, "_HASHED_BYTES", 0)
-    err = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
+    _, err = pretrain(tmp_path / "run", **flags)
     for lines in (before, err):
         line = lines.splitlines()[-1]
         assert line.startswith(f"error: {path}: record 11 at byte ")
