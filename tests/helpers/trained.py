@@ -3,6 +3,7 @@
 TEXTS and others -> files -> run_classifier.py, ... -> run, export
 """
 
+import contextlib
 import json
 import pathlib
 import random
@@ -24,14 +25,17 @@ from bert.modeling.formats.sentence_files import PoolingConfig
 from tests.helpers import (
     determinism,
     model_files,
+    names,
     once,
     small,
     squad_files,
+    swag_files,
     text,
 )
 
 L, S, POSITIONS = 1, 17, 19
 RATE = 0.004  # of learning
+PATHS = "_file", "_dir", "_checkpoint"  # endings of flags
 LONG = " ".join(random.Random(1).choices(text.WORDS, k=53))
 TEXTS = [
     "the cat sees a dog",
@@ -101,36 +105,55 @@ def folder(factory: pytest.TempPathFactory, name: str) -> Run:
     """
 
     def write(folder: pathlib.Path) -> None:
-        script, flags, write_files = TASKS[name]
+        script, _, write_files = TASKS[name]
         write_model(folder)
         write_files(folder)
-        flags = {
-            "bert_config_file": folder / "bert_config.json",
-            "vocab_file": folder / "vocab.txt",
-            "init_checkpoint": folder / "bert_model.ckpt",
-            "do_lower_case": True,
-            "length_buckets": False,
-            "max_seq_length": S,
-            "train_batch_size": 7,
-            "num_train_epochs": 2,
-            "learning_rate": RATE,
-            "do_train": True,
-            "do_predict": True,
-            "report": False,
-            "output_dir": folder / "run",
-            "export_dir": folder / "export",
-            **flags,
-        }
-        for key in ("train_file", "eval_file", "predict_file"):
-            flags |= {key: folder / flags[key]} if key in flags else {}
+        flags = flags_of(folder, name)
         words = [f"--{key}={value}" for key, value in flags.items()]
-        with pytest.MonkeyPatch.context() as patch:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            open(folder / "printed.txt", "w") as file,
+            contextlib.redirect_stdout(file),
+        ):
             patch.setattr(networks, "POOLED_DROPOUT", 0.0)
             script.main([f"{script.__name__}.py", *words])
         determinism.end()
 
     made = once.written(factory, f"trained_{name}", write)
     return Run(made / "run", made / "export")
+
+
+def flags_of(folder: pathlib.Path, name: str, **changed) -> dict:
+    """Flags of the run of a task.
+
+    Args:
+        folder: of its files.
+        name: key of `TASKS`.
+        **changed: other values; None omits a flag.
+    """
+    flags = {
+        "bert_config_file": "bert_config.json",
+        "vocab_file": "vocab.txt",
+        "init_checkpoint": "bert_model.ckpt",
+        "do_lower_case": True,
+        "length_buckets": False,
+        "max_seq_length": S,
+        "train_batch_size": 7,
+        "num_train_epochs": 2,
+        "learning_rate": RATE,
+        "do_train": True,
+        "do_predict": True,
+        "report": False,
+        "output_dir": "run",
+        "export_dir": "export",
+        **TASKS[name][1],
+        **changed,
+    }
+    return {
+        key: folder / x if key.endswith(PATHS) else x
+        for key, x in flags.items()
+        if x is not None
+    }
 
 
 def write_model(folder: pathlib.Path, **changed: float) -> None:
@@ -158,9 +181,9 @@ def tokens() -> list[str]:
     words = basic.tokenize(" ".join([*CONTEXTS, *QUESTIONS]))
     letters = sorted({c for word in words for c in word} - set("🐈z"))
     pieces = [f"##{c}" for c in letters]
-    names = [*squad_files.WORDS, *text.WORDS]
+    more = [*squad_files.WORDS, *text.WORDS]
     return [
-        *dict.fromkeys([*vocabulary.SPECIAL_TOKENS, *letters, *pieces, *names])
+        *dict.fromkeys([*vocabulary.SPECIAL_TOKENS, *letters, *pieces, *more])
     ]
 
 
@@ -232,6 +255,49 @@ def _write_similar(folder: pathlib.Path) -> None:
         _write_lines(folder / f"{name}.jsonl", rows)
 
 
+def _write_names(folder: pathlib.Path) -> None:
+    """Sentences of a grammar that tells the kind of a name."""
+    model_files.write_sizes(
+        folder, tokens=names.vocabulary(), max_position_embeddings=19, **_LARGER
+    )
+    rng = random.Random(1)
+    for name, count, every in (("train", 3000, 2), ("eval", 211, 5)):
+        sentences = [
+            names.sentence(rng, rng.randint(1, 3)) for _ in range(count)
+        ]
+        names.write(folder / f"{name}.txt", sentences, every)
+
+
+def _write_cities(folder: pathlib.Path) -> None:
+    """Questions that the word after "in" answers."""
+    model_files.write_sizes(
+        folder,
+        tokens=squad_files.VOCABULARY,
+        hidden_size=30,
+        max_position_embeddings=43,
+    )
+    for name, count, seed in (("train", 97, 1), ("dev", 31, 2)):
+        squad_files.write(folder / f"{name}.json", count, seed)
+
+
+def _write_likes(folder: pathlib.Path) -> None:
+    """Choices of what the animal of the context likes."""
+    model_files.write_sizes(
+        folder,
+        tokens=swag_files.VOCABULARY,
+        max_position_embeddings=swag_files.S,
+        **_LARGER,
+    )
+    swag_files.write_csv(folder / "train.csv", 997, 1)
+    swag_files.write_csv(folder / "val.csv", 199, 2)
+    swag_files.write_csv(folder / "test.csv", 61, 3, labelled=False)
+
+
+_LARGER = {
+    "hidden_size": 24,
+    "num_attention_heads": 3,
+    "intermediate_size": 37,
+}
 _CLASSIFIER = {
     "task_name": "jsonl",
     "train_file": "train.jsonl",
@@ -249,6 +315,8 @@ _WHOLE = {
     "random_seed": 1,
     "do_eval": True,
 }
+# From random weights, on examples that can be learned.
+_LEARNS = {"init_checkpoint": None, "export_dir": None, "do_eval": True}
 _SHARED = {"train_file": "train.jsonl", "predict_file": "asked.jsonl"}
 TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     "labels": (
@@ -374,5 +442,54 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
         run_similarity,
         _SHARED | {"text_columns": "text,text_b"},
         _write_similar,
+    ),
+    "names": (
+        run_ner,
+        _LEARNS
+        | {
+            "train_file": "train.txt",
+            "eval_file": "eval.txt",
+            "predict_file": "eval.txt",
+            "max_seq_length": 19,
+            "train_batch_size": 61,
+            "eval_batch_size": 29,
+            "num_train_epochs": 8,
+            "document_context": True,
+        },
+        _write_names,
+    ),
+    "cities": (
+        run_squad,
+        _LEARNS
+        | {
+            "train_file": "train.json",
+            "predict_file": "dev.json",
+            "max_seq_length": 23,
+            "max_query_length": 7,
+            "doc_stride": 5,
+            "n_best_size": 5,
+            "max_answer_length": 3,
+            "train_batch_size": 13,
+            "learning_rate": 0.003,
+            "num_train_epochs": 12,
+            "version_2_with_negative": True,
+            "tune_null_threshold": True,
+        },
+        _write_cities,
+    ),
+    "likes": (
+        run_swag,
+        _LEARNS
+        | {
+            "train_file": "train.csv",
+            "eval_file": "val.csv",
+            "predict_file": "test.csv",
+            "max_seq_length": swag_files.S,
+            "train_batch_size": 31,
+            "eval_batch_size": 29,
+            "num_train_epochs": 6,
+            "eval_steps": 97,
+        },
+        _write_likes,
     ),
 }

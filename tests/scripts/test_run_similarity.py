@@ -7,7 +7,6 @@ import pytest
 
 import bert
 import run_similarity
-from bert.common.formats import tensor_files
 from bert.export import folder as export_folder
 from bert.modeling.formats import openvino, sentence_files
 from bert.modeling.formats.sentence_files import PoolingConfig
@@ -133,44 +132,15 @@ def test_int8_is_calibrated_with_the_prompt(
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_stopped_run_of_texts_that_belong_ends_with_the_same_bits(
+def test_texts_that_belong_together_find_each_other(
     flags_of, run_script, tmp_path
 ):
-    ends, model = [], tmp_path / "model"
-    model.mkdir()
-    trained.write_model(model, hidden_dropout_prob=0.1)
-    for name in ("straight", "stopped"):
-        flags = flags_of(
-            "belongs",
-            tmp_path / name,
-            bert_config_file=model / "bert_config.json",
-            vocab_file=model / "vocab.txt",
-            init_checkpoint=model / "bert_model.ckpt",
-            loss="ranking",
-            train_batch_size=5,
-            pooling="mean",
-            num_train_epochs=7,
-            eval_steps=11,
-            iterations_per_loop=1,
-        )
-        if name == "stopped":
-            run = run_script(
-                run_similarity, "--do_train", max_time="0.001s", **flags
-            )
-            assert "stopped at step 1 of 21" in run[2]
-        code, out, err = run_script(
-            run_similarity, "--do_train", "--do_eval", **flags
-        )
-        assert code == 0, err
-        results = run_folders.results(tmp_path / name)
-        ends.append(
-            [
-                results,
-                tensor_files.read(str(tmp_path / name / "model.ckpt-21")),
-            ]
-        )
-    (results, values), (again, others) = ends
-    assert results == again and results["eval_cosine_mrr@10"] > 0
-    assert {*values} == {*others}
-    for name, value in values.items():
-        assert value.tobytes() == others[name].tobytes(), name
+    flags = flags_of("belongs", tmp_path / "run", loss="ranking")
+    flags |= {"num_train_epochs": 17, "train_batch_size": 5, "pooling": "mean"}
+    steps = ("--do_train", "--do_eval")
+    code, _, err = run_script(run_similarity, *steps, **flags)
+    assert code == 0, err
+    score = run_folders.results(tmp_path / "run")["eval_cosine_mrr@10"]
+    report = json.loads((tmp_path / "run" / "eval_report.json").read_text())
+    before = report["references"]["eval_cosine_mrr@10/before"]
+    assert score > max(0.5, before)

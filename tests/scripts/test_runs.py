@@ -151,19 +151,17 @@ def test_each_script_has_folds(name, tmp_path, run_script):
     script, flags, write_files = trained.TASKS[name]
     trained.write_model(tmp_path)
     write_files(tmp_path)
-    named = flags | {
-        "init_checkpoint": tmp_path / "bert_model.ckpt",
-        "max_seq_length": trained.S,
-        "train_batch_size": flags.get("train_batch_size", 12) // 6,
-        "num_train_epochs": 1,
-        "num_folds": 2,
-        "output_dir": run,
-    }
-    for key in ("train_file", "predict_file"):
-        named[key] = tmp_path / flags[key]
-    named.pop("eval_file", None)
-    words = ("--do_train", "--do_eval", "--do_predict", "--noreport")
-    code, _, err = run_script(script, *words, **named)
+    named = trained.flags_of(
+        tmp_path,
+        name,
+        train_batch_size=flags.get("train_batch_size", 12) // 6,
+        num_train_epochs=1,
+        num_folds=2,
+        do_eval=True,
+        eval_file=None,
+        export_dir=None,
+    )
+    code, _, err = run_script(script, **named)
     assert code == 0, err
     folds = [run / "fold_1", run / "fold_2"]
     header, *rows = rows_of(run / "runs.tsv")
@@ -200,19 +198,21 @@ def test_int8_is_calibrated_with_the_evaluation_file_without_another(
     monkeypatch.setattr(
         export_folder, "write_model", lambda *args: calibrating.extend(args[-1])
     )
-    script, flags_of, _ = trained.TASKS[name]
+    script, flags, _ = trained.TASKS[name]
     evaluated = "predict_file" if name == "questions" else "eval_file"
-    keys = ("train_file", "eval_file", "predict_file", *trained._WHOLE)
-    flags = {key: x for key, x in flags_of.items() if key not in keys}
-    code, _, err = run_script(
-        script,
-        "--do_eval",
-        "--noreport",
-        **flags,
-        **{evaluated: trained_run.parent / flags_of["train_file"]},
-        output_dir=tmp_path / "run",
-        export_dir=tmp_path / "export",
+    changed = dict.fromkeys(("do_train", "do_predict", "train_file"))
+    changed |= dict.fromkeys(("eval_file", "predict_file"))
+    changed[evaluated] = trained_run.parent / flags["train_file"]
+    named = trained.flags_of(
+        tmp_path,
+        name,
+        **changed,
+        do_eval=True,
         export_openvino="int8",
+        init_checkpoint=None,
+        bert_config_file=None,
+        vocab_file=None,
     )
+    code, _, err = run_script(script, **named)
     assert code == 0, err
     assert len({bytes(ids) for ids, _ in calibrating}) > 5
