@@ -15,9 +15,11 @@ def gathered(monkeypatch):
     """Sets the numbers that `gather` returns."""
 
     def gather(*rows):
-        monkeypatch.setattr(
-            collectives, "gather", lambda strategy, *own: np.array(rows, "f8")
-        )
+        def gather_rows(strategy, *own):
+            assert own == tuple(rows[0])
+            return np.array(rows, "f8")
+
+        monkeypatch.setattr(collectives, "gather", gather_rows)
 
     return gather
 
@@ -31,8 +33,10 @@ def test_a_process_alone_agrees_with_itself():
 
 
 def test_workers_with_other_settings_are_rejected(gathered):
-    settings = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
-    hashes = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
+    settings = {"--learning_rate": 5e-5, "records": ["a", 7]}
+    settings["sizes"] = {"b": 2, "a": None}  # in any order
+    texts = (b"5e-05", b'["a", 7]', b'{"a": null, "b": 2}')
+    hashes = [*map(zlib.crc32, texts)]
     gathered(hashes, hashes)
     collectives.check_settings(None, settings)
     gathered(hashes, [hashes[0] + 1, hashes[1] - 1, hashes[2]])

@@ -59,10 +59,15 @@ def test_three_bad_steps_in_a_row_end_the_run(tmp_path):
     assert made.bad_steps == 3
 
 
-@pytest.mark.parametrize(("scale", "bad_steps"), [(1.0, 1), (2.0, 0)])
-def test_an_infinite_gradient_is_bad_without_a_loss_scale(scale, bad_steps):
-    """Otherwise the next step has a lower loss scale."""
-    made, sums = tiny.make_steps(), np.float32([[5.0, 1.0, np.inf, scale]])
+@pytest.mark.parametrize(
+    ("loss", "scale", "bad_steps"),
+    [(5.0, 1.0, 1), (5.0, 2.0, 0), (np.nan, 2.0, 1)],
+)
+def test_an_infinite_gradient_is_bad_without_a_loss_scale(
+    loss, scale, bad_steps
+):
+    """Otherwise the next step has a lower loss scale; a loss must be finite."""
+    made, sums = tiny.make_steps(), np.float32([[loss, 1.0, np.inf, scale]])
     losses = collections.deque(maxlen=finite_check.WINDOW)
     good = finite_check.check(made, losses, 0, sums, str)
     assert (len(good), made.bad_steps) == (0, bad_steps)
@@ -90,11 +95,17 @@ def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     second.state.load_state_dict(
         json.loads(json.dumps(first.state.state_dict()))
     )
-    row[0, 0] = 10.0
+    rows[:2, 0] = 10.0
     finite_check.check(
-        second.train_step, second.state.losses, finite_check.WINDOW, row, str
+        second.train_step,
+        second.state.losses,
+        finite_check.WINDOW,
+        rows[:2],
+        str,
     )
-    assert "step 129: loss 10.0000 spikes above 5.0" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "step 129: loss 10.0000 spikes above 5.0" in error
+    assert "step 130: loss 10.0000 spikes above 7.6" in error
 
 
 def test_the_throughput_is_logged_in_tokens(tmp_path, capsys):

@@ -95,3 +95,22 @@ def test_the_widest_of_the_first_batches_is_measured(monkeypatch, capsys):
     memory_estimate.report(run, [Phase(90, 4, batches)])
     assert measured == [11, 11]
     assert "batch of 4: 60.0 MB of" in capsys.readouterr().out
+
+
+def test_the_peak_is_measured_in_bytes_while_a_larger_batch_runs(
+    monkeypatch, tmp_path
+):
+    status, reset, sizes = tmp_path / "status", tmp_path / "reset", []
+    status.write_text("Name:\tpython\nVmHWM:\t    77 kB\n")
+    monkeypatch.setattr(memory_estimate, "_RSS_PEAK", str(status))
+    monkeypatch.setattr(memory_estimate, "_RESET_PEAK", str(reset))
+
+    def train(iterator, count):
+        sizes.append((reset.exists(), len(next(iterator)["ids"])))
+        return count
+
+    steps = types.SimpleNamespace(train=train)
+    batch = {"ids": tf.zeros([3, 5])}
+    assert memory_estimate._peak(steps, batch, 2) == 77 * 1024
+    assert sizes == [(False, 6), (True, 6)]  # the first one is compiled
+    assert reset.read_text() == "5"

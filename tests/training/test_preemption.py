@@ -67,7 +67,8 @@ def test_a_signal_abandons_an_evaluation_only():
         "    print('not begun')"
     )
     assert found.stdout == "left\nnot begun\nwent on\n"
-    assert found.returncode == 0
+    found = run("with preemption.abandoning():\n    pass\nsend('SIGTERM')")
+    assert found.stdout == "went on\n"
 
 
 @pytest.mark.parametrize(
@@ -86,13 +87,18 @@ def test_the_time_is_up_before_the_last_step(step, state, capsys):
     )
 
 
-@pytest.mark.parametrize("request_", [1, signal.SIGTERM])
-def test_a_request_of_another_process_is_adopted(request_):
+@pytest.mark.parametrize(
+    ("request_", "code"), [(1, 0), (signal.SIGTERM, 75), (signal.SIGINT, 130)]
+)
+def test_a_request_of_another_process_is_adopted(request_, code):
     preemption = Preemption(alone=False)
     preemption.adopt(request_)
     assert preemption.request == request_
     with preemption.abandoning():  # the others would wait for ever
         pass
+    with pytest.raises(SystemExit) as caught:
+        preemption.end(7, 11)
+    assert caught.value.code == code
 
 
 def test_without_a_request_nothing_ends():

@@ -1,7 +1,6 @@
 """Runs that go back to an earlier checkpoint."""
 
 import functools
-import json
 
 import pytest
 import tensorflow as tf
@@ -12,7 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 from bert.common.errors import UserError
 from bert.training import logs
 from bert.training.saver import Saver
-from tests.helpers import tiny
+from tests.helpers import run_folders, tiny
 from tests.helpers.training_loop import make_run, phase
 
 
@@ -80,34 +79,58 @@ def curve(folder, tag):
     return [event.step for event in reader.Tensors(tag)]
 
 
+def train_steps(folder):
+    """Steps of the lines for the report."""
+    lines = run_folders.points(folder)
+    return [line["step"] for line in lines if line["kind"] == "train"]
+
+
 SCORES = {2: 0.3, 4: 0.5, 6: 0.6, 7: 0.9}
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "patience", "best", "waited", "end"),
+    ("first", "back", "second", "patience", "best", "waited", "end"),
     [
         # The best of an abandoned branch does not win.
-        ((0.3, 0.5, 0.6, 0.9), (0.2, 0.4, 0.1), 0, 6, 1, 7),
+        ((0.3, 0.5, 0.6, 0.9), 3, (0.2, 0.4, 0.1), 0, 6, 1, 7),
         # That of the branch which the run is still on is kept.
-        ((0.8, 0.5, 0.6, 0.1), (0.7, 0.7, 0.7), 0, 2, 3, 7),
+        ((0.8, 0.5, 0.6, 0.1), 3, (0.7, 0.7, 0.7), 0, 2, 3, 7),
         # The patience starts anew without best weights.
-        ((0.3, 0.5, 0.6, 0.9), (0.2, 0.1, 0.1), 1, 4, 1, 6),
+        ((0.3, 0.5, 0.6, 0.9), 3, (0.2, 0.1, 0.1), 1, 4, 1, 6),
+        ((0.5, 0.3, 0.3, 0.9), 6, (0.1,), 2, 7, 0, 7),
     ],
 )
 def test_the_best_is_that_of_the_branch(
-    tmp_path, first, second, patience, best, waited, end
+    tmp_path, first, back, second, patience, best, waited, end
 ):
     before = dict(zip((2, 4, 6, 7), first))
     Trial(tmp_path, 7, before).train()
-    go_back(tmp_path, 3)
+    go_back(tmp_path, back)
 
-    after = dict(zip((4, 6, 7), second))
+    after = dict(zip([step for step in before if step > back], second))
     other = Trial(tmp_path, 7, after, patience)
     value = {**before, **after}[best]
     assert other.train() == {"value": value.hex(), "waited": waited}
     assert other.run.step == end
     assert other.best.steps() == [best]
     assert other.best.restore_latest().settings == {"score": value}
+
+
+@pytest.mark.parametrize(
+    ("eval_steps", "do_train", "step"),
+    [(2, True, 4), (0, False, 4), (0, True, 7)],
+)
+def test_the_best_weights_are_used_after_evaluations_and_without_training(
+    tmp_path, eval_steps, do_train, step
+):
+    Trial(tmp_path, 7, {2: 0.3, 4: 0.5, 6: 0.4, 7: 0.1}).train()
+    changed = {"eval_steps": eval_steps, "do_train": do_train}
+    state = make_run(fresh_steps(), tmp_path, **changed).state
+    state.restore()
+    last = state.weights()["v0"]
+    state.restore_best()
+    assert state.weights_step == step
+    assert (state.weights()["v0"] == last).all() == (step == 7)
 
 
 @pytest.mark.parametrize("back", [0, 3])
@@ -119,18 +142,17 @@ def test_curves_end_where_the_run_goes_back_to(tmp_path, back):
     Trial(tmp_path, 5, SCORES | {5: 0.2}).train()
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
     assert curve(tmp_path / "eval", "score") == [2, 4, 5]
-    with open(tmp_path / logs.METRICS, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
-    steps = [line["step"] for line in lines if line["kind"] == "train"]
-    assert steps == [1, 2, 3, 4, 5]
+    assert train_steps(tmp_path) == [1, 2, 3, 4, 5]
 
 
-def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
+def test_the_half_written_points_of_a_killed_run_are_cut(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
-    path.write_bytes(path.read_bytes()[:-3])  # inside step 7
+    for each in (path, tmp_path / logs.METRICS):
+        each.write_bytes(each.read_bytes()[:-3])  # inside step 7
     make_run(tiny.make_steps(), tmp_path).state.log.drop_after(5)
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
+    assert train_steps(tmp_path) == [1, 2, 3, 4, 5]
 
 
 def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
