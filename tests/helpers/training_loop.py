@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from bert.modeling import dropout, losses
+from bert.modeling import fused_ops, losses, precision
 from bert.modeling.networks import build_pretraining_model
 from bert.training import train_step
 from bert.training.objective import Phase
@@ -30,12 +30,19 @@ def batches(start=0):
     return tf.data.Dataset.from_tensor_slices(stacked).repeat().skip(start)
 
 
-def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
-    strategy = strategy or tf.distribute.OneDeviceStrategy("CPU:0")
-    rate = WarmupLinearDecay(peak, STEPS, 2)
+def make_steps(
+    replicas=1, use_xla=False, kind="float32", remat=False, parts=1, drop=0.0
+):
+    strategy = tiny.strategy_of(replicas)
+    rate = WarmupLinearDecay(0.01, STEPS, 2)
+    config = small.config(
+        num_hidden_layers=1,
+        hidden_dropout_prob=drop,
+        attention_probs_dropout_prob=drop,
+    )
     with strategy.scope():
-        config = small.config(**{"num_hidden_layers": 1, **changed})
-        model = build_pretraining_model(config)
+        with precision.computing_in(kind):
+            model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
     objective = tiny.objective_of(
@@ -49,10 +56,11 @@ def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         objective,
         optimizer,
         strategy,
-        seed,
-        dropout.dropout_seed,
+        3,
+        fused_ops.step_scope(config, remat),
         losses.batch_tokens,
         use_xla,
+        parts,
     )
 
 

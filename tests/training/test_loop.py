@@ -1,7 +1,6 @@
 """The loop on a small BERT: devices, grouping and resuming change nothing."""
 
 import itertools
-import json
 import threading
 
 import numpy as np
@@ -80,29 +79,17 @@ def test_seven_steps_equal_numpy(one_device):
 def test_reports_hold_each_objective_apart(one_device):
     lines = one_device[2]
     assert [line["step"] for line in lines] == [1, 2, 3, 4, 5, 6, 7]
-    assert set(lines[0]) == {
-        "step",
-        "kind",
-        "loss",
-        "masked_lm_loss",
-        "masked_lm_accuracy",
-        "next_sentence_loss",
-        "next_sentence_accuracy",
-        "gradient_norm",
-        "learning_rate",
-        "examples_per_second",
-        "tokens_per_second",
-    }
     for line in lines:
         both = line["masked_lm_loss"] + line["next_sentence_loss"]
         assert line["loss"] == pytest.approx(both)
         expected = one_device[0].objective.learning_rate(line["step"] - 1)
         assert line["learning_rate"] == pytest.approx(float(expected))
+        assert {"masked_lm_accuracy", "next_sentence_accuracy"} < line.keys()
 
 
 def test_grouping_changes_no_bit(tmp_path):
     """Neither of the weights nor of the reports."""
-    made = make_steps(hidden_dropout_prob=0.1)
+    made = make_steps(drop=0.1)
     state = [*made.model.variables, *made.optimizer.variables]
     first, ends, reports = [x.numpy() for x in state], [], []
     for size in (1, 3, 100):
@@ -137,19 +124,23 @@ def test_saving_and_evaluating_come_when_they_should(tmp_path, one_device):
     assert evaluated == [2, 4, 6, 7]
 
 
-def test_reports_of_a_killed_run_are_dropped(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    lines = [{"step": step, "kind": "train"} for step in (5, 10, 15)]
-    whole = "".join(json.dumps(line) + "\n" for line in lines)
-    path.write_text(whole + '{"step": 20, "ki')
-    make_run(tiny.make_steps(), tmp_path).state.log.drop_after(10)
-    kept = [json.loads(line)["step"] for line in path.read_text().splitlines()]
-    assert kept == [5, 10]
+@pytest.mark.parametrize(
+    "replicas", [1, pytest.param(2, marks=pytest.mark.long)]
+)
+def test_remat_repeats_the_dropout_masks(replicas):
+    """On each replica, in each part: the masks are those of the forward."""
+    found = []
+    for remat in (False, True):
+        made = make_steps(replicas, False, "float16", remat, 2, drop=0.3)
+        rows = made.train(iter(batches()), tf.constant(2)).numpy()
+        found.append([rows, *tiny.tensors(made)])
+    for plain, again in zip(*found, strict=True):
+        np.testing.assert_allclose(again, plain, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(("replicas", "use_xla"), [(2, False), (1, True)])
 def test_evaluation_counts_every_row_once(replicas, use_xla):
-    made = make_steps(tiny.strategy_of(replicas), use_xla)
+    made = make_steps(replicas, use_xla)
     rows = [
         {name: values.copy() for name, values in batch.items()}
         for batch in itertools.islice(batches().as_numpy_iterator(), 3)
