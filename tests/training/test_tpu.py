@@ -6,32 +6,39 @@ the pipelines give them, in the scope of a run on an accelerator, as one
 replica of several. No TPU ran here.
 """
 
-import functools
 import re
+import types
 
-import keras
 import pytest
 import tensorflow as tf
 
 from bert.data import batching, bucketing, feature_names
-from bert.data.labels import Labels
+from bert.data.labels import KINDS, REGRESSION, Labels
 from bert.data.records import reader
-from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
-from bert.modeling import fused_ops, losses, networks, task_heads, task_losses
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import fused_ops, losses, networks, precision
+from bert.runs import objectives
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.ner import windows as ner_windows
-from bert.tasks.squad import windows
+from bert.tasks.ner.task import TokenClassification
+from bert.tasks.squad.settings import Settings
+from bert.tasks.squad.task import QuestionAnswering
+from bert.tasks.swag.task import MultipleChoice
 from bert.training import optimization, train_step
-from tests.helpers import small, tiny
+from tests.helpers import small, text, tiny
 
 pytestmark = pytest.mark.slow
-ROWS, REPLICAS, CHOICES = 16, 8, 3
+ROWS, REPLICAS = 16, 8
 CONFIG = small.config(
     num_hidden_layers=1,
     hidden_dropout_prob=0.1,
     attention_probs_dropout_prob=0.1,
 )
+SETTINGS = types.SimpleNamespace(
+    random_seed=3, freeze_layers=0, label_smoothing=0.1
+)
+RATE = optimization.WarmupLinearDecay(0.01, 7, 2)
+FINE_TUNING = (*KINDS, "squad", "ner", "swag")
 
 
 class Replica:
@@ -63,116 +70,66 @@ def pretraining(packed, remat=False):
         losses.pretraining_sums,
     )
     scope = fused_ops.step_scope(CONFIG, remat, compiled=True)
-    return (
-        model,
-        objective,
-        scope,
-        reader.training_batches(["none"], 1, schema, ROWS, 3, 0),
-    )
+    batches = reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
+    return model, objective, scope, batches
 
 
-def labelled(kind, names=("a", "b", "c", "d", "e")):
-    """The schema of classification."""
-    labels = Labels(kind, names)
-    return TextClassification(None, labels, small.S).schema
+def tasks():
+    """The task of each kind of fine-tuning, by its name."""
+    tokenizer = Tokenizer("vocab.txt", tokens=text.VOCABULARY)
+    names = ("a", "b", "c", "d", "e")
+    made = {
+        kind: TextClassification(
+            tokenizer,
+            Labels(kind, () if kind == REGRESSION else names),
+            small.S,
+        )
+        for kind in KINDS
+    }
+    return made | {
+        "squad": QuestionAnswering(tokenizer, Settings(max_seq_length=small.S)),
+        "ner": TokenClassification(tokenizer, names, False, small.S),
+        "swag": MultipleChoice(tokenizer, small.S, 3),
+    }
 
 
-SWAG = {
-    feature_names.LABEL_IDS: Feature(),
-    feature_names.CHOICE_WEIGHTS: Feature("float32", size=CHOICES),
-}
-# Schema, network, loss, weights and sums of each fine-tuning task.
-FINE_TUNING = {
-    "classes": (
-        labelled("classes"),
-        lambda: networks.build(CONFIG, task_heads.CLASSIFIER, 5),
-        task_losses.LABELS,
-        task_losses.label_weights,
-        task_losses.class_sums,
-    ),
-    "multi_label": (
-        labelled("multi_label"),
-        lambda: networks.build(CONFIG, task_heads.CLASSIFIER, 5),
-        task_losses.LABELS,
-        task_losses.label_weights,
-        task_losses.multi_label_sums,
-    ),
-    "regression": (
-        labelled("regression", ()),
-        lambda: networks.build(CONFIG, task_heads.CLASSIFIER, 1),
-        task_losses.LABELS,
-        task_losses.label_weights,
-        task_losses.number_sums,
-    ),
-    "squad": (
-        windows.TRAINING_SCHEMA,
-        lambda: networks.build(CONFIG, task_heads.SPANS, 2),
-        task_losses.SPAN,
-        task_losses.span_weights,
-        task_losses.span_sums,
-    ),
-    "ner": (
-        ner_windows.TRAINING_SCHEMA,
-        lambda: networks.build(CONFIG, task_heads.TOKENS, 5),
-        task_losses.TOKEN,
-        task_losses.token_weights,
-        task_losses.token_sums,
-    ),
-    "swag": (
-        SWAG,
-        lambda: networks.build(CONFIG, task_heads.CHOICES, 1),
-        task_losses.CHOICE,
-        task_losses.choice_weights,
-        task_losses.choice_sums,
-    ),
-}
-
-
-def fine_tuning_batches(name, lengths, sizes=(1,) * ROWS):
+def fine_tuning_batches(task, lengths, sizes=(1,) * ROWS):
     """The pipeline of a fine-tuning task."""
-    schema = FINE_TUNING[name][0]
-    choices = CHOICES if name == "swag" else 1
 
     def example(length):
         ids = [1] * length
         row = {
             key: ids if feature.sequence else [1] * feature.size
-            for key, feature in schema.items()
+            for key, feature in task.schema.items()
         }
         return row | {
-            key: ids if choices == 1 else [ids] * choices
+            key: ids if task.sequences == 1 else [ids] * task.sequences
             for key in ("input_ids", "segment_ids")
         }
 
-    rows = Examples(map(example, sizes), schema, choices)
+    rows = Examples(map(example, sizes), task.schema, task.sequences)
     return batching.training_batches(rows, lengths, ROWS, 3, 0)
 
 
 def fine_tuning(name):
     """The objective of a fine-tuning task and its batches."""
-    _, build, loss, weights, of_batch = FINE_TUNING[name]
-    sums = ("loss",) if name == "regression" else ("loss", "accuracy")
-    objective = tiny.objective_of((loss,), weights, of_batch, sums=sums)
-    scope = fused_ops.step_scope(CONFIG, False, compiled=True)
-    return build(), objective, scope, fine_tuning_batches(name, [small.S])
-
-
-CASES = {
-    "padded": lambda: pretraining(False),
-    "packed": lambda: pretraining(True),
-    "remat": lambda: pretraining(False, remat=True),
-    **{name: functools.partial(fine_tuning, name) for name in FINE_TUNING},
-}
+    task, scope = tasks()[name], fused_ops.step_scope(CONFIG, False, True)
+    objective = objectives.objective_of(task, CONFIG, SETTINGS, RATE)
+    batches = fine_tuning_batches(task, [small.S])
+    return objective.build(), objective, scope, batches
 
 
 @pytest.fixture
 def whole_step(monkeypatch):
     """Makes a step: forward, backward, dropout, clipping and update."""
 
-    def make(name, accumulation_steps=1):
-        model, objective, scope, dataset = CASES[name]()
-        rate = optimization.WarmupLinearDecay(0.01, 7, 2)
-        optimizer = optimization.AdamWeightDecay(rate)
+    def make(name):
+        if name in FINE_TUNING:
+            model, objective, scope, dataset = fine_tuning(name)
+        else:
+            made = pretraining(name == "packed", name == "remat")
+            model, objective, scope, dataset = made
+        optimizer = optimization.AdamWeightDecay(RATE)
         optimizer.build(model.trainable_variables)
         taken = train_step.TrainStep(
             model,
@@ -182,7 +139,6 @@ def whole_step(monkeypatch):
             3,
             scope,
             losses.batch_tokens,
-            accumulation_steps=accumulation_steps,
         )
 
         @tf.function(jit_compile=True)
@@ -201,21 +157,30 @@ def whole_step(monkeypatch):
             name: tf.ones(spec.shape, spec.dtype)
             for name, spec in dataset.element_spec.items()
         }
-        return step, batch, optimizer
+        return step, batch
 
     return make
 
 
-@pytest.fixture
-def use_policy():
-    """Sets the precision of the layers that are built; undone afterwards."""
-    before = keras.config.dtype_policy()
-    yield keras.config.set_dtype_policy
-    keras.config.set_dtype_policy(before)
-
-
-def assert_static(text):
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param("padded", "bfloat16", marks=pytest.mark.long),
+        ("packed", "bfloat16"),
+        pytest.param("remat", "float32", marks=pytest.mark.long),
+        pytest.param("classes", "float32", marks=pytest.mark.long),
+        *(
+            pytest.param(name, "bfloat16", marks=pytest.mark.long)
+            for name in FINE_TUNING
+        ),
+    ],
+)
+def test_the_whole_step_is_one_static_program(whole_step, name, kind):
     """Sizes are known, numbers small, and the host is not asked."""
+    with precision.computing_in(kind):
+        step, batch = whole_step(name)
+    ir = step.experimental_get_compiler_ir(batch, tf.constant(1))
+    hlo = ir(stage="hlo")
     for unwanted in (
         "<=",  # a size that is known only when it runs
         "custom-call",
@@ -225,48 +190,26 @@ def assert_static(text):
         "send(",
         "recv(",
     ):
-        assert unwanted not in text, unwanted
-
-
-@pytest.mark.parametrize(
-    ("name", "policy"),
-    [
-        pytest.param("padded", "mixed_bfloat16", marks=pytest.mark.long),
-        ("packed", "mixed_bfloat16"),
-        pytest.param("remat", "float32", marks=pytest.mark.long),
-        pytest.param("classes", "float32", marks=pytest.mark.long),
-        *[
-            pytest.param(name, "mixed_bfloat16", marks=pytest.mark.long)
-            for name in FINE_TUNING
-        ],
-    ],
-)
-def test_the_whole_step_is_one_static_program(
-    use_policy, whole_step, name, policy
-):
-    use_policy(policy)
-    step, batch, _ = whole_step(name)
-    ir = step.experimental_get_compiler_ir(batch, tf.constant(1))
-    text = ir(stage="hlo")
-    assert_static(text)
-    assert ("bf16[" in text) == (policy == "mixed_bfloat16")
+        assert unwanted not in hlo, unwanted
+    assert ("bf16[" in hlo) == (kind == "bfloat16")
     # All numbers of a batch have 32 bits: their sizes are inputs as they are.
-    entry = re.search(r"entry_computation_layout=\{\((.*?)\)->", text)[1]
+    entry = re.search(r"entry_computation_layout=\{\((.*?)\)->", hlo)[1]
     for values in batch.values():
-        kind = "s32" if values.dtype == tf.int32 else "f32"
-        assert f"{kind}[{','.join(map(str, values.shape))}]" in entry
+        number = "s32" if values.dtype == tf.int32 else "f32"
+        assert f"{number}[{','.join(map(str, values.shape))}]" in entry
 
 
 @pytest.mark.parametrize("name", FINE_TUNING)
 def test_batches_of_each_task_are_static(name):
     """With several lengths each batch has one of those that are compiled."""
-    spec = fine_tuning_batches(name, [small.S]).element_spec
+    task = tasks()[name]
+    spec = fine_tuning_batches(task, [small.S]).element_spec
     assert all(x.shape.is_fully_defined() for x in spec.values())
     assert feature_names.INPUT_IDS in spec
     lengths = bucketing.xla_lengths(bucketing.bucket_lengths(128))
     assert lengths == [32, 64, 128]
     sizes = [7, 31, 33, 64, 65, 127, 128] * ROWS
-    batches = fine_tuning_batches(name, lengths, sizes)
+    batches = fine_tuning_batches(task, lengths, sizes)
     axis = 2 if name == "swag" else 1
     found = set()
     for batch in batches.take(len(sizes) // ROWS):
