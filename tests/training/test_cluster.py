@@ -41,16 +41,6 @@ def test_a_chief_comes_before_the_workers():
     ("text", "message"),
     [
         ("{", "TF_CONFIG: JSON is incomplete; expected {"),
-        ("3", "TF_CONFIG: Expected `object`, got `int`"),
-        (
-            '{"task": {"type": "worker", "index": 0}}',
-            "TF_CONFIG: Object missing required field `cluster`",
-        ),
-        ('{"cluster": {}, "task": {}}', "TF_CONFIG: Expected `object` of len"),
-        (
-            '{"cluster": {"worker": ["a:1"]}}',
-            "TF_CONFIG: Object missing required field `task`",
-        ),
         (
             '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}',
             "TF_CONFIG: Object missing required field `index`",
@@ -60,9 +50,6 @@ def test_a_chief_comes_before_the_workers():
             "TF_CONFIG: the task is worker 3; expected one of worker 0, "
             "worker 1, worker 2",
         ),
-        (config(kind="master"), "TF_CONFIG: the task is master 0"),
-        (config(ps=["a"]), "TF_CONFIG: Expected `str` matching regex"),
-        (config("a:1"), "TF_CONFIG: Expected `array`, got `str`"),
         (config(["a"]), "TF_CONFIG: Expected `str` matching regex"),
         (config(["a:1", "a:1"]), "TF_CONFIG: an address occurs twice"),
     ],
@@ -85,9 +72,8 @@ def test_other_jobs_and_keys_are_ignored():
 
 @pytest.mark.parametrize("kind", ["ps", "evaluator"])
 def test_who_has_no_part_in_the_training_ends_well(kind, capsys):
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(SystemExit, match="0"):
         cluster.read(config(kind=kind, index=2))
-    assert caught.value.code == 0
     assert capsys.readouterr().err == (
         f"TF_CONFIG: {kind} 2 does not take part in the training\n"
     )

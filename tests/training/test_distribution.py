@@ -9,6 +9,7 @@ from tensorflow.python.framework import config
 from bert.common import nvidia
 from bert.common.errors import UserError
 from bert.training import distribution
+from bert.training.settings import Training
 
 
 def test_mirrored_without_gpus_is_rejected(monkeypatch):
@@ -20,32 +21,33 @@ def test_mirrored_without_gpus_is_rejected(monkeypatch):
         distribution.make_strategy("mirrored")
 
 
-@pytest.fixture
-def gpu_files(monkeypatch, tmp_path):
-    """The files of two GPUs, which TensorFlow does not find."""
-    monkeypatch.setattr(nvidia, "_FILES", str(tmp_path / "nvidia[0-9]*"))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+@pytest.mark.parametrize(
+    ("visible", "found", "count"),
+    [
+        (None, [], 2),
+        ("1,0", [], 2),
+        (None, ["a GPU"], 0),
+        ("", [], 0),
+        ("-1", [], 0),
+        ("-1,0", [], 0),
+    ],
+)
+def test_gpus_must_be_found_unless_they_are_hidden(
+    monkeypatch, tmp_path, visible, found, count
+):
     for name in ("nvidia0", "nvidia1", "nvidiactl"):
         (tmp_path / name).touch()
-
-
-def test_gpus_that_are_not_found_are_an_error(gpu_files):
-    message = "none of 2 GPUs; install .*pip install -r requirements/gpu.txt"
+    monkeypatch.setattr(nvidia, "_FILES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: found)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    if not count:
+        distribution.check_gpus_are_found()
+        return
+    message = f"none of {count} GPUs; install .*pip install -r requirements/gpu"
     with pytest.raises(UserError, match=message):
         distribution.make_strategy()
-
-
-@pytest.mark.parametrize("hidden", ["", "-1", "-1,0"])
-def test_the_cpu_may_be_asked_for(gpu_files, monkeypatch, hidden):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
-    distribution.make_strategy()
-
-
-def test_gpus_that_are_found_are_no_error(gpu_files, monkeypatch):
-    monkeypatch.setattr(
-        tf.config, "list_physical_devices", lambda kind: ["a GPU"]
-    )
-    distribution.check_gpus_are_found()
 
 
 @pytest.mark.parametrize(
@@ -69,17 +71,22 @@ def test_all_gpus_are_used(monkeypatch, names, expected):
     assert distribution.make_strategy() == expected
 
 
-def test_the_devices_are_described():
-    one = distribution.make_strategy()
+def test_the_devices_are_described(monkeypatch):
+    one, four = map(distribution.make_strategy, ("one_device", "mirrored"))
     threads = distribution.environment(one)["threads"]
     assert (
         distribution.describe(one, "float32")
         == f"device: CPU, {threads} threads, float32"
     )
-    four = distribution.make_strategy("mirrored")
     assert (
         distribution.describe(four, "bfloat16", True)
         == f"devices: 4 x CPU (mirrored), {threads} threads, bfloat16, XLA"
+    )
+    found = {"device": "NVIDIA H200", "replicas": 4}
+    monkeypatch.setattr(distribution, "environment", lambda strategy: found)
+    assert (
+        distribution.describe(four, "bfloat16", True)
+        == "devices: 4 x NVIDIA H200 (mirrored), bfloat16, XLA"
     )
 
 
@@ -107,16 +114,6 @@ def test_several_cpus_compile_no_all_reduce():
     four = distribution.make_strategy("mirrored")
     assert not distribution.can_compile_whole(four)
     assert distribution.use_xla(four, None) is False
-
-
-def test_gpus_are_described_by_their_name(monkeypatch):
-    found = {"device": "NVIDIA H200", "replicas": 4}
-    monkeypatch.setattr(distribution, "environment", lambda strategy: found)
-    four = distribution.make_strategy("mirrored")
-    assert (
-        distribution.describe(four, "bfloat16", True)
-        == "devices: 4 x NVIDIA H200 (mirrored), bfloat16, XLA"
-    )
 
 
 @pytest.mark.parametrize(
@@ -148,13 +145,6 @@ def test_a_batch_must_divide_over_the_devices(batch, parts, fits):
     message = f"--train_batch_size={batch}; expected a multiple of 4"
     with pytest.raises(UserError, match=message):
         distribution.check_batch_size(*arguments)
-
-
-@pytest.mark.parametrize("flags", [{"distribution": "tpu"}, {"use_tpu": True}])
-def test_no_tpu_is_reported_in_one_line(flags):
-    with pytest.raises(UserError, match="no TPU at this host") as caught:
-        distribution.make_strategy(**flags)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_tpu_whose_name_is_unknown_is_reported_in_one_line(monkeypatch):
@@ -222,10 +212,23 @@ def test_a_tpu_of_another_size_is_rejected(asked):
         distribution.make_strategy("tpu", num_tpu_cores=32)
 
 
-def test_a_tpu_takes_no_notice_of_tf_config(asked, monkeypatch):
+@pytest.mark.parametrize(
+    ("chosen", "use_tpu", "is_tpu"),
+    [
+        ("tpu", False, True),
+        ("auto", True, True),
+        ("auto", False, False),
+        ("one_device", True, False),
+    ],
+)
+def test_a_tpu_takes_no_notice_of_tf_config(
+    asked, monkeypatch, chosen, use_tpu, is_tpu
+):
+    assert Training(distribution=chosen, use_tpu=use_tpu).is_tpu == is_tpu
     monkeypatch.setenv("TF_CONFIG", "{}")
-    assert isinstance(distribution.make_strategy(use_tpu=True), Tpu)
-    one = distribution.make_strategy("one_device", use_tpu=True)
-    assert not isinstance(one, Tpu)
-    with pytest.raises(UserError, match="TF_CONFIG: Object missing"):
-        distribution.make_strategy()
+    if chosen == "auto" and not is_tpu:
+        with pytest.raises(UserError, match="TF_CONFIG: Object missing"):
+            distribution.make_strategy(chosen, use_tpu)
+        return
+    strategy = distribution.make_strategy(chosen, use_tpu)
+    assert isinstance(strategy, Tpu) == is_tpu
