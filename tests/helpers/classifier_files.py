@@ -165,6 +165,19 @@ def write_networks(folder: pathlib.Path, bert: ModelFolder) -> str:
     return str(folder / "model")
 
 
+def shared_networks(factory) -> str:
+    """Folder of a checkpoint and its network, that no test changes.
+
+    Args:
+        factory: `tmp_path_factory`.
+    """
+
+    def write(folder: pathlib.Path) -> None:
+        write_networks(folder, classifier_of(folder))
+
+    return str(once.written(factory, "networks", write) / "model")
+
+
 def shared_export(factory) -> str:
     """Folder of an export of one text, and a network, that no test changes.
 

@@ -1,6 +1,5 @@
-"""A server on localhost in a thread, and clients that ask it at once."""
+"""A server on localhost in a thread."""
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import http.client
@@ -72,9 +71,3 @@ def ask(port: int, path: str, body=None) -> tuple[int, dict | str]:
         text = answer.read().decode()
         is_json = answer.getheader("Content-Type") == "application/json"
         return answer.status, json.loads(text) if is_json else text
-
-
-def ask_all(port: int, path: str, bodies: list) -> list[tuple[int, dict]]:
-    """Sends requests at once; returns their answers in order."""
-    with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
-        return list(pool.map(lambda body: ask(port, path, body), bodies))

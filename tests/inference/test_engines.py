@@ -30,7 +30,7 @@ from bert.models import embeddings
 from bert.runs import feature_extraction
 from bert.tasks.classification.task import TextClassification
 from bert.training import distribution
-from tests.helpers import once, small, tiny, trained
+from tests.helpers import classifier_files, once, small, tiny, trained
 from tests.helpers.classifier_files import (
     classifier_of,
     embedding_model_of,
@@ -47,17 +47,11 @@ TEXTS = [
     "the old dog finds the small red house near the warm river",
     *(f"stones {'like ' * n}" for n in range(41)),
 ]
-PAIRS = [[a, b] for a, b in zip(TEXTS, [*TEXTS[3:], "", "a", "tree " * 89])]
 
 
 @pytest.fixture
 def model(tmp_path_factory):
-    """Folder of a checkpoint and its network, which no test changes."""
-
-    def write(folder):
-        write_networks(folder, classifier_of(folder))
-
-    return str(once.written(tmp_path_factory, "networks", write) / "model")
+    return classifier_files.shared_networks(tmp_path_factory)
 
 
 @pytest.fixture
@@ -72,23 +66,6 @@ def encoder(tmp_path_factory):
 
 def examples_of(texts):
     return [{"text": text} for text in texts]
-
-
-def test_both_engines_give_the_same_predictions(tmp_path):
-    """In rows that short texts share, and in rows of one text."""
-    bert = classifier_of(tmp_path, pairs=True)
-    model = write_networks(tmp_path, bert)
-    keras, network = Predictor.open(model, "keras"), Predictor.open(model)
-    assert isinstance(network._engine, OpenVINOEngine)
-    examples = [{"text": a, "text_b": b} for a, b in PAIRS]
-    found, truncated = network.with_lengths(examples)
-    expected, expected_count = keras.with_lengths(examples)
-    assert truncated == expected_count > 3
-    for row, other in zip(found, expected, strict=True):
-        assert row["label"] == other["label"]
-        assert row["probabilities"] == pytest.approx(
-            other["probabilities"], abs=1e-5
-        )
 
 
 WITHOUT = """
@@ -113,56 +90,47 @@ def without_tensorflow(code, *words, **options):
     return done
 
 
-@pytest.mark.slow
-def test_a_line_is_predicted_without_tensorflow(model, tmp_path):
-    """In a folder whose name has special characters."""
-    folder = tmp_path / "-v %s 'é; {x}"
-    shutil.copytree(f"{model}/openvino", folder)
-    code = "import predict; sys.exit(predict.main(sys.argv))"
-    done = without_tensorflow(code, f"--model={folder}", input="the cat\na\n")
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    predictor = Predictor.open(model, "openvino")
-    assert answers == json_values(predictor(examples_of(["the cat", "a"])))
-    assert "OpenVINO " in done.stderr and ", float32, " in done.stderr
+ANSWER = """
+import json, predict
+from bert.inference.predictor import Predictor
+from tests.helpers import http_server
+examples = json.loads(sys.argv.pop())
+predict.main(sys.argv)
+queue = http_server.queue_of(Predictor.open(sys.argv[1].partition("=")[2]))
+client = http_server.app_of(queue).test_client()
+print(client.get("/v1/models/mails/metadata").text.replace("\\n", ""))
+answer = client.post("/v1/models/mails:predict", json={"instances": examples})
+print(json.dumps(answer.json["predictions"]))
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "example"),
     [
+        ("labels", {"text": "the cat"}),
         ("questions", {"question": "the cat", "context": "a cat é sees"}),
         ("words", {"text": "the cat, é"}),
         ("choices", {"context": "the cat", "choices": ["a", "b", "c"]}),
     ],
 )
-def test_other_tasks_predict_without_tensorflow(
-    tmp_path_factory, name, example
+def test_lines_and_requests_are_answered_without_tensorflow(
+    tmp_path_factory, tmp_path, name, example
 ):
+    """In a folder whose name has special characters."""
     export = trained.folder(tmp_path_factory, name).export
-    code = "import predict; sys.exit(predict.main(sys.argv))"
-    lines = f"{json.dumps(example)}\n" * 2
-    done = without_tensorflow(code, f"--model={export}", "--json", input=lines)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    predictor = Predictor.open(str(export), "openvino")
-    assert answers == json_values(predictor([example] * 2))
-
-
-@pytest.mark.slow
-def test_requests_are_answered_without_tensorflow(model):
-    code = """
-from bert.inference.predictor import Predictor
-from tests.helpers import http_server
-queue = http_server.queue_of(Predictor.open(sys.argv[1]))
-client = http_server.app_of(queue).test_client()
-body = {"instances": ["the cat", "a"]}
-print(client.get("/v1/models/mails/metadata").text.replace("\\n", ""))
-print(client.post("/v1/models/mails:predict", json=body).text)
-"""
-    described, answer = without_tensorflow(code, model).stdout.splitlines()
-    assert '"DT_STRING"' in described and '"text"' in described
-    predictor = Predictor.open(model, "openvino")
-    expected = json_values(predictor(examples_of(["the cat", "a"])))
-    assert json.loads(answer) == {"predictions": expected}
+    folder = tmp_path / "-v %s 'é; {x}"
+    shutil.copytree(export / "openvino", folder)
+    flags = f"--model={folder}", "--json", json.dumps([example] * 2)
+    done = without_tensorflow(ANSWER, *flags, input=json.dumps(example) + "\n")
+    line, described, answers = map(json.loads, done.stdout.splitlines())
+    (expected,) = json_values(
+        Predictor.open(str(export), "openvino")([example])
+    )
+    assert line == expected and answers == [expected] * 2
+    signatures = described["metadata"]["signature_def"]["signature_def"]
+    assert signatures["serving_default"]["inputs"].keys() == example.keys()
+    assert "OpenVINO " in done.stderr and ", float32, " in done.stderr
 
 
 @pytest.mark.parametrize("head", [CLASSIFIER, TOKENS])
@@ -325,38 +293,30 @@ def test_one_output_that_is_not_finite_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_the_encoder(tmp_path, run_script):
-    """Of bert.embed and extract_features.py."""
+def test_an_encoder_gives_vectors_without_tensorflow(tmp_path, run_script):
+    """By bert.embed and extract_features.py."""
     source, folder = tmp_path / "source", tmp_path / "openvino"
     source.mkdir()
     write_model(source)
     words = {"input": source, "output": folder, "do_lower_case": True}
     code, _, err = run_script(convert_checkpoint, to="openvino", **words)
     assert code == 0, err
-    lines = tmp_path / "lines.txt"
+    lines, out = tmp_path / "lines.txt", tmp_path / "out.npy"
     lines.write_text("\n".join(TEXTS) + "\n")
     code = """
 import numpy as np
 import bert, extract_features
-folder, lines, out, vectors = sys.argv[1:]
+folder, lines, out = sys.argv[1:]
 flags = [f"--init_checkpoint={folder}", f"--input_file={lines}", "--layers=-1"]
-flags += [f"--output_file={out}", "--output_format=npz", "--normalize"]
-flags += ["--max_seq_length=13", "--pooling=mean"]
+flags += [f"--output_file={out}", "--max_seq_length=13", "--pooling=cls"]
 extract_features.main(["", *flags])
 texts = open(lines, encoding="utf-8").read().split("\\n")[:-1]
-both = [
-    bert.embed(texts, folder, pooling=pooling, max_length=13)
-    for pooling in ("max", "cls")
-]
-np.save(vectors, both)
+vectors = bert.embed(texts, folder, pooling="max", max_length=13)
+np.save(out, [vectors, np.load(out)])
 """
-    out, vectors = tmp_path / "out.npz", tmp_path / "vectors.npy"
-    without_tensorflow(code, folder, lines, out, vectors)
+    without_tensorflow(code, folder, lines, out)
     model = bert.load_encoder(str(source))
-    expected = bert.embed(TEXTS, model, max_length=13, normalize=True)
-    found = np.load(out)["values"][:, 0]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    for pooling, found in zip(("max", "cls"), np.load(vectors)):
+    for pooling, found in zip(("max", "cls"), np.load(out)):
         expected = bert.embed(TEXTS, model, max_length=13, pooling=pooling)
         np.testing.assert_allclose(found, expected, atol=1e-5)
 

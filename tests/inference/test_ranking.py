@@ -3,81 +3,51 @@
 import io
 import json
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies
 
 from bert.data.labels import CLASSES, REGRESSION
-from bert.inference import jsonl
-from bert.inference.predictor import Predictor
+from bert.inference import jsonl, ranking
+from bert.tasks.classification.task import TextClassification
 from tests.helpers import http_server
-from tests.helpers.classifier_files import (
-    classifier_of,
-    embedding_model_of,
-    write_networks,
-)
+from tests.helpers.classifier_files import classifier_of
 from tests.helpers.predictors import predictor_of
 
 QUERY = {"text": "the cat", "texts": ["a dog", "", "the cat", "tree " * 23]}
 OTHER = {"text": "a bird", "texts": ["the red fish", "zzz", "the old house"]}
-CLASSIFIER = (CLASSES, ("1", "0"), True)
-NUMBERS = (REGRESSION, (), True)
-
-
-def write_embedding_model(folder):
-    """Writes an embedding model with random weights; returns its folder."""
-    return write_networks(folder, embedding_model_of(folder))
-
-
-def write_classifier(folder, *labels):
-    """Writes a classifier of pairs with random weights."""
-    return write_networks(folder, classifier_of(folder, *labels))
-
-
-def scores_of(model, query):
-    """Scores of the single texts, each predicted alone."""
-    for text in query["texts"]:
-        if "text_b" not in model.task.inputs:
-            pair = model([{"text": query["text"]}]) + model([{"text": text}])
-            yield np.dot(*(x["vector"] for x in pair))
-        else:
-            (found,) = model([{"text": query["text"], "text_b": text}])
-            yield found.get("value", found.get("probabilities", {}).get("1"))
-
-
-@pytest.mark.parametrize(
-    ("write", "given", "engine"),
-    [
-        (write_classifier, CLASSIFIER, "keras"),
-        (write_embedding_model, (), "openvino"),
-        (write_classifier, CLASSIFIER, "openvino"),
-        (write_classifier, NUMBERS, "openvino"),
-        (write_embedding_model, (), "keras"),
-    ],
+PAIR = predictor_of(
+    lambda x: {"value": len(x["text_b"]) * 1.0},
+    *("text", "text_b"),
+    can_rank=True,
 )
-def test_texts_are_ordered_by_their_scores(
-    write, given, engine, tmp_path, capsys
-):
-    model = Predictor.open(write(tmp_path, *given), engine)
-    capsys.readouterr()
-    printed = ask(model, [{"id": 7} | QUERY, {"text": "x"}, OTHER], capsys)
-    assert list(printed[0]) == ["id", "ranking"]
-    code, body = post(model, [QUERY, OTHER])
-    assert code == 200
-    for query, line, answer in zip((QUERY, OTHER), printed[::2], body):
-        scores = np.array([*scores_of(model, query)])
-        order = np.argsort(-scores)
-        assert np.diff(np.sort(scores)).min() > 1e-5
-        for ranked in (line["ranking"], answer["ranking"]):
-            assert [x["index"] for x in ranked] == order.tolist()
-            texts = [query["texts"][i] for i in order]
-            assert [x["text"] for x in ranked] == texts
-            found = [x["score"] for x in ranked]
-            np.testing.assert_allclose(found, scores[order], atol=1e-5)
+FILTER = predictor_of(lambda x: {"label": "spam"})
+SIMILAR = predictor_of(lambda x: {"label": "same"}, "text", "text_b")
+VECTOR = strategies.lists(strategies.integers(-3, 3), min_size=2, max_size=2)
 
 
-def ask(model, lines, capsys, batch_size=2):
+@hypothesis.given(strategies.lists(VECTOR, min_size=2))
+def test_texts_are_ordered_by_their_scores(vectors):
+    """The best first, and equal ones in the order of the texts."""
+    texts = [f"text {i % 3}" for i in range(len(vectors) - 1)]
+    scores = np.array(vectors[1:]) @ np.array(vectors[0])
+    expected = [
+        {"index": i, "text": texts[i], "score": scores[i]}
+        for i in np.argsort(-scores, kind="stable")
+    ]
+    for predictions in (
+        [{"vector": x} for x in vectors],
+        [{"value": x} for x in scores],
+        [{"label": "0", "probabilities": {"0": 0, "1": x}} for x in scores],
+    ):
+        query = {"text": "a", "texts": texts}
+        assert ranking.order(query, predictions) == expected
+
+
+def ask(model, lines, capsys):
     """Predictions of lines of JSON, as printed by predict.py."""
-    printer = jsonl.PredictionPrinter(model, batch_size, strict=False)
+    printer = jsonl.PredictionPrinter(model, batch_size=2, strict=False)
     stream = io.BytesIO(b"\n".join(json.dumps(x).encode() for x in lines))
     for examples in jsonl.read_examples(stream, model, True, model.task.inputs):
         printer.print(examples)
@@ -94,15 +64,6 @@ def post(model, instances):
     return answer.status_code, [*answer.json.values()][0]
 
 
-PAIR = predictor_of(
-    lambda x: {"value": len(x["text_b"]) * 1.0},
-    *("text", "text_b"),
-    can_rank=True,
-)
-FILTER = predictor_of(lambda x: {"label": "spam"})
-SIMILAR = predictor_of(lambda x: {"label": "same"}, "text", "text_b")
-
-
 @pytest.mark.parametrize(
     ("model", "query", "message"),
     [
@@ -112,43 +73,41 @@ SIMILAR = predictor_of(lambda x: {"label": "same"}, "text", "text_b")
         (PAIR, {"texts": ["a"]}, "missing required field `text`"),
         (FILTER, QUERY, "cannot rank texts; expected a pair classifier "),
         (SIMILAR, QUERY, "cannot rank texts; expected a pair classifier "),
+        (
+            FILTER,
+            {"text": "a", "text_b": "b"},
+            "the field text_b; expected only text: the model ",
+        ),
+        (SIMILAR, {"text": "a"}, "missing required field `text_b`"),
     ],
 )
 def test_a_wrong_query_is_one_line_and_fails_alone(
     model, query, message, capsys
 ):
-    good = QUERY if model is PAIR else dict.fromkeys(model.task.inputs, "a")
+    good = {"id": 7} | dict.fromkeys(model.task.inputs, "a")
+    if model is PAIR:
+        good = {"id": 7} | QUERY
     error, answer = ask(model, [query, good], capsys)
     assert message in error["error"] and error["line"] == 1
-    assert "error" not in answer
+    assert [*answer][0] == "id" and "error" not in answer
     code, error = post(model, [query])
     assert code == 400 and message in error
     if model is PAIR:
         assert "expected text, and texts, a list of strings" in error
 
 
-ONE, TWO = {"text": "a"}, {"text": "a", "text_b": "b"}
+def test_a_pair_with_more_fields_is_no_query(capsys):
+    (answer,) = ask(PAIR, [QUERY | {"text_b": "abc"}], capsys)
+    assert answer == {"texts": QUERY["texts"], "value": 3.0}
 
 
-@pytest.mark.parametrize(
-    ("pairs", "good", "wrong", "message"),
-    [
-        (False, ONE, TWO, "the field text_b; expected only text: the model "),
-        (True, TWO, ONE, "missing required field `text_b`"),
-    ],
-)
-def test_a_model_reads_all_texts_of_an_example(
-    tmp_path, capsys, pairs, good, wrong, message
-):
-    folder = write_classifier(tmp_path, CLASSES, ("yes", "no"), pairs)
-    model = Predictor.open(folder)
-    capsys.readouterr()
-    answer, error = ask(model, [good, wrong], capsys)
-    assert message in error["error"] and "label" in answer
-    code, error = post(model, [wrong])
-    assert code == 400 and message in error
-    code, (found,) = post(model, [good])
-    assert (code, found) == (200, answer)
+def test_each_text_of_a_query_is_an_example():
+    code, (first, _, third) = post(PAIR, [QUERY, QUERY, OTHER])
+    assert code == 200
+    assert [x["index"] for x in first["ranking"]] == [3, 2, 0, 1]
+    assert [x["index"] for x in third["ranking"]] == [2, 0, 1]
+    code, error = post(PAIR, [QUERY] * 3)
+    assert code == 400 and error == "12 examples; expected 1 to 11"
 
 
 @pytest.mark.parametrize(
@@ -161,13 +120,5 @@ def test_a_model_reads_all_texts_of_an_example(
     ],
 )
 def test_a_classifier_that_gives_scores(tmp_path, labels, can_rank):
-    model = Predictor.open(write_classifier(tmp_path, *labels))
-    assert model.task.can_rank == can_rank
-
-
-def test_equal_scores_keep_the_order_of_the_texts_and_all_rows_count():
-    code, (found,) = post(PAIR, [{"text": "a", "texts": [*"bcdefgh"]}])
-    assert code == 200
-    assert [x["text"] for x in found["ranking"]] == [*"bcdefgh"]
-    code, error = post(PAIR, [QUERY] * 3)
-    assert code == 400 and error == "12 examples; expected 1 to 11"
+    task = TextClassification.from_model(classifier_of(tmp_path, *labels))
+    assert task.can_rank == can_rank

@@ -10,9 +10,8 @@ import pytest
 
 from bert.common.errors import UserError
 from bert.data.sequences import Encoded
-from bert.serving.batch_queue import Busy
+from bert.serving.batch_queue import Busy, _Job
 from tests.helpers.http_server import queue_of
-from tests.helpers.predictors import predictor_of
 from tests.helpers.threads import result, start
 
 
@@ -113,6 +112,25 @@ def test_a_batch_waits_for_more_examples():
     assert result(start(queue, "a")) == ["A"]
 
 
+def test_a_batch_waits_from_its_first_request():
+    """Also if others come later."""
+    queue, waits = queue_of(Gate(is_open=True), max_delay_ms=50.0), []
+    queue.close()
+
+    class Condition(threading.Condition):
+        def wait_for(self, predicate, timeout=None):
+            waits.append(timeout)
+            return predicate()
+
+    queue._is_closed, queue._changed = False, Condition()
+    now = time.perf_counter()
+    queue._jobs += [_Job(["a"], now - 97.0), _Job(["b"], now)]
+    batch = []
+    queue._collect(batch)
+    assert [job.sequences for job in batch] == [["a"], ["b"]]
+    assert waits[0] is None and max(waits[1:]) < -90
+
+
 def test_more_sequences_than_may_wait_are_rejected(blocked):
     gate, queue, _, _ = blocked(max_batch_size=2, max_queued_batches=2)
     futures = submit(queue, ["a b"], "c")
@@ -129,17 +147,6 @@ def test_more_sequences_than_may_wait_are_rejected(blocked):
         assert result(start(queue, ["a b", "c d"])) == [*"ABCD"]
     with pytest.raises(UserError, match="^5 sequences.* at most 4 in a req"):
         result(start(queue, ["a b c", "d e"]))
-
-
-def test_texts_of_a_query_count_as_examples():
-    """Before, a query of any number of texts counted as one example."""
-    sizes = []
-    pairs = predictor_of(lambda x: {"value": 0.5}, "text", "text_b")
-    queue = queue_of(pairs, lambda size, _: sizes.append(size))
-    query = {"text": "a", "texts": [*"bcd"]}
-    ranked, other = queue([query, {"text": "e", "text_b": "f"}])
-    assert len(ranked["ranking"]) == 3 and other == {"value": 0.5}
-    assert sizes == [4]
 
 
 def test_an_example_that_fails_fails_alone(blocked):

@@ -42,18 +42,6 @@ def test_a_connection_above_the_limit_waits():
         assert [threads.result(x)[0] for x in answers] == [200] * 4
 
 
-def test_the_end_waits_for_the_answers_to_requests_that_have_come():
-    model = Stalled()
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        with http_server.running(app_of(model)) as port:
-            body = {"instances": ["a"]}
-            answer = pool.submit(http_server.ask, port, PREDICT, body)
-            model.started.acquire()
-            threading.Timer(0.2, model.may_end.set).start()
-        assert model.may_end.is_set()
-        assert answer.result() == (200, {"predictions": [{"text": "a"}]})
-
-
 def test_the_second_signal_has_its_default_handler(monkeypatch):
     """It ends the process, whatever a client does."""
     numbers, handlers = (signal.SIGTERM, signal.SIGINT), []
@@ -242,20 +230,3 @@ def drip(client: socket.socket) -> None:
             return
         client.send(b"a")
     pytest.fail("the connection is still open")
-
-
-def test_a_connection_is_kept():
-    model = Stalled()
-    model.may_end.set()
-    with (
-        http_server.running(app_of(model)) as port,
-        contextlib.closing(
-            http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-        ) as client,
-    ):
-        sockets = set()
-        for _ in range(2):
-            client.request("POST", PREDICT, b'{"instances": ["a"]}')
-            assert client.getresponse().read().startswith(b'{"predictions"')
-            sockets.add(client.sock)
-        assert len(sockets) == 1 and None not in sockets

@@ -1,19 +1,17 @@
 """Requests over HTTP: TF Serving's paths, batches, limits, mistakes."""
 
 import base64
-import concurrent.futures
-import copy
 import gzip
 import math
-import threading
 import tracemalloc
 
 import pytest
 import tensorflow as tf
 
-from bert.common.errors import UserError
-from bert.inference.predictor import Predictor, json_values
+from bert.inference.predictor import Predictor
 from bert.modeling.formats import saved_models
+from bert.serving import rest
+from bert.serving.batch_queue import Busy
 from tests.helpers import http_server
 from tests.helpers.classifier_files import shared_export
 from tests.helpers.predictors import predictor_of
@@ -48,10 +46,10 @@ def app_of(queue, **changes):
     return http_server.app_of(queue, **{"max_batch_size": 5} | changes)
 
 
-def test_rows_and_columns_are_answered_as_by_predict(client, predictor):
-    """The JSON of predict.py, in TF Serving's envelope."""
+def test_texts_have_a_name_or_base64_or_neither(client):
     named = [{"text": text} for text in TEXTS[:5]]
-    expected = json_values(predictor(named))
+    expected = client.post(PREDICT, json={"instances": named}).json
+    assert len(expected["predictions"]) == 5
     for path, instances in (
         (PREDICT, TEXTS[:5]),
         ("/v1/models/mails/versions/7:predict", named),
@@ -59,13 +57,12 @@ def test_rows_and_columns_are_answered_as_by_predict(client, predictor):
         (PREDICT, [{"text": {"b64": base64_of(x)}} for x in TEXTS[:5]]),
     ):
         found = client.post(path, json={"instances": instances}).json
-        assert found == {"predictions": expected}
-    for columns in (TEXTS[:5], {"text": TEXTS[:5]}):
-        found = client.post(PREDICT, json={"inputs": columns}).json
-        columns = {key: [x[key] for x in expected] for key in expected[0]}
-        assert found == {"outputs": columns}
-    assert list(expected[0]) == ["label", "probabilities"]
-    assert list(expected[0]["probabilities"]) == ["no", "yes", "maybe"]
+        assert found == expected
+    named, unnamed = (
+        client.post(PREDICT, json={"inputs": columns}).json
+        for columns in ({"text": TEXTS[:5]}, TEXTS[:5])
+    )
+    assert named == unnamed and [*named] == ["outputs"]
 
 
 def base64_of(text):
@@ -197,78 +194,25 @@ def test_state_signatures_and_metrics_are_reported(predictor):
         assert line in text.splitlines()
 
 
-def test_requests_at_once_share_batches_and_none_spoils_another(predictor):
-    """Nothing is lost or mixed up, with a failing one in many batches."""
-    texts = [TEXTS[i % len(TEXTS)] for i in range(41)]
-    expected = json_values(predictor([{"text": x} for x in texts]))
-    texts[::8] = ["bad"] * 6
-    task, batches = predictor.task, []
-
-    def encode(examples):
-        if {"text": "bad"} in examples:
-            raise UserError("a bad example")
-        return task.encode(examples)
-
-    spoiled = Predictor(copy.copy(task), predictor._engine)
-    spoiled.task.encode = encode
-    queue = http_server.queue_of(
-        spoiled,
-        lambda *batch: batches.append(batch),
-        max_batch_size=5,
-        max_delay_ms=20.0,
-    )
-    bodies = [{"instances": [text]} for text in texts]
-    bodies[1] = b'{"instances": [3]}'
-    with http_server.running(app_of(queue)) as port:
-        answers = http_server.ask_all(port, PREDICT, bodies)
-    for number, (code, answer) in enumerate(answers):
-        if number == 1 or number % 8 == 0:
-            assert (code, list(answer)) == (400, ["error"])
-            continue
-        (found,) = answer["predictions"]
-        assert found["label"] == expected[number]["label"]
-        assert found["probabilities"] == pytest.approx(
-            expected[number]["probabilities"], abs=1e-5
-        )
-    assert sum(size for size, _ in batches) == 34
-    size, came = max(batches)
-    assert size == len({*came}) == 5
-
-
 def test_a_full_queue_is_answered_by_503():
-    may_end, started = threading.Event(), threading.Event()
+    """`tests/serving/test_batch_queue.py` fills one."""
 
-    def stall(example):
-        started.set()
-        assert may_end.wait(30)
-        return example
+    def queue(examples):
+        raise Busy
 
-    # The first example of the metadata is answered at once.
-    may_end.set()
-    queue = http_server.queue_of(
-        predictor_of(stall), max_batch_size=1, max_queued_batches=2
-    )
-    app = app_of(queue)
-    may_end.clear()
-    started.clear()
-    with (
-        concurrent.futures.ThreadPoolExecutor(17) as pool,
-        http_server.running(app) as port,
-    ):
-        body = {"instances": ["a"]}
-        answers = [pool.submit(http_server.ask, port, PREDICT, body)]
-        started.wait()
-        answers += [
-            pool.submit(http_server.ask, port, PREDICT, body) for _ in range(16)
-        ]
-        # One is computed and two wait; no other can be answered yet.
-        rejected = []
-        for answer in concurrent.futures.as_completed(answers, 30):
-            rejected.append(answer.result())
-            if len(rejected) == 14:
-                may_end.set()
-        assert [code for code, _ in rejected[:14]] == [503] * 14
-        assert sorted(x.result()[0] for x in answers) == [200] * 3 + [503] * 14
+    queue.predictor = predictor_of()
+    reply = client_of(queue).post(PREDICT, json={"instances": ["a"]})
+    assert reply.status_code == 503
+    assert reply.json == {"error": "the queue is full"}
+    assert reply.headers["Retry-After"] == "1"
+
+
+def test_an_empty_list_has_the_type_of_names():
+    model = predictor_of(lambda _: {"entities": [], "odds": [0.5], "start": 3})
+    outputs = rest.metadata_of(model)["outputs"]
+    assert [x["dtype"] for x in outputs.values()] == [
+        *("DT_STRING", "DT_FLOAT", "DT_INT64")
+    ]
 
 
 @pytest.mark.parametrize(

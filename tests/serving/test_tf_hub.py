@@ -60,29 +60,33 @@ ENCODED = {
 }
 
 
-def test_a_call_gives_what_the_checkpoint_gives(exports, encoder):
-    rows = tf_hub_exports.rows()
-    found = encoder(tf_hub_exports.theirs(rows))
-    assert shapes(found) == ENCODED
-    expected = exports.expected(rows)
-    for name in ("pooled_output", "sequence_output"):
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-    np.testing.assert_array_equal(found["default"], found["pooled_output"])
-    last = found["encoder_outputs"][-1]
-    np.testing.assert_array_equal(found["sequence_output"], last)
-    for x, y in zip(found["encoder_outputs"], expected["encoder_outputs"]):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-def test_the_masked_lm_head_is_a_part(exports, encoder):
-    rows = tf_hub_exports.rows()
-    positions = rows["masked_lm_positions"]
-    inputs = {**tf_hub_exports.theirs(rows), "masked_lm_positions": positions}
-    found = encoder.mlm(inputs)
-    assert shapes(found) == {**ENCODED, "mlm_logits": ("float32", (B, P, V))}
-    for name in ("mlm_logits", "pooled_output"):
-        expected = exports.expected(rows)[name]
-        np.testing.assert_allclose(found[name], expected, atol=1e-5)
+def test_calls_and_flat_signatures_give_what_the_checkpoint_gives(
+    exports, encoder
+):
+    rows, signatures = tf_hub_exports.rows(), encoder.signatures
+    expected, logits = exports.expected(rows), ("float32", (B, P, V))
+    inputs = {n: tf.constant(x) for n, x in tf_hub_exports.theirs(rows).items()}
+    positions = tf.constant(rows["masked_lm_positions"])
+    masked = inputs | {"masked_lm_positions": positions}
+    flat = {n: ENCODED[n] for n in ("pooled_output", "sequence_output")}
+    for found, described in (
+        (encoder(inputs), ENCODED),
+        (encoder.mlm(masked), ENCODED | {"mlm_logits": logits}),
+        (signatures["serving_default"](**inputs), flat),
+        (signatures["mlm"](**masked), flat | {"mlm_logits": logits}),
+    ):
+        assert shapes(found) == described
+        for name, value in found.items():
+            wanted = expected["pooled_output" if name == "default" else name]
+            np.testing.assert_allclose(
+                *map(tf.stack, (value, wanted)), atol=1e-5
+            )
+    for name, given in (("serving_default", inputs), ("mlm", masked)):
+        specs = signatures[name].structured_input_signature[1]
+        assert specs.keys() == given.keys()
+        assert {(x.dtype, x.shape.rank) for x in specs.values()} == {
+            (tf.int32, 2)
+        }
 
 
 def test_training_draws_other_dropout_at_each_call(encoder):
@@ -152,29 +156,6 @@ def test_the_heads_weights_do_not_count_as_the_encoders(encoder):
         "cls/predictions/transform/LayerNorm/beta:0": (H,),
         "cls/predictions/output_bias/bias:0": (V,),
     }
-
-
-def test_the_signatures_are_flat(exports, encoder):
-    rows = tf_hub_exports.rows()
-    inputs = {n: tf.constant(x) for n, x in tf_hub_exports.theirs(rows).items()}
-    positions = {
-        "masked_lm_positions": tf.constant(rows["masked_lm_positions"])
-    }
-    flat = {n: ENCODED[n] for n in ("pooled_output", "sequence_output")}
-    for name, more, logits in (
-        ("serving_default", {}, {}),
-        ("mlm", positions, {"mlm_logits": ("float32", (B, P, V))}),
-    ):
-        signature = encoder.signatures[name]
-        specs = signature.structured_input_signature[1]
-        assert set(specs) == {*inputs, *more}
-        for spec in specs.values():
-            assert (spec.dtype, spec.shape.rank) == (tf.int32, 2)
-        found = signature(**inputs, **more)
-        assert shapes(found) == {**flat, **logits}
-        expected = exports.expected(rows)
-        for key, value in found.items():
-            np.testing.assert_allclose(value, expected[key], atol=1e-5)
 
 
 SENTENCES = ["the cat sees dogs .", "", "a Bird zzz " * 5]

@@ -16,7 +16,7 @@ from bert.common.errors import UserError
 from bert.modeling.engines import openvino_engine
 from bert.serving import server, versions
 from bert.serving.settings import Settings
-from tests.helpers import classifier_files, http_server
+from tests.helpers import http_server
 from tests.helpers.predictors import predictor_of
 
 BODY = {"instances": ["a"]}
@@ -229,30 +229,3 @@ def test_the_queue_is_measured_by_request():
     assert value("bert_batch_size_sum", of_mails) == 3
     assert value("bert_queue_seconds_count", of_mails) == 2
     assert value("bert_queue_seconds_sum", of_mails) == pytest.approx(8, abs=1)
-
-
-@pytest.mark.slow
-def test_a_network_replaces_a_saved_model_once_it_is_whole(
-    tmp_path, tmp_path_factory
-):
-    export = classifier_files.shared_export(tmp_path_factory)
-    folder = tmp_path / "served"
-    without = shutil.ignore_patterns("openvino")
-    shutil.copytree(export, folder / "1", ignore=without)
-    models, _ = opened(folder)
-    model = models["served"]
-    shutil.copytree(f"{export}/openvino", folder / "2")
-    weights = folder / "2" / openvino_engine.WEIGHTS
-    content = weights.read_bytes()
-    texts = [{"text": "the cat"}]
-    (expected,) = model.served.predict(texts)
-    for part, number in ((content[:97], 1), (content, 2)):
-        weights.write_bytes(part)
-        for _ in range(3):
-            model.refresh()
-        assert model.served.number == number
-    (found,) = model.served.predict(texts)
-    assert found["label"] == expected["label"]
-    assert found["probabilities"] == pytest.approx(
-        expected["probabilities"], abs=1e-5
-    )

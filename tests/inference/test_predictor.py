@@ -1,0 +1,44 @@
+"""A `Predictor` computes any number of examples in bounded memory."""
+
+import hypothesis
+from hypothesis import strategies
+
+from bert.data.sequences import Encoded
+from bert.inference import predictor as predictor_lib
+from tests.helpers import library_files
+from tests.helpers.predictors import predictor_of
+
+
+@hypothesis.given(
+    strategies.lists(strategies.lists(strategies.integers(1, 9), max_size=3))
+)
+def test_a_group_ends_once_it_has_enough_tokens(examples):
+    """An example with several sequences is not divided."""
+    predictor, most, groups = predictor_of(), 17, []
+    predictor._sorted_tokens = most
+    predictor.task.combine = lambda encoded, outputs: outputs
+    predictor.compute_sequences = lambda rows: [ids for (ids, _), _ in rows]
+    encoded = [
+        Encoded([([i] * size, []) for size in sizes])
+        for i, sizes in enumerate(examples)
+    ]
+    found = [*predictor.compute(iter(encoded), groups.append)]
+    assert found == [(x, [ids for ids, _ in x.rows]) for x in encoded]
+
+    # The numbers of examples that were done at the end of each group.
+    expected, tokens = [], 0
+    for done, sizes in enumerate(examples, 1):
+        tokens += sum(sizes)
+        if tokens >= most or done == len(examples):
+            expected.append(done)
+            tokens = 0
+    assert groups == expected
+
+
+def test_the_best_checkpoint_of_a_run_is_opened(tmp_path):
+    library_files.run(tmp_path / "run")
+    best = str(tmp_path / "run" / "best")
+    assert predictor_lib.open_model(str(tmp_path / "run")).path != best
+    library_files.run(tmp_path / "run" / "best")
+    opened = predictor_lib.open_model(str(tmp_path / "run"))
+    assert opened.path.startswith(best)
