@@ -8,7 +8,6 @@ import pytest
 
 import extract_features
 from bert.common.formats import tensor_files
-from bert.data import pooling as pooling_lib
 from bert.data.text import tokenization
 from bert.modeling.encoder import build_encoder
 from tests.helpers import model_files, small, text
@@ -125,17 +124,6 @@ def test_lines_are_the_originals(extract, expected):
                     layer["values"], vectors[index], atol=1e-5
                 )
                 assert all(x == round(x, 6) for x in layer["values"])
-
-
-@pytest.mark.parametrize(
-    ("pooling", "expected"),
-    [("cls", [5, 1]), ("mean", [4, 2]), ("max", [5, 3])],
-)
-def test_pooling(pooling, expected):
-    x = np.array([[[5.0, 1.0], [3.0, 3.0], [9.0, 9.0]]], np.float32)
-    mask = np.array([[1, 1, 0]])
-    found = pooling_lib.pool(x, mask, pooling)
-    assert found.tolist() == [expected]
 
 
 def test_texts_have_one_vector(extract, expected):

@@ -1,6 +1,5 @@
 """predict.py predicts lines and tables with a model."""
 
-import gzip
 import io
 import json
 import math
@@ -17,11 +16,13 @@ from pyarrow import parquet
 import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
+from bert.data.row_settings import RowSettings
 from bert.inference import jsonl
+from bert.inference.settings import Settings
 from bert.modeling import networks
-from bert.modeling.formats import conversion, huggingface
+from bert.modeling.formats import huggingface
 from bert.modeling.task_heads import SPANS
-from tests.helpers import model_files, once
+from tests.helpers import classifier_files, model_files
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.predictors import predictor_of
 
@@ -39,43 +40,13 @@ LONG = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    """A checkpoint and its network, which no test changes."""
-
-    def write(folder):
-        write_networks(folder, classifier_of(folder))
-
-    return str(once.written(tmp_path_factory, "networks", write) / "model")
+    return classifier_files.shared_networks(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pair")
     return write_networks(folder, classifier_of(folder, pairs=True))
-
-
-@pytest.mark.parametrize("pairs", [False, True])
-def test_a_folder_of_transformers_gives_the_same_predictions(
-    single, pair, ask, tmp_path, pairs
-):
-    """transformers does not record whether a text is a pair."""
-    (tmp_path / "other").mkdir()
-    bert = classifier_of(tmp_path / "other", pairs=pairs)
-    theirs = tmp_path / "huggingface"
-    theirs.mkdir()
-    conversion.write(bert, "huggingface", str(theirs))
-    rows = [
-        {"text": x} | ({"text_b": LINES[0]} if pairs else {}) for x in LINES[:5]
-    ]
-    content = "\n".join(map(json.dumps, rows)).encode()
-    ours = pair if pairs else single
-    _, expected, _ = ask(ours, content, "--json", engine="keras")
-    code, found, err = ask(theirs, content, "--json")
-    assert code == 0, err
-    for one, other in zip(found, expected, strict=True):
-        assert one["label"] == other["label"]
-        assert one["probabilities"] == pytest.approx(
-            other["probabilities"], abs=1e-5
-        )
 
 
 def test_contexts_are_split_at_the_length_of_a_model(ask, tmp_path):
@@ -234,14 +205,6 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
     assert f"{tmp_path}: is a folder; check --input_file" in err
 
 
-def test_lines_of_a_compressed_file_are_predicted(single, ask, tmp_path):
-    path = tmp_path / "lines.txt.gz"
-    path.write_bytes(gzip.compress("\n".join(LINES).encode()))
-    code, answers, err = ask(single, b"no", input_file=path)
-    assert (code, len(answers)) == (0, len(LINES)), err
-    assert answers == ask(single, "\n".join(LINES).encode())[1]
-
-
 def test_a_prediction_is_one_line_of_utf8_in_any_locale(
     single, monkeypatch, tmp_path
 ):
@@ -258,53 +221,61 @@ def test_a_prediction_is_one_line_of_utf8_in_any_locale(
 
 TABLE = "id,subject,label,text\n"
 TABLE += 'm1,a tree,ham,"the cat\nsees, a dog"\nm2,zzz,spam\nm3,bird,ham,zzz\n'
-COLUMNS = ["--text_column=subject", "--id_column=id"]
 NAMED = "no column 'text'; expected one of 2 columns: "
-
-
-ROWS = [("a tree", "m1"), 4, ("bird", "m3")]
+COLUMNS = {"text_column": "subject", "id_column": "id"}
+CAT, TREE, BIRD, ZZZ = (
+    {"text": x} for x in ("the cat\nsees, a dog", "a tree", "bird", "zzz")
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "found"),
+    ("name", "flags", "found"),
     [
-        ("t.csv", [], [("the cat\nsees, a dog", None), 4, ("zzz", None)]),
-        ("t.csv", COLUMNS, ROWS),
+        ("t.csv", {}, [(2, CAT, {}), 4, (5, ZZZ, {})]),
         (
             "t.csv",
-            ["--text_column=-1", "--id_column=0"],
-            [("text", "id"), ("the cat\nsees, a dog", "m1"), 4, ("zzz", "m3")],
+            COLUMNS,
+            [(2, TREE, {"id": "m1"}), 4, (5, BIRD, {"id": "m3"})],
         ),
-        ("t.jsonl", COLUMNS, [("a tree", "m1"), ("bird", 3)]),
-        ("t.parquet", COLUMNS, [("a tree", "m1"), 2, ("bird", "m3")]),
+        (
+            "t.csv",
+            {"text_column": "3", "id_column": "label"},
+            [(2, CAT, {"id": "ham"}), 4, (5, ZZZ, {"id": "ham"})],
+        ),
+        (
+            "t.csv",
+            {"text_column": "-1", "text_b_column": "0"},
+            [
+                (1, {"text": "text", "text_b": "id"}, {}),
+                (2, CAT | {"text_b": "m1"}, {}),
+                4,
+                (5, ZZZ | {"text_b": "m3"}, {}),
+            ],
+        ),
+        ("t.jsonl", COLUMNS, [(1, TREE, {"id": "m1"}), (2, BIRD, {"id": 3})]),
+        ("t.parquet", COLUMNS, [(1, TREE, {"id": 1}), 2, (3, BIRD, {"id": 3})]),
     ],
 )
-def test_a_row_of_a_table_is_one_answer_with_its_id(
-    single, ask, tmp_path, name, words, found
+def test_a_row_of_a_table_is_one_example_with_its_id(
+    tmp_path, name, flags, found
 ):
-    """None is a text without an id; a number, the line of an error."""
+    """A number is the line of an error; a second text is optional."""
     path = tmp_path / name
     path.write_text(TABLE)
     if name == "t.jsonl":
         rows = [{"subject": "a tree", "id": "m1"}, {"subject": "bird", "id": 3}]
         path.write_text("\n".join(map(json.dumps, rows)))
     if name == "t.parquet":
-        columns = {
-            "id": ["m1", "m2", "m3"],
-            "subject": ["a tree", None, "bird"],
-        }
+        columns = {"id": [1, 2, 3], "subject": ["a tree", None, "bird"]}
         parquet.write_table(pyarrow.table(columns), path)
-    code, answers, _ = ask(single, b"no", *words, input_file=path)
-    lines = [json.dumps({"text": x[0]}) for x in found if isinstance(x, tuple)]
-    _, bare, _ = ask(single, "\n".join(lines).encode(), "--json")
-    bare = iter(bare)
-    assert code == 0 and len(answers) == len(found)
-    for answer, expected in zip(answers, found):
-        if isinstance(expected, int):
-            assert answer["line"] == expected and "error" in answer
-            continue
-        assert answer.get("id") == expected[1]
-        assert answer["label"] == next(bare)["label"]
+    model = predictor_of()
+    model.task.optional_inputs = ("text_b",)
+    read = jsonl.read(RowSettings(**flags), model, str(path), ["text"])
+    assert found == [
+        x if isinstance(x.fields, dict) else x.line
+        for some in read
+        for x in some
+    ]
 
 
 @pytest.mark.parametrize(
@@ -340,26 +311,39 @@ def test_a_table_of_unknown_columns_is_one_line(
     assert found in err.splitlines()[-1]
 
 
-def test_a_table_of_pairs_and_json_with_other_keys(pair, ask, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("text_b,text,n\nfish,a tree,7\n")
-    _, by_name, _ = ask(pair, b"no", input_file=path)
-    words = ["--text_column=1", "--text_b_column=0", "--id_column=n"]
-    _, by_number, _ = ask(pair, b"no", *words, input_file=path)
-    for word in ("--text_column=text", "--text_b_column=0"):
-        _, by_default, _ = ask(pair, b"no", word, input_file=path)
-        assert by_default == by_name
-    path = tmp_path / "t.jsonl"
-    row = {"n": [7], "label": "x", "text": "a tree", "text_b": "fish"}
-    path.write_text(json.dumps(row) + '\n{"n": 8}')
-    code, (answer, error), err = ask(pair, b"no", input_file=path)
-    assert code == 0
-    assert list(answer) == ["n", "label", "probabilities"]
-    assert answer == {"n": [7]} | by_name[0]
-    assert by_number == [{"id": "7"} | by_name[0]]
+def test_other_keys_of_json_are_repeated_or_replaced(capsys):
+    model = predictor_of(lambda _: {"label": "y", "value": 1.0})
+    printer = jsonl.PredictionPrinter(model, batch_size=2, strict=False)
+    lines = [b'{"n": [7], "label": "x", "text": "a"}', b'{"n": 8}']
+    printer.print(examples_of(lines))
+    answer, error = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [*answer.items()] == [("n", [7]), ("label", "y"), ("value", 1.0)]
     assert "required field `text`" in error["error"] and error["line"] == 2
-    assert "were replaced by values of the prediction " in err
-    assert err.endswith("with the same name: label\n")
+    *_, note = printer.counts.notes()
+    assert "were replaced by values of the prediction " in note
+    assert note.endswith("with the same name: label")
+
+
+@pytest.mark.parametrize(
+    ("given", "inputs"),
+    [
+        ("text_b,text", ("text", "text_b")),
+        ("context,choices", ("context", "choices")),
+        ("choices,context", None),
+    ],
+)
+def test_the_inputs_have_any_order_with_the_choices_last(given, inputs):
+    settings = Settings(model="m", inputs=tuple(given.split(",")))
+    if inputs:
+        assert settings.ordered(inputs) == settings.inputs
+    else:
+        with pytest.raises(UserError, match="m: --inputs=choices,context; exp"):
+            settings.ordered(("context", "choices"))
+
+
+def test_numbers_have_six_decimals():
+    values = {"x": [1 / 3], "y": {"z": 2e-7}}
+    assert jsonl.to_json(values, 1) == '{"x": [0.333333], "y": {"z": 0.0}}'
 
 
 CHOOSER = predictor_of(dict, "context", "choices")
