@@ -353,6 +353,7 @@ def test_only_formats_and_surgery_have_checkpoint_names():
         "openvino",
         "saved_models",
         "extend_embeddings",
+        "kept_layers",
         "model_card",
         "task_heads",
     }

@@ -27,8 +27,11 @@ EXAMPLE_INDEX = "example_index"  # int [B] number of a window's question
 TOKEN_STARTS = "piece_starts"  # int [B, S] first character; 0 = no context
 TOKEN_LIMITS = "piece_limits"  # int [B, S] end character; 0 = no context
 TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = best window
+TEACHER_OUTPUTS = "teacher_outputs"  # float [B, C] logits, [B, T * D] vectors
+TEACHER_WEIGHTS = "teacher_weights"  # float [B] 1 = no label, only a teacher
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = fills up a batch
 
+OF_TEACHER = (TEACHER_OUTPUTS, TEACHER_WEIGHTS)
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
 PACKED_INPUTS = (POSITION_IDS, SEQUENCE_IDS, NEXT_SENTENCE_POSITIONS)
 

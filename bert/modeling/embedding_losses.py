@@ -37,6 +37,31 @@ def sums_of(
     return functools.partial(_sums, _LOSSES[loss], scale, sizes)
 
 
+def teacher_sums(batch: dict, outputs: dict) -> dict:
+    """Sums of squared distances to a teacher's vectors of length 1.
+
+    A distance is a sum over the D values: their mean would have gradients
+    below the epsilon of Adam.
+
+    Args:
+        batch: dict. teacher_outputs, float32 [b, T * D]; is_real_example, [b].
+        outputs: dict. vectors, float32 [b, T, D].
+
+    Returns:
+        dict: `labels_loss`, the means over the T texts; `labels_weight`.
+    """
+    vectors = tf.math.l2_normalize(outputs["vectors"], -1)
+    teacher = batch[feature_names.TEACHER_OUTPUTS]
+    error = vectors - tf.reshape(teacher, tf.shape(vectors))
+    distances = tf.reduce_sum(error * error, -1)
+    weight = tf.cast(batch[feature_names.IS_REAL_EXAMPLE], tf.float32)
+    each = tf.reduce_mean(distances, -1) * weight
+    return {
+        f"{task_losses.LABELS}_loss": tf.reduce_sum(each),
+        f"{task_losses.LABELS}_weight": tf.reduce_sum(weight),
+    }
+
+
 def all_rows(part: tf.Tensor) -> tf.Tensor:
     """Gathers the rows of all replicas; called in replica context.
 

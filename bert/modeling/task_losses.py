@@ -1,5 +1,7 @@
 """Fine-tuning losses, in the same form as `modeling.losses`."""
 
+from collections.abc import Callable
+
 from keras import ops
 
 from bert.data import feature_names
@@ -108,6 +110,76 @@ def number_sums(batch: dict, outputs: dict) -> dict:
         f"{LABELS}_loss": ops.sum(error * error * weight),
         f"{LABELS}_weight": ops.sum(weight),
     }
+
+
+def distilled_sums(
+    batch: dict,
+    outputs: dict,
+    hard_sums: Callable[[dict, dict], dict],
+    soft_loss: Callable,
+) -> dict:
+    """Sums for labels and a teacher.
+
+    The loss of an example is `(1 - a) * hard + a * soft`, with its weight a.
+
+    Args:
+        batch: dict. As for `hard_sums`; teacher_outputs, float32 [B, C];
+            teacher_weights, float32 [B], the weights a.
+        outputs: dict. logits, float32 [B, C].
+        hard_sums: function. Sums of the labels, such as `class_sums`.
+        soft_loss: function. (logits of the teacher, logits) -> float32 [B],
+            see `teacher_loss`.
+
+    Returns:
+        Dict as in `class_sums`; the accuracy compares with the labels.
+    """
+    real = ops.cast(batch[feature_names.IS_REAL_EXAMPLE], "float32")
+    share = batch[feature_names.TEACHER_WEIGHTS]
+    of_labels = {feature_names.IS_REAL_EXAMPLE: real * (1.0 - share)}
+    loss = hard_sums({**batch, **of_labels}, outputs)[f"{LABELS}_loss"]
+
+    teacher = batch[feature_names.TEACHER_OUTPUTS]
+    logits = outputs["logits"]
+    each = soft_loss(ops.reshape(teacher, ops.shape(logits)), logits)
+    loss += ops.sum(each * share * real)
+    return {**hard_sums(batch, outputs), f"{LABELS}_loss": loss}
+
+
+def teacher_loss(
+    size: int, is_multi_label: bool, temperature: float
+) -> Callable:
+    """Returns the loss of a student beside its teacher.
+
+    Hinton et al. 2015, arXiv:1503.02531: T^2 KL(teacher / T || student / T).
+    The factor keeps the gradient about as large as that of the labels.
+
+    Args:
+        size: int. C. 1 without `is_multi_label`: regression, whose loss is the
+            squared error, without T.
+        is_multi_label: bool. Whether each label has two probabilities; the
+            loss is the mean over the labels.
+        temperature: float. T.
+
+    Returns:
+        function. (logits of the teacher, logits of the student), float32
+        [B, C] -> float32 [B].
+    """
+
+    def of_classes(teacher, logits):
+        teacher = ops.log_softmax(teacher / temperature, -1)
+        logits = ops.log_softmax(logits / temperature, -1)
+        return ops.sum(ops.exp(teacher) * (teacher - logits), -1)
+
+    def of_labels(teacher, logits):
+        teacher, logits = teacher / temperature, logits / temperature
+        chance = ops.sigmoid(teacher)
+        excess = ops.softplus(logits) - ops.softplus(teacher)
+        return ops.mean(excess - chance * (logits - teacher), -1)
+
+    if size == 1 and not is_multi_label:
+        return lambda teacher, logits: ops.sum((teacher - logits) ** 2, -1)
+    divergence = of_labels if is_multi_label else of_classes
+    return lambda *logits: temperature**2 * divergence(*logits)
 
 
 def _label_sums(batch: dict, loss, hits) -> dict:

@@ -141,7 +141,7 @@ class TextModel(keras.Model):
         elif validation_data is not None:
             held_out = self._labelled_examples(*validation_data)
         return self._train(
-            *self._batches(examples, batch_size, shuffle),
+            *self._batches(self._encoded(examples), batch_size, shuffle),
             held_out,
             epochs,
             learning_rate,
@@ -150,15 +150,15 @@ class TextModel(keras.Model):
         )
 
     def _batches(
-        self, rows: list, batch_size: int, shuffle: bool
+        self, examples: Examples, batch_size: int, shuffle: bool
     ) -> tuple[tf.data.Dataset, int]:
-        """Encodes labelled examples to batches, as in the scripts.
+        """Makes batches of encoded examples, as in the scripts.
 
         Returns:
             Infinite batches, and the number of batches in an epoch.
         """
         bucketing.check_size(batch_size)
-        examples, lengths = self._encoded(rows), self._lengths
+        lengths = self._lengths
         size = min(batch_size, len(examples))
         batches = (
             batching.training_batches(examples, lengths, size, self.seed, 0)
@@ -181,7 +181,8 @@ class TextModel(keras.Model):
 
     def _divide(self, batch: dict) -> tuple:
         """Divides a batch into inputs, labels and, if it has any, weights."""
-        inputs = {name: batch[name] for name in feature_names.ENCODER_INPUTS}
+        names = (*feature_names.ENCODER_INPUTS, *feature_names.OF_TEACHER)
+        inputs = {name: batch[name] for name in names if name in batch}
         divided = inputs, self._labels_of(batch)
         if feature_names.LABEL_WEIGHTS in batch:
             return *divided, batch[feature_names.LABEL_WEIGHTS]

@@ -74,13 +74,17 @@ class TextBatches:
         # Keras cannot see the number of batches of a generator.
         return encoded.apply(tf.data.experimental.assert_cardinality(steps))
 
-    def examples(self, x, y=None, weights=None) -> list[TextExample]:
-        """Returns labelled examples.
+    def examples(
+        self, x, y=None, weights=None, needs_labels: bool = True
+    ) -> list[TextExample]:
+        """Returns examples, with labels unless `y` is None.
 
         Args:
             x: column, tuple or tf.data.Dataset. The texts, see the class.
             y: column or None. The labels; None if `x` is a dataset.
             weights: column or None. Weights of the texts.
+            needs_labels: bool. Whether `y` is an error if it is None. Default:
+                True.
 
         Raises:
             UserError: A text, a label or a weight is invalid, or the texts or
@@ -93,7 +97,7 @@ class TextBatches:
                 for texts, *others in self._text_batches(x)()
                 for example in self._examples(texts, *others)
             ]
-        elif y is None:
+        elif y is None and needs_labels:
             raise UserError(
                 f"y is None, x a {type(x).__name__}",
                 expected="labels in y, or in a tf.data.Dataset as x",
@@ -107,9 +111,11 @@ class TextBatches:
     def _examples(self, x, y, weights=None) -> list[TextExample]:
         """Returns the examples of columns of texts, labels and weights."""
         a, b = _texts(x)
-        labels = label_encoder.ids(y, self._labels)
-        if self._labels.kind == MULTI_LABEL:
-            labels = labels.astype(int)
+        labels: list = [None] * len(a)
+        if y is not None:
+            ids = label_encoder.ids(y, self._labels)
+            is_several = self._labels.kind == MULTI_LABEL
+            labels = (ids.astype(int) if is_several else ids).tolist()
         sizes, sample_weights = [len(a), len(labels)], [1.0] * len(a)
         if weights is not None:
             sample_weights = finite(weights, "sample_weight").tolist()
@@ -118,7 +124,7 @@ class TextBatches:
         return [
             TextExample(str(i), text, text_b, label, weight=weight)
             for i, (text, text_b, label, weight) in enumerate(
-                zip(a, b, labels.tolist(), sample_weights)
+                zip(a, b, labels, sample_weights)
             )
         ]
 

@@ -29,6 +29,7 @@ from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
     builders,
+    distillation,
     exporting,
     label_encoder,
     loading,
@@ -154,7 +155,19 @@ class TextClassifier(TextModel):
 
     def call(self, inputs, training=False):
         """Computes logits, float32 [B, C], from int32 [B, S] inputs."""
+        inputs = {x: inputs[x] for x in feature_names.ENCODER_INPUTS}
         return self.network(inputs, training=training)["logits"]
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """Computes the loss, with a teacher as in run_classifier.py."""
+        weights, of_teacher = distillation.divided(x, sample_weight)
+        loss = super().compute_loss(x, y, y_pred, weights, training)
+        if of_teacher is not None:
+            outputs = x[feature_names.TEACHER_OUTPUTS]
+            loss += self._teacher_loss(outputs, y_pred, of_teacher)
+        return loss
 
     def fit(
         self,
@@ -169,15 +182,18 @@ class TextClassifier(TextModel):
         shuffle: bool = True,
         class_weight: dict | None = None,
         sample_weight=None,
+        teacher=None,
+        distill_weight: float = 0.5,
+        distill_temperature: float = 2.0,
         **kwargs,
     ):
-        """Trains on labelled texts.
+        """Trains on labelled texts, or on the outputs of a teacher.
 
         Args:
             x: list, array, column, tuple or `tf.data.Dataset`. The texts, see
                 the class.
             y: list, array, column or None. The labels; None if `x` is a
-                dataset.
+                dataset, or if only the outputs of a teacher are learned.
             batch_size: int. Number of texts per batch; ignored for a dataset.
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
@@ -192,6 +208,11 @@ class TextClassifier(TextModel):
             class_weight: dict or None. Name or index of a class -> weight of
                 its texts. Default: 1 for each class.
             sample_weight: list, array or None. Weights of the texts, [N].
+            teacher: str, TextClassifier or None. Model, or its path, whose
+                outputs are learned too (distillation). Its labels may have
+                another order. Default: None.
+            distill_weight, distill_temperature: float. See the flags of
+                run_classifier.py.
             **kwargs: arguments of `keras.Model.fit`.
 
         Returns:
@@ -207,22 +228,34 @@ class TextClassifier(TextModel):
             held_out = self._texts.examples(*validation_data)
 
         if isinstance(x, tf.data.Dataset):
-            if validation_split:
+            given = {"validation_split": validation_split, "teacher": teacher}
+            if names := [name for name, value in given.items() if value]:
                 raise UserError(
-                    "validation_split is given, but x is a tf.data.Dataset",
-                    fix="pass validation_data",
+                    f"{names[0]} is given, but x is a tf.data.Dataset",
+                    fix="pass validation_data, or lists of texts and labels",
                 )
             batches = self._texts.batches(
                 x, y, sample_weight, self._encoded_texts, self._lengths
             ).map(self._divide)
             steps = None
         else:
-            examples = self._texts.examples(x, y, sample_weight)
+            examples = self._texts.examples(
+                x, y, sample_weight, needs_labels=teacher is None
+            )
             if validation_split:
                 examples, held_out = preprocessing.split(
                     examples, validation_split
                 )
-            batches, steps = self._batches(examples, batch_size, shuffle)
+            encoded = self._encoded(examples)
+            if teacher is not None:
+                self._teacher_loss = distillation.TeacherLoss(
+                    self.labels, distill_temperature
+                )
+                self.train_function = None  # it may have another temperature
+                distillation.add(
+                    teacher, self._task(), examples, encoded, distill_weight
+                )
+            batches, steps = self._batches(encoded, batch_size, shuffle)
         if class_weight:
             class_weight = self._class_weight(class_weight)
 

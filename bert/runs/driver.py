@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bert.reports import drawing
-from bert.runs import sweep
+from bert.runs import distillation, sweep
 from bert.runs.run_folder import RunFolder
 from bert.tasks.task import Files, Task
 from bert.training import workers
@@ -28,6 +28,7 @@ def run(settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]) -> None:
     def run_one(settings: Any) -> sweep.Result:
         with RunFolder.open(settings) as folder:
             task, files = read(folder)
+            distillation.check(settings, task)
 
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.runs import finetuning

@@ -13,7 +13,7 @@ from bert.data.sequences import Encoded
 from bert.export import folder as export_folder
 from bert.modeling import checkpoints
 from bert.modeling.formats import checkpoint_files, sentence_files
-from bert.runs import objectives, run_folder, start, trained_run
+from bert.runs import distillation, objectives, run_folder, start, trained_run
 from bert.runs.run_folder import RunFolder
 from bert.runs.sweep import Result
 from bert.runs.trained_run import TrainedRun
@@ -48,6 +48,9 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
     settings, wrote = folder.settings, []
     examples, records = training_examples(folder, task, files[TRAIN])
     trainer = build_trainer(folder, task, len(examples), records)
+    if settings.teacher:  # after the devices are chosen
+        rows = rows_of(files[TRAIN])
+        distillation.add_targets(folder, task, rows, examples)
     run = TrainedRun(folder, task, files, trainer)
 
     if settings.do_train:
@@ -87,7 +90,8 @@ def training_examples(
 
     Args:
         folder, task: see `train_and_evaluate`.
-        files: list of InputFile. The training file, or [].
+        files: list of InputFile. The training file, and texts for a teacher;
+            or [].
 
     Returns:
         The examples, none without training; and a description of them, for
@@ -98,19 +102,27 @@ def training_examples(
     """
     if not files:
         return Examples((), task.schema, task.sequences), ""
-    (file,) = files
-    digest = folder.identify(file.sha256, folder.settings.divides)
-    progress = Progress("tokenized", len(file.rows), "examples")
+    rows, settings = rows_of(files), folder.settings
+    sha256 = "".join(file.sha256 for file in files)
+    sha256 += distillation.digest(settings.teacher)
+    digest = folder.identify(sha256, settings.divides)
+    progress = Progress("tokenized", len(rows), "examples")
     lengths: list[int] = []
 
     def report(encoded: Encoded) -> None:
         lengths.append(encoded.num_tokens)
         progress.update(len(lengths))
 
-    records = task.records(file.rows, report)
+    records = task.records(rows, report)
     examples = Examples(records, task.schema, task.sequences)
-    trained_run.log_long_texts(file.path, lengths, task.max_length)
+    paths = ", ".join(file.path for file in files)
+    trained_run.log_long_texts(paths, lengths, task.max_length)
     return examples, f"{len(examples)} examples of {digest}"
+
+
+def rows_of(files: list[InputFile]) -> list:
+    """Returns the rows of files, in order."""
+    return [row for file in files for row in file.rows]
 
 
 def build_trainer(

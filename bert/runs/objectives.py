@@ -62,6 +62,15 @@ def objective_of(
     if task.head == CLASSIFIER:
         name, normalizers = task_losses.LABELS, task_losses.label_weights
         sums = _class_sums(task, settings)
+        if settings.teacher:
+            soft_loss = task_losses.teacher_loss(
+                task.labels.size,
+                task.labels.kind == MULTI_LABEL,
+                settings.distill_temperature,
+            )
+            sums = functools.partial(
+                task_losses.distilled_sums, hard_sums=sums, soft_loss=soft_loss
+            )
         has_accuracy = task.labels.kind != REGRESSION
     elif task.head is None:
         name, normalizers = task_losses.LABELS, task_losses.label_weights
@@ -69,6 +78,8 @@ def objective_of(
         sizes = settings.sizes(size, task.pooling_config.size(size))
         sums = embedding_losses.sums_of(settings.loss, settings.scale, sizes)
         has_accuracy, compares_rows = False, settings.loss != COSINE
+        if settings.teacher:
+            sums, compares_rows = embedding_losses.teacher_sums, False
     else:
         name, normalizers, sums = _LOSSES[task.head]
 

@@ -156,6 +156,8 @@ class RunFolder:
             model = ModelFolder.open(start, given)
             return dataclasses.replace(self, model=model)
         model = ModelFolder.open(start, settings)
+        if settings.keep_layers and start == settings.init_checkpoint:
+            model = model.keep_layers(settings.keep_layers)
         found = dataclasses.replace(
             self, settings=settings.for_model(model), model=model
         )
@@ -226,7 +228,8 @@ class RunFolder:
         if not str(recorded.get("records", digest)).endswith(digest):
             start = f", with --init_checkpoint={self.shared} to start from its "
             raise UserError(
-                "holds a run with other training data",
+                "holds a run with other training data"
+                + " or another --teacher" * bool(self.settings.teacher),
                 path=self.shared,
                 fix="pass another --output_dir"
                 + ("" if holds_out or rows else f"{start}weights"),

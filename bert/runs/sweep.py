@@ -258,7 +258,7 @@ def _trial(settings: Any, name: str, group: str = "", **changes: Any) -> Trial:
     """A run that trains and evaluates in a subfolder of --output_dir."""
     path = os.path.join(settings.output_dir, name)
     one = {"num_seeds": 1, "grid": (), "do_predict": False, "export_dir": None}
-    one |= {"output_dir": path, **changes}
+    one |= {"output_dir": path, "sweep_dir": settings.output_dir, **changes}
     return Trial(name, dataclasses.replace(settings, **one), group)
 
 

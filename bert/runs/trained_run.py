@@ -252,7 +252,7 @@ class TrainedRun:
     def _baselines(self, file: InputFile) -> dict[str, float]:
         """Scores of the baselines: "metric/kind" -> value."""
         task, trainer, settings = self._task, self._trainer, self._settings
-        train = [file, *self._files[TRAIN]][-1].rows
+        train = [*self._files[TRAIN], file][0].rows
         encoded = self._encoded(file)
         found = task.baselines(file.rows, encoded, train, settings)
 

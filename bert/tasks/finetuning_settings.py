@@ -12,6 +12,7 @@ from bert.common.flags import (
     RARE,
     REQUIRED,
     TRAINING,
+    BaseSettings,
     changed,
     flag,
 )
@@ -100,6 +101,7 @@ class SweepFlags(Training):
     Attributes:
         fold: int. Number of the held-out fold of this run, from 1. 0 holds out
             no fold.
+        sweep_dir: str. Folder of all runs; "" for a single run.
         scores: Scores or None. Scores to export with a run that is not
             evaluated.
     """
@@ -142,6 +144,7 @@ class SweepFlags(Training):
         parse=_check_folds,
     )
     fold: int = dataclasses.field(default=0, kw_only=True)
+    sweep_dir: str = dataclasses.field(default="", kw_only=True)
     scores: Scores | None = dataclasses.field(default=None, kw_only=True)
 
     @property
@@ -160,6 +163,21 @@ class SweepFlags(Training):
         """Describes the training rows of a fold; "" for all rows."""
         fold = f"fold {self.fold} of {self.num_folds}, {self.random_seed}"
         return fold if self.fold else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherFlags(BaseSettings):
+    """The teacher of a student, for the tasks that can learn from one."""
+
+    RULES = [needs("teacher", "do_train")]
+    topic = TRAINING
+
+    teacher: str | None = flag(
+        None,
+        "Model whose outputs the trained model learns (distillation): a run, "
+        "an export, a folder of transformers, or hf://name.",
+        path=True,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,8 +202,11 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
             "do_train",
         ),
         needs("early_stopping_patience", "eval_steps"),
+        needs("keep_layers", "do_train"),
+        needs("keep_layers", "init_checkpoint"),
     ]
     topic = TRAINING
+    teacher = None  # a flag of tasks with `TeacherFlags`
     eval_fix = "name the file"  # if --eval_file is missing
 
     vocab_file: str | None = changed(
@@ -224,6 +245,13 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         "Number of layers to freeze, besides the embeddings. 0 freezes "
         "nothing.",
         at_least=0,
+        resume=True,
+        topic=RARE,
+    )
+    keep_layers: tuple[str, ...] = flag(
+        (),
+        "Layers of --init_checkpoint to keep, such as 0,2,4, or their number, "
+        "evenly spaced. The trained model has only these layers.",
         resume=True,
         topic=RARE,
     )

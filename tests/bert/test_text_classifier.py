@@ -625,7 +625,9 @@ def test_f1_and_focal_loss_of_the_page_are_those_of_keras(new, tmp_path):
     # Keras' metrics: `TextClassifier.evaluate` has the metrics of the script.
     def evaluated(model, labels):
         examples = model._texts.examples(TEXTS[:7], labels)
-        batches, steps = model._batches(examples, 7, shuffle=False)
+        batches, steps = model._batches(
+            model._encoded(examples), 7, shuffle=False
+        )
         return keras.Model.evaluate(model, batches, steps=steps, verbose=0)
 
     # Seven texts: were ids taken for rows, shapes would not fit.

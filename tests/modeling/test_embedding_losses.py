@@ -161,3 +161,28 @@ def test_cached_gradients_are_those_of_the_same_dropout():
     for moment, gradient in zip(moments, expected, strict=True):
         clipped = gradient / max(1.0, norm)
         np.testing.assert_allclose(moment, 0.1 * clipped, atol=1e-7)
+
+
+def test_the_vectors_of_a_teacher_are_learned():
+    batch = batch_of(2)
+    rng = np.random.default_rng(8)
+    teacher = unit(rng.normal(size=(B, 2, H))).astype("f4")
+    real = np.array([1, 1, 0, 1, 1, 0], "i4")
+    batch[feature_names.IS_REAL_EXAMPLE] = real
+    batch[feature_names.TEACHER_OUTPUTS] = teacher.reshape(B, -1)
+    variable = tf.Variable(batch["x"])
+    with tf.GradientTape() as tape:
+        sums = losses.teacher_sums(batch, {"vectors": variable})
+        loss = sums["labels_loss"]
+    found, length = unit(batch["x"]), np.linalg.norm(batch["x"], axis=-1)
+    distances = ((found - teacher) ** 2).sum(-1).mean(-1)
+    np.testing.assert_allclose(loss, (distances * real).sum(), rtol=1e-6)
+    assert sums["labels_weight"] == 4
+
+    # The derivative of |u - t|^2 by v, with u = v / |v|.
+    along = (found * teacher).sum(-1, keepdims=True)
+    expected = (along * found - teacher) / length[..., None]
+    expected *= real[:, None, None]
+    np.testing.assert_allclose(
+        tape.gradient(loss, variable), expected, atol=1e-6
+    )

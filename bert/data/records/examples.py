@@ -105,6 +105,17 @@ class Examples:
                 arrays[feature_names.INPUT_MASK] = mask_values
         return arrays
 
+    def add(self, name: str, feature: Feature, values: np.ndarray) -> None:
+        """Adds a feature, or replaces its values.
+
+        Args:
+            name: str. Name of the feature.
+            feature: Feature. Not a sequence.
+            values: [N] or [N, size]. Values of all examples.
+        """
+        self.schema[name] = feature
+        self._values[name] = values.astype(_kind(feature)).reshape(-1)
+
     def _flatten(self, block: list[dict]) -> dict[str, np.ndarray]:
         """Joins the values of examples; `input_mask` has the sizes."""
         arrays = {}

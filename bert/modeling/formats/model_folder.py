@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,7 +32,12 @@ from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
-from bert.modeling.formats import checkpoint_files, readers, sentence_files
+from bert.modeling.formats import (
+    checkpoint_files,
+    kept_layers,
+    readers,
+    sentence_files,
+)
 from bert.modeling.formats.checkpoint_files import VOCABULARY, beside
 from bert.modeling.formats.readers import MEMORY, READERS
 
@@ -59,6 +64,8 @@ class ModelFolder:
         format: str. Key of `READERS`.
         given: ModelFiles. Flags that override the files beside the checkpoint.
             Default: no flags.
+        layers: tuple of int. Layers of the encoder that are read, see
+            `keep_layers`. Default: (), all layers.
         skipped: tuple of str. Names of variables that are not part of a BERT,
             if the model was read by `conversion.read`. Default: ().
     """
@@ -67,6 +74,7 @@ class ModelFolder:
     format: str
     given: ModelFiles = ModelFiles()
     skipped: tuple[str, ...] = ()
+    layers: tuple[int, ...] = ()
 
     @classmethod
     def open(
@@ -179,8 +187,11 @@ class ModelFolder:
     def config(self) -> BertConfig:
         """Sizes of the network."""
         if self.given.bert_config_file:
-            return BertConfig.from_json_file(self.config_file)
-        return self._reader.config(self.config_file)
+            config = BertConfig.from_json_file(self.config_file)
+        else:
+            config = self._reader.config(self.config_file)
+        count = len(self.layers) or config.num_hidden_layers
+        return dataclasses.replace(config, num_hidden_layers=count)
 
     @functools.cached_property
     def casing(self) -> Casing:
@@ -327,6 +338,19 @@ class ModelFolder:
         """Kind and names of the labels, as in `task.json`, or None."""
         return self._reader.labels(self.path) if self.path else None
 
+    def keep_layers(self, given: tuple[str, ...]) -> Self:
+        """Returns the model with some of its layers.
+
+        Args:
+            given: tuple of str. See `kept_layers.read`.
+
+        Raises:
+            UserError: a number is not that of a layer.
+        """
+        count, path = self.config.num_hidden_layers, self.config_file
+        layers = kept_layers.read(given, count, path)
+        return dataclasses.replace(self, layers=layers)
+
     def resolve(self) -> str:
         """Prefix of the checkpoint, or the folder of another format.
 
@@ -362,7 +386,8 @@ class ModelFolder:
         Raises:
             UserError: a size differs.
         """
-        if shapes := self._reader.shapes(self.path):
+        found = self._reader.shapes(self.path)
+        if shapes := kept_layers.select(found, self.layers):
             config = config or self.config
             readers.checkpoints().check_sizes(config, shapes, self.resolve())
 
@@ -412,7 +437,8 @@ class ModelFolder:
         Returns:
             Original name -> array, and the names of unknown variables.
         """
-        return self._reader.weights(self.path, with_optimizer)
+        weights, skipped = self._reader.weights(self.path, with_optimizer)
+        return kept_layers.select(weights, self.layers), skipped
 
     @property
     def _reader(self) -> readers.FormatReader:

@@ -7,7 +7,7 @@ GLUE_TASKS  the data sets with a name
 
 import dataclasses
 from collections.abc import Container
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -105,6 +105,16 @@ class Split(InputFile):
         if isinstance(labels[0], list):
             return any(map(any, labels))
         return None not in labels
+
+    @property
+    def is_for_labels(self) -> bool:
+        """Whether the examples are read with their labels."""
+        return self.name in (TRAIN, DEV)
+
+    def without_labels(self) -> Self:
+        """Returns the file for reading without its labels."""
+        schema = {k: x for k, x in self.schema.items() if k != "label"}
+        return dataclasses.replace(self, name="unlabelled", schema=schema)
 
     def file(self, stem: str, ending: str) -> str:
         """A file name such as `test_results_mismatched.tsv`."""

@@ -46,7 +46,13 @@ from bert.tasks.evaluation import first_names
 from bert.tasks.task import DEV, TEST, TRAIN, Files
 
 _FEW = 5  # labels with fewer examples are reported
-_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
+_UNLABELLED = "unlabelled"
+_FLAGS = {
+    TRAIN: "train_file",
+    _UNLABELLED: "unlabelled_file",
+    DEV: "eval_file",
+    TEST: "predict_file",
+}
 
 
 def read(folder: Any) -> tuple[TextClassification, Files]:
@@ -80,7 +86,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         ]
         table = found[0] if found else examples.read(split, settings.language)
         files.append((split, table))
-        if split.name != TEST:
+        if split.is_for_labels:
             examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
@@ -114,14 +120,14 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         _warn_of_other_fraction(folder)
     labels = _with_post_processing(settings, labels, recorded or {})
 
-    splits: Files = {TRAIN: [], DEV: [], TEST: []}
+    splits: Files = {name: [] for name in _FLAGS}
     lines = []
     class_weights = (recorded or {}).get("class_weights", ())
     for file, table in files:
         # Labels become numbers here, as all of them are known now.
-        rows = examples.label(table, labels, needed=file.name != TEST)
+        rows = examples.label(table, labels, needed=file.is_for_labels)
         split = dataclasses.replace(file, rows=rows, sha256=table.sha256)
-        if settings.divides and split.name != TEST:
+        if settings.divides and split.is_for_labels:
             split = examples.hold_out(settings, split, labels)
         splits[split.name].append(split)
 
@@ -134,10 +140,13 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
                 )
                 lines.append(weights_note(labels, class_weights))
         lines += empty_text_notes(split.path, table.rows)
-        if split.name != TEST:
+        if split.is_for_labels:
             lines += copy_notes(split.path, table.rows)
         elif "label" in table.cells and not split.is_labelled:
             lines.append(missing_labels_note(split.path, rows))
+
+    # The training file first, whose labels are those of baselines.
+    splits[TRAIN] += splits.pop(_UNLABELLED)
 
     has_pairs = any("text_b" in split.schema for split in dataset.splits)
     long_texts = _long_texts(settings, recorded or {})
@@ -231,7 +240,8 @@ def _own_tables(settings: Settings) -> Dataset:
 
 def _needed(settings: Settings) -> list[str]:
     """Flags of the files that the run reads."""
-    return settings.needed_files + ["eval_file"] * bool(settings.fold)
+    names = settings.needed_files + ["eval_file"] * bool(settings.fold)
+    return names + ["unlabelled_file"] * bool(settings.unlabelled_file)
 
 
 def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
@@ -240,6 +250,8 @@ def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
         if flag not in _needed(settings):
             continue
         files = dataset.split(name)
+        if name == _UNLABELLED:
+            files = [x.without_labels() for x in dataset.split(TEST)][:1]
         if not files:
             raise UserError(
                 f"--task_name={settings.task_name} has no {name} file",

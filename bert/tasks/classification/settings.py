@@ -10,6 +10,7 @@ from bert.common.flags import (
     OUTPUT,
     RARE,
     REQUIRED,
+    TRAINING,
     BaseSettings,
     flag,
 )
@@ -18,7 +19,7 @@ from bert.data import table_rows, tables
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
 from bert.tasks.classification.glue import GLUE_TASKS
-from bert.tasks.finetuning_settings import HELD_OUT, FineTuning
+from bert.tasks.finetuning_settings import HELD_OUT, FineTuning, TeacherFlags
 from bert.tasks.metrics import F1, selecting
 
 OWN = "tsv"  # --task_name for a user's tables
@@ -326,7 +327,38 @@ def _check_selection(settings: "Settings") -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(FineTuning, OwnTables, Scoring, LongTextFlags):
+class Distillation(TeacherFlags):
+    """A teacher, and the loss of its student."""
+
+    RULES = [needs("unlabelled_file", "teacher")]
+    topic = TRAINING
+
+    unlabelled_file: str | None = flag(
+        None,
+        "Texts without labels, on which the trained model learns the outputs "
+        "of --teacher only.",
+        path=True,
+    )
+    distill_weight: float = flag(
+        0.5,
+        "With --teacher: weight of its loss; the loss of the labels has the "
+        "rest.",
+        at_least=0.0,
+        at_most=1.0,
+        resume=True,
+    )
+    distill_temperature: float = flag(
+        2.0,
+        "With --teacher: its logits and those of the trained model are divided "
+        "by it.",
+        at_least=0.01,
+        at_most=100.0,
+        resume=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
     """Settings of run_classifier.py."""
 
     RULES = [

@@ -163,6 +163,8 @@ class TextClassification(Task):
                 report(encoded)
                 ((ids, segments),) = encoded.rows
                 label = row.label
+                if label is None:  # only a teacher's outputs are learned
+                    label = [0] * self.schema[feature_names.LABEL_IDS].size
                 yield {
                     feature_names.INPUT_IDS: ids,
                     feature_names.SEGMENT_IDS: segments,

@@ -55,7 +55,8 @@ def _read(settings: Settings, flag: str, path: str) -> Table:
         f"text {number}": Column(column, flag="text_columns")
         for number, column in enumerate(texts, 1)
     }
-    if flag == "eval_file" or flag == "train_file" and settings.loss != RANKING:
+    needs_scores = settings.loss != RANKING and not settings.teacher
+    if flag == "eval_file" or flag == "train_file" and needs_scores:
         schema[_SCORE] = Column(
             tables.column_of(settings.score_column),
             functools.partial(_score, settings.loss == COSINE),

@@ -10,7 +10,7 @@ from bert.data import table_rows
 from bert.data.pooling import PoolingConfig
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import COSENT, COSINE, RANKING
-from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.finetuning_settings import FineTuning, TeacherFlags
 
 
 def _check_columns(settings: "Settings") -> None:
@@ -24,11 +24,12 @@ def _check_columns(settings: "Settings") -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(FineTuning):
+class Settings(FineTuning, TeacherFlags):
     """Settings of run_similarity.py."""
 
     RULES = [
         excludes("num_folds", "eval_file"),
+        excludes("teacher", "matryoshka_dims"),
         rule(
             "--text_columns are two, or more with --loss=ranking.",
             _check_columns,
@@ -39,7 +40,8 @@ class Settings(FineTuning):
 
     train_file: str | None = flag(
         None,
-        "Table for --do_train; scores are needed except with --loss=ranking.",
+        "Table for --do_train; scores are needed, except with --loss=ranking "
+        "or --teacher.",
         path=True,
     )
     eval_file: str | None = flag(

@@ -1,0 +1,147 @@
+"""Teachers: trained models whose outputs a student learns (distillation).
+
+check(task of the teacher, student)
+targets(predictor, student, rows)  # float32 [N, ...]
+add(examples, student, rows, outputs, weight)
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from bert.common.errors import UserError
+from bert.common.progress import Progress
+from bert.data import feature_names, postprocessing
+from bert.data.records.encoding import Feature
+from bert.data.records.examples import Examples
+from bert.inference.predictor import Predictor
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.similarity.task import TextEmbedding
+from bert.tasks.task import AT_ONCE
+
+
+def check(teacher: Any, student: Any, path: str) -> None:
+    """Checks that a student can learn the outputs of a teacher.
+
+    Args:
+        teacher: Task. Task of the teacher.
+        student: TextClassification or TextEmbedding. Task of the student.
+        path: str. Folder of the teacher, for messages.
+
+    Raises:
+        UserError: The tasks differ, the labels differ in more than their
+            order, or the teacher does not read pairs.
+    """
+    if type(teacher) is not type(student):
+        raise UserError(
+            f"a model of another task, {teacher.name}",
+            path=path,
+            expected=f"a model for {student.name}",
+        )
+    lacking = {*student.inputs} - {*teacher.inputs, *teacher.optional_inputs}
+    if lacking:
+        raise UserError(
+            f"a model without {', '.join(lacking)}",
+            path=path,
+            expected=f"a model that reads {', '.join(student.inputs)}",
+        )
+    if isinstance(student, TextClassification):
+        found, wanted = teacher.labels, student.labels
+        differing = {*found.names} ^ {*wanted.names}
+        if found.kind != wanted.kind or differing:
+            listed = ", ".join(sorted(differing)[:10])
+            raise UserError(
+                f"labels {found}",
+                path=path,
+                expected=f"{wanted}, in any order"
+                + f"; only one of both has {listed}" * bool(differing),
+            )
+
+
+def targets(predictor: Predictor, student: Any, rows: list) -> np.ndarray:
+    """Computes the outputs of a teacher for the rows of a student.
+
+    Args:
+        predictor: Predictor. The teacher; see `check`.
+        student: TextClassification or TextEmbedding. Task of the student.
+        rows: list. N rows of a file of the student.
+
+    Returns:
+        float32 [N, C], logits in the order of the student's labels; or
+        [N * T, D], embeddings of the T texts of each row.
+    """
+    task: Any = predictor.task
+    examples = student.inputs_of(rows)
+    progress = Progress("teacher", len(examples), "texts")
+    encoded = itertools.chain.from_iterable(
+        task.encode(examples[i : i + AT_ONCE])
+        for i in range(0, len(examples), AT_ONCE)
+    )
+    computed = predictor.compute(encoded, progress.update)
+    results: Any = np.stack([result for _, result in computed])
+    if isinstance(task, TextEmbedding):
+        return results
+    if student.labels.names:
+        names = task.labels.names
+        results = results[:, [names.index(x) for x in student.labels.names]]
+    return results
+
+
+def add(
+    examples: Examples,
+    student: Any,
+    rows: list,
+    outputs: np.ndarray,
+    weight: float,
+) -> None:
+    """Adds the outputs of a teacher to the training examples of its student.
+
+    Args:
+        examples: Examples. The examples of the rows.
+        student: TextClassification. Task of the student.
+        rows: list. N rows; those without a label only learn from the teacher.
+        outputs: float32 [N, C]. See `targets`.
+        weight: float. Weight of the teacher beside a label.
+    """
+    add_outputs(examples, outputs)
+
+    # Without a label, the accuracy compares with the teacher.
+    predicted = postprocessing.predictions(outputs, student.labels.kind)
+    labels = [
+        found if row.label is None else row.label
+        for row, found in zip(rows, predicted, strict=True)
+    ]
+    shares = [1.0 if row.label is None else weight for row in rows]
+    name = feature_names.LABEL_IDS
+    examples.add(name, student.schema[name], np.array(labels))
+    name = feature_names.TEACHER_WEIGHTS
+    examples.add(name, Feature("float32"), np.array(shares))
+
+
+def add_outputs(examples: Examples, outputs: np.ndarray) -> None:
+    """Adds the outputs of a teacher, float32 [N, D], to examples."""
+    feature = Feature("float32", size=outputs.shape[1])
+    examples.add(feature_names.TEACHER_OUTPUTS, feature, outputs)
+
+
+def resized(vectors: np.ndarray, size: int) -> np.ndarray:
+    """Maps vectors to another size, so that their cosines change least.
+
+    Fewer values are the projection on the singular vectors with the largest
+    singular values; more values are zeros.
+
+    Args:
+        vectors: float32 [N, D].
+        size: int. H.
+
+    Returns:
+        float32 [N, H], vectors of length 1.
+    """
+    count = vectors.shape[1]
+    if size < count:
+        _, directions = np.linalg.eigh(vectors.T @ vectors)
+        vectors = vectors @ directions[:, count - size :]
+    vectors = np.pad(vectors, ((0, 0), (0, max(0, size - count))))
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)

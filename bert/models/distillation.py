@@ -1,0 +1,72 @@
+"""Distillation of a `TextClassifier`: a teacher, and its part of the loss."""
+
+import os
+from typing import Any
+
+import keras
+
+from bert.data import feature_names
+from bert.data.labels import MULTI_LABEL, Labels
+from bert.data.records.examples import Examples
+from bert.inference import teacher as teachers
+from bert.inference.predictor import Predictor
+from bert.modeling import task_losses
+
+
+class TeacherLoss(keras.losses.Loss):
+    """Mean loss of a student's logits beside those of a teacher.
+
+    Args:
+        labels: Labels. Kind and names of the labels.
+        temperature: float. See `task_losses.teacher_loss`.
+    """
+
+    def __init__(self, labels: Labels, temperature: float):
+        super().__init__(name="teacher")
+        self.call = task_losses.teacher_loss(
+            labels.size, labels.kind == MULTI_LABEL, temperature
+        )
+
+
+def add(
+    teacher: Any, student: Any, rows: list, encoded: Examples, weight: float
+) -> None:
+    """Adds the outputs of a teacher to encoded examples.
+
+    Args:
+        teacher: str, path or TextClassifier.
+        student: TextClassification. Task of the student.
+        rows: list. The examples, with labels or without.
+        encoded: Examples. The encoded examples.
+        weight: float. Weight of the teacher beside a label.
+
+    Raises:
+        UserError: the teacher has another task or other labels.
+    """
+    path = "teacher"
+    if isinstance(teacher, str | os.PathLike):
+        path = os.fspath(teacher)
+        predictor = Predictor.open(path)
+    else:
+        predictor = teacher._predictor()
+    teachers.check(predictor.task, student, path)
+    outputs = teachers.targets(predictor, student, rows)
+    teachers.add(encoded, student, rows, outputs, weight)
+
+
+def divided(x: Any, weights: Any) -> tuple:
+    """Divides the weights of texts between their labels and the teacher.
+
+    Args:
+        x: dict. The inputs of a batch.
+        weights: float32 [B] or None. Weights of the texts.
+
+    Returns:
+        The weights of the labels and those of the teacher, float32 [B]; the
+        latter is None without a teacher.
+    """
+    if feature_names.TEACHER_WEIGHTS not in (x or {}):
+        return weights, None
+    share = x[feature_names.TEACHER_WEIGHTS]
+    weights = 1.0 if weights is None else weights
+    return weights * (1.0 - share), weights * share

@@ -1,0 +1,212 @@
+"""--teacher, --unlabelled_file and --keep_layers, end to end."""
+
+import json
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+from scipy import special
+
+import run_classifier
+import run_similarity
+from bert.common.formats import tensor_files
+from bert.inference.predictor import Predictor
+from bert.modeling import networks
+from bert.models.text_classifier import TextClassifier
+from bert.training.run_state import RunState
+from tests.helpers import model_files, trained
+
+pytestmark = pytest.mark.slow
+LABELS = trained.LABELS
+
+
+@pytest.fixture
+def student(tmp_path_factory, run_script, tmp_path):
+    """Trains a student of a shared run; returns its folder."""
+
+    def train(name, *words, code=0, **named):
+        run = trained.folder(tmp_path_factory, name).run
+        script = run_similarity if name == "vectors" else run_classifier
+        flags = {**trained.TASKS[name][1], "teacher": run}
+        for key in ("do_eval", "calibrate", "tune_thresholds", "eval_file"):
+            flags.pop(key, None)
+        flags.pop("predict_file")
+        flags |= {
+            "bert_config_file": run.parent / "bert_config.json",
+            "vocab_file": run.parent / "vocab.txt",
+            "init_checkpoint": run.parent / "bert_model.ckpt",
+            "max_seq_length": trained.S,
+            "num_train_epochs": 3,
+            "train_batch_size": 5,
+            "train_file": run.parent / "train.jsonl",
+            "output_dir": tmp_path / "student",
+            "do_train": True,
+            "report": False,
+            **named,
+        }
+        flags = {k: v for k, v in flags.items() if v is not None}
+        found, out, err = run_script(script, *words, **flags)
+        assert found == code, err
+        return tmp_path / "student", out + err
+
+    return train
+
+
+def weights(run):
+    """Those of the last checkpoint."""
+    steps = [int(x.stem.split("-")[1]) for x in run.glob("*.index")]
+    return tensor_files.read(str(run / f"model.ckpt-{max(steps)}"))
+
+
+def test_weight_0_gives_the_bits_of_a_run_without_a_teacher(student, tmp_path):
+    run, _ = student("labels", distill_weight=0)
+    student("labels", teacher=None, output_dir=tmp_path / "alone")
+    expected = weights(tmp_path / "alone")
+    found = weights(run)
+    assert found.keys() == expected.keys()
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+def test_stored_outputs_are_the_teachers(student, tmp_path_factory):
+    run, _ = student("labels")
+    (path,) = run.glob("teacher-*.npy")
+    predictor = Predictor.open(
+        str(trained.folder(tmp_path_factory, "labels").run)
+    )
+    texts = [{"text": a, "text_b": b} for a, b in trained.SINGLE]
+    encoded = predictor.encode(texts)
+    expected = [x for _, x in predictor.compute(encoded)]
+    np.testing.assert_allclose(np.load(path), expected, atol=1e-5)
+
+
+def test_runs_of_seeds_share_the_outputs(student, tmp_path):
+    file = tmp_path / "dev.jsonl"
+    rows = [{"text": x, "label": y} for x, y in zip("abc", LABELS)]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run, log = student("labels", "--do_eval", num_seeds=2, eval_file=file)
+    (path,) = run.rglob("teacher-*.npy")
+    assert path.parent == run
+    assert log.count(f"outputs of the teacher: {path}") == 1
+
+
+def test_a_resumed_run_ends_with_the_same_bits(student, tmp_path, monkeypatch):
+    student("labels", output_dir=tmp_path / "straight")
+    save = RunState.save
+
+    def stop(state):
+        if state.step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return save(state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunState, "save", stop)
+        student("labels", code=75, save_checkpoints_steps=2)
+    run, log = student("labels", save_checkpoints_steps=2)
+    assert "outputs of the teacher: " in log
+    expected = weights(tmp_path / "straight")
+    for name, value in weights(run).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_another_teacher_is_an_error_when_a_run_resumes(
+    student, tmp_path_factory
+):
+    run, _ = student("labels")
+    other = trained.folder(tmp_path_factory, "labels").export
+    _, log = student("labels", code=2, teacher=other)
+    message = "holds a run with other training data or another --teacher"
+    assert f"error: {run}: {message}" in log
+
+
+@pytest.mark.parametrize("kind", ["several", "numbers"])
+def test_texts_without_labels_are_learned(student, kind, tmp_path):
+    file = tmp_path / "more.txt"
+    file.write_text("".join(f"{x} the cat\n" for x in "abcdefg"))
+    run, _ = student(kind, unlabelled_file=file)
+    (path,) = run.glob("teacher-*.npy")
+    count = len(trained.SINGLE) + 7
+    assert len(np.load(path)) == count
+    assert weights(run)["global_step"] == count // 5 * 3
+
+
+def logits_of(model, texts):
+    predictor = model._predictor()
+    encoded = predictor.encode([{"text": x} for x in texts])
+    return np.array([x for _, x in predictor.compute(encoded)], "f8")
+
+
+@pytest.mark.parametrize("has_labels", [True, False])
+def test_the_class_has_the_loss_of_a_teacher(
+    tmp_path_factory, has_labels, monkeypatch
+):
+    """The labels of the teacher are in another order."""
+    monkeypatch.setattr(networks, "POOLED_DROPOUT", 0.0)
+    run = trained.folder(tmp_path_factory, "labels").run
+    order = [2, 0, 1]
+    labels, texts = [LABELS[i] for i in order], trained.TEXTS[:3]
+    teacher = TextClassifier(str(run))
+    model = TextClassifier(str(run.parent), labels, max_length=trained.S)
+    before = logits_of(model, texts)
+    history = model.fit(
+        texts,
+        labels if has_labels else None,
+        teacher=teacher,
+        distill_weight=0.3,
+        distill_temperature=3.0,
+        shuffle=False,
+        verbose=0,
+    )
+    wanted = logits_of(teacher, texts)[:, order] / 3
+    p, q = special.softmax(wanted, -1), special.softmax(before / 3, -1)
+    soft = 9 * (p * np.log(p / q)).sum(-1)
+    hard = -np.diag(special.log_softmax(before, -1))
+    share = 0.3 if has_labels else 1.0
+    expected = ((1 - share) * hard + share * soft).mean()
+    np.testing.assert_allclose(history.history["loss"], expected, rtol=1e-4)
+
+
+def test_embeddings_of_a_teacher_are_learned(student, tmp_path_factory):
+    run, _ = student(
+        "vectors", num_train_epochs=40, learning_rate=0.003, train_batch_size=9
+    )
+    start = run.parent / "start"
+    student("vectors", num_train_epochs=1, learning_rate=0, output_dir=start)
+    wanted = trained.folder(tmp_path_factory, "vectors").run
+    found, before, expected = (
+        np.array(Predictor.open(str(x))([{"text": "a tree"}])[0]["vector"])
+        for x in (run, start, wanted)
+    )
+    assert found @ expected > before @ expected
+
+
+def test_a_student_has_the_kept_layers_of_its_start(student, tmp_path):
+    config = model_files.write_sizes(
+        tmp_path,
+        tokens=trained.tokens(),
+        max_position_embeddings=trained.POSITIONS,
+        num_hidden_layers=5,
+    )
+    values = model_files.random_values(networks.build_encoder(config), 0.4)
+    tensor_files.write(str(tmp_path / "bert_model.ckpt"), values)
+    start = {"init_checkpoint": tmp_path, "bert_config_file": None}
+    run, _ = student(
+        "labels", keep_layers="3", learning_rate=0, num_train_epochs=1, **start
+    )
+    found = weights(run)
+    layers = {0: 0, 1: 2, 2: 4}
+    for name, value in values.items():
+        if match := re.search(r"layer_(\d)", name):
+            if int(match[1]) not in layers.values():
+                continue
+            (new,) = [n for n, old in layers.items() if old == int(match[1])]
+            name = name.replace(match[0], f"layer_{new}")
+        np.testing.assert_array_equal(found[name], value)
+    assert not any("layer_3" in name for name in found)
+    config = json.loads((run / "bert_config.json").read_text())
+    assert config["num_hidden_layers"] == 3
+
+    _, log = student("labels", code=2, keep_layers="0,5", **start)
+    assert "--keep_layers=0,5; expected layers from 0 to 4, or" in log
