@@ -158,8 +158,7 @@ class TextModel(keras.Model):
             Infinite batches, and the number of batches in an epoch.
         """
         bucketing.check_size(batch_size)
-        lengths = self._lengths
-        size = min(batch_size, len(examples))
+        lengths, size = self._lengths, min(batch_size, len(examples))
         batches = (
             batching.training_batches(examples, lengths, size, self.seed, 0)
             if shuffle

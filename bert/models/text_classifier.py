@@ -239,9 +239,8 @@ class TextClassifier(TextModel):
             ).map(self._divide)
             steps = None
         else:
-            examples = self._texts.examples(
-                x, y, sample_weight, needs_labels=teacher is None
-            )
+            needs_labels = teacher is None or validation_split > 0
+            examples = self._texts.examples(x, y, sample_weight, needs_labels)
             if validation_split:
                 examples, held_out = preprocessing.split(
                     examples, validation_split
