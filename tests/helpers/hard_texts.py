@@ -1,15 +1,11 @@
-"""Texts of mixed scripts, and the graph's tokenizer beside the reference."""
+"""Texts of mixed scripts, and all tokenizers beside the original."""
 
 import unicodedata
 
 import numpy as np
 import tensorflow as tf
 
-from bert.data.text import (
-    tokenization,
-    unicode_tables,
-    vocabulary,
-)
+from bert.data.text import unicode_tables, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import original_tokenization
@@ -70,62 +66,67 @@ def random_bytes(rng):
     return bytes(rng.choice(some) for _ in range(rng.randrange(1, 12)))
 
 
-def write_letters(texts, lower, folder, strip=None):
-    """A vocabulary in which each character of the texts is a token, so that
-    every difference shows.
+def tokenizer_of(texts, lower, strip=None, more=()):
+    """A tokenizer with each letter of the texts as a token.
+
+    So every difference shows.
     """
-    basic = tokenization.BasicTokenizer(lower, strip)
-    letters = sorted(
-        {c for text in texts for c in "".join(basic.tokenize(text))}
-    )
-    tokens = [
-        *vocabulary.SPECIAL_TOKENS,
-        *letters,
-        *(f"##{c}" for c in letters),
-    ]
-    path = folder / "letters.txt"
-    path.write_bytes("".join(f"{token}\n" for token in tokens).encode())
-    return str(path)
+    found = {
+        letter
+        for text in texts
+        for word in original_tokenization.words(text, lower, strip)
+        for letter in word
+    }
+    letters = sorted(found)
+    tokens = [*vocabulary.SPECIAL_TOKENS, *more, *letters]
+    tokens += [f"##{x}" for x in letters]
+    tokens = [*dict.fromkeys(tokens)]
+    return Tokenizer("vocab.txt", lower, strip, tokens=tokens)
 
 
-def pair(texts, lower, folder, strip=None):
-    """The graph's tokenizer and the exact one, with `write_letters`."""
-    tokenizer = Tokenizer(
-        write_letters(texts, lower, folder, strip), lower, strip
-    )
-    return tokenizer.graph, tokenizer.exact
+def assert_original(tokenizer, texts):
+    """Compares ids and offsets of all tokenizers with the original's.
 
-
-def fast_differences(texts, lower, folder, strip=None):
-    """Texts of which the fast tokenizer makes other ids than the exact one."""
-    tokenizer = Tokenizer(
-        write_letters(texts, lower, folder, strip), lower, strip
-    )
-    fast, reference = tokenizer.fast, tokenizer.exact
-    return [
-        text
-        for text, ids in zip(texts, fast.ids_of_lines(texts), strict=True)
-        if ids != reference_ids(reference, text)
+    Args:
+        tokenizer: a `Tokenizer`.
+        texts: strings, or bytes that may be broken UTF-8.
+    """
+    mode = tokenizer.do_lower_case, tokenizer.strip_accents
+    raws = [x.encode() if isinstance(x, str) else x for x in texts]
+    expected = [
+        original_tokenization.tokens(raw, tokenizer.vocab, *mode)
+        for raw in raws
     ]
 
+    exact, graph = tokenizer.exact, tokenizer.graph
+    by_graph = graph.tokenize_with_offsets(tf.constant(raws, tf.string))
+    plain = graph.tokenize(tf.constant(raws, tf.string))
+    for one, other in zip(
+        (plain.flat_values, *plain.nested_row_splits),
+        (by_graph[0].flat_values, *by_graph[0].nested_row_splits),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+    rows = zip(*(x.merge_dims(1, 2).to_list() for x in by_graph))
+    for text, found, values in zip(texts, rows, expected, strict=True):
+        assert [*found] == values, text
+        for _ in range(2):  # computed and memoized
+            ids = exact.convert_tokens_to_ids(exact.tokenize(text))
+            assert ids == values[0], text
 
-def differences(texts, lower, folder, strip=None):
-    """Texts of which the graph makes other ids than the reference."""
-    graph, reference = pair(texts, lower, folder, strip)
-    ids = graph.tokenize(tf.constant([as_bytes(t) for t in texts]))
-    return [
-        text
-        for text, found in zip(texts, ids.merge_dims(1, 2).to_list())
-        if found != reference_ids(reference, text)
-    ]
-
-
-def as_bytes(text):
-    return text.encode() if isinstance(text, str) else text
-
-
-def reference_ids(reference, text):
-    return reference.convert_tokens_to_ids(reference.tokenize(text))
+    # Offsets in strings are numbers of characters.
+    strings = [raw.decode("utf-8", "ignore") for raw in raws]
+    by_arrays = tokenizer.with_offsets(strings)
+    ids_of_lines = tokenizer.fast.ids_of_lines(strings)
+    rows = zip(strings, raws, by_arrays, ids_of_lines, expected, strict=True)
+    for text, raw, found, ids, values in rows:
+        assert found.ids.tolist() == ids == values[0], text
+        if text.encode() == raw:
+            starts, limits = (
+                [len(raw[:i].decode()) for i in places] for places in values[1:]
+            )
+            assert found.starts.tolist() == starts, text
+            assert found.limits.tolist() == limits, text
 
 
 def assert_frozen_tables_are_computed(lower, strip, stop):

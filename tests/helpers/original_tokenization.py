@@ -87,6 +87,72 @@ def words(text, lower, strip=None):
     return [part for token in tokens for part in token.split()]
 
 
+def wordpieces(word, vocab):
+    """The ids of `WordpieceTokenizer`, each with its number of letters."""
+    found, start = [], 0
+    while start < len(word):
+        prefix = "##" if start else ""
+        for stop in range(len(word), start, -1):
+            token_id = vocab.get(prefix + word[start:stop])
+            if token_id is not None:
+                break
+        if token_id is None or len(word) > 200:
+            return [(vocab["[UNK]"], len(word))]
+        found.append((token_id, stop - start))
+        start = stop
+    return found
+
+
+def tokens(raw, vocab, lower, strip=None):
+    """Tokenizes UTF-8, with holes or without.
+
+    Returns:
+        The ids of `FullTokenizer`, the first byte of each token, and the byte
+        after it and its stripped accents.
+    """
+    starts, limits = _spans(raw, lower, strip)
+    found, at = [], 0
+    for word in words(raw.decode("utf-8", "ignore"), lower, strip):
+        for token_id, size in wordpieces(word, vocab):
+            found.append((token_id, starts[at], limits[at + size - 1]))
+            at += size
+    return [[*values] for values in zip(*found)] or [[], [], []]
+
+
+def _spans(raw, lower, strip):
+    """The first byte of each letter of all words, and the byte after it."""
+    strip = lower if strip is None else strip
+    found = []  # [its letters, first byte, the byte after it]
+    for character, start, limit in _decoded(raw):
+        cleaned = clean(character)
+        letters = normalize(cleaned, lower, strip)
+        if cleaned and not letters and found:
+            found[-1][2] = limit
+        elif letters:
+            count = sum(not c.isspace() for c in letters)
+            found.append([count, start, limit])
+    starts = [start for count, start, _ in found for _ in range(count)]
+    limits = [limit for count, _, limit in found for _ in range(count)]
+    return starts, limits
+
+
+def _decoded(raw):
+    """Decodes UTF-8: characters, their first bytes and the bytes after them."""
+    found, at = [], 0
+    while at < len(raw):
+        try:
+            text, skipped = raw[at:].decode(), 0
+        except UnicodeDecodeError as error:
+            text = raw[at : at + error.start].decode()
+            skipped = error.end - error.start
+        for character in text:
+            size = len(character.encode())
+            found.append((character, at, at + size))
+            at += size
+        at += skipped
+    return found
+
+
 def compute(lower, strip, stop=tables.CODE_POINTS):
     """Makes a table, one character at a time.
 

@@ -1,10 +1,6 @@
 """Tokenization: the results of the original release, on every string."""
 
-import random
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
 from bert.common.errors import UserError
@@ -32,37 +28,26 @@ def words(text, lower=True):
     [
         # Only lower(), NFD and no accents: nothing is folded further.
         ("Straße", ["straße"], ["Straße"]),
-        ("\u1e9e", ["ß"], ["\u1e9e"]),
         ("ﬁne", ["ﬁne"], ["ﬁne"]),
-        ("x²", ["x²"], ["x²"]),
-        ("ＡＢＣ", ["ａｂｃ"], ["ＡＢＣ"]),
         ("ΟΔΟΣ ΣΑΣ", ["οδος", "σας"], ["ΟΔΟΣ", "ΣΑΣ"]),
         ("Caf\xe9", ["cafe"], ["Caf\xe9"]),
-        ("Cafe\u0301", ["cafe"], ["Cafe\u0301"]),
         ("\ud55c", ["\u1112\u1161\u11ab"], ["\ud55c"]),
         # Format and control characters are dropped; the word is joined.
         ("A\xadb", ["ab"], ["Ab"]),
         ("A\u200bb", ["ab"], ["Ab"]),
-        ("A\x00b", ["ab"], ["Ab"]),
-        ("A\x1fb\x7f", ["ab"], ["Ab"]),
         ("A\ufffdb", ["ab"], ["Ab"]),
         # Tab, newline, carriage return and Unicode spaces separate.
         ("A\tb\nc\rd", ["a", "b", "c", "d"], ["A", "b", "c", "d"]),
-        ("A\u2028b", ["a", "b"], ["A", "b"]),
         ("A\u3000b", ["a", "b"], ["A", "b"]),
         # Private-use characters are kept.
         ("A\ue000b", ["a\ue000b"], ["A\ue000b"]),
         # Ideographs are separate words; Hiragana and Katakana are not.
         ("Ab推c", ["ab", "推", "c"], ["Ab", "推", "c"]),
-        ("A\U00020001b", ["a", "\U00020001", "b"], ["A", "\U00020001", "b"]),
         ("ひらカナ", ["ひらカナ"], ["ひらカナ"]),
         # ASCII symbols and Unicode punctuation are separate words.
         ("A^b$c`", ["a", "^", "b", "$", "c", "`"], [*"A^b$c`"]),
-        ("[UNK]", ["[", "unk", "]"], ["[", "UNK", "]"]),
         ("A¿b—c", ["a", "¿", "b", "—", "c"], ["A", "¿", "b", "—", "c"]),
         ("A€b£", ["a€b£"], ["A€b£"]),
-        ("", [], []),
-        (" \t\u2028\x00", [], []),
         ("\u0301", [], ["\u0301"]),
     ],
 )
@@ -198,36 +183,6 @@ def test_code_points_of_planes_0_to_3(lower, strip):
         assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
 
 
-# Characters with a rule of their own, and any others.
-TEXT = st.text(
-    st.sampled_from(
-        "aAbBΣσİßé\u0301 \t\n\r\x00\x1c\x85\xa0\xad\u2028\ufffd,^$推"
-    )
-    | st.characters(),
-    max_size=41,
-)
-
-
-@settings(deadline=None, max_examples=200, derandomize=True)
-@given(TEXT, st.sampled_from(MODES))
-def test_random_text_gives_the_original_words(text, mode):
-    text = known(text)
-    tokenizer = tokenization.BasicTokenizer(*mode)
-    assert tokenizer.tokenize(text) == plain_tokens(text, *mode)
-
-
-@pytest.mark.parametrize("lower, strip", MODES)
-def test_marks_and_sigmas_depend_on_their_neighbours(lower, strip):
-    rng = random.Random(0)
-    some = "aAΣσ.'\u00ad\u0345\u0301\u302e\u302f\U0001d165\u1b44\u0f73\u0ddd"
-    some += "\U0001d15e\U0001d160\u0130\u0344\u200d "
-    texts = ["".join(rng.choices(some, k=13)) for _ in range(2000)]
-    tokenizer = tokenization.BasicTokenizer(lower, strip)
-    for text in texts:
-        expected = plain_tokens(text, lower, strip)
-        assert tokenizer.tokenize(text) == expected, text
-
-
 def test_words_are_split_by_the_tables_of_the_graph(monkeypatch):
     """Not by Python's own Unicode data, which another version changes."""
     table = unicode_tables.entries(False, False).copy()
@@ -246,21 +201,6 @@ NEWER = "a\u0ecea a\U00010efda a\U00011f43a a\U00013440a a\U0001e08fa"
 def test_characters_of_a_newer_unicode_are_letters(lower, strip):
     tokens = tokenization.BasicTokenizer(lower, strip).tokenize(NEWER)
     assert tokens == NEWER.split()
-
-
-@pytest.mark.parametrize(
-    "lower, strip, expected",
-    [
-        (True, None, "elan uber ha noi straße \u1112\u1161\u11ab i"),
-        (True, False, "élan über hà nội straße 한 i\u0307"),
-        (False, None, "Élan Über Hà Nội Straße 한 İ"),
-        (False, True, "Elan Uber Ha Noi Straße \u1112\u1161\u11ab I"),
-    ],
-)
-def test_accents_are_stripped_as_asked(lower, strip, expected):
-    text = "Élan Über Hà Nội Straße 한 İ"
-    found = tokenization.BasicTokenizer(lower, strip).tokenize(text)
-    assert found == expected.split()
 
 
 # The library differs: it drops private-use and unassigned characters,
@@ -284,30 +224,9 @@ def test_accents_are_those_of_hugging_face(lower, strip):
             assert ours.tokenize(text) == [x for x, _ in theirs], hex(code)
 
 
-@settings(deadline=None, max_examples=100, derandomize=True)
-@given(st.lists(TEXT, min_size=1, max_size=5), st.booleans())
-def test_the_memo_changes_nothing(vocab_file, texts, lower):
-    full = tokenization.FullTokenizer(vocab_file, do_lower_case=lower)
-    basic = tokenization.BasicTokenizer(do_lower_case=lower)
-    wordpiece = tokenization.WordpieceTokenizer(full.vocab)
-    for text in [*texts, *texts]:  # each text computed and memoized
-        assert full.tokenize(text) == [
-            token
-            for word in basic.tokenize(text)
-            for token in wordpiece.tokenize(word)
-        ]
-
-
 def test_a_full_memo_is_emptied(vocab_file, monkeypatch):
     monkeypatch.setattr(tokenization, "MEMO_BYTES", 1000)
     tokenizer = tokenization.FullTokenizer(vocab_file)
     for word in ["a", "b", "un", "the", "b", "a", "un"]:
         assert tokenizer.tokenize(f"{word} ab") == [word, "a", "##b"]
         assert 0 < len(tokenizer._memo) <= 3
-
-
-@settings(deadline=None, max_examples=100, derandomize=True)
-@given(st.binary(max_size=31), st.booleans())
-def test_bytes_are_read_as_utf8(raw, lower):
-    text = raw.decode("utf-8", "ignore")
-    assert words(raw, lower) == plain_tokens(text, lower)
