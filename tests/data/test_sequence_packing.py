@@ -35,27 +35,54 @@ def attend(inputs):
     return np.stack([ids, *own, sums], -1).astype(np.float32)
 
 
-def attend_at_first(inputs):
-    """The same at the first token of each sequence."""
+def attend_at(inputs):
+    """The same at the token that is read of each sequence."""
     positions = inputs[feature_names.NEXT_SENTENCE_POSITIONS][..., None]
     return np.take_along_axis(attend(inputs), positions, 1)
 
 
+def sizes_of_groups(lengths, max_tokens):
+    """The tokens of each group: similar lengths, as many as fit."""
+    sizes = []
+    for length in sorted(lengths):
+        if sizes and sizes[-1] + length <= max_tokens:
+            sizes[-1] += length
+        else:
+            sizes.append(length)
+    return sizes
+
+
 @hypothesis.given(
-    SEQUENCES, strategies.sampled_from([1, 20, 96]), strategies.booleans()
+    SEQUENCES,
+    strategies.sampled_from([1, 20, 96]),
+    strategies.sampled_from(["tokens", "first", "read"]),
+    strategies.integers(1, 1000),
+    strategies.data(),
 )
-def test_outputs_are_the_same_as_one_by_one(sequences, width, is_pooled):
-    run = attend_at_first if is_pooled else attend
+def test_outputs_are_the_same_as_one_by_one(
+    sequences, width, outputs, max_tokens, data
+):
+    lengths, read, sizes = [len(ids) for ids, _ in sequences], None, []
+    if outputs == "read":
+        read = [data.draw(strategies.integers(0, n - 1)) for n in lengths]
+
+    def run(inputs):
+        sizes.append(int(inputs[feature_names.INPUT_MASK].sum()))
+        return attend(inputs) if outputs == "tokens" else attend_at(inputs)
+
     with mock.patch.object(sequence_packing, "_WIDTH", width):
-        found = sequence_packing.map_packed(run, sequences, is_pooled, 500)
-    assert len(found) == len(sequences)
-    for (ids, segments), output in zip(sequences, found):
+        found = sequence_packing.map_packed(
+            run, sequences, outputs != "tokens", max_tokens, read
+        )
+    assert sizes == sizes_of_groups(lengths, max_tokens)
+    for number, (ids, segments) in enumerate(sequences):
         expected = np.array(
             [[x, s, i, sum(ids)] for i, (x, s) in enumerate(zip(ids, segments))]
         )
-        np.testing.assert_array_equal(
-            output, expected[0] if is_pooled else expected
-        )
+        if outputs != "tokens":
+            expected = expected[read[number] if read else 0]
+        np.testing.assert_array_equal(found[number], expected)
+    assert len(found) == len(sequences)
 
 
 @hypothesis.given(SEQUENCES.filter(bool))
@@ -96,16 +123,3 @@ def test_little_padding_is_computed(count):
     sequences = [([1] * n, [0] * n) for n in lengths]
     ids = sequence_packing.pack(sequences).inputs[feature_names.INPUT_IDS]
     assert sum(lengths) > 0.9 * ids.size
-
-
-def test_many_sequences_are_computed_some_tokens_at_a_time():
-    """A sequence that is longer than the limit is computed alone."""
-    sequences = [([1] * n, [0] * n) for n in (*range(1, 60), 700)]
-    sizes = []
-
-    def run(inputs):
-        sizes.append(inputs[feature_names.INPUT_MASK].sum())
-        return attend(inputs)
-
-    sequence_packing.map_packed(run, sequences, False, 400)
-    assert len(sizes) > 3 and sizes[-1] == 700 and max(sizes[:-1]) <= 400

@@ -1,30 +1,24 @@
 """Numbers of passes over the languages of a corpus."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.data.corpus import groups
 
 
-def test_one_group_has_as_many_passes_as_without_groups():
-    assert groups.passes({"": 12345}, 7, 0.7) == {"": 7.0}
-
-
-def test_shares_are_smoothed_as_for_the_multilingual_models():
-    sizes = {"en": 21_000, "is": 79, "other": 78_921}
-    found = groups.passes(sizes, 10, 0.7)
-    records = {name: sizes[name] * found[name] for name in sizes}
-    total = sum(records.values())
-    assert total == pytest.approx(10 * 100_000)
-    shares = {name: count / total for name, count in records.items()}
-    # Ratios of shares are powers of the ratios of sizes.
-    assert shares["en"] / shares["is"] == pytest.approx((21_000 / 79) ** 0.7)
-    assert shares["other"] / shares["en"] == pytest.approx(
-        (78_921 / 21_000) ** 0.7
-    )
-
-
-def test_the_ends_of_smoothing():
-    sizes = {"a": 1, "b": 3}
-    assert groups.passes(sizes, 5, 1.0) == {"a": 5.0, "b": 5.0}
-    equal = groups.passes(sizes, 5, 0.0)
-    assert equal["a"] * 1 == pytest.approx(equal["b"] * 3)
+@given(
+    st.lists(st.integers(1, 10**12), min_size=1, max_size=7),
+    st.integers(1, 40),
+    st.floats(0, 1),
+)
+def test_fractions_are_smoothed(sizes, dupe_factor, smoothing):
+    """Records have the ratios of the sizes, to the power of the exponent."""
+    named = {f"group {number}": size for number, size in enumerate(sizes)}
+    passes = groups.passes(named, dupe_factor, smoothing)
+    assert [*passes] == [*named]
+    records = [size * passes[name] for name, size in named.items()]
+    assert sum(records) == pytest.approx(dupe_factor * sum(sizes))
+    for size, count in zip(sizes, records):
+        ratio = (size / sizes[0]) ** smoothing
+        assert count / records[0] == pytest.approx(ratio)

@@ -1,108 +1,58 @@
 """Packing of several instances into a row."""
 
-import random
-from collections import Counter
-
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bert.data.pretraining import draws, masking, packing
+from bert.data.pretraining import draws, packing
 from bert.data.pretraining.settings import InstanceSettings
-from tests.helpers.pretraining_rows import (
-    FIRST,
-    make_rows,
-    numbered,
-    to_instances,
-    unmasked,
-    vocabulary,
-)
 
 
-def some(count, seed, longest):
-    rng = random.Random(seed)
-    return np.array([rng.randint(5, longest) for _ in range(count)])
-
-
-def pack(lengths, options, seed=1):
-    """Instances of each row."""
-    order, ends = packing.pack(lengths, options, draws.generator(seed))
-    return [x.tolist() for x in np.split(order, ends)[:-1]]
-
-
-CASES = [
-    (211, 31, 211, 0.15),
-    (128, 20, 100, 0.15),
-    (512, 77, 200, 0.15),
-    (128, 7, 100, 0.15),  # masks are the limit
-    (61, 5, 61, 0.0),
-]
-
-
-@pytest.mark.parametrize(("length", "most", "longest", "share"), CASES)
-def test_the_first_row_with_enough_space_is_used(length, most, longest, share):
-    options = InstanceSettings(
-        max_seq_length=length,
-        max_predictions_per_seq=most,
-        masked_lm_prob=share,
-    )
-    lengths = some(401, 5, longest)
-    masks = masking.count_masks(lengths, options)
-    rows = pack(lengths, options)
-    order = draws.generator(1).permutation(401).tolist()
-    expected = []
-    for x in order:
-        for row in expected:
-            tokens = sum(lengths[y] for y in [*row, x])
+def first_fit(lengths, options):
+    """Adds each instance to the first row with enough space for it."""
+    rows = []
+    for instance, length in enumerate(lengths):
+        share = round(length * options.masked_lm_prob)
+        masks = min(max(1, share), options.max_predictions_per_seq)
+        for row in rows:
             if (
-                tokens <= length
-                and sum(masks[y] for y in [*row, x]) <= most
-                and len(row) < packing.max_sequences_per_row(length)
+                row["tokens"] + length <= options.max_seq_length
+                and row["masks"] + masks <= options.max_predictions_per_seq
+                and len(row["instances"]) < max(2, options.max_seq_length // 64)
             ):
-                row.append(x)
                 break
         else:
-            expected.append([x])
-    assert rows == expected
-    assert any(len(row) > 1 for row in rows)
-    assert Counter(x for row in rows for x in row) == Counter(range(401))
-    assert rows != pack(lengths, options, seed=2)
+            row = {"tokens": 0, "masks": 0, "instances": []}
+            rows.append(row)
+        row["tokens"] += length
+        row["masks"] += masks
+        row["instances"].append(instance)
+    return [row["instances"] for row in rows]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_instances_are_packed(count):
-    options = InstanceSettings(max_seq_length=128)
-    lengths = np.full(count, 11)
-    assert pack(lengths, options) == [list(range(count))][: min(count, 1)] or (
-        sorted(pack(lengths, options)[0]) == [0, 1]
-    )
-
-
-def test_packed_rows_hold_whole_instances_with_their_masks():
-    rng = random.Random(5)
-    documents = numbered(
-        [
-            [rng.randint(1, 9) for _ in range(rng.randint(1, 7))]
-            for _ in range(37)
-        ]
-    )
-    known = vocabulary(FIRST + sum(len(s) for x in documents for s in x))
-    options = InstanceSettings(max_seq_length=131, max_predictions_per_seq=19)
-    for whole, ngram in ((False, 1), (True, 1), (True, 3)):
-        settings = InstanceSettings(
-            **{
-                **vars(options),
-                "pack_sequences": True,
-                "do_whole_word_mask": whole,
-                "max_ngram": ngram,
-            }
+@given(
+    st.integers(5, 523).flatmap(
+        lambda length: st.tuples(
+            st.builds(
+                InstanceSettings,
+                max_seq_length=st.just(length),
+                # Sometimes the masks are the limit.
+                max_predictions_per_seq=st.integers(1, 1 + length // 5),
+                masked_lm_prob=st.sampled_from([0.0, 0.15, 0.3]),
+            ),
+            st.lists(st.integers(5, length), max_size=61)
+            | st.lists(st.integers(5, 5 + length // 5), max_size=61),
         )
-        rows = make_rows(documents, settings, known)
-        plain = make_rows(documents, options, known)
-        found = to_instances(rows)
-        assert sorted(map(unmasked, found)) == sorted(
-            map(unmasked, to_instances(plain))
-        )
-        assert len(rows["input_ids"]) < 0.7 * len(found)
-        for x in found:
-            count = len(x.masked_lm_positions)
-            assert count == masking.count_masks(np.array(len(x.ids)), options)
+    ),
+    st.integers(0, 1 << 31),
+)
+def test_the_first_row_with_enough_space_is_used(drawn, seed):
+    options, lengths = drawn
+    lengths = np.array([min(x, options.max_seq_length) for x in lengths], int)
+    order, ends = packing.pack(lengths, options, draws.generator(seed))
+    shuffled = draws.generator(seed).permutation(len(lengths))
+    expected = [
+        [int(shuffled[i]) for i in row]
+        for row in first_fit(lengths[shuffled].tolist(), options)
+    ]
+    assert [x.tolist() for x in np.split(order, ends)[:-1]] == expected

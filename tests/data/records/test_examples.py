@@ -1,7 +1,6 @@
 """Examples of a task in memory; batches of similar lengths."""
 
 import numpy as np
-import pytest
 
 from bert.data import batching
 from bert.data.records import examples as examples_module
@@ -93,60 +92,19 @@ def test_choices_are_an_axis():
     assert batch["label_ids"].shape == (2,)
 
 
-def labels(examples, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
-    batches = batching.training_batches(
-        examples, list(lengths), batch_size, seed, step
-    )
-    return [
-        batch["label_ids"].tolist()
-        for batch in batches.take(count).as_numpy_iterator()
-    ]
-
-
-def test_a_report_lists_the_examples_of_the_batch_of_a_step():
-    examples = Examples(make_examples(), SCHEMA)
-    for step, chosen in enumerate(labels(examples, 4, 11), start=1):
-        found = batching.report_examples(examples, 4, 5, step)
+def test_batches_are_padded_to_the_first_length_for_all_of_them():
+    """A report lists the examples of the batch of a step."""
+    examples, allowed = Examples(make_examples(640), SCHEMA), [4, 8, S]
+    made = batching.training_batches(examples, allowed, 8, 5, step=3)
+    widths = []
+    for step, batch in enumerate(made.take(61).as_numpy_iterator(), 4):
+        chosen = batch["label_ids"].tolist()
+        found = batching.report_examples(examples, 8, 5, step)
         assert found == f"examples {', '.join(map(str, chosen))}"
-
-
-@pytest.mark.parametrize("batch_size", [1, 4, 23, 31])
-def test_an_epoch_has_every_example_once(batch_size):
-    examples = Examples(make_examples(), SCHEMA)
-    epochs = 3 * batch_size  # that end with a whole batch
-    found = labels(examples, batch_size, N * 3)
-    flat = [x for batch in found for x in batch]
-    assert len(flat) == N * epochs
-    assert np.bincount(flat).tolist() == [epochs] * N
-    if batch_size < N:
-        missing = (-N) % batch_size
-        first = flat[: N + missing]
-        assert np.bincount(first, minlength=N).min() == 1
-        assert np.bincount(first).max() <= 2
-
-
-@pytest.mark.parametrize("batch_size", [4, 31])
-def test_batches_are_a_function_of_seed_and_step(batch_size):
-    examples = Examples(make_examples(), SCHEMA)
-    every = labels(examples, batch_size, 17)
-    for step in (1, 5, 6, 11):
-        later = labels(examples, batch_size, 17 - step, step=step)
-        assert later == every[step:]
-    assert labels(examples, batch_size, 17, seed=6) != every
-
-
-def test_batches_have_similar_lengths():
-    examples = Examples(make_examples(640), SCHEMA)
-    batches = list(
-        batching.training_batches(examples, [4, 8, S], 8, 1, 0)
-        .take(64)
-        .as_numpy_iterator()
-    )
-    widths = [batch["input_ids"].shape[1] for batch in batches]
-    assert set(widths) == {4, 8, S}
-    assert widths != sorted(widths)
-    computed = sum(batch["input_mask"].size for batch in batches)
-    assert computed < 0.8 * S * 8 * 64
+        longest = examples.lengths[chosen].max()
+        widths.append(batch["input_ids"].shape[1])
+        assert widths[-1] == min(x for x in allowed if x >= longest)
+    assert {*widths} == {*allowed}
 
 
 def test_batches_in_order_repeat_with_a_smaller_last_batch():

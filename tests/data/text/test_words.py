@@ -1,9 +1,10 @@
 """Words and their characters, against regular expressions."""
 
-import random
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.data.text import tokenization, words
 from bert.data.text import unicode_tables as tables
@@ -13,19 +14,6 @@ from bert.data.text import unicode_tables as tables
     ("text", "by_words", "expected"),
     [
         ('In "New  York", he said.', False, 'In " New York " , he said .'),
-        ("", False, ""),
-        (
-            " (U.S., AT&T) O'Brien's!? ",
-            False,
-            "( U.S . , AT&T ) O'Brien's ! ?",
-        ),
-        ("...", False, ". . ."),
-        (
-            "\u5317\u4eac is.\u4eac!a\u4eac",
-            False,
-            "\u5317 \u4eac is . \u4eac ! a \u4eac",
-        ),
-        ("x", False, "x"),
         ("a\ud800. b", False, "a\ud800 . b"),
         (
             "\ufeff(Ro\u200bme.\u200b \u2060 \u200f\u4eac\u200d",
@@ -74,11 +62,9 @@ def by_expressions(text):
     return [x for x in spans if text[slice(*x)] != "\u200b"]
 
 
-def test_random_texts_are_split_as_by_expressions():
-    rng = random.Random(7)
-    letters = (
-        "ab\u00e9\u0301\u200b\U0001f600\u5317\u4eac.,!?'-()\"  \u00a0\t\n\u3000"
-    )
-    for _ in range(499):
-        text = "".join(rng.choices(letters, k=rng.randrange(31)))
-        assert words.split(text) == by_expressions(text)
+LETTERS = "ab\u00e9\u0301\u200b\U0001f600\u5317\u4eac.,!?'-()\"  \u00a0\t\n"
+
+
+@given(st.text(LETTERS))
+def test_texts_are_split_as_by_expressions(text):
+    assert words.split(text) == by_expressions(text)
