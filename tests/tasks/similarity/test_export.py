@@ -13,7 +13,7 @@ from tests.helpers import classifier_files, small, stranger
 pytestmark = pytest.mark.slow
 
 
-def test_each_engine_truncates_vectors_and_texts(tmp_path, ask):
+def test_the_text_signature_truncates_vectors_and_texts(tmp_path):
     classifier_files.write_model(tmp_path)
     how = PoolingConfig("max", True, {"query": "a "}, "query", 5)
     sentence_files.write(str(tmp_path), how, small.H, small.POSITIONS)
@@ -22,17 +22,8 @@ def test_each_engine_truncates_vectors_and_texts(tmp_path, ask):
     export = tmp_path / "export"
     export.mkdir()
     export_folder.write_model(str(export), model)
-
     texts = ["the cat " * 20, "a dog", "the bird sees the fish"]
     expected = bert.embed(texts, str(tmp_path), max_length=7)
     assert expected.shape == (3, 5)
-    for engine in ("keras", "openvino"):
-        asked = "\n".join(texts).encode()
-        code, answers, err = ask(export, asked, engine=engine)
-        assert code == 0, err
-        found = [answer["vector"] for answer in answers]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-        assert "truncated to the model's 7 tokens: 2 of 3" in err
-
     found = stranger.ask(export, text=texts)["serving_default"]["vector"]
     np.testing.assert_allclose(found, expected, atol=1e-5)

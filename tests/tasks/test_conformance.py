@@ -1,0 +1,227 @@
+"""Each task keeps the promises of `Task`; see `conformance`."""
+
+import dataclasses
+import pathlib
+import re
+from importlib import util
+
+import numpy as np
+import pytest
+
+from bert.data.labels import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+    PostProcessing,
+)
+from bert.data.pooling import PoolingConfig
+from bert.data.sequences import LongTexts
+from bert.modeling.task_heads import (
+    CHOICES,
+    CLASSIFIER,
+    MASKED_LM,
+    SPANS,
+    TOKENS,
+)
+from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.fill_mask.task import MaskedWords
+from bert.tasks.ner.conll import Sentence
+from bert.tasks.ner.task import TokenClassification
+from bert.tasks.similarity.task import TextEmbedding, TextGroup
+from bert.tasks.squad.examples import Answer, SquadExample
+from bert.tasks.squad.settings import Settings
+from bert.tasks.squad.task import QuestionAnswering
+from bert.tasks.swag.examples import ChoiceExample
+from bert.tasks.swag.task import MultipleChoice
+from tests.helpers import small
+from tests.tasks import conformance
+from tests.tasks.conformance import LONG
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "adding_a_task.md"
+S = small.POSITIONS
+TEXTS = ["the cat sees a dog", "a bird", "red fish, old house.", LONG]
+ODD = ["", " \t", "zzz\x00", LONG, "Tree" * 97]
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision", "long_texts", "has_pairs"),
+    [
+        (
+            CLASSES,
+            PostProcessing((), (0.1, -0.2, 0.3), 1.5, 0.01),
+            LongTexts("head_tail"),
+            None,
+        ),
+        (
+            MULTI_LABEL,
+            PostProcessing((0.5, -1.0, 0.0), temperature=0.7),
+            LongTexts(pool="max", stride=4),
+            False,
+        ),
+        (REGRESSION, PostProcessing(), LongTexts("tail"), True),
+    ],
+)
+def test_classification(tmp_path, kind, decision, long_texts, has_pairs):
+    names = () if kind == REGRESSION else ("a", "b", "1")
+    labels = Labels(kind, names, decision=decision)
+    model = conformance.model_of(tmp_path, CLASSIFIER, labels.size)
+    task = TextClassification(model.tokenizer, labels, S, long_texts, has_pairs)
+    known = {CLASSES: [2, 0, 1, 1], REGRESSION: [0.5, 1.0, -2.0, 3.0]}
+    known[MULTI_LABEL] = [[1, 0, 1], [0, 0, 0], [1, 1, 0], [0, 1, 1]]
+    second = "" if has_pairs is False else "a small tree"
+    rows = [
+        TextExample(text=text, text_b=second, label=label)
+        for text, label in zip(TEXTS, known[kind])
+    ]
+
+    def relabel(rows, predictions):
+        def label(found):
+            if kind == CLASSES:
+                return names.index(found["label"])
+            if kind == MULTI_LABEL:
+                return [int(name in found["label"]) for name in names]
+            return found["value"]
+
+        pairs = zip(rows, map(label, predictions))
+        return [row._replace(label=x) for row, x in pairs]
+
+    odd = [{"text": x, "text_b": second and x} for x in ODD]
+    conformance.check(tmp_path, task, model, odd, rows, relabel)
+
+
+@pytest.mark.parametrize("version_2", [True, False])
+def test_question_answering(tmp_path, version_2):
+    model = conformance.model_of(tmp_path, SPANS, 2)
+    settings = dataclasses.replace(
+        Settings(),
+        max_seq_length=S,
+        max_query_length=4,
+        doc_stride=3,
+        version_2_with_negative=version_2,
+        null_score_diff_threshold=0.5,
+        max_answer_length=3,
+    )
+    task = QuestionAnswering(model.tokenizer, settings)
+    # Without articles, which do not count.
+    contexts = ["old cat sees dog", "red dog", "old cat sees dog near " * 9]
+    rows = [
+        SquadExample(str(i), "the old cat", x, (Answer(x.split()[1], 4),))
+        for i, x in enumerate(contexts)
+    ]
+    if version_2:
+        rows.append(SquadExample("x", "a bird", contexts[0], (), True))
+
+    def relabel(rows, predictions):
+        texts = [x["answer"] for x in predictions]
+        return [
+            dataclasses.replace(
+                row, answers=(Answer(x),) if x else (), impossible=not x
+            )
+            for row, x in zip(rows, texts)
+        ]
+
+    odd = [{"question": a, "context": b} for a in ("", LONG) for b in ODD]
+    conformance.check(tmp_path, task, model, odd, rows, relabel, 100.0)
+
+
+@pytest.mark.parametrize("document_context", [True, False])
+def test_token_classification(tmp_path, document_context):
+    names = ["O", "B-X", "I-X"]
+    model = conformance.model_of(tmp_path, TOKENS, 3)
+    task = TokenClassification(
+        *(model.tokenizer, names, True, S),
+        stride=2,
+        document_context=document_context,
+    )
+    rows = [
+        Sentence(x.split(), (names * 30)[: len(x.split())], [], i // 2)
+        for i, x in enumerate(TEXTS)
+    ]
+
+    def relabel(rows, predictions):
+        labels = iter([y["label"] for x in predictions for y in x["words"]])
+        return [
+            dataclasses.replace(x, labels=[next(labels) for _ in x.words])
+            for x in rows
+        ]
+
+    odd = [{"text": x} for x in ODD]
+    odd += [{"words": []}, {"words": ["the", "zzz" * 40, "\x00"]}]
+    odd.append({"text": "old (dog)", "signature": "words"})
+    conformance.check(tmp_path, task, model, odd, rows, relabel)
+
+
+def test_multiple_choice(tmp_path):
+    model = conformance.model_of(tmp_path, CHOICES)
+    task = MultipleChoice(model.tokenizer, S, sequences=3)
+    choices = ["sees a cat", "a", LONG]
+    rows = [
+        ChoiceExample(x, choices[: 2 + i % 2], i % 2, i)
+        for i, x in enumerate(TEXTS)
+    ]
+
+    def relabel(rows, predictions):
+        return [
+            dataclasses.replace(row, label=x["best"])
+            for row, x in zip(rows, predictions)
+        ]
+
+    odd = [{"context": x, "choices": [LONG, "", "a"]} for x in ODD]
+    odd += [{"context": "a", "choices": ["", " "]}]
+    conformance.check(tmp_path, task, model, odd, rows, relabel)
+
+
+def test_embeddings(tmp_path):
+    pooling = PoolingConfig("max", True, {"q": "the old "}, "q", 5)
+    model = conformance.model_of(tmp_path, None, pooling_config=pooling)
+    task = TextEmbedding(model.tokenizer, pooling, S, has_scores=True)
+    rows = [
+        TextGroup([a, b], i / 3)
+        for i, (a, b) in enumerate(zip(TEXTS, TEXTS[1:]))
+    ]
+
+    def relabel(rows, predictions):
+        x = np.array([y["vector"] for y in predictions]).reshape(-1, 2, 5)
+        cosines = (x[:, 0] * x[:, 1]).sum(-1)
+        return [row._replace(score=y) for row, y in zip(rows, cosines)]
+
+    odd = [{"text": x} for x in ODD]
+    task.metric = "spearman_cosine"
+    conformance.check(tmp_path, task, model, odd, rows, relabel)
+
+
+def test_masked_words(tmp_path):
+    model = conformance.model_of(tmp_path, MASKED_LM)
+    task = MaskedWords(model.tokenizer, S)
+    odd = [{"text": f"{x} [MASK] sees [MASK]"} for x in ODD]
+    odd += [{"text": x} for x in ("", "[MASK]" * 40)]
+    conformance.check(tmp_path, task, model, odd)
+
+
+def test_the_task_of_the_documentation(tmp_path):
+    """Docs: adding_a_task.md."""
+    (code,) = re.findall(
+        r"^### `bert/tasks/ordering/task.py`\n\n```python\n(.*?)^```$",
+        PAGE.read_text(),
+        re.M | re.S,
+    )
+    (tmp_path / "ordering.py").write_text(code)
+    spec = util.spec_from_file_location("ordering", tmp_path / "ordering.py")
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = conformance.model_of(tmp_path, CHOICES)
+    task = module.TextOrdering(model.tokenizer, S)
+    rows = [
+        {"text": a, "text_b": b, "label": i % 2}
+        for i, (a, b) in enumerate(zip(TEXTS, TEXTS[1:]))
+    ]
+
+    def relabel(rows, predictions):
+        return [
+            row | {"label": x["first"]} for row, x in zip(rows, predictions)
+        ]
+
+    odd = [{"text": x, "text_b": y} for x in ODD for y in ("", "a dog")]
+    conformance.check(tmp_path, task, model, odd, rows, relabel)
