@@ -1,47 +1,73 @@
-"""Entities in every scheme, and their scores by hand."""
+"""Entities in every scheme, and their scores, by the definition."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.tasks.ner import entities, metrics
 
-#        Angela  Merkel  Kohl   visits New York City   Rome
-SCHEMES = {
-    "iob1": "I-PER I-PER B-PER O I-LOC I-LOC I-LOC B-LOC",
-    "bio": "B-PER I-PER B-PER O B-LOC I-LOC I-LOC B-LOC",
-    "iobes": "B-PER E-PER S-PER O B-LOC I-LOC E-LOC S-LOC",
-    "bilou": "B-PER L-PER U-PER O B-LOC I-LOC L-LOC U-LOC",
-}
-
-
-@pytest.mark.parametrize("scheme", list(SCHEMES))
-def test_schemes_mark_the_same_entities(scheme):
-    labels = SCHEMES[scheme].split()
-    assert entities.find(labels) == [
-        (0, 2, "PER"),
-        (2, 3, "PER"),
-        (4, 7, "LOC"),
-        (7, 8, "LOC"),
-    ]
-    assert entities.to_bio(labels) == SCHEMES["bio"].split()
-
-
-@pytest.mark.parametrize(
-    ("labels", "found"),
-    [
-        ("", []),
-        ("O O", []),
-        ("I-A I-B", [(0, 1, "A"), (1, 2, "B")]),
-        ("B-A I-B I-B", [(0, 1, "A"), (1, 3, "B")]),
-        ("O I-A O I-A", [(1, 2, "A"), (3, 4, "A")]),
-        ("E-A E-A", [(0, 1, "A"), (1, 2, "A")]),
-        ("B-A E-A I-A", [(0, 2, "A"), (2, 3, "A")]),
-        ("S-A S-A", [(0, 1, "A"), (1, 2, "A")]),
-        ("B-A B-A", [(0, 1, "A"), (1, 2, "A")]),
-        ("B-x-y I-x-y", [(0, 2, "x-y")]),
-    ],
+TYPES = ["PER", "LOC", "x-y"]
+LABEL = st.one_of(
+    st.just("O"),
+    st.builds(
+        "{}-{}".format, st.sampled_from("BIESLU"), st.sampled_from(TYPES)
+    ),
 )
-def test_odd_sequences_are_read_as_conlleval_reads_them(labels, found):
-    assert entities.find(labels.split()) == found
+
+
+def in_scheme(spans, count, scheme):
+    """The labels of entities, in order, as drawn in `entities`."""
+    labels = ["O"] * count
+    for start, limit, kind in spans:
+        letters = ["I"] * (limit - start)
+        before = labels[start - 1] if start else "O"
+        if scheme != "IOB1" or before[1:] == f"-{kind}":
+            letters[0] = "B"
+        if scheme in ("IOBES", "BILOU"):
+            letters[-1] = "E" if scheme == "IOBES" else "L"
+            if len(letters) == 1:
+                letters = ["S" if scheme == "IOBES" else "U"]
+        labels[start:limit] = [f"{x}-{kind}" for x in letters]
+    return labels
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(TYPES)),
+        max_size=6,
+    )
+)
+def test_schemes_mark_the_same_entities(drawn):
+    spans, count = [], 0
+    for gap, length, kind in drawn:
+        spans.append((count + gap, count + gap + length, kind))
+        count += gap + length
+    bio = in_scheme(spans, count, "BIO")
+    for scheme in ("IOB1", "BIO", "IOBES", "BILOU"):
+        labels = in_scheme(spans, count, scheme)
+        assert entities.find(labels) == spans
+        assert entities.to_bio(labels) == bio
+        assert entities.kind_of(labels) == entities.ENTITIES
+
+
+def entities_of(labels):
+    """Entities of any labels, by whether each word continues the one before."""
+    found = []
+    for i, (before, label) in enumerate(zip(["O", *labels], labels)):
+        continues = before[0] in "BI" and label[0] in "IEL"
+        if label == "O":
+            continue
+        if continues and before[2:] == label[2:]:
+            start, _, kind = found.pop()
+            found.append((start, i + 1, kind))
+        else:
+            found.append((i, i + 1, label[2:]))
+    return found
+
+
+@given(st.lists(LABEL, max_size=12))
+def test_odd_sequences_are_read_as_conlleval_reads_them(labels):
+    assert entities.find(labels) == entities_of(labels)
 
 
 def test_labels_of_types():
@@ -56,59 +82,26 @@ def test_labels_of_types():
     assert all(map(entities.is_entity_label, known))
     for label in ("NN", "B-", "B_PER", "X-PER", "o", "-LRB-", "B-A\n"):
         assert not entities.is_entity_label(label), label
+    assert entities.kind_of(["O", "NN"]) == entities.ANY
 
 
-def test_scores_by_hand():
-    """Of 5 entities, 5 are predicted: 1 short, 1 of the wrong type."""
-    gold = ["B-PER I-PER O B-LOC", "B-LOC I-LOC B-LOC O", "B-ORG O"]
-    guesses = ["B-PER I-PER O B-LOC", "B-LOC O B-LOC O", "B-PER O"]
-    scores = metrics.score_entities(
-        [x.split() for x in gold], [x.split() for x in guesses]
+@given(st.lists(st.lists(st.tuples(LABEL, LABEL), max_size=6), max_size=4))
+def test_scores_are_those_of_the_definition(sentences):
+    """Of all entities and of each type; 0 if nothing is to be divided by."""
+    gold, found = ([[pair[i] for pair in x] for x in sentences] for i in (0, 1))
+    true, guessed = (
+        {(i, *x) for i, labels in enumerate(y) for x in entities_of(labels)}
+        for y in (gold, found)
     )
-    assert scores == {
-        "accuracy": 8 / 10,
-        "precision": 3 / 5,
-        "recall": 3 / 5,
-        "f1": 3 / 5,
-        "precision_LOC": 2 / 3,
-        "recall_LOC": 2 / 3,
-        "f1_LOC": 2 / 3,
-        "precision_ORG": 0.0,
-        "recall_ORG": 0.0,
-        "f1_ORG": 0.0,
-        "precision_PER": 1 / 2,
-        "recall_PER": 1.0,
-        "f1_PER": 2 / 3,
-    }
-
-
-def test_a_chunk_that_is_predicted_in_two_parts():
-    gold = [["B-NP", "O", "B-NP", "I-NP", "I-NP", "B-VP"]]
-    guess = [["B-NP", "O", "B-NP", "I-NP", "B-NP", "I-VP"]]
-    scores = metrics.score_entities(gold, guess)
-    assert (
-        scores["accuracy"] == 4 / 6
-    )  # I-VP alone is an entity, but not the label
-    assert scores["precision"] == 2 / 4
-    assert scores["recall"] == 2 / 3
-    assert scores["f1"] == pytest.approx(4 / 7)
-
-
-def test_gold_and_prediction_may_be_of_different_schemes():
-    gold, guess = SCHEMES["iob1"].split(), SCHEMES["iobes"].split()
-    scores = metrics.score_entities([gold], [guess])
-    assert scores["f1"] == 1.0
-    assert scores["accuracy"] == 2 / 8  # of labels as they are written
-
-
-def test_nothing_to_find():
-    scores = metrics.score_entities([["O", "O"]], [["O", "O"]])
-    assert scores == {"accuracy": 1, "precision": 0, "recall": 0, "f1": 0}
-    scores = metrics.score_entities([["O"]], [["B-A"]])
-    assert scores["precision_A"] == scores["recall"] == scores["f1"] == 0.0
-
-
-def test_other_labels_have_an_accuracy():
-    gold, guess = [["NN", "VB"], ["DT"]], [["NN", "NN"], ["DT"]]
-    assert metrics.score_labels(gold, guess) == {"accuracy": 2 / 3}
-    assert metrics.score_labels([], []) == {"accuracy": 0.0}
+    equal = [a == b for x in sentences for a, b in x]
+    expected = {"accuracy": sum(equal) / len(equal) if equal else 0.0}
+    for kind in ("", *{x[-1] for x in true | guessed}):
+        a, b = ({x for x in y if x[-1].endswith(kind)} for y in (true, guessed))
+        end = f"_{kind}" if kind else ""
+        right = len(a & b)
+        expected[f"precision{end}"] = right / len(b) if b else 0.0
+        expected[f"recall{end}"] = right / len(a) if a else 0.0
+        expected[f"f1{end}"] = 2 * right / (len(a) + len(b)) if right else 0.0
+    assert metrics.score_entities(gold, found) == pytest.approx(expected)
+    accuracy = {"accuracy": expected["accuracy"]}
+    assert metrics.score_labels(gold, found) == accuracy

@@ -5,6 +5,8 @@ import types
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.tasks.ner import windows
 from bert.tasks.ner.conll import Sentence
@@ -55,37 +57,49 @@ def test_only_first_tokens_have_labels():
     ]
 
 
-def test_a_long_sentence_becomes_windows():
-    """Windows of 6 words; as drawn at the head of the module."""
-    words = [f"{'a' * 1}" for _ in range(9)]
-    assert windows.split_windows([1] * 9, 6, 3) == [(0, 6, 0, 4), (3, 9, 4, 9)]
-    found = featurize([sentence(" ".join(words))], 8)
-    assert [sum(example["label_weights"]) for example in found] == [4, 5]
-    assert [len(example["input_ids"]) for example in found] == [8, 8]
+def windows_of(before, size, stride):
+    """The windows of words, by the definition; `before` are tokens before."""
+    count, rest = len(before) - 1, max(0, before[-1] - size)
+    starts, wanted = [], 0
+    while True:
+        first = min(wanted, rest)
+        starts.append(next(i for i, x in enumerate(before) if x >= first))
+        if wanted >= rest:
+            break
+        wanted += stride
+    limits = [
+        max(i for i in range(count + 1) if before[i] <= before[start] + size)
+        for start in starts
+    ]
+
+    # A word belongs to the first window up to the middle of an overlap.
+    edges = [0]
+    for limit, start in zip(limits, starts[1:]):
+        middle = (before[start] + before[limit]) / 2
+        centers = [(before[i] + before[i + 1]) / 2 for i in range(count)]
+        edges.append(sum(x < middle for x in centers))
+    edges.append(count)
+    pairs = zip(starts, limits, edges, edges[1:])
+    return [x for x in pairs if x[2] < x[3]]
 
 
-def test_windows_hold_every_word_once_with_context():
-    rng = random.Random(5)
-    for _ in range(400):
-        size = rng.randint(1, 31)
-        stride = rng.randint(1, max(1, size // 2))
-        longest = windows.longest_word(size, stride)
-        count = rng.randint(1, 97)
-        lengths = [rng.randint(1, longest) for _ in range(count)]
-        found = windows.split_windows(lengths, size, stride)
-        owned = [w for x in found for w in range(x.first, x.last)]
-        assert owned == list(range(count))
-        for start, limit, first, last in found:
-            assert start <= first < last <= limit
-            assert sum(lengths[start:limit]) <= size
-
-
-def test_words_away_from_the_ends_see_both_sides():
-    """With a stride of half a window, a quarter of it on each side."""
-    found = windows.split_windows([1] * 1000, 40, 20)
+@given(st.integers(1, 31), st.data())
+def test_windows_are_those_of_the_definition(size, data):
+    """They hold every word, and label it once."""
+    stride = data.draw(st.integers(1, max(1, size // 2)))
+    longest = windows.longest_word(size, stride)
+    assert longest == size - stride + 1
+    lengths = data.draw(
+        st.lists(st.integers(1, longest), min_size=1, max_size=60)
+    )
+    found = windows.split_windows(lengths, size, stride)
+    before = np.cumsum([0, *lengths]).tolist()
+    assert found == windows_of(before, size, stride)
+    owned = [w for x in found for w in range(x.first, x.last)]
+    assert owned == [*range(len(lengths))]
     for start, limit, first, last in found:
-        assert first == 0 or first - start >= 10
-        assert last == 1000 or limit - last >= 9
+        assert start <= first < last <= limit
+        assert sum(lengths[start:limit]) <= size
 
 
 @pytest.mark.parametrize("context", [False, True])
@@ -129,8 +143,3 @@ def test_sentences_of_a_document_share_a_window():
         [0, 0, 1, 0, 2, 0],
         [0, 1, 0],
     ]
-
-
-def test_context_extends_the_last_window_to_the_left():
-    found = windows.split_windows([1] * 13, 10, 5)
-    assert found == [(0, 10, 0, 6), (3, 13, 6, 13)]

@@ -153,13 +153,6 @@ def test_texts_need_no_start_and_may_be_missing(write):
 
 # Broken files, and the expected messages.
 BROKEN = {
-    "no JSON": (b'{"data":\n [}', "train.json: JSON is malformed"),
-    "a string": ("q1", "train.json: Expected `object | array`, got `str`"),
-    "another object": (
-        {"questions": []},
-        "train.json: Object missing required field `data`; expected "
-        '{"data": [{"paragraphs": [...]}]}, as in SQuAD',
-    ),
     "no record": ([], "train.json: no question"),
     "a record without context": (
         [record(), question("q2")],
@@ -173,21 +166,11 @@ BROKEN = {
         [record(answers={"text": ["1895"], "answer_start": [15, 7]})],
         "train.json: qa q1: answer_start has 2 entries; expected 1, as text",
     ),
-    "id of a wrong kind": (
-        content(question(id=1.5)),
-        "train.json: Expected `int | str`, got `float` - at "
-        "`$.data[0].paragraphs[0].qas[0].id`",
-    ),
     "a number and its text as ids": (
         content(question(7), question("7")),
         "train.json: qa 7: duplicate id",
     ),
     "empty": (content(), "train.json: no question"),
-    "context of a wrong kind": (
-        content(question(), context=None),
-        "train.json: Expected `str`, got `null` - at "
-        "`$.data[0].paragraphs[0].context`",
-    ),
     "same id": (
         content(question(), question()),
         "train.json: qa q1: duplicate id",
@@ -201,21 +184,13 @@ BROKEN = {
         "train.json: qa q1: answer.text is empty",
     ),
     "behind the text": (
-        content(answer(answer_start=400)),
-        "train.json: qa q1: answer.answer_start 400 is outside of the context; "
+        content(answer(answer_start=20)),
+        "train.json: qa q1: answer.answer_start 20 is outside of the context; "
         "expected at least 0 and less than 20",
-    ),
-    "before the text": (
-        content(answer(answer_start=-1)),
-        "train.json: qa q1: answer.answer_start -1 is outside of the context",
     ),
     "answer to the impossible": (
         content(question(is_impossible=True)),
         "train.json: qa q1: is_impossible is true, but it has 1 answers",
-    ),
-    "empty context": (
-        content(question(), context=""),
-        "train.json: qa q1: answer.answer_start 15 is outside of the context",
     ),
 }
 

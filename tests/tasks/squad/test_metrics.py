@@ -39,76 +39,14 @@ def example(key, *answers):
     )
 
 
-EXAMPLES = [
-    example("a", "red cat", "cat"),
-    example("b", "dog"),
-    example("c"),
-    example("d"),
-    example("e", "1895", "the year 1895"),
-]
-PREDICTIONS = {"a": "The Cat", "b": "big dog", "c": "", "d": "x", "e": "no"}
-ODDS = {"a": -2.0, "b": 1.5, "c": 3.0, "d": 0.5, "e": 0.5}
-
-
 def test_scores_of_version_1():
-    answered = [x for x in EXAMPLES if x.answers]
+    examples = [example("a", "red cat", "cat"), example("b", "dog")]
+    examples.append(example("e", "1895", "the year 1895"))
     predictions = {"a": "The Cat", "b": "big dog"}  # the last is missing
-    assert metrics.scores_1(answered, predictions) == {
+    assert metrics.scores_1(examples, predictions) == {
         "exact_match": pytest.approx(100 / 3),
         "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
     }
-
-
-def test_scores_of_version_2():
-    third = pytest.approx(100 / 3)
-    # With odds above 1.0 "b" counts as "".
-    assert metrics.scores_2(EXAMPLES, PREDICTIONS, ODDS, 1.0) == {
-        "exact": 40.0,
-        "f1": 40.0,
-        "total": 5,
-        "HasAns_exact": third,
-        "HasAns_f1": third,
-        "HasAns_total": 3,
-        "NoAns_exact": 50.0,
-        "NoAns_f1": 50.0,
-        "NoAns_total": 2,
-        # Best is to answer "a" alone: 1 + 2 of 5.
-        "best_exact": 60.0,
-        "best_exact_thresh": -2.0,
-        "best_f1": 60.0,
-        "best_f1_thresh": -2.0,
-        # Precision 1 at recall 1/3; nothing more is exact.
-        "pr_exact_ap": pytest.approx(100 / 3),
-        # 1 at 1/3, then 5/3 of 4 at 5/9.
-        "pr_f1_ap": pytest.approx(100 * (1 / 3 + 5 / 12 * 2 / 9)),
-        # 1 at 1/3, then 2 of 3 at 2/3, 3 of 4 at 1.
-        "pr_oracle_ap": pytest.approx(100 * (1 / 3 + 2 / 9 + 3 / 12)),
-    }
-
-
-def test_a_file_of_one_kind_has_no_scores_of_the_other():
-    some = [x for x in EXAMPLES if not x.answers]
-    found = metrics.scores_2(some, PREDICTIONS, {"c": 3.0, "d": 0.5}, 1.0)
-    assert not any(name.startswith(("HasAns", "pr_")) for name in found)
-    assert found["NoAns_total"] == 2
-
-
-@pytest.mark.parametrize(
-    ("first", "scores", "expected"),
-    [
-        ("x", {"a": 1.0, "b": 0.0}, (50.0, -2.0)),
-        ("x", {"a": 0.0, "b": 0.0}, (0.0, 0.0)),
-        ("", {"a": 1.0, "b": 1.0}, (100.0, 1.5)),
-    ],
-)
-def test_the_best_threshold_answers_no_more_than_needed(
-    first, scores, expected
-):
-    """An answer that does not change the score is not given."""
-    predictions, odds = {"a": first, "b": "y"}, {"a": -2.0, "b": 1.5}
-    has_answer = {"a": bool(first), "b": True}
-    found = metrics.best_threshold(predictions, scores, odds, has_answer)
-    assert found == expected
 
 
 SOME = ["", "a", "the cat", "cat", "Cat!", "dog cat", "1895", "é", "(a) b"]
@@ -145,3 +83,69 @@ def test_the_tuned_threshold_is_the_best(rows):
     every = [f1(x) for x in (-9.0, -2.0, -0.5, 0.0, 1.0, 1.5, 3.0)]
     assert f1(tuned) == pytest.approx(max(every))
     assert tuned not in {odds[key] for key, text in answers.items() if text}
+
+
+def raw_scores(gold, text):
+    """Exact match and F1 of a question; "" is right without a label."""
+    gold = [x for x in gold if metrics.normalize_answer(x)] or [""]
+    return (
+        max(float(metrics.exact_score(x, text)) for x in gold),
+        max(metrics.f1_score(x, text) for x in gold),
+    )
+
+
+def best_of(scores, rows, odds):
+    """The best sum and its odds, answering one question after the other."""
+    best, at = sum(not gold for gold, *_ in rows), 0.0
+    order = sorted(range(len(rows)), key=lambda i: odds[i])
+    for count, last in enumerate(order, 1):
+        total = 0.0
+        for place, i in enumerate(order):
+            gold, text, _ = rows[i]
+            answered = place < count
+            total += scores[i] if gold and answered else 0.0
+            total += not gold and not (answered and text)
+        if total > best + 1e-9:
+            best, at = total, odds[last]
+    return best, at
+
+
+def area(scores, rows, odds):
+    """Precision at each threshold, times the recall that it gains."""
+    known, found, before = sum(bool(x[0]) for x in rows), 0.0, 0.0
+    for threshold in sorted({*odds}):
+        answered = [i for i, x in enumerate(odds) if x <= threshold]
+        hits = sum(scores[i] for i in answered if rows[i][0])
+        found += hits / len(answered) * (hits / known - before)
+        before = hits / known
+    return found
+
+
+@given(ROWS, st.sampled_from([-2.0, 0.25, 1.0]))
+def test_scores_of_version_2_are_those_of_the_definition(rows, threshold):
+    examples, predictions, odds = unpack(rows)
+    found = metrics.scores_2(examples, predictions, odds, threshold)
+    raw = [raw_scores(gold, text) for gold, text, _ in rows]
+    odds, expected = [x[2] for x in rows], {}
+    for name, scores in zip(("exact", "f1"), zip(*raw)):
+        applied = [
+            float(not gold) if x > threshold else score
+            for (gold, _, x), score in zip(rows, scores)
+        ]
+        for prefix, kinds in (
+            ("", (0, 1)),
+            ("HasAns_", (1,)),
+            ("NoAns_", (0,)),
+        ):
+            some = [y for x, y in zip(rows, applied) if bool(x[0]) in kinds]
+            if some:
+                expected[f"{prefix}{name}"] = 100 * sum(some) / len(some)
+                expected[f"{prefix}total"] = len(some)
+        best, at = best_of(scores, rows, odds)
+        expected[f"best_{name}"] = 100 * best / len(rows)
+        expected[f"best_{name}_thresh"] = at
+        if any(gold for gold, *_ in rows):
+            expected[f"pr_{name}_ap"] = 100 * area(scores, rows, odds)
+            oracle = 100 * area([bool(x[0]) for x in rows], rows, odds)
+            expected["pr_oracle_ap"] = oracle
+    assert found == pytest.approx(expected)

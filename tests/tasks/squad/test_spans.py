@@ -1,11 +1,10 @@
 """From logits to answers: n-best, texts, odds of no answer."""
 
-import math
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from bert.data.text.tokenization import BasicTokenizer
 from bert.tasks.squad import answers
@@ -32,118 +31,6 @@ def window(start, end, offsets, best=None, ids=None):
 OFFSETS = [None, None, None, (6, 11), (12, 17), (17, 18), (18, 19), None]
 
 
-def one(**changed):
-    """Best is `Steve Smith` with 7; `Smith` 6, `Steve` 4, `Smith's` 3."""
-    values = {
-        "start": [1.0, 9, 9, 4, 3, 0, -1, 9],
-        "end": [0.5, 9, 9, 0, 3, -2, 0, 9],
-        "offsets": OFFSETS,
-        **changed,
-    }
-    return window(**values)
-
-
-def extract(windows, n_best_size=8, longest=3, with_null=False):
-    return answers.extract(
-        windows,
-        answers.offsets_text(CONTEXT, windows),
-        n_best_size,
-        longest,
-        with_null,
-    )
-
-
-def test_nbest_as_drawn():
-    found = extract([one()], n_best_size=6)
-    assert [x[:5] for x in found.nbest] == [
-        ("Steve Smith", 6, 17, 4, 3),
-        ("Smith", 12, 17, 3, 3),
-        ("Steve", 6, 11, 4, 0),
-    ]
-    # Of six starts and ends, four were outside of the context.
-    found = extract([one()])
-    assert [x.text for x in found.nbest][2:5] == [
-        "Steve",
-        "Smith's",
-        "Steve Smith'",
-    ]
-    shares = np.exp([7.0, 6, 4, 3, 2])
-    total = sum(math.exp(x.start_logit + x.end_logit) for x in found.nbest)
-    assert [x.probability for x in found.nbest[:5]] == pytest.approx(
-        list(shares / total)
-    )
-    assert sum(x.probability for x in found.nbest) == pytest.approx(1)
-    assert found.best == found.nbest[0]
-    assert found.null_odds == 1.5 - 7
-
-
-def test_no_answer_is_one_of_the_nbest():
-    cls = one(
-        start=[3.0, 0, 0, 4, 3, 0, -1, 0], end=[2.5, 0, 0, 0, 3, -2, 0, 0]
-    )
-    found = extract([cls], with_null=True)
-    assert [x.text for x in found.nbest[:4]] == [
-        "Steve Smith",
-        "Smith",
-        "",
-        "Steve",
-    ]
-    assert found.nbest[2][:5] == ("", 0, 0, 3.0, 2.5)
-    assert found.null_odds == -1.5
-
-
-def test_no_answer_is_added_to_a_full_list():
-    low = one(
-        start=[-5.0, -9, -9, 4, 3, 0, -1, -9], end=[0.0] * 4 + [3.0] + [0.0] * 3
-    )
-    found = extract([low], n_best_size=2, with_null=True)
-    assert [x.text for x in found.nbest] == ["Steve Smith", "Smith", ""]
-    scored = one(start=[9.0, 0, 0, 4, 3, 0, -1, 0], end=[9.0] + [0.0] * 7)
-    # The original fails here: its one best is no answer.
-    found = extract([scored], n_best_size=1, with_null=True)
-    assert [x.text for x in found.nbest] == [""]
-    assert found.best is None
-    assert found.null_odds == answers.NO_SPAN
-
-
-def test_windows_share_an_nbest_without_repeating_texts():
-    first = one(best=[0, 0, 0, 1, 0, 0, 0, 0])
-    second = one(
-        start=[0.0, 9, 9, 2, 5, 0, -1, 9], best=[0, 0, 0, 0, 1, 1, 1, 0]
-    )
-    found = extract([first, second], with_null=True)
-    texts = [x.text for x in found.nbest]
-    # `Smith` may not start in the first window, which has less context for it.
-    assert texts[:3] == ["Smith", "Steve Smith", "Smith's"]
-    assert found.nbest[0].start_logit == 5
-    assert len(set(texts)) == len(texts)
-    # The odds come from the window with the lowest score of no answer.
-    assert found.null_odds == 0.5 - 8
-
-
-def test_equal_scores_come_in_the_order_of_the_windows():
-    flat = one(start=[0.0] * 8, end=[0.0] * 8)
-    found = answers.candidates([flat, flat], 8, 2)
-    assert [x[:3] for x in found[:4]] == [
-        (0, 3, 3),
-        (0, 3, 4),
-        (0, 4, 4),
-        (0, 4, 5),
-    ]
-    assert found[7].window == 1 and len(found) == 14
-
-
-@pytest.mark.parametrize("with_null", [False, True])
-def test_a_question_without_spans_has_no_answer(with_null):
-    outside = one(offsets=[None] * 8)
-    for windows in ([], [outside]):
-        found = extract(windows, with_null=with_null)
-        assert [x.text for x in found.nbest] == [""]
-        assert found.nbest[0].probability == 1.0
-        assert found.best is None
-        assert found.null_odds == answers.NO_SPAN
-
-
 def order(logits, count):
     positions = range(len(logits))
     return sorted(positions, key=lambda i: logits[i], reverse=True)[:count]
@@ -162,28 +49,68 @@ def simple(windows, n_best_size, longest):
     return sorted(found, key=lambda x: x[3] + x[4], reverse=True)
 
 
+def answers_of(windows, n_best_size, longest, with_null):
+    """Texts and scores of the n-best list, the best text and its odds."""
+    spans = simple(windows, n_best_size, longest)
+    scored = [
+        (x[3] + x[4], answers.offsets_text(CONTEXT, windows)(x)) for x in spans
+    ]
+    null = min(
+        (float(x.start_logits[0]) + float(x.end_logits[0]) for x in windows),
+        default=0.0,
+    )
+    ranked = scored + [(null, "")] * with_null
+    ranked = sorted(ranked, key=lambda x: -x[0])  # no answer after its equals
+    of_texts = {}
+    for score, text in ranked:
+        of_texts.setdefault(text, score)
+    nbest = [*of_texts.items()][:n_best_size]
+    if "" not in dict(nbest) and (with_null or not nbest):
+        nbest.append(("", null))
+    score, best = scored[0] if scored else (None, None)
+    odds = answers.NO_SPAN if best is None else null - score
+    return nbest, best, odds
+
+
 LOGITS = st.lists(
     st.sampled_from([-3.0, -1.5, 0.0, 0.25, 2.0]), min_size=8, max_size=8
 )
+FLAGS = st.lists(st.booleans(), min_size=8, max_size=8)
+NOWHERE = [None] * 8
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
-            LOGITS, LOGITS, st.lists(st.booleans(), min_size=8, max_size=8)
+            LOGITS, LOGITS, FLAGS, st.sampled_from([OFFSETS] * 5 + [NOWHERE])
         ),
         max_size=3,
     ),
     st.integers(1, 9),
     st.integers(1, 5),
+    st.booleans(),
 )
-def test_candidates_equal_loops(parts, n_best_size, longest):
+def test_answers_equal_loops(parts, n_best_size, longest, with_null):
+    """The original's n-best list; padding and the question are outside."""
     windows = [
-        one(start=a, end=b, best=[int(x) for x in c]) for a, b, c in parts
+        window(start, end, offsets, [int(x) for x in flags])
+        for start, end, flags, offsets in parts
     ]
     found = answers.candidates(windows, n_best_size, longest)
     assert found == simple(windows, n_best_size, longest)
+    nbest, best, odds = answers_of(windows, n_best_size, longest, with_null)
+    text_of = answers.offsets_text(CONTEXT, windows)
+    found = answers.extract(windows, text_of, n_best_size, longest, with_null)
+    assert [(x.text, x[3] + x[4]) for x in found.nbest] == nbest
+    assert (found.best and found.best.text, found.null_odds) == (best, odds)
+    chances = special.softmax([score for _, score in nbest])
+    np.testing.assert_allclose([x.probability for x in found.nbest], chances)
+    for entry in found.nbest:
+        assert CONTEXT[entry.start : entry.limit] == entry.text
+    if best is not None:
+        chance = found.best.probability
+        expected = np.exp(found.best[3] + found.best[4] - nbest[0][1])
+        assert chance == pytest.approx(expected * chances[0])
 
 
 @pytest.mark.parametrize(

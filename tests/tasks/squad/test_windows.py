@@ -49,19 +49,6 @@ def ids(text):
     return [NUMBER[token] for token in text.split()]
 
 
-def test_most_context_as_drawn():
-    # the man went to the store and bought a gallon of milk
-    # |--- A: 0 to 4 --|
-    #              |- B: 3 to 7 -----|
-    #                            |-- C: 6 to 10 ---|
-    #                                      | D: 9 to 11 |
-    spans = sequences.cut(12, 5, 3)
-    assert spans == [(0, 5), (3, 5), (6, 5), (9, 3)]
-    owners = windows.max_context(spans, 12)
-    # "bought" (7) has 1 to its left in C and 0 to its right in B.
-    assert "".join("ABCD"[i] for i in owners) == "AAAABBBCCCDD"
-
-
 @settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 30))
 def test_windows_cover_all_tokens_and_each_has_one_owner(count, size, stride):
