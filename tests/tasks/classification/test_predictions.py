@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from bert.data.labels import (
 )
 from bert.tasks.classification import predictions
 from bert.tasks.classification.glue import Split, TextExample
+from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import TEST
 from tests.helpers.classifier_files import rows_of
@@ -31,17 +34,6 @@ def write(path, rows, logits, task):
     """Writes `predictions.tsv`."""
     found = task.decode([], [*logits])
     predictions.write_predictions(str(path), rows, found, task)
-
-
-def test_the_originals_file_has_only_probabilities(tmp_path):
-    path = tmp_path / "test_results.tsv"
-    found = task_of(THREE).decode([], [*LOGITS])
-    predictions.write_test_results(str(path), found)
-    lines = path.read_text().split("\n")
-    assert lines.pop() == ""
-    found = [[float(x) for x in line.split("\t")] for line in lines]
-    expected = [[0.125, 0.25, 0.625], [0.5, 0.25, 0.25]]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_predictions_have_ids_and_names(tmp_path):
@@ -103,8 +95,25 @@ def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
         assert name == ("" if is_unknown else "abc"[found[int(number)]])
         unknown += is_unknown
     assert (0 < unknown < 61) == (decision.unknown_below > 0)
-    half = PostProcessing(unknown_below=0.5)
-    assert not postprocessing.is_rejected(np.zeros([1, 2], "f4"), half)
+
+
+@pytest.mark.parametrize("label", [0, None])
+def test_only_a_labelled_file_is_scored(tmp_path, capsys, label):
+    task = TextClassification(
+        None, Labels(names=("a", "b")), 7, metrics=("accuracy",)
+    )
+    rows = [TextExample("q", "one", "", x, 1) for x in (1, label)]
+    logits = [*np.array([[1, 2], [3, 4]], "f4")]
+    file = Split("x.jsonl", rows, name=TEST)
+    wrote = task.write_predictions(str(tmp_path), file, [], logits, Settings())
+    assert [os.path.basename(x) for x in wrote] == [
+        "test_results.tsv",
+        "predictions.tsv",
+    ]
+    shown = [row[3] for row in rows_of(tmp_path / "predictions.tsv")]
+    assert shown == ["label", "b", "" if label is None else "a"]
+    scored = "x.jsonl | accuracy 0.5000\n" * (label is not None)
+    assert capsys.readouterr().err == scored
 
 
 def test_the_worst_errors_name_their_rows():
@@ -124,13 +133,6 @@ def test_the_worst_errors_name_their_rows():
     assert found[0]["probability"] == pytest.approx(6 / 8)
 
 
-def test_no_label_for_any_example_is_reported():
-    rows = [TextExample(x, x, "", [1, 0, 0], 2) for x in "ab"]
-    logits = np.full((2, 3), -1, np.float32)
-    found = task_of(SEVERAL).score(rows, [], [*logits])
-    assert "all 2 predictions are []" in found.warnings
-
-
 @pytest.mark.parametrize(
     ("labels", "found", "never"),
     [
@@ -138,6 +140,7 @@ def test_no_label_for_any_example_is_reported():
         (THREE, [0, 1, 2, 1, 0], ""),
         (THREE, [0, 0, 0, 0, 0], "'b' (1), 'c' (2)"),
         (SEVERAL, [[1, 0, 0]] * 4 + [[0, 0, 0]], "'y' (3), 'z' (1)"),
+        (SEVERAL, [[0, 0, 0]] * 5, "'x' (3), 'y' (3), 'z' (1)"),
     ],
     ids=str,
 )
@@ -149,6 +152,8 @@ def test_labels_that_are_never_predicted_are_named(labels, found, never):
     logits = np.eye(3)[found] if labels is THREE else np.array(found) - 0.5
     warnings = task_of(labels).score(rows, [], [*logits]).warnings
     told = [x for x in warnings if "never predicted" in x]
+    is_one = all(x == found[0] for x in found)
+    assert any("all 5 predictions are" in x for x in warnings) == is_one
     expected = (
         "never predicted, with the number of examples: "
         f"{never}; pass --class_weights=balanced, or train for more epochs"

@@ -1,47 +1,24 @@
+"""Fitted thresholds and temperatures, beside a search in all values."""
+
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import special
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, precision_score, recall_score
 
 from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels
-from bert.tasks.classification import fitting
+from bert.tasks.classification import fitting, scores
 from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.settings import Scoring
 from bert.tasks.classification.task import TextClassification
 
 TWO, THREE = Labels(names=("ham", "spam")), Labels(names=("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("a", "b", "c"))
-
-
-class Logits(ClassifierMixin, BaseEstimator):
-    """A classifier whose inputs are its logits."""
-
-    classes_ = np.arange(3)
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def fit(self, x, y):
-        return self
-
-    def decision_function(self, x):
-        return x
-
-    def predict(self, x):
-        return x.argmax(-1)
-
-
-def drawn(count=997, scale=1.0, seed=7):
-    """Logits, and classes drawn from their probabilities."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(0, 2, (count, 3))
-    chances = special.softmax(logits, -1)
-    gold = (chances.cumsum(-1) < rng.random((count, 1))).sum(-1)
-    return (logits * scale).astype("f4"), gold
 
 
 def fit(labels, logits, gold, weights=(), **flags):
@@ -60,68 +37,131 @@ def predicted(labels, evaluation):
     )
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_cut_has_the_highest_f1(seed):
+HALVES = st.integers(-6, 6).map(lambda x: x / 2)
+EXAMPLES = st.lists(st.tuples(HALVES, st.booleans()), min_size=1, max_size=30)
+
+
+@given(EXAMPLES)
+def test_a_threshold_has_the_highest_f1_and_is_far_from_all_logits(examples):
+    margins, gold = (np.array(x) for x in zip(*examples))
+    found = fitting.cut_of(margins.astype("f4"), gold.astype(int))
+    if not gold.any():
+        assert found == 0.0
+        return
+    every = [f1_score(gold, margins >= x) for x in margins]
+    assert f1_score(gold, margins >= found) == pytest.approx(max(every))
+    assert np.abs(margins - found).min() >= 0.25
+
+
+def drawn(kind, scale, seed, shift=0.0, count=301):
+    """Logits, and labels that are drawn from their probabilities."""
     rng = np.random.default_rng(seed)
-    gold = (rng.random(31) < 0.2).astype(int)
-    margins = rng.normal(gold, 1.0).round(1).astype("f4")
-    cut = fitting.cut_of(margins, gold)
-    found = f1_score(gold, margins >= cut)
-    all_cuts = [f1_score(gold, margins >= x) for x in np.unique(margins)]
-    assert found == max(all_cuts) and cut not in margins
+    logits = rng.normal(0, 2, (count, 3))
+    if kind == MULTI_LABEL:
+        gold = (rng.random((count, 3)) < special.expit(logits)).astype(int)
+    else:
+        chances = special.softmax(logits, -1).cumsum(-1)
+        gold = (chances < rng.random((count, 1))).sum(-1).clip(max=2)
+    return (logits * scale + shift).astype("f4"), gold
 
 
-def test_a_label_of_no_text_keeps_its_cut():
-    assert fitting.cut_of(np.ones(3, "f4"), np.zeros(3, int)) == 0.0
+@settings(max_examples=15)
+@given(
+    st.sampled_from([CLASSES, MULTI_LABEL]),
+    st.sampled_from([0.2, 1.0, 4.0]),
+    st.integers(0, 99),
+)
+def test_no_other_temperature_has_a_lower_loss(kind, scale, seed):
+    logits, gold = drawn(kind, scale, seed)
+    found = fitting.temperature(logits, gold, kind)
+
+    def loss(temperature):
+        return scores.losses(logits / temperature, gold, kind).mean()
+
+    others = found * np.exp(np.linspace(-2, 2, 41))
+    assert loss(found) <= min(map(loss, others)) + 1e-7
+    assert found == pytest.approx(scale, rel=0.5)
 
 
-@pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_a_temperature_is_that_of_scikit_learn(scale):
-    logits, gold = drawn(scale=scale)
-    found, _ = fit(THREE, logits, gold, calibrate=True)
-    assert found.temperature == pytest.approx(scale, rel=0.1)
-    theirs = CalibratedClassifierCV(
-        FrozenEstimator(Logits()), method="temperature"
-    ).fit(logits, gold)
-    np.testing.assert_allclose(
-        postprocessing.probabilities(logits, CLASSES, found),
-        theirs.predict_proba(logits),
-        atol=1e-3,
-    )
+@given(
+    arrays(np.float64, (9, 3), elements=st.integers(0, 20).map(float)),
+    arrays(np.int64, 9, elements=st.integers(0, 2)),
+    arrays(np.int64, 9, elements=st.integers(0, 2)),
+    st.sampled_from([CLASSES, MULTI_LABEL]),
+)
+def test_errors_of_calibration_are_those_of_the_definition(
+    logits, gold, found, kind
+):
+    """Fifteen bins of the predictions that are given; 1 is in the last."""
+    if kind == CLASSES:
+        chances = special.softmax(logits, -1)[np.arange(9), found]
+        hits = gold == found
+    else:
+        gold, found = np.eye(3, dtype=int)[gold], np.eye(3, dtype=int)[found]
+        chances, hits = special.expit(logits).ravel(), gold.ravel()
+    chances = chances.astype("f4")
+    of_bins = {}
+    for chance, hit in zip(chances, hits):
+        number = min(int(chance * np.float32(15)), 14)
+        of_bins.setdefault(number, []).append((chance, hit))
+    means = [np.mean(of_bins[x], 0) for x in sorted(of_bins)]
+    counts = [len(of_bins[x]) for x in sorted(of_bins)]
+    errors = [n * abs(a - b) for n, (a, b) in zip(counts, means)]
+    result = fitting.calibration(logits, gold, found, kind)
+    assert result["error"] == pytest.approx(sum(errors) / sum(counts), abs=1e-6)
+    assert [x[2] for x in result["bins"]] == counts
+    np.testing.assert_allclose([x[:2] for x in result["bins"]], means, 1e-5)
 
 
-def test_weights_of_training_are_taken_from_the_probabilities():
-    logits, gold = drawn(scale=2.0)
-    weights = (0.2, 1.0, 5.0)
-    _, plain = fit(THREE, logits, gold, calibrate=True)
-    shifted = (logits + np.log(weights)).astype("f4")
-    decision, weighted = fit(THREE, shifted, gold, weights, calibrate=True)
-    before, after = (
-        weighted.report["calibration"][key]["error"]
-        for key in ("before", "after")
-    )
-    assert after == pytest.approx(plain.report["calibration"]["after"]["error"])
-    assert after < 0.05 < before
-    assert decision.temperature == pytest.approx(2.0, rel=0.1)
-    assert weighted.predicted == plain.predicted
-    assert (predicted(THREE, weighted) != shifted.argmax(-1)).any()
+WEIGHTS = (0.2, 1.0, 5.0)
 
 
-def test_errors_of_calibration_by_hand():
-    """Those of the predictions that are given, not of the most probable."""
-    chances = np.array([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], "f4")
-    gold = np.array([0, 1, 1])
-    logits = np.log(chances)
-    found = fitting.calibration(logits, gold, chances.argmax(-1), CLASSES)
-    assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
-    assert [x[1:] for x in found["bins"]] == [[1.0, 1], [0.5, 2]]
-    found = fitting.calibration(logits, gold, np.array([1, 1, 1]), CLASSES)
-    assert found["error"] == pytest.approx((2 * 0.4 + 1 * 0.3) / 3)
-    assert [x[1:] for x in found["bins"]] == [[0.5, 2], [1.0, 1]]
-    both = np.array([[1, 1]])
-    logits = special.logit(chances[:1])
-    of_labels = fitting.calibration(logits, both, both, MULTI_LABEL)
-    assert of_labels["error"] == pytest.approx((0.1 + 0.9) / 2)
+@pytest.mark.parametrize(
+    ("labels", "weights", "flags"),
+    [
+        (SEVERAL, (), {"tune_thresholds": True, "calibrate": True}),
+        (SEVERAL, WEIGHTS, {"calibrate": True}),
+        (THREE, WEIGHTS, {"calibrate": True}),
+        (THREE, (), {"calibrate": True}),
+    ],
+)
+def test_each_half_is_predicted_with_the_values_of_the_other(
+    labels, weights, flags
+):
+    """Stratified halves; the values of all examples are kept."""
+    logs = np.log(weights or 1.0)
+    logits, gold = drawn(labels.kind, 2.0, 5, logs, 97)
+    decision, tuned = fit(labels, logits, gold, weights, **flags)
+    found = predicted(labels, tuned)
+    order = np.lexsort(gold.reshape(97, -1).T)
+    losses = np.zeros(97)
+
+    def values_of(part):
+        shifted = logits[part] - logs
+        temperature = fitting.temperature(shifted, gold[part], labels.kind)
+        cuts = logs * np.ones(3)
+        if "tune_thresholds" in flags:
+            pairs = zip(logits[part].T, gold[part].T)
+            cuts = np.array([fitting.cut_of(*x) for x in pairs])
+        return temperature, cuts
+
+    for half, other in ((order[::2], order[1::2]), (order[1::2], order[::2])):
+        temperature, cuts = values_of(other)
+        margins = logits[half] - cuts
+        expected = margins >= 0
+        if labels.kind == CLASSES:
+            expected = margins.argmax(-1)
+        assert (found[half] == expected).all()
+        scaled = (logits[half] - logs) / temperature
+        losses[half] = scores.losses(scaled, gold[half], labels.kind)
+    assert tuned.metrics["loss"] == pytest.approx(losses.mean())
+    temperature, cuts = values_of(order)
+    assert decision.temperature == pytest.approx(temperature, abs=1e-5)
+    if "tune_thresholds" in flags:
+        assert decision.thresholds == pytest.approx(cuts)
+        assert [*tuned.report["cuts"].values()] == pytest.approx(cuts)
+    else:
+        assert decision.log_weights == pytest.approx([*logs] if weights else [])
 
 
 @pytest.mark.parametrize("cuts", [False, True])
@@ -140,9 +180,7 @@ def test_the_printed_error_is_of_the_predictions_that_are_given(cuts):
 
 
 def test_scores_without_thresholds_are_printed(capsys):
-    rng = np.random.default_rng(5)
-    gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
-    logits = rng.normal(gold - 1.5, 1.0).astype("f4")
+    logits, gold = drawn(MULTI_LABEL, 1.0, 5, -0.5, 97)
     _, tuned = fit(SEVERAL, logits, gold, tune_thresholds=True)
     both = (logits >= 0).astype(int), predicted(SEVERAL, tuned)
     macro = [f1_score(gold, x, average="macro", zero_division=0) for x in both]
@@ -156,46 +194,37 @@ def test_scores_without_thresholds_are_printed(capsys):
 
 
 @pytest.mark.parametrize(
-    ("positive", "expected"),
-    [(None, "spam"), ("spam", "spam"), ("ham", "ham")],
+    ("counts", "positive", "expected"),
+    [
+        ((19, 2), None, "spam"),
+        ((2, 19), None, "ham"),
+        ((9, 9), None, "spam"),
+        ((19, 2), "spam", "spam"),
+        ((19, 2), "ham", "ham"),
+    ],
 )
-def test_one_of_two_labels_has_a_cut(capsys, positive, expected):
+def test_the_rarer_of_two_labels_has_a_threshold(
+    capsys, counts, positive, expected
+):
+    gold = np.repeat([0, 1], counts)
     rng = np.random.default_rng(3)
-    gold = (rng.random(211) < 0.1).astype(int)
-    logits = rng.normal(0, 1, (211, 2)).astype("f4")
-    logits[:, 1] += gold
+    logits = rng.normal(0, 1, (len(gold), 2)).astype("f4")
     decision, tuned = fit(
         TWO, logits, gold, tune_thresholds=True, positive_label=positive
     )
-    assert (
-        tuned.report["cuts"].keys()
-        == {expected}
-        == tuned.report["curves"].keys()
-    )
+    (curve,) = tuned.report["curves"].values()
+    assert {*tuned.report["cuts"]} == {*tuned.report["curves"]} == {expected}
     number = TWO.names.index(expected)
     margins = logits[:, number] - logits[:, 1 - number]
-    cut = fitting.cut_of(margins, (gold == number).astype(int))
+    is_positive = gold == number
+    cut = fitting.cut_of(margins, is_positive.astype(int))
     assert decision.thresholds[number] == cut
     answers = postprocessing.predictions(logits, CLASSES, decision)
     assert ((answers == number) == (margins >= cut)).all()
+    for threshold, precision, recall in curve:
+        found = margins >= np.float32(threshold)
+        assert precision == precision_score(is_positive, found)
+        assert recall == recall_score(is_positive, found)
+    assert math.isclose(curve[0][2], 1.0)
     told = f"--positive_label={expected}, the rarer label\n"
     assert (told in capsys.readouterr().err) == (positive is None)
-
-
-def test_each_half_is_answered_by_the_cuts_of_the_other():
-    rng = np.random.default_rng(5)
-    gold = (rng.random((97, 3)) < [0.1, 0.3, 0.5]).astype(int)
-    logits = rng.normal(gold - 1.0, 1.0).astype("f4")
-    flags = {"tune_thresholds": True, "calibrate": True}
-    decision, tuned = fit(SEVERAL, logits, gold, **flags)
-    found = predicted(SEVERAL, tuned)
-    order = np.lexsort(gold.T)
-    for half, other in ((order[::2], order[1::2]), (order[1::2], order[::2])):
-        cuts = [
-            fitting.cut_of(logits[other, i], gold[other, i]) for i in range(3)
-        ]
-        expected = logits[half] >= np.array(cuts, "f4")
-        assert (found[half] == expected).all()
-    whole = [fitting.cut_of(logits[:, i], gold[:, i]) for i in range(3)]
-    assert list(decision.thresholds) == whole
-    assert list(tuned.report["cuts"].values()) == whole
