@@ -7,6 +7,7 @@ import pathlib
 import types
 from typing import Any
 
+from bert.common import command_line
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.runs.run_folder import RunFolder
@@ -15,6 +16,19 @@ MODEL: Any = types.SimpleNamespace(
     tokenizer=Tokenizer("vocab.txt", tokens=[*vocabulary.SPECIAL_TOKENS]),
     pooling_config=None,
 )
+
+
+def parse(settings_class, *words: str, **named):
+    """Settings of a command line; named flags have values.
+
+    Args:
+        settings_class: the settings of the script.
+        *words: flags without a value.
+        **named: flag -> value. Default of output_dir: "none".
+    """
+    named = {"output_dir": "none", **named}
+    argv = ["script", *words, *(f"--{k}={v}" for k, v in named.items())]
+    return command_line.parse(argv, settings_class, "")
 
 
 def opened(settings) -> RunFolder:

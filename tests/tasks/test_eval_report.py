@@ -38,14 +38,6 @@ def test_a_matrix_of_very_many_classes_is_left_out():
     assert "confusion_matrix" not in report and len(report["per_class"]) == 201
 
 
-def test_several_labels_of_an_example_have_scores():
-    gold = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0]])
-    found = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]])
-    scores = class_report.per_class(gold, found, NAMES)
-    recall = {name: x["recall"] for name, x in scores.items()}
-    assert recall == {"cat": 0.5, "dog": 1.0, "fish": 0.5}
-
-
 def test_one_label_that_may_be_missing_has_the_scores_of_its_own():
     gold, found = np.array([[1], [0], [1], [1]]), np.array([[1], [1], [0], [1]])
     (scores,) = class_report.per_class(gold, found, ["cat"]).values()

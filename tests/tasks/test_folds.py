@@ -8,7 +8,7 @@ import run_ner
 import run_similarity
 import run_squad
 import run_swag
-from bert.common import command_line
+from bert.common.errors import UserError
 from bert.runs import sweep
 from bert.tasks.ner import inputs as ner
 from bert.tasks.similarity import inputs as similarity
@@ -18,112 +18,102 @@ from bert.tasks.task import DEV, TRAIN
 from tests.helpers import run_folders
 
 K = 3
-PARTS = TRAIN, DEV
 
 
-def write_lines(path, rows):
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-
-
-def write_questions(path):
-    """Titles of two paragraphs each, and paragraphs without a title."""
-    articles = []
-    for i in range(7):
-        paragraphs = [
-            {"context": f"c{i}{x}", "qas": [question(f"{i}{x}{y}") for y in z]}
-            for x, z in (("a", "12"), ("b", "3"))
-        ]
-        articles.append({"title": f"t{i}" * (i < 5), "paragraphs": paragraphs})
-    path.write_text(json.dumps({"data": articles}))
-
-
-def question(key):
-    answer = {"text": "c", "answer_start": 0}
-    return {"id": key, "question": "?", "answers": [answer]}
-
-
-def write_words(path):
-    documents = [f"w{i} O\n\nx{i} O\n" for i in range(7)]
-    path.write_text("\n-DOCSTART- O\n\n".join(documents))
-
-
-def write_sentences(path):
-    """Without documents: copies of seven sentences."""
-    path.write_text("\n".join(f"w{i % 7} O\n" for i in range(19)))
-
-
-def write_choices(path):
-    rows = [
-        {"context": f"c{i % 7}", "choices": ["a", f"b{i}"], "label": 0}
-        for i in range(19)
+def article(i):
+    """A title of two paragraphs; the last ones have no title."""
+    qas = [
+        {"id": f"{i}{x}", "question": "?", "answers": [ANSWER]} for x in "abc"
     ]
-    write_lines(path, rows)
-
-
-def write_similar(path):
-    rows = [
-        {"text": f"t{i % 7}", "text_b": f"u{i}", "score": i} for i in range(19)
+    paragraphs = [
+        {"context": f"c{i}", "qas": qas[:2]},
+        {"context": f"d{i}", "qas": qas[2:]},
     ]
-    write_lines(path, rows)
+    return {"title": f"t{i}" * (i < 5), "paragraphs": paragraphs}
 
 
-TASKS = {  # script, writer, reader, rows -> (row, its key) of each
+ANSWER = {"text": "c", "answer_start": 0}
+QUESTIONS = json.dumps({"data": [article(i) for i in range(7)]})
+DOCUMENTS = "\n-DOCSTART- O\n\n".join(f"w{i} O\n\nsame O\n" for i in range(7))
+SENTENCES = "\n".join(f"w{i % 7} O\n" for i in range(19))  # without documents
+CHOICES = "".join(
+    json.dumps({"context": f"c{i % 7}", "choices": ["a", f"b{i}"], "label": 0})
+    + "\n"
+    for i in range(19)
+)
+SIMILAR = "".join(
+    json.dumps({"text": f"t{i % 7}", "text_b": f"u{i}", "score": i}) + "\n"
+    for i in range(19)
+)
+TASKS = {  # script, file, reader, (row, its key) of a row
     "questions": (
         run_squad,
-        write_questions,
+        QUESTIONS,
         squad.read,
-        lambda x: [(q.id, q.title or q.context) for q in x],
+        lambda x: (x.id, x.title or x.context),
     ),
     "documents": (
         run_ner,
-        write_words,
+        DOCUMENTS,
         ner.read,
-        lambda x: [(y.words[0], y.document) for y in x],
+        lambda x: (x.lines[0], x.document),
     ),
     "sentences": (
         run_ner,
-        write_sentences,
+        SENTENCES,
         ner.read,
-        lambda x: [(y.lines[0], y.words[0]) for y in x],
+        lambda x: (x.lines[0], x.words[0]),
     ),
     "choices": (
         run_swag,
-        write_choices,
+        CHOICES,
         swag.read,
-        lambda x: [(y.choices[1], y.context) for y in x],
+        lambda x: (x.choices[1], x.context),
     ),
     "vectors": (
         run_similarity,
-        write_similar,
+        SIMILAR,
         similarity.read,
-        lambda x: [((*y.texts, y.score), y.texts[0]) for y in x],
+        lambda x: ((*x.texts, x.score), x.texts[0]),
     ),
 }
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_related_rows_are_held_out_together(tmp_path, name):
-    script, write, read, pairs_of = TASKS[name]
-    suffix = "txt" if script is run_ner else "jsonl"
-    path = tmp_path / f"train.{suffix}"
-    write(path)
-    words = ["--do_train", "--do_eval", f"--num_folds={K}", "--output_dir=x"]
-    settings = command_line.parse(
-        ["script", *words, f"--train_file={path}"], script.Settings, ""
-    )
+    script, content, read, pair_of = TASKS[name]
+    path = tmp_path / f"train.{'txt' if script is run_ner else 'jsonl'}"
+    path.write_text(content)
+
+    def settings_of(**named):
+        words = "--do_train", "--do_eval"
+        named["train_file"] = path
+        return run_folders.parse(script.Settings, *words, **named)
 
     def rows_of(settings):
         _, files = read(run_folders.opened(settings))
         return [
-            [y for x in files[part] for y in pairs_of(x.rows)] for part in PARTS
+            [pair_of(x) for file in files[part] for x in file.rows]
+            for part in (TRAIN, DEV)
         ]
 
-    whole, none = rows_of(settings)
-    assert not none
-    seen = []
-    for trial in sweep.expand_trials(settings):
-        train, held_out = rows_of(trial.settings)
-        assert sorted(train + held_out) == sorted(whole)
-        assert not {x for _, x in train} & {x for _, x in held_out}
-        seen += held_out
-    assert sorted(seen) == sorted(whole)
+    folds = {}
+    for seed in (7, 8, -2):
+        settings = settings_of(num_folds=K, random_seed=seed)
+        whole, none = rows_of(settings)
+        assert not none
+        seen = folds[seed] = []
+        for trial in sweep.expand_trials(settings):
+            train, held_out = rows_of(trial.settings)
+            assert sorted(train + held_out) == sorted(whole)
+            assert not {x for _, x in train} & {x for _, x in held_out}
+            seen.append(held_out)
+        assert sorted(sum(seen, [])) == sorted(whole)
+    assert folds[7] != folds[8]
+
+    groups = len({key for _, key in whole})
+    *_, last = sweep.expand_trials(settings_of(num_folds=groups))
+    assert len({key for _, key in rows_of(last.settings)[1]}) == 1
+    *_, last = sweep.expand_trials(settings_of(num_folds=groups + 1))
+    with pytest.raises(UserError, match=f"={groups + 1} with {groups} diff"):
+        rows_of(last.settings)

@@ -1,19 +1,28 @@
+"""Labels of the rows of a file, and rows that are held out of it."""
+
 import dataclasses
 from collections import Counter
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csgraph
 
 from bert.common.errors import UserError
-from bert.data.labels import REGRESSION, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.glue import Split, TextExample, columns
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import DEV, TRAIN
-from tests.helpers import tables
 
 YES_NO = Labels(names=("no", "yes"))
+SIGNED = Labels(names=("-1", "1"))
+ALIAS = dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),))
+ABC = Labels(MULTI_LABEL, ("a", "b", "c"))
+NUMBER = Labels(REGRESSION)
 
 
 def write(tmp_path, content, name="x.tsv"):
@@ -33,28 +42,77 @@ def read(file, labels, needed=True):
     return [e[:4] for e in classification.label(table, labels, needed)]
 
 
-ABC = Labels(classification.MULTI_LABEL, ("a", "b", "c"))
+def test_examples_have_ids_texts_and_labels(tmp_path):
+    path = write(tmp_path, "id\ta\tb\tl\nq7\tone\ttwo\t yes\nq9\tone\t\tno\n")
+    source = file_of(path, "a", "b", "l", id="id")
+    assert read(source, YES_NO) == [
+        ("q7", "one", "two", 1),
+        ("q9", "one", "", 0),
+    ]
+    plain = file_of(path, text=1)
+    assert read(plain, YES_NO, needed=False) == [
+        ("0", "one", "", None),
+        ("1", "one", "", None),
+    ]
+
+
+UNKNOWN = "unknown label 'maybe'"
+LIST = "x.tsv:1: a list as text, \"['a', 'b']\"; expected labels separated"
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "labels", "expected"),
+    ("row", "labels", "needed", "found"),
     [
-        (
-            "x.tsv",
-            "one\tjawohl\n",
-            dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),)),
-            [1],
-        ),
-        ("x.tsv", "one\tc, a\ntwo\t\n", ABC, [[1, 0, 1], [0, 0, 0]]),
-        ("x.jsonl", '{"t": "one", "l": ["b"]}\n', ABC, [[0, 1, 0]]),
-        ("x.tsv", "one\t3.25\ntwo\t-4\n", Labels(REGRESSION), [3.25, -4.0]),
+        ("one\tjawohl", ALIAS, True, 1),
+        ("one\tc, a", ABC, True, [1, 0, 1]),
+        ("one\t", ABC, True, [0, 0, 0]),
+        ('{"t": "one", "l": ["b"]}', ABC, True, [0, 1, 0]),
+        ("one\t-3.25", NUMBER, True, -3.25),
+        ("one\tmaybe", YES_NO, True, f"x.tsv:1: {UNKNOWN}"),
+        ("one\tl", YES_NO, True, "it looks like a header"),
+        ("one\t", YES_NO, True, "x.tsv:1: no label"),
+        ("one\tnan", NUMBER, True, "x.tsv:1: label 'nan'; expected a number"),
+        ("one\t['a', 'b']", ABC, True, LIST),
+        # In a file to predict, a label may be missing.
+        ("one\t ", YES_NO, False, None),
+        ("one\t ", NUMBER, False, None),
+        ('{"t": "one", "l": null}', YES_NO, False, None),
+        ('{"t": "one", "l": null}', ABC, False, None),
+        ('{"t": "one", "l": null}', NUMBER, False, None),
+        # As in the test files of Hugging Face's GLUE.
+        ("one\t-1", YES_NO, False, None),
+        ("one\t-1.0", YES_NO, False, None),
+        ("one\t-1", SIGNED, False, 0),
+        ("one\t-1", NUMBER, False, -1.0),
+        ("one\tmaybe", YES_NO, False, UNKNOWN),
     ],
 )
-def test_labels_of_each_kind(tmp_path, name, rows, labels, expected):
-    header = "t\tl\n" if name == "x.tsv" else ""
-    path = write(tmp_path, header + rows, name)
-    found = read(file_of(path, "t", label="l"), labels)
-    assert [example[3] for example in found] == expected
+def test_a_label_becomes_a_number(tmp_path, row, labels, needed, found):
+    if row[0] == "{":
+        source = file_of(write(tmp_path, row, "x.jsonl"), "t", label="l")
+    else:
+        source = file_of(write(tmp_path, row), 0, label=1, header=False)
+    if isinstance(found, str):
+        with pytest.raises(UserError) as error:
+            read(source, labels, needed)
+        assert found in str(error.value)
+    else:
+        assert [x[3] for x in read(source, labels, needed)] == [found]
+
+
+@pytest.mark.parametrize("labels", [YES_NO, ABC, NUMBER], ids=str)
+def test_rows_without_a_label_are_counted(tmp_path, labels):
+    """In files for training; only several labels may be an empty field."""
+    rows = "one\t1\ntwo\t \nthree\t1\n"
+    table = classification.read(
+        file_of(write(tmp_path, rows), 0, label=1, header=False)
+    )
+    if labels == ABC:
+        classification.check_labelled(table, labels.kind)
+        lacking = [x._replace(label=None) for x in table.rows]
+        table = dataclasses.replace(table, rows=lacking)
+    with pytest.raises(UserError, match="rows without a label: . of 3 .lines"):
+        classification.check_labelled(table, labels.kind)
 
 
 def test_only_rows_of_the_language_are_kept(tmp_path):
@@ -66,205 +124,43 @@ def test_only_rows_of_the_language_are_kept(tmp_path):
         classification.read(source, "xx")
 
 
-def discover(file, labels):
-    return classification.discover(classification.read(file), labels)
-
-
-def labelled(tmp_path, counts):
-    """A file with this number of examples of each label."""
-    rows = [f"{y} {i}\t{y}" for y, n in counts.items() for i in range(n)]
-    return file_of(write(tmp_path, "t\tl\n" + "\n".join(rows)), "t", label="l")
-
-
-def divided(file, labels, share=0.2, seed=7):
-    """The examples for training, and those for evaluation."""
-    table = classification.read(file)
-    rows = classification.label(table, labels, True)
-    settings = Settings(eval_fraction=share, random_seed=seed)
-    splits = [Split("x.tsv", rows, name=name) for name in (TRAIN, DEV)]
-    sides = (classification.hold_out(settings, x, labels) for x in splits)
-    return [[example[:4] for example in side.rows] for side in sides]
-
-
-def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
-    source = labelled(tmp_path, {"no": 101, "yes": 31, "maybe": 2, "odd": 1})
-    labels = Labels(names=("no", "yes", "maybe", "odd"))
-    train, held_out = divided(source, labels)
-    counts = Counter(example[-1] for example in held_out)
-    assert counts == {0: 20, 1: 6, 2: 1}
-    assert sorted(train + held_out) == sorted(read(source, labels))
-    assert divided(source, labels) == [train, held_out]
-    assert divided(source, labels, seed=8) != [train, held_out]
-
-
-def test_copies_of_a_text_are_on_one_side(tmp_path):
-    """Also copies with another label."""
-    rows = [f"{i % 7}\t{'no yes'.split()[i % 2]}" for i in range(61)]
-    path = write(tmp_path, "t\tl\n" + "\n".join(rows))
-    splits = divided(file_of(path, "t", label="l"), YES_NO, 0.3)
-    train, held_out = ({example[1] for example in split} for split in splits)
-    assert len(held_out) == 2 and not train & held_out
-    assert sum(map(len, splits)) == 61
-    path = write(tmp_path, "t\tl\n" + "a\tno\n" * 9)
-    with pytest.raises(
-        UserError, match="--eval_fraction=0.2 of 1 different text"
-    ):
-        divided(file_of(path, "t", label="l"), YES_NO)
+MANY = "".join(f"text {i}\n" for i in range(1009))
+SOME = "".join(f"text {i}\n" for i in range(21))
 
 
 @pytest.mark.parametrize(
-    ("groups", "firsts"),
+    ("rows", "kind", "header", "found"),
     [
-        ("------", [0, 1, 0, 3, 1, 5]),
-        ("x--x--", [0, 1, 0, 0, 1, 5]),
-        ("-xx---", [0, 0, 0, 3, 0, 5]),
-        ("--y-x-", [0, 1, 0, 3, 1, 5]),
-        ("---xyx", [0, 1, 0, 3, 1, 3]),
+        ("b\na\nb\na\n", CLASSES, True, ("a", "b")),
+        ("10\n9\n10\n9\n", CLASSES, True, ("9", "10")),
+        ("b,a\n\nc\n", MULTI_LABEL, True, ("a", "b", "c")),
+        ("a\n\na\n", MULTI_LABEL, True, ("a",)),
+        # A label that occurs once is a header only if the others are frequent.
+        ("c\na\na\nb\n", CLASSES, False, ("a", "b", "c")),
+        ("c\na\na\nb\nb\n", CLASSES, False, "line 1 is a header, pass --hea"),
+        ("c\na\na\nb\nb\n", CLASSES, True, ("a", "b", "c")),
+        ("same\nsame\n", CLASSES, True, "1 label: 'same'"),
+        ("\n\n \n", MULTI_LABEL, True, "no label; expected at least two"),
+        (MANY, CLASSES, True, "1,009 different labels"),
+        (SOME, CLASSES, False, "21 different labels, 21 of them only once"),
     ],
 )
-def test_copies_and_groups_stay_together(groups, firsts):
-    rows = [
-        TextExample("", text, "", 0, 1, group.strip("-"))
-        for text, group in zip("abacbd", groups)
-    ]
-    assert classification.together(rows) == firsts
-
-
-def test_groups_are_on_one_side(tmp_path):
-    rows = [TextExample(text=str(i), group=str(i % 5)) for i in range(43)]
-    settings = Settings(eval_fraction=0.4, random_seed=7)
-    labels = Labels(REGRESSION)
-    train, held_out = (
-        {
-            row.group
-            for row in classification.hold_out(
-                settings, Split("x.tsv", rows, name=name), labels
-            ).rows
-        }
-        for name in (TRAIN, DEV)
-    )
-    assert len(held_out) == 2 and train == {*"01234"} - held_out
-
-
-def test_numbers_are_divided_as_one(tmp_path):
-    source = labelled(tmp_path, {str(i): 1 for i in range(29)})
-    train, held_out = divided(source, Labels(REGRESSION), 0.1)
-    assert (len(train), len(held_out)) == (26, 3)
-
-
-NUMBERS = Labels(REGRESSION)
-
-
-@pytest.mark.parametrize(
-    ("value", "labels", "found"),
-    [
-        *((None, labels, None) for labels in (YES_NO, ABC, NUMBERS)),
-        *((" ", labels, None) for labels in (YES_NO, NUMBERS)),
-        # As in the test files of Hugging Face's GLUE.
-        *(("-1", YES_NO, None), ("-1.0", YES_NO, None)),
-        ("-1", Labels(names=("-1", "1")), 0),
-        ("-1", NUMBERS, -1.0),
-    ],
-)
-def test_rows_to_predict_may_lack_a_label(tmp_path, value, labels, found):
-    rows = [{"t": "one", "l": "1"}, {"t": "two", "l": value}]
-    path = tables.write(tmp_path / "x.jsonl", rows)
-    source = file_of(path, "t", label="l")
-    table = classification.read(source)
-    table.rows.pop(0)
-    (row,) = classification.label(table, labels, needed=False)
-    assert row.label == found
-    if value in (None, " "):
-        with pytest.raises(UserError, match="a label: 1 of 1 .lines 2.; exp"):
-            classification.check_labelled(table, labels.kind)
-    if found is None:
-        with pytest.raises(UserError, match="x.jsonl:2: (no |unknown )?.*abel"):
-            classification.label(table, labels, needed=True)
-
-
-def test_a_share_ignores_white_space_around_labels(tmp_path):
-    rows = "".join(f"{i}\t{' ' * (i % 2)}no\n" for i in range(2))
-    source = file_of(write(tmp_path, "t\tl\n" + rows), "t", label="l")
-    assert [len(x) for x in divided(source, YES_NO)] == [1, 1]
-
-
-@pytest.mark.parametrize(
-    ("rows", "kind", "names"),
-    [
-        ("b\na\nb\na\n", "classes", ("a", "b")),
-        ("10\n9\n10\n9\n", "classes", ("9", "10")),
-        ("b,a\n\nc\n", "multi_label", ("a", "b", "c")),
-    ],
-)
-def test_labels_are_found_in_a_file(tmp_path, rows, kind, names):
-    path = write(tmp_path, "l\n" + rows)
-    source = file_of(path, 0, label=0)
-    assert discover(source, Labels(kind)) == names
+def test_labels_are_found_in_a_file(tmp_path, rows, kind, header, found):
+    lines = [f"{x}\tt" for x in rows.split("\n")[:-1]]
+    path = write(tmp_path, "\n".join([*["l\tt"] * header, *lines]))
+    table = classification.read(file_of(path, 1, label=0, header=header))
+    if isinstance(found, str):
+        with pytest.raises(UserError, match=found):
+            classification.discover(table, Labels(kind))
+    else:
+        assert classification.discover(table, Labels(kind)) == found
 
 
 def test_booleans_of_json_are_labels(tmp_path):
     rows = '{"l": true, "t": 1}\n{"l": false, "t": 2}\n'
     path = write(tmp_path, rows, "x.jsonl")
-    found = discover(file_of(path, "t", label="l"), Labels())
-    assert found == ("false", "true")
-
-
-def test_rows_without_any_label_are_reported(tmp_path):
-    path = write(tmp_path, "one\t\ntwo\t\n")
-    source = file_of(path, 0, label=1, header=False)
-    with pytest.raises(UserError, match="no label; expected at least two"):
-        discover(source, Labels("multi_label"))
-
-
-@pytest.mark.parametrize(
-    ("rows", "source", "labels", "found"),
-    [
-        ("t\tl\none\tmaybe\n", {}, YES_NO, "x.tsv:2: unknown label 'maybe'"),
-        ("t\tl\n", {"header": False}, YES_NO, "it looks like a header"),
-        ("t\tl\none\t\n", {}, YES_NO, "x.tsv:2: no label"),
-        (
-            "t\tl\none\tnan\n",
-            {},
-            Labels(classification.REGRESSION),
-            "x.tsv:2: label 'nan'; expected a number",
-        ),
-        (
-            "t\tl\none\t['no', 'yes']\n",
-            {},
-            Labels(classification.MULTI_LABEL, ("no", "yes")),
-            "x.tsv:2: a list as text, \"['no', 'yes']\"; expected labels",
-        ),
-    ],
-)
-def test_invalid_rows_are_reported(tmp_path, rows, source, labels, found):
-    path = write(tmp_path, rows)
-    with pytest.raises(UserError) as error:
-        read(file_of(path, 0, label=1, **source), labels)
-    assert found in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("rows", "header", "found"),
-    [
-        ("l\nsame\nsame\n", True, "1 label: 'same'"),
-        ("Quality\n1\n1\n0\n0\n", False, "if line 1 is a header, pass --hea"),
-        (
-            "l\n" + "".join(f"text {i}\n" for i in range(1009)),
-            True,
-            "1,009 different labels",
-        ),
-        (
-            "".join(f"text {i}\n" for i in range(21)),
-            False,
-            "21 different labels, 21 of them only once",
-        ),
-    ],
-)
-def test_columns_without_labels_are_rejected(tmp_path, rows, header, found):
-    path = write(tmp_path, rows)
-    source = file_of(path, 0, label=0, header=header)
-    with pytest.raises(UserError, match=found):
-        discover(source, Labels())
+    table = classification.read(file_of(path, "t", label="l"))
+    assert classification.discover(table, Labels()) == ("false", "true")
 
 
 def test_a_header_that_is_data_is_rejected(tmp_path):
@@ -276,6 +172,76 @@ def test_a_header_that_is_data_is_rejected(tmp_path):
         read(numbered, YES_NO)
     good = file_of(write(tmp_path, "id\tsentence\n0\tone\n"), 1, id=0)
     read(good, YES_NO, needed=False)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "z"])),
+        st.sampled_from(["", "", "", "p", "q", "r"]),
+        st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+def linked(rows):
+    """Connected components of rows that share a text or a group."""
+    links = [
+        [a == b or bool(c) and c == d for b, d, _ in rows] for a, c, _ in rows
+    ]
+    _, numbers = csgraph.connected_components(np.array(links))
+    return [numbers.tolist().index(x) for x in numbers]
+
+
+def hold_out(settings, rows, labels):
+    """Rows for training, and held-out ones, by their lines."""
+    splits = [Split("x.csv", rows, name=name) for name in (TRAIN, DEV)]
+    sides = [classification.hold_out(settings, x, labels) for x in splits]
+    return [[row.line for row in side.rows] for side in sides]
+
+
+@given(ROWS, st.sampled_from([0.01, 0.2, 0.5]), st.integers(-3, 3))
+def test_a_fraction_of_linked_rows_of_each_label_is_held_out(
+    drawn, fraction, seed
+):
+    """A label whose rows are all linked stays in training."""
+    rows = [
+        TextExample("", *texts, label, line, group)
+        for line, (texts, group, label) in enumerate(drawn)
+    ]
+    firsts = linked(drawn)
+    assert classification.together(rows) == firsts
+    settings = Settings(eval_fraction=fraction, random_seed=seed)
+    for labels in (Labels(names=("a", "b", "c")), NUMBER):
+        counts = Counter(
+            rows[x].label if labels.names else 0 for x in {*firsts}
+        )
+        expected = {
+            label: max(1, round(fraction * n))
+            for label, n in counts.items()
+            if n > 1
+        }
+        if not expected:
+            with pytest.raises(UserError, match=f"--eval_fraction={fraction}"):
+                hold_out(settings, rows, labels)
+            continue
+        train, held_out = hold_out(settings, rows, labels)
+        assert sorted(train + held_out) == [*range(len(rows))]
+        chosen = {firsts[x] for x in held_out}
+        assert not chosen & {firsts[x] for x in train}
+        found = Counter(rows[x].label if labels.names else 0 for x in chosen)
+        assert found == expected
+        assert hold_out(settings, rows, labels) == [train, held_out]
+
+
+def test_another_seed_holds_out_other_rows():
+    rows = [TextExample(text=str(i), label=0, line=i) for i in range(61)]
+    sides = [
+        hold_out(Settings(eval_fraction=0.3, random_seed=x), rows, NUMBER)
+        for x in (7, 8)
+    ]
+    assert sides[0] != sides[1]
 
 
 def test_examples_are_truncated_as_in_the_original():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn import model_selection
 
-from bert.common import command_line
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.runs import sweep
@@ -84,15 +83,6 @@ def test_too_few_examples_are_one_line(changed, message):
     assert str(caught.value).startswith(f"mails.csv: {message}")
 
 
-def test_rows_belong_together_through_texts_and_groups():
-    rows = ["a..", "b.g", "a.g", "b..", "az.", "c.h", "c.."]
-    linked = [
-        TextExample("", a, b.strip("."), 0, 0, group.strip("."))
-        for a, b, group in rows
-    ]
-    assert examples.together(linked) == [0, 0, 0, 0, 4, 5, 5]
-
-
 def test_as_many_texts_as_folds_are_enough():
     found = held_out(texts=[*"abcde"] * 13)
     assert sorted(sum(found, [])) == [*range(N)]
@@ -111,9 +101,8 @@ def settings(tmp_path):
     named = classifier_files.write_table(tmp_path, N)
     named |= {"output_dir": tmp_path / "run", "num_folds": 3}
     del named["predict_file"]
-    words = [f"--{name}={x}" for name, x in named.items()]
-    words += ["--do_train", "--do_eval", "--group_column=author"]
-    return command_line.parse(["script", *words], Settings, "")
+    named["group_column"] = "author"
+    return run_folders.parse(Settings, "--do_train", "--do_eval", **named)
 
 
 def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):

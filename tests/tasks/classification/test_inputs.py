@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from bert.common import command_line
 from bert.common.errors import UserError
 from bert.tasks.classification import inputs
 from bert.tasks.classification.glue import GLUE_TASKS
@@ -14,6 +13,7 @@ from tests.helpers import run_folders
 from tests.helpers.glue_lines import CASES, DEV_LINES
 from tests.helpers.run_folders import splits
 
+STEPS = {TRAIN: "--do_train", DEV: "--do_eval", TEST: "--do_predict"}
 NLI = ("contradiction", "entailment", "neutral")
 NAMES = {
     "mnli": NLI,
@@ -32,14 +32,9 @@ METRICS = {
 }
 
 
-def parse(*words, **named):
-    named = {"output_dir": "nowhere", **named}
-    argv = ["script", *words, *(f"--{k}={v}" for k, v in named.items())]
-    return command_line.parse(argv, Settings, "")
-
-
 def read(*words, **named):
-    return inputs.read(run_folders.opened(parse(*words, **named)))
+    settings = run_folders.parse(Settings, *words, **named)
+    return inputs.read(run_folders.opened(settings))
 
 
 def examples(files, split):
@@ -54,9 +49,8 @@ def test_tasks_read_lines_in_the_real_format(tmp_path, name, ending):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes("".join(line + ending for line in lines).encode())
     parts = sorted({part for part, *_ in CASES[name]})
-    words = {TRAIN: "--do_train", DEV: "--do_eval", TEST: "--do_predict"}
     task, files = read(
-        *(words[part] for part in parts), task_name=name, data_dir=tmp_path
+        *(STEPS[part] for part in parts), task_name=name, data_dir=tmp_path
     )
     for part in parts:
         expected = [found for x, _, _, found in CASES[name] if x == part]
@@ -82,38 +76,32 @@ def test_every_task_has_a_case():
     assert CASES.keys() == GLUE_TASKS.keys()
 
 
-def test_files_of_several_parts_have_names(tmp_path):
-    for _, file, lines, _ in CASES["mnli"]:
+@pytest.mark.parametrize(
+    ("name", "given", "subsets", "submissions"),
+    [
+        ("MNLI", {}, ["", "mismatched"], ["MNLI-m", "MNLI-mm"]),
+        ("mnli", "test_mismatched.tsv", ["mismatched"], ["MNLI-mm"]),
+        ("mnli", "mine.tsv", [""], ["MNLI-m"]),
+        ("SST-2", {}, [""], ["SST-2"]),
+        ("sst-2", {}, [""], ["SST-2"]),
+    ],
+)
+def test_files_of_a_task_have_names(
+    tmp_path, name, given, subsets, submissions
+):
+    """A file of a second part is that part; other names are the first."""
+    of_name = CASES[name.lower().replace("-", "")]
+    lines = next(x for part, _, x, _ in of_name if part == TEST)
+    files = ["test.tsv", "test_matched.tsv", "test_mismatched.tsv", "mine.tsv"]
+    for file in files:
         (tmp_path / file).write_text("\n".join(lines))
-    _, files = read(
-        "--do_eval", "--do_predict", task_name="MNLI", data_dir=tmp_path
-    )
-    assert [p.subset for p in files[DEV]] == ["", "mismatched"]
-    assert [p.submission for p in files[TEST]] == ["MNLI-m"]
-    matched, mismatched = files[DEV]
-    assert matched.file("eval", ".tsv") == "eval.tsv"
-    assert mismatched.file("eval", ".tsv") == "eval_mismatched.tsv"
-
-
-def test_a_file_of_a_second_part_is_that_part(tmp_path):
-    lines = next(x for s, _, x, _ in CASES["mnli"] if s == TEST)
-    path = tmp_path / "test_mismatched.tsv"
-    path.write_text("\n".join(lines))
-    _, files = read("--do_predict", task_name="mnli", predict_file=path)
-    (split,) = files[TEST]
-    assert (split.subset, split.submission) == ("mismatched", "MNLI-mm")
-    path = path.rename(tmp_path / "mine.tsv")
-    _, files = read("--do_predict", task_name="mnli", predict_file=path)
-    (split,) = files[TEST]
-    assert (split.subset, split.submission) == ("", "MNLI-m")
-
-
-def test_the_names_of_glue_are_known_in_any_spelling(tmp_path):
-    for _, file, lines, _ in CASES["sst2"]:
-        (tmp_path / file).write_text("\n".join(lines))
-    for name in ("sst2", "SST-2", "sst-2"):
-        _, files = read("--do_predict", task_name=name, data_dir=tmp_path)
-        assert files[TEST][0].submission == "SST-2"
+    named = {"predict_file": tmp_path / given} if given else {}
+    named = named or {"data_dir": tmp_path}
+    _, found = read("--do_predict", task_name=name, **named)
+    assert [x.subset for x in found[TEST]] == subsets
+    assert [x.submission for x in found[TEST]] == submissions
+    ends = [f"_{x}" if x else "" for x in subsets]
+    assert [x.file("a", ".b") for x in found[TEST]] == [f"a{x}.b" for x in ends]
 
 
 def test_languages_of_xnli_can_differ(tmp_path):
@@ -136,50 +124,103 @@ def test_languages_of_xnli_can_differ(tmp_path):
     assert examples(files, DEV) == [[("0", "a", "b", 2)]]
 
 
-def write_own(folder):
-    path = folder / "mails.tsv"
-    path.write_text("t\tu\tl\none\tx\tno\ntwo\t\tyes\n")
-    return path
+def test_a_missing_second_part_is_skipped(tmp_path, capsys):
+    lines = next(x for part, _, x, _ in CASES["mnli"] if part == DEV)
+    (tmp_path / "dev_matched.tsv").write_text("\n".join(lines))
+    _, files = read("--do_eval", task_name="mnli", data_dir=tmp_path)
+    assert [x.subset for x in files[DEV]] == [""]
+    assert "does not exist; skipping mismatched" in capsys.readouterr().err
+
+
+LABELS = "--labels=a,b"
+TABLE = "id,text,label\n7,one,b\n8,two,a\n"
+ONE = "t,u,l\none,x,no\ntwo,,yes\n"
+NAMED = "--text_column=t --label_column=l"
+PLAIN = [("0", "one", "", 1), ("1", "two", "", 0)]
+IDS = [("m1", "one", "", None), ("m2", "two", "", None)]
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("words", "name", "content", "expected"),
     [
-        ("x.csv", "id,text,label\n0,one,b\n1,two,a\n"),
-        ("x.jsonl", '{"text":"one","label":"b"}\n{"label":"a","text":"two"}'),
+        # Columns called text and label need no flags.
+        ("--do_train", "x.csv", TABLE, PLAIN),
+        ("--do_train --text_column=text", "x.csv", TABLE, PLAIN),
+        ("--do_train --label_column=label", "x.csv", TABLE, PLAIN),
+        (
+            f"--do_train {NAMED} --text_b_column=u",
+            "x.csv",
+            ONE,
+            [("0", "one", "x", 0), ("1", "two", "", 1)],
+        ),
+        # Without labels to learn from, another text may have no label.
+        (f"--do_predict {LABELS}", "x.csv", "text,label\none,b\n", PLAIN[:1]),
+        (
+            f"--do_predict {LABELS} --text_column=body",
+            "x.csv",
+            "body,label\none,7 kg\n",
+            [("0", "one", "", None)],
+        ),
+        (
+            f"--do_predict {LABELS} --text_column=0",
+            "x.csv",
+            "one,7 kg\n",
+            [("0", "one", "", None)],
+        ),
+        (
+            f"--do_predict {LABELS} {NAMED} --id_column=id",
+            "x.csv",
+            "id,t\nm1,one\nm2,two\n",
+            IDS,
+        ),
+        # A text file to predict has a text in each line.
+        (
+            f"--do_predict {LABELS} --text_column=subject",
+            "x.txt",
+            "One, two.\n\n'Three'\n",
+            [
+                ("0", "One, two.", "", None),
+                ("1", "", "", None),
+                ("2", "'Three'", "", None),
+            ],
+        ),
+        # An evaluation names the ids of its file.
+        (
+            f"--do_eval --header {LABELS} --id_column=0 --text_column=1 "
+            "--label_column=2",
+            "x.csv",
+            "id,t,l\nm1,one,a\nm2,two,b\n",
+            [("m1", "one", "", 0), ("m2", "two", "", 1)],
+        ),
+        (
+            f"--do_eval --header {LABELS} --id_column=id {NAMED}",
+            "x.csv",
+            "id,t,l\nm1,one,a\nm2,two,b\n",
+            [("m1", "one", "", 0), ("m2", "two", "", 1)],
+        ),
+        # Only a file to predict needs ids.
+        (f"--do_train {NAMED} --id_column=id", "x.csv", ONE, None),
     ],
 )
-def test_columns_called_text_and_label_need_no_flags(tmp_path, name, content):
-    path, new, rows = tmp_path / name, tmp_path / "n.csv", ["one", "two"]
+def test_own_tables_need_few_flags(tmp_path, words, name, content, expected):
+    path = tmp_path / name
     path.write_text(content)
-    named = {"task_name": "csv", "train_file": path, "predict_file": path}
-    words = "--do_train", "--do_predict"
-    for given in ({}, {"text_column": "text"}, {"label_column": "label"}):
-        for split in splits(read(*words, **named, **given)[1]):
-            found = [(x.text, x.label) for x in split.rows]
-            assert found == [*zip(rows, (1, 0))]
-
-    # Without labels to learn from, another text may have no label.
-    named = {"task_name": "csv", "predict_file": new, "labels": "a,b"}
-    new.write_text("text,label\none,b\n")
-    (split,) = splits(read("--do_predict", **named)[1])
-    assert [x.label for x in split.rows] == [1]
-    new.write_text("body,label\none,7 kg\n")
-    (split,) = splits(read("--do_predict", **named, text_column="body")[1])
-    assert [(x.text, x.label) for x in split.rows] == [("one", None)]
-    new.write_text("one,7 kg\n")
-    (split,) = splits(read("--do_predict", **named, text_column=0)[1])
-    assert [x.text for x in split.rows] == ["one"]
+    part, step = next((x, y) for x, y in STEPS.items() if y in words)
+    flag = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}[part]
+    _, files = read(*words.split(), task_name="csv", **{flag: path})
+    (found,) = examples(files, part)
+    expected = expected or [("0", "one", "", 0), ("1", "two", "", 1)]
+    assert found == expected and step in words
 
 
 def test_own_labels_can_be_given_and_are_recorded(tmp_path):
-    path = write_own(tmp_path)
+    path = tmp_path / "mails.tsv"
+    path.write_text("t\tl\none\tno\ntwo\tyes\n")
     named = {"task_name": "tsv", "text_column": 0, "eval_file": path}
-    named |= {"label_column": 2, "output_dir": tmp_path}
-    task, files = read(
-        "--do_eval", "--header", labels="yes, no ,maybe", **named
-    )
-    assert task.labels.names == ("yes", "no", "maybe")
+    named |= {"label_column": 1, "output_dir": tmp_path}
+    task, files = read("--do_eval", "--header", labels="yes, no ,odd", **named)
+    assert task.labels.names == ("yes", "no", "odd")
+    assert task.metrics == ("accuracy", "macro_f1")
     assert [e[3] for e in examples(files, DEV)[0]] == [1, 0]
     with pytest.raises(UserError, match="the labels are unknown"):
         read("--do_eval", "--header", **named)
@@ -201,7 +242,8 @@ def test_an_export_alone_has_both_texts(tmp_path):
         assert read(**given, **named)[0].inputs == names
 
 
-def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
+def test_one_file_is_divided(tmp_path):
+    """A row may have several labels; the evaluation reads the same file."""
     path, letters = tmp_path / "t.tsv", "abcdefghij"
     pairs = [f"{x},{y}" for x in letters for y in letters if x < y]
     path.write_text("t\tl\n" + "".join(f"text {x}\t{x}\n" for x in pairs))
@@ -209,146 +251,109 @@ def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
     named |= {"text_column": "t", "label_column": "l"}
     _, files = read("--do_train", "--do_eval", "--multi_label", **named)
     assert [len(x.rows) for x in splits(files)] == [36, 9]
+    assert [x.part for x in splits(files)] == ["", "9 of its rows"]
 
 
 def test_evaluations_during_training_read_their_file(tmp_path):
-    path = write_own(tmp_path)
-    named = {"train_file": path, "eval_file": path, "task_name": "tsv"}
-    named |= {"text_column": "t", "label_column": "l"}
+    path = tmp_path / "mails.csv"
+    path.write_text(TABLE)
+    named = {"train_file": path, "eval_file": path, "task_name": "csv"}
     for steps, count in ((0, 0), (5, 1)):
         _, files = read("--do_train", eval_steps=steps, **named)
         assert len(files[DEV]) == count
 
 
-def test_only_a_file_to_predict_needs_ids(tmp_path):
-    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
-    train.write_text("t,l\none,a\ntwo,b\n")
-    test.write_text("id,t\nm1,one\n")
-    named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
-    named |= {"train_file": train, "predict_file": test, "id_column": "id"}
-    _, files = read("--do_train", "--do_predict", **named)
-    assert examples(files, TRAIN) == [
-        [("0", "one", "", 0), ("1", "two", "", 1)]
-    ]
-    assert examples(files, TEST) == [[("m1", "one", "", None)]]
-
-
-@pytest.mark.parametrize("column", ["id", 0])
-def test_an_evaluation_names_the_ids_of_its_file(tmp_path, column):
-    (tmp_path / "dev.csv").write_text("id,t,l\nm1,one,a\nm2,two,b\n")
-    named = {"text_column": 1, "label_column": 2, "id_column": column}
-    named |= {"task_name": "csv", "eval_file": tmp_path / "dev.csv"}
-    _, files = read("--do_eval", "--header", labels="a,b", **named)
-    assert [x[0] for x in examples(files, DEV)[0]] == ["m1", "m2"]
-
-
-@pytest.mark.parametrize(("named", "scored"), [("", False), ("b", True)])
-def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
+@pytest.mark.parametrize(
+    ("rows", "words", "is_labelled"),
+    [
+        ("one,\ntwo,\n", ["--multi_label"], False),
+        ("one,\ntwo,b\n", ["--multi_label"], True),
+        ("one,a\ntwo,b\n", [], True),
+        ("one,a\ntwo,\n", [], False),
+        ("one,\ntwo,\n", [], False),
+    ],
+)
+def test_a_file_with_missing_labels_is_not_scored(
+    tmp_path, capsys, rows, words, is_labelled
+):
     """A row may have none of several labels, but not every row."""
     path = tmp_path / "x.csv"
-    path.write_text(f"t,l\none,\ntwo,{named}\n")
-    flags = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
-    flags |= {"predict_file": path, "labels": "a,b"}
-    (split,) = splits(read("--do_predict", "--multi_label", **flags)[1])
-    assert (len(split.rows), split.is_labelled) == (2, scored)
+    path.write_text(f"text,label\n{rows}")
+    flags = {"task_name": "csv", "predict_file": path, "labels": "a,b"}
+    (split,) = splits(read("--do_predict", *words, **flags)[1])
+    assert (len(split.rows), split.is_labelled) == (2, is_labelled)
+    note = " of 2 rows have no label; not scored\n"
+    assert (note in capsys.readouterr().err) == (not is_labelled)
 
 
-SHARE, FOLDS = "--eval_fraction=0.1", "--num_folds=3"
-RUNS = (
-    (
-        [SHARE, "--num_seeds=2", "--max_time=1m"],
-        "--num_seeds and --max_time; expected one of them",
-    ),
-    (
-        [FOLDS, "--learning_rate=1,0.5"],
-        "--learning_rate=1.0,0.5 and --num_folds=3; expected one of them",
-    ),
-    (
-        [FOLDS, "--num_seeds=2"],
-        "--num_seeds=2 and --num_folds=3; expected one of them",
-    ),
-    (
-        [SHARE, "--train_batch_size=8,4,8"],
-        "--train_batch_size=8,4,8; expected each value once",
-    ),
-    (
-        [SHARE, "--train_batch_size=8,3", "--gradient_accumulation_steps=2"],
-        "--gradient_accumulation_steps=2; expected a divisor of 3, the batch",
-    ),
-    (
-        [SHARE, "--learning_rate=1,-1"],
-        "--learning_rate=-1.0; expected at least 0.0",
-    ),
-    (
-        [FOLDS, "--nodo_eval"],
-        "--num_folds=3; expected --do_train and --do_eval",
-    ),
-    (["--num_folds=1"], "--num_folds=1; expected at least 2"),
-    ([FOLDS, SHARE], "--eval_fraction and --num_folds; expected one of them"),
-    ([FOLDS, "--eval_file=x"], "--num_folds and --eval_file; expected one of"),
-    ([FOLDS, "--eval_steps=5"], "--num_folds and --eval_steps; expected one"),
-    ([FOLDS, "--calibrate"], "--num_folds and --calibrate; expected one of"),
-    (
-        ["--eval_file=x", "--group_column=g"],
-        "--group_column without --num_folds or --eval_fraction; pass one of",
-    ),
-)
+@pytest.fixture
+def notes(tmp_path, capsys):
+    """Reads a table; returns the lines that are logged, without its path."""
+
+    def notes(rows, *words, **named):
+        path = tmp_path / "mails.tsv"
+        path.write_text("\n".join(["text\tlabel", *rows]), "utf-8")
+        capsys.readouterr()
+        named = {"task_name": "tsv", "train_file": path, **named}
+        read("--do_train", *words, **named)
+        lines = capsys.readouterr().err.splitlines()
+        return [x.removeprefix(f"warning: {path}: ") for x in lines]
+
+    return notes
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("names", "shown"),
     [
-        (["--task_name=colla"], "--task_name=colla; expected csv or tsv"),
-        (
-            [],
-            "no --task_name; expected csv or tsv for your own tables, or one",
-        ),
-        (
-            ["--task_name=csv", "--noheader"],
-            "no --text_column; name the column of the texts",
-        ),
-        (["--task_name=cola", "--text_column=0"], "--text_column with"),
-        (["--task_name=cola", "--labels=a,b"], "--labels with"),
-        (["--task_name=cola"], "no --data_dir; pass it or --train_file"),
-        (["--task_name=ax", "--data_dir=x"], "has no train file"),
-        (
-            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
-            + ["--data_dir=x"],
-            "no --train_file; name the file",
-        ),
-        (
-            ["--task_name=csv", "--train_file=x", "--do_eval"],
-            "no --eval_file; name the file, or pass --eval_fraction",
-        ),
-        *(
-            (
-                ["--task_name=tsv", "--text_column=0", "--label_column=1"]
-                + ["--train_file=x", "--do_eval", *words],
-                found,
-            )
-            for words, found in RUNS
-        ),
-        (
-            ["--task_name=tsv", "--text_column=0", "--train_file=x"],
-            "no --label_column",
-        ),
-        (
-            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
-            + ["--regression", "--multi_label", "--train_file=x"],
-            "--multi_label and --regression; expected one of them",
-        ),
-        (
-            ["--task_name=tsv", "--text_column=0", "--label_column=1"]
-            + ["--label_separator="],
-            "--label_separator is empty",
-        ),
-        (
-            ["--task_name=xnli", "--do_predict", "--glue_dir=x"],
-            "--glue_dir with --task_name=xnli; expected a GLUE task",
-        ),
+        (["caf\u00e9", "cafe\u0301"], r"'cafe\u0301' and 'caf\xe9'"),
+        (["spam", "sp\u200bam"], r"'spam' and 'sp\u200bam'"),
+        (["1", "1.0"], "'1' and '1.0'"),
+        (["-2.00", "-2"], "'-2' and '-2.00'"),
+        (["\uff11", "1"], "'1' and '\uff11'"),
+        (["a", "A", "b", "B"], "'A' and 'a', 'B' and 'b'"),
+        (["1.1", "1.10"], ""),
+        (["10", "1.0"], ""),
+        (["e", "\u00e9"], ""),
     ],
 )
-def test_contradicting_flags_are_reported(words, found):
+def test_labels_that_look_alike_are_one_warning(notes, names, shown):
+    lines = notes(f"text {i}\t{name}" for i, name in enumerate(names * 5))
+    alike = [x for x in lines if "look alike" in x]
+    assert len(alike) == bool(shown)
+    assert not shown or f"classes: {shown}; use one" in alike[0]
+
+
+def test_labels_are_counted_and_unusual_rows_reported(notes):
+    labels = ["library"] * 6 + ["admin"] * 5 + ["odd"] * 2
+    rows = [f"text {i}\t{label}" for i, label in enumerate(labels)]
+    rows[2], rows[7] = " \tlibrary", "\tadmin"
+    expected = [
+        "labels: library 6, admin 5, odd 2",
+        "fewer than 5 examples of 'odd'",
+        "2 rows without text (lines 4, 9)",
+    ]
+    assert notes(rows) == expected
+    divided = notes(rows, "--do_eval", eval_fraction=0.5)
+    assert divided[2:] == expected[2:]
+    rows[7] = "text\tadmin"
+    assert notes(rows, labels="library,admin,odd,none")[1:] == [
+        "fewer than 5 examples of 'odd', 'none'",
+        "1 row without text (line 4)",
+    ]
+    copies = ["text\ta,b"] * 5 + ["text\t"]
+    assert notes(copies, "--multi_label", labels="a,b") == [
+        "labels: a 5, b 5",
+        "5 copies of earlier rows (lines 3, 4, 5, 6, 7), 1 of them with "
+        "another label (lines 7)",
+    ]
+
+
+def test_rows_without_a_label_are_one_message(notes):
+    rows = [f"text {x!r}\t{x}" for x in ["", "1", " "] * 4]
     with pytest.raises(UserError) as error:
-        read("--do_train", *words)
-    assert found in str(error.value)
+        notes(rows)
+    assert str(error.value).endswith(
+        "mails.tsv: rows without a label: 8 of 12 (lines 2, 4, 5, 7, 8, ...); "
+        "expected a label in every row of a file for training or evaluation; "
+        "fill in the labels, or move these rows to --predict_file"
+    )

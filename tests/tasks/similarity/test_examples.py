@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bert.common import command_line
 from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
@@ -23,15 +22,10 @@ def read(tmp_path):
         path = tmp_path / "table.csv"
         path.write_text(content)
         step = {"train_file": "do_train", "eval_file": "do_eval"}
-        words = [
-            "--init_checkpoint=x",
-            f"--output_dir={tmp_path}",
-            f"--{name}={path}",
-            f"--{step.get(name, 'do_predict')}",
-            *words,
-        ]
-        settings = command_line.parse(
-            ["run_similarity.py", *words], Settings, ""
+        settings = run_folders.parse(
+            Settings,
+            *(f"--{step.get(name, 'do_predict')}", *words),
+            **{"init_checkpoint": "x", name: path},
         )
         _, files = inputs.read(run_folders.opened(settings))
         (file,) = run_folders.splits(files)
@@ -40,7 +34,7 @@ def read(tmp_path):
     return read
 
 
-TABLE = "text,text_b,score\nthe cat,a dog,0.5\n"
+TABLE = "text,text_b,score\nthe cat,a dog,1\n"
 
 
 @pytest.mark.parametrize(
@@ -54,11 +48,12 @@ TABLE = "text,text_b,score\nthe cat,a dog,0.5\n"
         (("--score_column=-1",), "eval_file", True),
         (("--score_column=7",), "eval_file", False),
         ((), "predict_file", False),
+        (("--loss=cosine",), "train_file", True),
     ],
 )
 def test_only_some_files_have_scores(read, words, name, has_scores):
     """A file for evaluation has scores if it has their column."""
-    score = 0.5 if has_scores else None
+    score = 1.0 if has_scores else None
     rows = read(TABLE, *words, name=name)
     assert rows == [(["the cat", "a dog"], score)]
 
@@ -67,31 +62,16 @@ def test_only_some_files_have_scores(read, words, name, has_scores):
     ("row", "words", "message"),
     [
         ("a,b,high", (), "2: score 'high'; expected a number"),
-        ("a,b,inf", (), "2: score 'inf'; expected a number"),
         ("a,b,Neutral", (), "2: score 'Neutral'; expected a number; for NLI"),
-        ("a,b,5", ("--loss=cosine",), "2: score '5'; expected a number, -1 to"),
+        ("a,b,2", ("--loss=cosine",), "2: score '2'; expected a number, -1 to"),
         ("a, ,0.5", (), "2: a text is empty; expected words"),
         ("a,b,1", ("--score_column=y",), "1: no column 'y'; expected one of"),
-        ("a,b,1", ("--text_columns=text,z",), "1: no column 'z'; expected"),
     ],
 )
 def test_wrong_rows(read, tmp_path, row, words, message):
     with pytest.raises(UserError) as caught:
         read(f"text,text_b,score\n{row}\n", *words)
     assert str(caught.value).startswith(f"{tmp_path}/table.csv:{message}")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--text_columns=a",), "1 --text_columns with --loss=cosent"),
-        (("--text_columns=a,b,c",), "3 --text_columns with --loss=cosent"),
-        (("--text_columns=a", "--loss=ranking"), "1 --text_columns with"),
-    ],
-)
-def test_wrong_flags(read, words, message):
-    with pytest.raises(UserError, match=message):
-        read(TABLE, *words)
 
 
 @pytest.mark.parametrize("size", ["0", "12", "a", ""])

@@ -1,7 +1,5 @@
 """Multiple choice: SWAG's files and JSON lines to features."""
 
-import csv
-import json
 import types
 
 import numpy as np
@@ -33,69 +31,55 @@ ROW = [
 ]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="file.csv"):
-        path = tmp_path / name
-        if name.endswith(".csv"):
-            with open(path, "w", newline="") as file:
-                csv.writer(file).writerows(content)
-        else:
-            lines = [
-                x if isinstance(x, str) else json.dumps(x) for x in content
-            ]
-            path.write_text("".join(f"{line}\n" for line in lines))
-        return str(path)
-
-    return write
-
-
 def changed(**fields):
-    return [fields.get(n, v) for n, v in zip(HEADER, ROW)]
+    return dict(zip(HEADER, ROW)) | fields
 
 
-def test_csv_as_swag_has_it(write):
-    path = write([HEADER, ROW, changed(sent2="", label="0")])
-    first, second = examples.read(path, labelled=True).rows
-    assert first == ChoiceExample(
-        'He said "no, thanks".',
-        [
-            "The man walks away, slowly.",
-            "The man eats a door.",
-            "The man is\nblue.",
-            "The man flies over him.",
-        ],
-        2,
-        2,
-    )
+@pytest.fixture
+def read(tmp_path):
+    """Writes rows as a table, and reads its examples."""
+
+    def read(name, *rows, labelled=True):
+        path = tables.write(tmp_path / name, rows)
+        return examples.read(path, labelled).rows
+
+    return read
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
+def test_swags_columns_are_read_in_every_format(read, name):
+    kind = str if name == "x.csv" else int
+    rows = changed(label=kind(2)), changed(sent2="", label=kind(0))
+    first, second = read(name, *rows)
+    assert first.context == 'He said "no, thanks".'
+    assert first.choices == [
+        "The man walks away, slowly.",
+        "The man eats a door.",
+        "The man is\nblue.",
+        "The man flies over him.",
+    ]
     assert second.choices[1] == "eats a door."
-    assert (second.label, second.line) == (0, 4)  # a field has two lines
-
-
-def test_csv_without_labels(write):
-    path = write([HEADER[:-1], ROW[:-1]])
-    (example,) = examples.read(path, labelled=False).rows
-    assert example.label is None
-    with pytest.raises(UserError, match="no column 'label'"):
-        examples.read(path, labelled=True)
+    assert (first.label, second.label) == (2, 0)
+    # In CSV, line 1 has the names, and a field has two lines.
+    assert (first.line, second.line) == ((2, 4) if kind is str else (1, 2))
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
-def test_rows_with_any_number_of_choices(tmp_path, name):
-    rows = [
-        {"context": "a", "choices": ["b", "c", "d"], "label": 2, "more": None},
-        {"context": "", "choices": ["e", "f"], "label": 0, "more": None},
+def test_rows_may_have_any_number_of_choices(read, name):
+    lines = [
+        {"context": "a", "choices": ["b", "c", "d"], "label": 2},
+        {"context": "", "choices": ["e", "f"], "label": 0},
     ]
-    path = tables.write(tmp_path / name, rows)
-    assert examples.read(path, labelled=True).rows == [
+    assert read(name, *lines) == [
         ChoiceExample("a", ["b", "c", "d"], 2, 1),
         ChoiceExample("", ["e", "f"], 0, 2),
     ]
-    unlabelled = examples.read(path, labelled=False)
-    assert [x.label for x in unlabelled.rows] == [None, None]
+    unlabelled = read(name, *lines, labelled=False)
+    assert [x.label for x in unlabelled] == [None, None]
 
 
 LABEL = "expected the index of the correct choice, 0 to "
+GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
 
 
 @pytest.mark.parametrize(
@@ -103,52 +87,41 @@ LABEL = "expected the index of the correct choice, 0 to "
     [
         (changed(label="4"), f"2: label 4; {LABEL}3"),
         (changed(label="-1"), f"2: label '-1'; {LABEL}3"),
-        (changed(label=""), f"2: label ''; {LABEL}3"),
         (changed(label="gold"), f"2: label 'gold'; {LABEL}3"),
         (changed(ending1=" "), "2: choice 1 is empty; expected a text"),
-    ],
-)
-def test_wrong_rows_of_csv(write, row, message):
-    path = write([HEADER, row])
-    with pytest.raises(UserError) as caught:
-        examples.read(path, labelled=True)
-    assert str(caught.value).startswith(f"{path}:{message}")
-
-
-GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
         ({**GOOD, "label": 2}, f"2: label 2; {LABEL}1"),
         ({**GOOD, "label": True}, f"2: label True; {LABEL}1"),
         ({**GOOD, "label": "1"}, f"2: label '1'; {LABEL}1"),
         ({**GOOD, "choices": ["b"]}, "2: 1 choice; expected two or more"),
         ({**GOOD, "choices": ["b", ""]}, "2: choice 1 is empty"),
         ({**GOOD, "choices": ["b", 3]}, "2: choices ['b', 3]; expected a list"),
-        (
-            {**GOOD, "choices": "b"},
-            "2: choices 'b'; expected a list of strings",
-        ),
-        ({**GOOD, "context": None}, "2: the context is null; expected a st"),
+        ({**GOOD, "choices": "b"}, "2: choices 'b'; expected a list of stri"),
         ({"context": "a", "label": 1}, "2: no column 'choices'"),
     ],
 )
-def test_wrong_lines_of_json(write, line, message):
-    path = write([GOOD, line], "x.jsonl")
+def test_wrong_rows_name_their_line(read, row, message):
+    rows = [row] if "sent1" in row else [GOOD, row]
     with pytest.raises(UserError) as caught:
-        examples.read(path, labelled=True)
-    assert str(caught.value).startswith(f"{path}:{message}")
+        read("x.csv" if "sent1" in row else "x.jsonl", *rows)
+    assert f":{message}" in str(caught.value)
 
 
-def test_files_that_are_something_else(write):
-    full = [["id", "sent1", "sent2", "gold-ending", "distractor-0"], ["a"] * 5]
-    with pytest.raises(UserError, match="0 columns ending0, .* not train_full"):
-        examples.read(write(full), labelled=True)
-    path = write(["a line"], "file.txt")
-    with pytest.raises(UserError, match="names in the header are a line"):
-        examples.read(path, labelled=True)
+@pytest.mark.parametrize(
+    ("names", "labelled", "message"),
+    [
+        (HEADER[:-1], True, "no column 'label'"),
+        (HEADER[:-1], False, None),
+        (["id", "sent1", "sent2", "distractor-0"], True, "not train_full"),
+        (["a line"], True, "names in the header are a line"),
+    ],
+)
+def test_columns_of_a_csv(read, names, labelled, message):
+    row = {name: changed().get(name, "x") for name in names}
+    if message is None:
+        assert [x.label for x in read("x.csv", row, labelled=False)] == [None]
+        return
+    with pytest.raises(UserError, match=message):
+        read("x.csv", row, labelled=labelled)
 
 
 CLS, SEP, UNK = 2, 3, 4
