@@ -5,10 +5,12 @@ no rename, so files for it are written to the local disk and copied.
 """
 
 import contextlib
+import glob
 import hashlib
 import os
 import re
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 
@@ -21,23 +23,43 @@ _OPERATION = re.compile(r"^\{\{function_node .*?\}\} | \[Op:\w+\].*$")
 
 
 def write_whole(
-    path: str, content: str | bytes, suffix: str = "partial"
+    path: str, content: str | bytes, is_shared: bool = False
 ) -> None:
     """Writes a file atomically.
 
     Args:
         path: str. The file; an existing file is replaced.
         content: str or bytes. A str is written as UTF-8.
-        suffix: str. End of the temporary name, see `whole_file`. Default:
-            "partial".
+        is_shared: bool. Whether several processes may write the file at once.
+            Then temporary files of killed processes are removed, too. Default:
+            False.
 
     Raises:
         UserError: the file cannot be written.
     """
     if isinstance(content, str):
         content = content.encode()
+    suffix = "partial"
+    if is_shared:
+        suffix = f"{socket.gethostname()}-{os.getpid()}.partial"
+        _remove_left(path)
     with whole_file(path, suffix) as temporary, open(temporary, "wb") as file:
         file.write(content)
+
+
+def _remove_left(path: str) -> None:
+    """Removes what killed processes of this machine left of a shared file."""
+    folder, name = os.path.split(path)
+    start = scratch(folder, f"{name}.{socket.gethostname()}-")
+    for left in glob.glob(f"{glob.escape(start)}*.partial"):
+        pid = left.removeprefix(start).partition(".")[0]
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            with contextlib.suppress(OSError):
+                os.remove(left)
+        except PermissionError:  # another user's process
+            continue
 
 
 @contextlib.contextmanager

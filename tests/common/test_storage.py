@@ -2,6 +2,9 @@
 
 import os
 import pathlib
+import socket
+import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -167,3 +170,15 @@ def test_the_names_of_a_checkpoint_are_synced_before_it_is_the_newest(
     folder = tmp_path.stat().st_ino
     synced = [event[:2] for event in events].index(("sync", folder))
     assert described < synced < newest
+
+
+def test_files_of_killed_processes_are_removed(tmp_path):
+    """Another process that still runs keeps its own."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    path, host = tmp_path / "vocab.txt", socket.gethostname()
+    kept = f"vocab.txt.{host}-{os.getppid()}.partial"
+    for name in (f"vocab.txt.{host}-{ended.pid}.partial", kept):
+        (tmp_path / name).touch()
+    atomic.write_whole(str(path), "a", is_shared=True)
+    assert {x.name for x in tmp_path.iterdir()} == {"vocab.txt", kept}

@@ -38,9 +38,9 @@ def write_manifest(
     path = os.path.join(folder, manifest.name_for(next(iter(shards))))
 
     # Parallel runs may write the same vocabulary.
-    partial = f"{os.getpid()}.partial"
-    write_whole(os.path.join(folder, name), tokenizer.content, partial)
-    write_whole(path, text, partial)
+    copy = os.path.join(folder, name)
+    write_whole(copy, tokenizer.content, is_shared=True)
+    write_whole(path, text, is_shared=True)
 
 
 def run_names(paths: list[str]) -> list[str]:

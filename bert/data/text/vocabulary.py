@@ -1,7 +1,5 @@
 """Reads and writes vocabulary files."""
 
-import os
-
 from bert.common import storage, text_lines
 from bert.common.atomic import write_whole
 from bert.common.errors import UserError
@@ -85,9 +83,8 @@ def write_vocabulary(path: str, tokens: list[str]) -> None:
     Raises:
         UserError: The file cannot be written.
     """
-    # Each process uses a different temporary name.
     content = "".join(f"{token}\n" for token in tokens)
-    write_whole(path, content, f"{os.getpid()}.partial")
+    write_whole(path, content, is_shared=True)
 
 
 def read_bytes(path: str) -> bytes:
