@@ -28,12 +28,13 @@ LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
     requirements/parquet.txt requirements/serve.txt requirements/hub.txt \
     requirements/openvino.txt requirements/int8.txt
 
-# Tests of numbers, for emulated processors: networks, engines, a training step,
-# and each script (goldens).
-EMULATED = tests/test_goldens.py tests/data/text tests/modeling/engines \
-    tests/modeling/formats/test_openvino.py tests/modeling/test_fused_ops.py \
-    tests/modeling/test_layers.py tests/modeling/test_networks.py \
-    tests/inference tests/training/test_train_step.py
+# Tests of numbers, for emulated processors: ids, layers, fused operations,
+# losses, a training step, both engines with int8, and each script (goldens).
+EMULATED = tests/test_goldens.py tests/data/text/test_ids.py \
+    tests/modeling/engines tests/modeling/formats/test_openvino.py \
+    tests/modeling/test_fused_ops.py tests/modeling/test_layers.py \
+    tests/modeling/test_losses.py tests/inference/test_engines.py \
+    tests/training/test_train_step.py
 
 .PHONY: quickstart test test-long avx2 arm64 check docs next lock peers \
     backends tpu gpu clean
