@@ -8,6 +8,9 @@ TRAIN and DEV have the columns sentence1, sentence2 and score, as in STS-B; for
 
     python -m benchmarks.similarity neighbours CORPUS.txt COUNT > pairs.tsv
 
+A student of some layers, whose teacher is the model with all of them:
+--teacher=MODEL_FOLDER --keep_layers=0,2,5.
+
 MODEL_FOLDER has a checkpoint with bert_config.json and vocab.txt, PEER_FOLDER
 the same weights for sentence-transformers. SEEDS is 3 for the seeds 1 to 3. The
 batch size is 32, the learning rate 2e-5, and a tenth of the steps are warm-up.
@@ -46,6 +49,8 @@ def theirs(
     epochs: float,
     seed: int,
     peer: tuple[str, str],
+    rate: float = RATE,
+    keep_layers: str = "",
 ) -> dict[str, float]:
     """Times, memory and metrics of the peer.
 
@@ -55,6 +60,9 @@ def theirs(
         epochs: epochs of training.
         seed: seed of the peer.
         peer: Python of the peer and folder of its weights.
+        rate: learning rate.
+        keep_layers: layers of a student, such as "0,2,4", whose teacher is the
+            model with all layers; "" without a teacher.
     """
     read = Settings(
         do_train=True,
@@ -79,7 +87,8 @@ def theirs(
         "loss": loss,
         "max_seq_length": MAX_SEQ_LENGTH,
         "batch_size": by_seed.BATCH_SIZE,
-        "learning_rate": RATE,
+        "learning_rate": rate,
+        "keep_layers": [int(x) for x in keep_layers.split(",") if x],
         "epochs": epochs,
         "seed": seed,
     }
@@ -113,6 +122,7 @@ def measure(
         flags: further flags of run_similarity.py.
     """
     files = {"train_file": train, "eval_file": dev}
+    rate = float(flags.get("learning_rate", RATE))
 
     def ours(seed: int, folder: str) -> dict[str, float]:
         results = by_seed.train(
@@ -122,10 +132,9 @@ def measure(
             **files,
             text_columns=",".join(_COLUMNS),
             max_seq_length=MAX_SEQ_LENGTH,
-            learning_rate=RATE,
             num_train_epochs=epochs,
             random_seed=seed,
-            **flags,
+            **{"learning_rate": rate, **flags},
         )
         scores = {name: results[f"eval_{name}"] for name in METRICS}
         return {**results, **scores}
@@ -133,7 +142,13 @@ def measure(
     sides = {"ours": ours}
     if peer:
         sides["sentence-transformers"] = lambda seed, folder: theirs(
-            files, flags.get("loss", COSENT), epochs, seed, peer
+            files,
+            flags.get("loss", COSENT),
+            epochs,
+            seed,
+            peer,
+            rate,
+            flags.get("keep_layers", ""),
         )
     start = os.path.basename(model.rstrip("/"))
     what = by_seed.describe(f"vectors from {start}", train, epochs, flags)

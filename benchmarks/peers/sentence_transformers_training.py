@@ -4,8 +4,10 @@
 
 SETTINGS.json has `folder` of the weights, `loss`, `max_seq_length`,
 `batch_size`, `learning_rate`, `epochs`, `seed`, and the tables `train_file` and
-`eval_file`, of `texts` and `scores`. A tenth of the steps are warm-up. Prints
-one JSON line. Runs in an environment of its own, with datasets and accelerate.
+`eval_file`, of `texts` and `scores`. With `keep_layers`, the model keeps these
+layers, and learns the embeddings of all of them instead of `loss`. A tenth of
+the steps are warm-up. Prints one JSON line. Runs in an environment of its own,
+with datasets and accelerate.
 """
 
 import json
@@ -26,6 +28,14 @@ _LOSSES = {
 }
 
 
+def keep_layers(model: SentenceTransformer, layers: list[int]) -> None:
+    """Removes the other layers of a BERT."""
+    bert = model[0].auto_model
+    kept = [bert.encoder.layer[i] for i in layers]
+    bert.encoder.layer = torch.nn.ModuleList(kept)
+    bert.config.num_hidden_layers = len(layers)
+
+
 def main(path: str) -> None:
     """Prints one JSON line."""
     with open(path, encoding="utf-8") as file:
@@ -39,13 +49,19 @@ def main(path: str) -> None:
     columns = {"first": first, "second": second}
     if train["scores"]:
         columns["score"] = train["scores"]
+    size, loss = settings["batch_size"], _LOSSES.get(settings["loss"])
+    if layers := settings["keep_layers"]:  # each text alone
+        texts = [*first, *second]
+        columns = {"text": texts, "label": model.encode(texts)}
+        keep_layers(model, layers)
+        size, loss = 2 * size, losses.MSELoss
 
     with tempfile.TemporaryDirectory() as scratch:
         trainer = sentence_transformers.SentenceTransformerTrainer(
             model=model,
             args=sentence_transformers.SentenceTransformerTrainingArguments(
                 output_dir=scratch,
-                per_device_train_batch_size=settings["batch_size"],
+                per_device_train_batch_size=size,
                 num_train_epochs=settings["epochs"],
                 learning_rate=settings["learning_rate"],
                 warmup_steps=0.1,
@@ -58,7 +74,7 @@ def main(path: str) -> None:
                 disable_tqdm=True,
             ),
             train_dataset=Dataset.from_dict(columns),
-            loss=_LOSSES[settings["loss"]](model),
+            loss=loss(model),
         )
         trained = trainer.train()
 
