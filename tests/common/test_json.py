@@ -3,30 +3,22 @@
 import gzip
 import json
 import math
+import os
+import pathlib
 from typing import Annotated
 
 import msgspec
 import numpy as np
 import pytest
 
-from bert.checks import run
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.formats.curves import read_curves
 from bert.data import embedding_files
 from bert.tasks.squad import answers
 from bert.training import logs
 from tests.helpers import tiny
 
-ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
-
-
-def read(path):
-    def refuse(name):
-        raise ValueError(name)
-
-    with open(path, encoding="utf-8") as file:
-        return json.load(file, parse_constant=refuse)
+ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf}
 
 
 class Sizes(msgspec.Struct):
@@ -47,6 +39,7 @@ class Sizes(msgspec.Struct):
         (b'{"size": true}', "Expected `int`, got `bool` - at `$.size`"),
         (b'{"size": NaN}', "JSON is malformed"),
         (b'{"size": 1, "name": ""}', "Expected `str` matching regex"),
+        (b'{"size": 1, "name": "."}', "Expected `str` matching regex"),
         (b'{"size": 1, "name": ".."}', "Expected `str` matching regex"),
         (b'{"size": 1, "name": "../a"}', "Expected `str` matching regex"),
         (b'{"size": 1, "name": "a\\u0000"}', "Expected `str` matching regex"),
@@ -70,9 +63,11 @@ def test_a_bad_file_is_one_line(tmp_path, monkeypatch, content, message):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_good_file_is_read(tmp_path, pack):
+def test_a_good_file_is_read(tmp_path, monkeypatch, pack):
     path = tmp_path / "a.json"
-    path.write_bytes(pack('\ufeff{"size": 7, "other": null}\n'.encode()))
+    content = '\ufeff{"size": 7, "other": null}\n'.encode()
+    monkeypatch.setattr(json_files, "LARGEST", len(content))
+    path.write_bytes(pack(content))
     assert json_files.read(str(path), Sizes) == Sizes(7)
     path.write_bytes(b'{"size": NaN}')
     kind = dict[str, float]
@@ -87,32 +82,34 @@ def test_numbers_that_are_not_finite_are_null():
     assert json_files.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
 
 
-def test_curves_have_null_and_the_doctor_finds_it(tmp_path):
-    log = logs.TrainingLog(str(tmp_path), tiny.make_steps(), 1)
-    log.write(3, "train", {"loss": math.nan, "learning_rate": 0.5})
-    path = tmp_path / "metrics.jsonl"
-    assert read(path) == {
-        "step": 3,
-        "kind": "train",
-        "loss": None,
-        "learning_rate": 0.5,
-    }
-    points = read_curves(str(path))
-    (finding,) = run.check_curves(points, {}, str(path))
-    assert "loss is nan at step 3" in finding.message
+def write_curve(path):
+    log = logs.TrainingLog(os.path.dirname(path), tiny.make_steps(), 1)
+    log.write(3, "train", ODD)
 
 
-def test_answers_have_null(tmp_path):
-    path = str(tmp_path / "nbest.json")
-    expected = {**dict.fromkeys(ODD), "step": 3}
-    assert read(answers.write(path, ODD)) == expected
-
-
-def test_vectors_have_null(tmp_path):
-    values = np.array([0.5, np.nan, np.inf], "f4")
+def write_vectors(path):
+    values = np.array([*ODD.values()], "f4")
     vectors = embedding_files.Vectors([], [], values)
-    (tmp_path / "out.jsonl").write_text(
+    pathlib.Path(path).write_text(
         embedding_files.json_line(0, vectors, None, True)
     )
-    expected = {"linex_index": 0, "values": [0.5, None, None]}
-    assert read(str(tmp_path / "out.jsonl")) == expected
+
+
+@pytest.mark.parametrize(
+    ("write", "name", "expected"),
+    [
+        (
+            write_curve,
+            "metrics.jsonl",
+            {"step": 3, "kind": "train", **dict.fromkeys(ODD)},
+        ),
+        (write_vectors, "a.jsonl", {"linex_index": 0, "values": [None] * 3}),
+        (lambda path: answers.write(path, ODD), "a.json", dict.fromkeys(ODD)),
+    ],
+)
+def test_files_have_null_for_numbers_that_are_not_finite(
+    tmp_path, write, name, expected
+):
+    path = tmp_path / name
+    write(str(path))
+    assert json.loads(path.read_bytes(), parse_constant=pytest.fail) == expected

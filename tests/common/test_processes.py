@@ -1,5 +1,6 @@
 """Work on several processes: results in order, errors, ends."""
 
+import itertools
 import os
 import select
 import signal
@@ -61,18 +62,29 @@ def test_one_process_reports_that_it_works():
         assert list(wait) == [True]
 
 
-def fail_or_wait(_, item):
-    if item == 3:
-        raise UserError("found 3")
+def keep(_, item):
+    return item
+
+
+def test_few_items_are_held_at_once():
+    taken = []
+    items = (taken.append(i) or i for i in itertools.count())
+    with processes.Pool(make_nothing, 2) as pool:
+        results = pool.map(keep, items)
+        for number in range(3):
+            assert next(results) == number
+            assert len(taken) == number + 2 * processes.AHEAD
+
+
+def wait(_, item):
     threading.Event().wait()
 
 
-def test_an_error_ends_processes_that_work():
-    with (
-        pytest.raises(UserError, match="found 3"),
-        processes.Pool(make_nothing, 2) as pool,
-    ):
-        list(pool.map(fail_or_wait, [3, 5]))
+def fail_first(_, item):
+    """Fails at the first item; waits with the others."""
+    if item[0]:
+        raise UserError("found 1")
+    threading.Event().wait()
 
 
 def fail_or_send(_, item):
@@ -81,57 +93,45 @@ def fail_or_send(_, item):
     return bytes(1 << 26)
 
 
-def test_an_error_ends_while_others_send_large_results():
-    """A half result would be waited for, for ever."""
-    with (
-        pytest.raises(UserError, match="found 12"),
-        processes.Pool(make_nothing, 3) as pool,
-    ):
-        list(pool.map(fail_or_send, range(11, 40)))
-
-
-def fail_on_one_or_wait(_, item):
-    if item[0]:
-        raise UserError("found 1")
-    threading.Event().wait()
-
-
-def test_an_error_ends_while_large_items_wait():
-    """Python 3.11.2 waited for ever for somebody to receive the next one."""
-    items = [bytes([i == 0]) + bytes(1 << 22) for i in range(40)]
-    with (
-        pytest.raises(UserError, match="found 1"),
-        processes.Pool(make_nothing, 2) as pool,
-    ):
-        list(pool.map(fail_on_one_or_wait, items))
-
-
 def be_killed(_, item):
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_killed_process_is_one_line():
-    with (
-        pytest.raises(processes.KilledProcess) as error,
-        processes.Pool(make_nothing, 2) as pool,
-    ):
-        list(pool.map(be_killed, range(5)))
-    assert str(error.value) == (
-        "one of 2 processes was killed; expected enough memory for all of "
-        "them; pass a smaller --num_processes"
-    )
 
 
 def fail_to_start():
     raise UserError("no such vocabulary")
 
 
-def test_an_error_of_a_worker_that_starts_is_raised():
+@pytest.mark.parametrize(
+    ("make", "work", "items", "message"),
+    [
+        (fail_to_start, wait, [5], "no such vocabulary"),
+        (make_nothing, fail_first, [b"1", b"\0"], "found 1"),
+        # A half result would be waited for, for ever.
+        (make_nothing, fail_or_send, range(11, 40), "found 12"),
+        # Python 3.11.2 waited for ever for somebody to receive the next item.
+        (
+            make_nothing,
+            fail_first,
+            [bytes([i == 0]) + bytes(1 << 22) for i in range(40)],
+            "found 1",
+        ),
+        (
+            make_nothing,
+            be_killed,
+            range(5),
+            "one of 3 processes was killed; expected enough memory for all of "
+            "them; pass a smaller --num_processes",
+        ),
+    ],
+    ids=["start", "work", "send", "receive", "killed"],
+)
+def test_an_error_ends_all_processes(make, work, items, message):
     with (
-        pytest.raises(UserError, match="no such vocabulary"),
-        processes.Pool(fail_to_start, 2) as pool,
+        pytest.raises((UserError, processes.KilledProcess)) as error,
+        processes.Pool(make, 3) as pool,
     ):
-        list(pool.map(fail_or_wait, [5]))
+        list(pool.map(work, items))
+    assert str(error.value) == message
 
 
 PARENT = """

@@ -1,23 +1,19 @@
-"""Files are flushed to disk before they are renamed."""
+"""Files of one machine: flushed to disk before they are renamed, listed."""
 
 import os
 import pathlib
 import socket
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import pytest
 
 import create_pretraining_data
-from bert.common import atomic
-from bert.data import embedding_files
+from bert.common import atomic, storage
+from bert.common.errors import UserError
+from bert.common.jobs import runners
 from bert.data.corpus import corpus_writer
-from bert.export import folder as export_folder
-from bert.modeling.formats import conversion
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.squad import answers
 from bert.training.saver import Saver
 from tests.helpers import text
 
@@ -86,24 +82,6 @@ def write_shards(folder):
         os.remove(f"{folder}/{name}.txt")
 
 
-def write_vectors(folder):
-    vectors = embedding_files.Vectors([], [], np.ones((1, 3), "f4"))
-    with tempfile.TemporaryFile() as file:
-        embedding_files.write_arrays([vectors], True, file)
-        file.seek(0)
-        (arrays,) = [np.load(file)]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(embedding_files, "_arrays", lambda _: [arrays])
-            for kind in ("npz", "npy", "parquet"):
-                join = embedding_files.joiner(kind, [1], True)
-                join([], [{"has_text_keys": False}], f"{folder}/v.{kind}")
-
-
-def write_answers(folder):
-    answers.write(f"{folder}/nbest.json", {"q": [1]})
-    answers.write(f"{folder}/predictions.json", {"q": "a"})
-
-
 def write_corpus(folder):
     for name in ("a.txt", "a.txt.gz"):
         with corpus_writer.open_text(f"{folder}/{name}") as write:
@@ -111,28 +89,21 @@ def write_corpus(folder):
             write("Two.\n")
 
 
-def write_export(folder):
-    def save(partial):
+def write_part(folder):
+    with runners.whole_file(f"{folder}/a.npy") as file:
+        np.save(file, np.ones([3, 5]))
+
+
+def write_folder(folder):
+    with atomic.whole_folder(folder) as partial:
         os.makedirs(f"{partial}/variables")
         for name in ("saved_model.pb", "variables/variables.index"):
             with open(f"{partial}/{name}", "w") as file:
                 file.write(name)
 
-    export_folder.write(f"{folder}/export", save)
 
-
-def convert(folder):
-    def write(bert, target, scratch):
-        with open(f"{scratch}/vocab.txt", "w") as file:
-            file.write("[PAD]")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion, "write", write)
-        patch.setattr(conversion, "read", lambda _: None)
-        patch.setattr(conversion, "outputs_of", lambda _: {"x": 1})
-        patch.setattr(conversion, "largest_difference", lambda *_: 0)
-        bert = ModelFolder.of("model", None, {})
-        conversion.convert(bert, "none", folder)
+def write_new_folder(folder):
+    write_folder(f"{folder}/export")
 
 
 @pytest.mark.parametrize(
@@ -140,11 +111,10 @@ def convert(folder):
     [
         (save_checkpoint, 4),
         (write_shards, 4),
-        (write_vectors, 3),
-        (write_answers, 2),
         (write_corpus, 2),
-        (write_export, 2),
-        (convert, 1),
+        (write_part, 1),
+        (write_folder, 2),
+        (write_new_folder, 2),
     ],
 )
 def test_all_files_are_synced_before_they_are_renamed(
@@ -170,6 +140,40 @@ def test_the_names_of_a_checkpoint_are_synced_before_it_is_the_newest(
     folder = tmp_path.stat().st_ino
     synced = [event[:2] for event in events].index(("sync", folder))
     assert described < synced < newest
+
+
+def test_an_error_about_another_file_keeps_its_cause(tmp_path):
+    for is_inside in (True, False):
+        expected = UserError if is_inside else PermissionError
+        with (
+            pytest.raises(expected) as caught,
+            atomic.whole_folder(f"{tmp_path}/a") as partial,
+        ):
+            path = f"{partial}/x" if is_inside else f"{tmp_path}/b"
+            raise PermissionError(13, "Permission denied", path)
+        assert "Permission denied" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("gs://bucket/a", True),
+        ("/a/b", False),
+        ("https://tfhub.dev/a", False),
+        ("http://a", False),
+    ],
+)
+def test_shared_storage_has_a_scheme_other_than_http(path, expected):
+    assert storage.is_remote(path) == expected
+
+
+def test_a_file_may_have_the_name_of_a_pattern(tmp_path):
+    for name in ("a[1].txt", "a1.txt", "b.txt"):
+        (tmp_path / name).touch()
+    given = f"{tmp_path}/a[1].txt,{tmp_path}/?.txt"
+    found = storage.list_files(given, "input_file")
+    assert found == [f"{tmp_path}/a[1].txt", f"{tmp_path}/b.txt"]
 
 
 def test_files_of_killed_processes_are_removed(tmp_path):
