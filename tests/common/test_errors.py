@@ -1,13 +1,31 @@
-"""Packages of an extra: all that are missing, in one line."""
+"""Messages of errors, also of missing packages: one line."""
 
 import importlib.util
 import sys
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from bert.common import errors
-from bert.common.errors import UserError
+from bert.common.errors import CONTROLS, UserError
 from bert.common.jobs import runners
+
+
+@given(
+    found=st.text(max_size=3000),
+    path=st.none() | st.text(min_size=1, max_size=5),
+    line=st.none() | st.integers(1, 99),
+)
+@example(found="a " * 1500, path="a", line=7)
+def test_a_message_is_one_printable_line_of_limited_length(found, path, line):
+    message = str(UserError(found, path=path, line=line, fix="do it"))
+    assert not CONTROLS.search(message)
+    assert len(message) <= 2000 + len(" ... ")
+    assert message.endswith("; do it")
+    if path is not None and path.isalnum():
+        where = path if line is None else f"{path}:{line}"
+        assert message.startswith(f"{where}: ")
 
 
 def test_all_missing_packages_are_named(monkeypatch):

@@ -7,11 +7,13 @@ import sys
 import pytest
 
 from bert.common import main
+from bert.common.errors import StorageError, UserError
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTING = """
 import sys
 from bert.common import main
+from bert.common.errors import StorageError, UserError
 
 def run(argv):
     for number in range(100_000):
@@ -35,12 +37,41 @@ def test_a_reader_that_has_read_enough_is_no_error():
     process.stderr.close()
 
 
-def test_another_pipe_that_breaks_is_an_error():
-    def fail(argv):
-        raise BrokenPipeError(32, "Broken pipe")
+FIRST, SECOND = UserError("one"), UserError("two")
+FIRST.others = (SECOND,)
 
-    with pytest.raises(BrokenPipeError):
-        main.run(fail, [])
+
+@pytest.mark.parametrize(
+    ("end", "code", "lines"),
+    [
+        (None, 0, ""),
+        (7, 7, ""),
+        (SystemExit(), 0, ""),
+        (SystemExit(75), 75, ""),
+        (KeyboardInterrupt(), 130, ""),
+        (SECOND, 2, "error: two\n"),
+        (FIRST, 2, "error: one\nerror: two\n"),
+        (StorageError("503"), 75, "error: 503; run the same command again\n"),
+        (FileNotFoundError(2, "None", "a"), 2, "error: a: cannot be read or w"),
+        (BrokenPipeError(32, "Broken pipe"), None, ""),
+        (ValueError("a mistake of ours"), None, ""),
+    ],
+    ids=str,
+)
+def test_each_end_has_its_exit_code(capsys, end, code, lines):
+    def call(argv):
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    if code is None:
+        with pytest.raises(type(end)):
+            main.run(call, [])
+        return
+    assert main.run(call, []) == code
+    error = capsys.readouterr().err
+    assert error.startswith(lines)
+    assert error.count("\n") == lines.count("\n") + ("or w" in lines)
 
 
 READING = """

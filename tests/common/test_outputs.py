@@ -46,3 +46,26 @@ def test_an_output_behind_a_link_is_found_among_the_inputs(tmp_path):
     for output, given in ((linked, path), (path, linked)):
         with pytest.raises(UserError, match="is both input and output"):
             outputs.check_no_input([output], [given])
+
+
+def test_what_cannot_become_a_file_is_an_error(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "none")
+    for path in ("", str(tmp_path), f"{tmp_path}/link", "/dev/null"):
+        with pytest.raises(UserError, match="output_file=.*the name of a file"):
+            CHECKS["file"](path)
+    with pytest.raises(UserError, match="a folder .*/none; create the folder"):
+        CHECKS["file"](f"{tmp_path}/none/a")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("/a/b", "/a"),
+        ("/a/b/", "/a"),
+        ("/a", "/"),
+        ("gs://bucket/a", "gs://bucket"),
+        ("gs://bucket", "gs://bucket"),
+    ],
+)
+def test_the_parent_of_a_bucket_is_the_bucket(path, folder):
+    assert outputs.parent(path) == folder

@@ -1,9 +1,12 @@
 import json
 import random
 import sys
+import tempfile
 
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from bert.common.errors import UserError
@@ -36,14 +39,38 @@ def test_rows_have_numbers_and_values(path):
     ]
     one, again = every(path, ("number", "number"))[1][1]
     assert one == again == 2
-    with pytest.raises(UserError, match="no column 'n'; expected one of text"):
-        every(path, ("n",))
+    twice = pyarrow.table([[1], [2]], names=["n", "n"])
+    parquet.write_table(twice, path.with_name("b.parquet"))
+    for file, expected in ((path, "text"), (path.with_name("b.parquet"), "n")):
+        message = f"no column 'n'; expected one of {expected}"
+        with pytest.raises(UserError, match=message):
+            every(file, ("n",))
 
 
-def test_many_rows_keep_their_order(path):
-    parquet.write_table(pyarrow.table({"n": list(range(5000))}), path)
-    found = every(path, ("n",))
-    assert found == [(i + 1, [i]) for i in range(5000)]
+@given(
+    count=st.integers(0, 40),
+    group=st.integers(1, 9),
+    num_bytes=st.floats(1, 200),
+)
+def test_the_ranges_of_a_file_have_all_its_rows(count, group, num_bytes):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(parquet_files, "_ROWS", 4)  # rows of a batch
+        path, table = (
+            f"{folder}/a.parquet",
+            pyarrow.table({"n": [*range(count)]}),
+        )
+        parquet.write_table(table, path, row_group_size=group)
+        expected = [(i + 1, [i]) for i in range(count)]
+        assert every(path, ["n"]) == expected
+        for span, size in parquet_files.divide(path, num_bytes):
+            found = [*parquet_files.rows(path, ["n"], span=span)]
+            assert found == expected[:size]
+            assert found[0][0] == span.line
+            del expected[:size]
+        assert not expected
 
 
 def test_a_damaged_file_is_one_line(path):

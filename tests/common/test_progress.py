@@ -40,7 +40,8 @@ def drawn(terminal):
         (59.4, "59 s"),
         (59.6, "1 min 00 s"),
         (185, "3 min 05 s"),
-        (7800, "2 h 10 min"),
+        (3599.4, "59 min 59 s"),
+        (3599.6, "1 h 00 min"),
         (90300, "25 h 05 min"),
     ],
 )
@@ -50,7 +51,7 @@ def test_a_duration_has_two_units(seconds, shown):
 
 def test_a_log_has_a_line_every_ten_seconds(seconds, capsys):
     bar = progress.Progress("vectors", 40.0, "MB")
-    for done in (1, 2, 3, 4):
+    for done in (1, 2, 3, 4, 40):
         bar.update(done)
     assert capsys.readouterr().err.splitlines() == [
         "vectors: 2 of 40 MB (0.143 MB/s, 4 min 26 s left)",

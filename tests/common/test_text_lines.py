@@ -3,15 +3,16 @@
 import gzip
 import io
 import os
+import pathlib
 import pickle
+import tempfile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.common import text_lines
 from bert.common.errors import UserError
-from bert.data import tables
-from bert.data.corpus import documents
-from bert.data.text import vocabulary
 
 
 @pytest.fixture(params=["text", "text.gz"])
@@ -30,13 +31,13 @@ def write(request, tmp_path, monkeypatch):
 
 def test_lines_have_numbers_and_ends(write):
     content = (
-        b"\xef\xbb\xbfa\r\n\n \xe2\x80\xa8\r" + b"b" * 1000 + b"\n\xf0\x9d"
+        b"\xef\xbb\xbfa\rb\r\n\n \xe2\x80\xa8\r" + b"b" * 1000 + b"\n\xf0\x9d"
     )
     bad, positions = [], []
     path = write(content + b"\n" + b"c\n" * 996 + b"d")
     found = dict(text_lines.lines(path, positions.append, bad.append))
     assert [found.pop(x) for x in range(1, 5)] == [
-        *("a\r\n", "\n", f" \u2028\r{'b' * 1000}\n", "\n"),
+        *("a\rb\r\n", "\n", f" \u2028\r{'b' * 1000}\n", "\n"),
     ]
     assert (found.pop(1001), set(found.values())) == ("d", {"c\n"})
     assert [str(x) for x in bad] == [
@@ -115,45 +116,31 @@ def test_how_to_convert_texts_of_windows(raw, is_windows):
             " when decompressed, ",
         ),
         (None, ": No such file or directory; expected a text file"),
+        (os.mkdir, ": is a folder; expected a text file"),
+        (os.mkfifo, ": is a pipe or device; expected a file"),
     ],
     ids=str,
 )
 def test_a_file_that_cannot_be_unpacked_or_read(
     tmp_path, monkeypatch, content, message
 ):
-    """Repetitive text and small files are no decompression bombs."""
     monkeypatch.setattr(text_lines, "_RATIO_FROM", 1 << 20)
     path = tmp_path / "text.gz"
-    if content:
+    if callable(content):
+        content(path)
+    elif content:
         path.write_bytes(content)
-    for read in (text_lines.lines, documents.documents):
-        with pytest.raises(UserError) as error:
-            list(read(str(path)))
-        assert str(error.value).startswith(f"{path}:")
-        assert message in str(error.value)
+    with pytest.raises(UserError) as error:
+        list(text_lines.lines(str(path)))
+    assert str(error.value).startswith(f"{path}:")
+    assert message in str(error.value)
+
+
+def test_small_files_are_no_decompression_bombs(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_lines, "_RATIO_FROM", 1 << 20)
+    path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(b"aaaaaaaaaa\n" * 90_001))
     assert sum(1 for _ in text_lines.lines(str(path))) == 90_001
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda path: list(documents.documents(path)),
-        lambda path: list(text_lines.lines(path)),
-        lambda path: tables.Table.read(path, {"a": tables.Column(0)}),
-        vocabulary.read_vocabulary,
-    ],
-)
-def test_a_pipe_is_rejected_before_it_is_opened(tmp_path, read):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    with pytest.raises(UserError) as error:
-        read(str(path))
-    assert str(error.value) == f"{path}: is a pipe or device; expected a file"
-    with pytest.raises(
-        UserError, match="is a folder; expected a (text|vocabulary) file"
-    ):
-        read(str(tmp_path))
 
 
 def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
@@ -180,17 +167,27 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
     assert max(len(raw) for _, _, raw in found) < 23
 
 
-@pytest.mark.parametrize("size", [1, 5, 7, 100])
-def test_the_ranges_of_a_file_have_all_its_lines(write, size):
-    path = write("é\n\nthe cat\na\n\n\nzebra".encode())
-    divided = [*text_lines.divide(path, size)]
-    spans = [span for span, _ in divided]
-    assert sum(count for _, count in divided) == 7
-    found = [x for span in spans for x in text_lines.lines(path, span=span)]
-    assert found == [*text_lines.lines(path)]
-    assert len(spans) == {1: 7, 5: 2, 7: 2, 100: 1}[size]
-    with open(path, "rb") as file:  # also from one open file
-        opened = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
-        for span in reversed(spans):
-            lines = [*text_lines.lines(path, stream=opened, span=span)]
-            assert lines == [x for x in found if x in lines]
+@given(
+    content=st.text("aé \n", max_size=40),
+    size=st.integers(1, 40),
+    is_packed=st.booleans(),
+)
+def test_the_ranges_of_a_file_have_all_its_lines(content, size, is_packed):
+    """Each is the shortest that has so many bytes, except the last."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, raw = f"{folder}/a{'.gz' * is_packed}", content.encode()
+        pathlib.Path(path).write_bytes(gzip.compress(raw) if is_packed else raw)
+        expected, divided = [*text_lines.lines(path)], []
+        with open(path, "rb") as file:
+            opened = gzip.GzipFile(fileobj=file) if is_packed else file
+            for span, count in text_lines.divide(path, size):
+                found = [*text_lines.lines(path, span=span)]
+                assert found == expected[:count]
+                assert found == [
+                    *text_lines.lines(path, stream=opened, span=span)
+                ]
+                del expected[:count]
+                divided.append([len(line.encode()) for _, line in found])
+        assert not expected
+        assert all(sum(x) >= size for x in divided[:-1])
+        assert all(sum(x[:-1]) < size for x in divided)
