@@ -141,7 +141,7 @@ def test_a_file_with_a_fault_is_named(rejected, path, fault, name):
     assert named.partition(".data")[0] in line
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.path)
 def test_a_bad_file_is_one_line(rejected, case):
     changed = {}
     if case.path.startswith("other/"):

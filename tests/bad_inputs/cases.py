@@ -21,14 +21,12 @@ class Case:
     """One file that replaces a good one.
 
     Attributes:
-        kind: of the file, and its mistake.
         path: of the file, below the folder of good files.
         content: its bytes; or makes it, from the path.
         message: part of the line that the script prints; "" is the file's name.
         run: name in `runs.RUNS` of a script that reads it.
     """
 
-    kind: str
     path: str
     content: bytes | Callable[[pathlib.Path], None]
     message: str
@@ -76,51 +74,32 @@ CASES = [
     Case(*row)
     for row in [
         (
-            "config",
             "model/bert_config.json",
             rb'{"vocab_size": 89, "\u001b[2J": 1}',
             "unknown key",
             "extract_features",
         ),
+        ("records/_good.manifest.json", MANIFEST, "", "run_pretraining"),
         (
-            "manifest",
-            "records/_good.manifest.json",
-            MANIFEST,
-            "",
-            "run_pretraining",
-        ),
-        (
-            "labels",
             "model/task.json",
             b'{"kind": "any", "labels": ["a", 1]}',
             "Expected `str`, got `int` - at `$.labels[1]`",
             "convert_google",
         ),
         (
-            "checkpoint's JSON",
             "model/bert_model.ckpt.json",
             b'{"settings": {"do_lower_case": "no"}}',
             "Expected `bool | null`, got `str` - at `$.do_lower_case`",
             "fill_mask",
         ),
         (
-            "tokenizer.json",
             "hf/tokenizer.json",
             _pipe,
             "is a pipe or device",
             "convert_huggingface",
         ),
-        ("config.json", "hf/config.json", b"{", "", "convert_huggingface"),
-        (
-            "index",
-            INDEX,
-            b"",
-            "cannot be read",
-            "doctor_checkpoint",
-        ),
         *(
             (
-                f"variable of layer {number}",
                 INDEX,
                 functools.partial(_layer, number),
                 "lacks",
@@ -128,83 +107,25 @@ CASES = [
             )
             for number in ("x", "9" * 20)
         ),
+        ("bare/good.tfrecord", bytes(99), "record 0", "run_pretraining_bare"),
+        ("records/good.tfrecord", _flip, " at byte ", "run_pretraining"),
         (
-            "records",
-            "bare/good.tfrecord",
-            bytes(99),
-            "record 0",
-            "run_pretraining_bare",
-        ),
-        (
-            "listed records",
-            "records/good.tfrecord",
-            _flip,
-            " at byte ",
-            "run_pretraining",
-        ),
-        (
-            "safetensors",
             "hf/model.safetensors",
             _safetensors(),
             "cannot be",
             "convert_huggingface",
         ),
         (
-            "list of weights",
             "other/model.safetensors.index.json",
             json.dumps(WEIGHTS).encode(),
             "",
             "convert_huggingface",
         ),
-        (
-            "vocabulary",
-            "model/vocab.txt",
-            NO_UTF_8,
-            ":2: invalid UTF-8",
-            "create_pretraining_data",
-        ),
-        (
-            "text",
-            "corpus.txt",
-            NO_UTF_8,
-            ":2: invalid UTF-8",
-            "create_vocab",
-        ),
-        (
-            "JSON lines",
-            "corpus.jsonl",
-            b'{"a": 1}\n',
-            ":1: ",
-            "prepare_corpus",
-        ),
-        ("SQuAD", "squad.json", b'{"data": ', "", "run_squad"),
-        (
-            "table",
-            "to_predict.tsv",
-            b"t\tl\na\tx\nb\n",
-            ":3: 1 column",
-            "run_classifier",
-        ),
-        (
-            "choices",
-            "choices.csv",
-            b"a,b\n1,2\n",
-            ":1: 0 columns ending0",
-            "run_swag",
-        ),
-        (
-            "words",
-            "words.txt",
-            b"the O\ncat\n",
-            ":2: 1 columns",
-            "run_ner",
-        ),
-        (
-            "sentences",
-            "masks.txt",
-            NO_UTF_8,
-            "",
-            "fill_mask",
-        ),
+        ("model/vocab.txt", NO_UTF_8, ":2: invalid", "create_pretraining_data"),
+        ("corpus.txt", NO_UTF_8, ":2: invalid UTF-8", "create_vocab"),
+        ("corpus.jsonl", b'{"a": 1}\n', ":1: ", "prepare_corpus"),
+        ("to_predict.tsv", b"t\tl\na\tx\nb\n", ":3: 1 col", "run_classifier"),
+        ("choices.csv", b"a,b\n1,2\n", ":1: 0 columns ending0", "run_swag"),
+        ("words.txt", b"the O\ncat\n", ":2: 1 columns", "run_ner"),
     ]
 ]
