@@ -68,14 +68,6 @@ def diagnose_rows(diagnose, tmp_path, made):
     return run
 
 
-def changed(arrays, **replaced):
-    return {**arrays, **replaced}
-
-
-def copy_of(arrays, name):
-    return arrays[name].copy()
-
-
 @pytest.mark.parametrize("kind", ["plain", "packed"])
 def test_healthy_records_raise_nothing(diagnose, made, kind):
     code, found = diagnose(
@@ -106,45 +98,38 @@ def test_damaged_and_missing_shards(diagnose, made, tmp_path):
 
 def test_records_that_no_writer_makes(diagnose_rows, arrays):
     second = arrays["segment_ids"][7].argmax()
-    for name, position, value, what in (
-        ("input_mask", 3, 0, "input_mask is not ones followed by zeros: 1"),
+    short = int((arrays["input_mask"].sum(axis=1) < S).argmax())
+    twice = arrays["masked_lm_positions"][7, 0]
+    for name, record, position, value, problem in (
+        ("input_mask", 7, 3, 0, "input_mask is not ones followed by zeros: 1"),
         (
             "segment_ids",
-            second + 1,
-            0,
+            *(7, second + 1, 0),
             "segment_ids decrease inside a pair, or are not 0 on padding: 0",
         ),
-        ("masked_lm_ids", 0, SEP, "a masked position is on [CLS] or [SEP]: "),
+        ("masked_lm_ids", 7, 0, SEP, "a masked position is on [CLS] or [SEP]"),
+        ("masked_lm_positions", 7, 1, twice, "a position is masked twice: "),
         (
             "masked_lm_positions",
-            1,
-            arrays["masked_lm_positions"][7, 0],
-            "a position is masked twice: ",
+            *(short, 0, S - 1),
+            f"a masked position is on padding: {S - 1}",
         ),
-        ("input_ids", 0, 5, "input_ids do not start with [CLS], 2: 5"),
+        ("input_ids", 7, 0, 5, "input_ids do not start with [CLS], 2: 5"),
     ):
-        values = copy_of(arrays, name)
-        values[7, position] = value
-        path, found = diagnose_rows(changed(arrays, **{name: values}))
-        assert len(found["wrong"]) == 1
-        assert found["wrong"][0].startswith(f"{path}: record 7: {what}")
+        values = arrays[name].copy()
+        values[record, position] = value
+        path, found = diagnose_rows({**arrays, name: values})
+        assert found["wrong"][0].startswith(
+            f"{path}: record {record}: {problem}"
+        )
     values[[9, 11]] = values[7]
-    _, found = diagnose_rows(changed(arrays, input_ids=values))
+    _, found = diagnose_rows({**arrays, "input_ids": values})
     assert "2: 5 (and 2 more records)" in found["wrong"][0]
-
-
-def test_a_mask_on_padding(diagnose_rows, arrays):
-    row = int((arrays["input_mask"].sum(axis=1) < S).argmax())
-    positions = copy_of(arrays, "masked_lm_positions")
-    positions[row, 0] = S - 1
-    path, found = diagnose_rows(changed(arrays, masked_lm_positions=positions))
-    expected = f"{path}: record {row}: a masked position is on padding: {S - 1}"
-    assert found["wrong"][0].startswith(expected)
 
 
 def test_odd_shares(diagnose_rows, arrays):
     rows = np.arange(len(arrays["input_ids"]))[:, None]
-    ids = copy_of(arrays, "input_ids")
+    ids = arrays["input_ids"].copy()
     positions = arrays["masked_lm_positions"]
     real = arrays["masked_lm_weights"] > 0
     ids[rows, positions] = np.where(real, MASK, ids[rows, positions])
@@ -157,7 +142,7 @@ def test_odd_shares(diagnose_rows, arrays):
             "100% of the pairs are random (usual: ",
         ),
     ):
-        path, found = diagnose_rows(changed(arrays, **replaced))
+        path, found = diagnose_rows({**arrays, **replaced})
         lines = [x for x in found["suspicious"] if expected in x]
         assert len(lines) >= 1, found
         assert lines[0].startswith(f"{path}: ")
