@@ -82,7 +82,7 @@ def main(
     print(json.dumps(what | {"side": "teacher"} | scores), flush=True)
 
     # The first seed teaches.
-    teacher = next((folder / "teacher").glob("seed_*"))
+    teacher = min((folder / "teacher").glob("seed_*"))
     learns = [f"--teacher={teacher}"]
     sides = {"labels": [], "teacher": learns}
     if unlabelled:
@@ -98,7 +98,7 @@ def main(
             scores = train(path, flags, 3)
             line = what | {"side": side, "layers": layers} | scores
             print(json.dumps(line), flush=True)
-            networks[f"{layers} layers"] = next(path.glob("seed_*"))
+            networks[f"{layers} layers"] = min(path.glob("seed_*"))
 
     for name, run in networks.items():
         for precision in PRECISIONS:
