@@ -2,74 +2,13 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.modeling import checkpoints
-from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.networks import build_pretraining_model
-from bert.training import optimization, saver
 from tests.helpers import small
-
-
-def published(config: BertConfig) -> dict[str, list[int]]:
-    """Names and shapes of the original's pre-training checkpoint."""
-    v, h, i = config.vocab_size, config.hidden_size, config.intermediate_size
-
-    def dense(scope, inputs, units):
-        return {f"{scope}/kernel": [inputs, units], f"{scope}/bias": [units]}
-
-    def norm(scope):
-        return {f"{scope}/gamma": [h], f"{scope}/beta": [h]}
-
-    names = {
-        "bert/embeddings/word_embeddings": [v, h],
-        "bert/embeddings/token_type_embeddings": [config.type_vocab_size, h],
-        "bert/embeddings/position_embeddings": [
-            config.max_position_embeddings,
-            h,
-        ],
-        **norm("bert/embeddings/LayerNorm"),
-        **dense("bert/pooler/dense", h, h),
-        **dense("cls/predictions/transform/dense", h, h),
-        **norm("cls/predictions/transform/LayerNorm"),
-        "cls/predictions/output_bias": [v],
-        "cls/seq_relationship/output_weights": [2, h],
-        "cls/seq_relationship/output_bias": [2],
-    }
-    for layer in range(config.num_hidden_layers):
-        scope = f"bert/encoder/layer_{layer}"
-        for name in ("query", "key", "value"):
-            names |= dense(f"{scope}/attention/self/{name}", h, h)
-        names |= dense(f"{scope}/attention/output/dense", h, h)
-        names |= norm(f"{scope}/attention/output/LayerNorm")
-        names |= dense(f"{scope}/intermediate/dense", h, i)
-        names |= dense(f"{scope}/output/dense", i, h)
-        names |= norm(f"{scope}/output/LayerNorm")
-    return names
-
-
-def saved(config: BertConfig, folder) -> dict[str, list[int]]:
-    model = build_pretraining_model(config)
-    optimizer = optimization.AdamWeightDecay()
-    optimizer.build(model.trainable_variables)
-    named = checkpoints.model_variables(model)
-    values = {**named, **optimizer.named_slots(named)}
-    saver.Saver(str(folder)).save(0, values, {})
-    return dict(tf.train.list_variables(str(folder / "model.ckpt-0")))
-
-
-def test_a_saved_checkpoint_has_the_originals_names(tmp_path):
-    config = small.config()
-    names = published(config)
-    slots = {
-        f"{name}/{slot}": shape
-        for name, shape in names.items()
-        for slot in ("adam_m", "adam_v")
-    }
-    assert saved(config, tmp_path) == {**names, **slots, "global_step": []}
 
 
 @pytest.fixture

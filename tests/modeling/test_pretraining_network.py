@@ -101,33 +101,3 @@ def test_kernels_start_as_a_truncated_normal():
     # A normal cut off at two deviations keeps 0.8796 of its deviation.
     assert values.std() == pytest.approx(0.02 * 0.8796, rel=0.01)
     assert abs(values.mean()) < 1e-4
-
-
-def test_kernels_of_one_shape_start_different():
-    named = checkpoints.model_variables(build_pretraining_model(small.config()))
-    kernels = [
-        variable.numpy().tobytes()
-        for name, variable in named.items()
-        if name.endswith("kernel")
-    ]
-    assert len(set(kernels)) == len(kernels)
-
-
-@pytest.mark.bits
-def test_biases_start_at_zero_and_gammas_at_one():
-    named = checkpoints.model_variables(build_pretraining_model(small.config()))
-    for name, variable in named.items():
-        if name.endswith(("bias", "beta")):
-            assert not variable.numpy().any(), name
-        if name.endswith("gamma"):
-            assert (variable.numpy() == 1).all(), name
-
-
-def test_the_seed_decides_the_weights():
-    weights = [
-        [v.numpy() for v in build_pretraining_model(small.config(), s).weights]
-        for s in (1, 1, 2)
-    ]
-    same, other = zip(*weights[:2], strict=True), zip(*weights[1:], strict=True)
-    assert all((a == b).all() for a, b in same)
-    assert any((a != b).any() for a, b in other)
