@@ -124,6 +124,24 @@ def test_weights_that_are_not_finite_are_named(kind, value):
     model.check_finite()
 
 
+def test_the_digest_is_of_all_that_predictions_depend_on(google):
+    def digest(**given):
+        return ModelFolder.open(str(google), ModelFiles(**given)).digest()
+
+    found = [digest(), digest(do_lower_case=False)]
+    assert digest() == found[0]
+    task = {"kind": "classes", "labels": ["a", "b"]}
+    for name, content in (
+        ("task.json", json.dumps(task)),
+        ("bert_config.json", small.config(hidden_act="relu").to_json()),
+        ("vocab.txt", "\n".join([*TOKENS, "more"])),
+        ("bert_model.ckpt.data-00000-of-00001", "weights"),
+    ):
+        (google / name).write_text(content)
+        found.append(digest())
+    assert len(set(found)) == len(found)
+
+
 def test_a_model_in_memory_reads_no_file():
     """Nor does a copy with other parts, which leaves the model as it is."""
     config = small.config()

@@ -118,41 +118,6 @@ def test_texts_are_lower_cased_and_keep_their_accents(folder):
         assert casing.strips_accents is False
 
 
-def test_vectors_of_lines(folder, tmp_path, capsys):
-    kinds = ["Transformer", "Pooling", "Normalize"]
-    write(folder, kinds, {"pooling_mode": "cls"}, truncate_dim=5)
-    (tmp_path / "lines").write_text("".join(f"{x}\n" for x in TEXTS))
-    argv = [f"--input_file={tmp_path}/lines", f"--init_checkpoint={folder}"]
-    argv += [f"--output_file={tmp_path}/out", "--layers=-1"]
-    argv += ["--output_format=npz"]
-    extract_features.main(["", *argv, "--prompt=query"])
-    expected = bert.embed(TEXTS, str(folder), prompt="query")
-    with np.load(tmp_path / "out") as found:
-        assert found["values"].shape == (3, 1, 5)
-        np.testing.assert_allclose(found["values"][:, 0], expected, atol=1e-6)
-    said = "--pooling=cls, --normalize=True, --max_seq_length=11, the first 5"
-    assert capsys.readouterr().err.count(said) == 1
-
-
-def test_vectors_of_tokens_are_the_original_s(folder, tmp_path):
-    """A folder's prompt, size and normalization are of whole texts."""
-    (tmp_path / "lines").write_text("a dog\n")
-    argv = ["", f"--input_file={tmp_path}/lines", f"--init_checkpoint={folder}"]
-    argv += [f"--output_file={tmp_path}/out", "--layers=-1"]
-    argv += ["--max_seq_length=13"]
-    lines = []
-    for words in ([], [], ["--pooling=none"]):
-        extract_features.main([*argv, *words])
-        lines.append((tmp_path / "out").read_text())
-        kinds = ["Transformer", "Pooling", "Normalize"]
-        cut = {"default_prompt_name": "query", "truncate_dim": 5}
-        write(folder, kinds, {"pooling_mode": "cls"}, **cut)
-    assert lines[0] == lines[1] == lines[2]
-    extract_features.main([*argv, "--pooling=none", "--prompt=query"])
-    features = json.loads((tmp_path / "out").read_text())["features"]
-    assert [x["token"] for x in features[1:3]] == ["the", "cat"]
-
-
 @pytest.mark.parametrize("size", [5, 99])
 @pytest.mark.parametrize("kinds", [BOTH, [*BOTH, "Normalize"]])
 def test_embed_takes_pooling_prompt_and_size_of_the_folder(folder, kinds, size):
@@ -233,6 +198,37 @@ def test_a_written_model_has_the_same_files(folder, tmp_path, target):
     else:
         argv = [f"--to={target}", f"--input={folder}", f"--output={output}"]
         convert_checkpoint.main(["", *argv])
-    model = ModelFolder.open(output)
-    expected = PoolingConfig("max", True, PROMPTS, "query", 5)
-    assert (model.pooling_config, model.max_length) == (expected, 11)
+    prefix = ["/bert_model.ckpt"] * (target == "google")
+    for end in ("", *prefix):
+        model = ModelFolder.open(output + end)
+        expected = PoolingConfig("max", True, PROMPTS, "query", 5)
+        assert (model.pooling_config, model.max_length) == (expected, 11)
+
+
+def test_features_of_texts_are_those_of_the_folder(folder, tmp_path, capsys):
+    """Prompt, size and normalization are of whole texts, not of tokens."""
+    (tmp_path / "lines").write_text("".join(f"{x}\n" for x in TEXTS))
+    output = tmp_path / "out"
+
+    def extract(*words):
+        argv = [f"--input_file={tmp_path}/lines", f"--output_file={output}"]
+        argv += [f"--init_checkpoint={folder}", "--layers=-1", *words]
+        extract_features.main(["", *argv])
+        return output.read_bytes()
+
+    tokens = extract("--max_seq_length=11")
+    cut = {"default_prompt_name": "query", "truncate_dim": 5}
+    write(folder, [*BOTH, "Normalize"], {"pooling_mode": "cls"}, **cut)
+    capsys.readouterr()
+    extract("--output_format=npz", "--prompt=query")
+    said = "--pooling=cls, --normalize=True, --max_seq_length=11, the first 5"
+    assert capsys.readouterr().err.count(said) == 1
+    expected = bert.embed(TEXTS, str(folder), prompt="query")
+    with np.load(output) as found:
+        assert found["values"].shape == (3, 1, 5)
+        np.testing.assert_allclose(found["values"][:, 0], expected, atol=1e-6)
+    assert extract("--max_seq_length=11") == tokens
+    words = ["--max_seq_length=11", "--pooling=none", "--prompt=query"]
+    prompted = extract(*words).splitlines()[1]
+    features = json.loads(prompted)["features"]
+    assert [x["token"] for x in features[1:4]] == ["the", "cat", "a"]
