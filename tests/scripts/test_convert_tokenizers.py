@@ -32,21 +32,31 @@ def source(tmp_path, values):
     return folder
 
 
-@pytest.mark.parametrize("strip", [None, True, False])
+@pytest.mark.parametrize(
+    ("recorded", "flags", "expected"),
+    [
+        (None, {}, None),
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"strip_accents": False}, False),
+    ],
+)
 @pytest.mark.parametrize("target", TARGETS)
 def test_casing_and_length_survive_every_conversion(
-    tmp_path, source, target, strip
+    convert, tmp_path, source, target, recorded, flags, expected
 ):
-    tokenizer_files.write_config(str(source), Casing(True, strip), 7)
-    bert = conversion.read(ModelFolder.open(str(source)))
-    folder = tmp_path / target
-    folder.mkdir()
-    conversion.write(bert, target, str(folder))
-    config = json.loads((folder / "tokenizer_config.json").read_text())
+    """Also with added words."""
+    tokenizer_files.write_config(str(source), Casing(True, recorded), 7)
+    (tmp_path / "words").write_text("sky\n")
+    output = tmp_path / "out"
+    flags = flags | {"extend_vocab": tmp_path / "words"}
+    convert(source, target, output, **flags)
+    config = json.loads((output / "tokenizer_config.json").read_text())
     assert config["do_lower_case"] is True
-    assert config["strip_accents"] is strip
-    model = ModelFolder.open(str(folder))
-    assert (model.casing, model.max_length) == (Casing(True, strip), 7)
+    assert config["strip_accents"] is expected
+    model = ModelFolder.open(str(output))
+    assert (model.casing, model.max_length) == (Casing(True, expected), 7)
+    assert model.tokenizer.tokens[-1] == "sky"
 
 
 @pytest.mark.parametrize(
@@ -62,21 +72,6 @@ def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
         expected,
         None,
     )
-
-
-def test_a_flag_overrides_strip_accents(convert, tmp_path, source):
-    tokenizer_files.write_config(str(source), Casing(True, True))
-    output = tmp_path / "out"
-    convert(source, "google", output, strip_accents=False)
-    assert tokenizer_files.read_casing(str(output)) == Casing(True, False)
-
-
-def test_added_words_keep_the_longest_sequence(convert, tmp_path, source):
-    tokenizer_files.write_config(str(source), Casing(True, None), 7)
-    (tmp_path / "words").write_text("sky\n")
-    output = tmp_path / "out"
-    convert(source, "google", output, extend_vocab=tmp_path / "words")
-    assert ModelFolder.open(str(output)).max_length == 7
 
 
 def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.data.sequences import LongTexts
 from bert.modeling import checkpoints, networks
@@ -70,8 +71,8 @@ def test_what_a_format_has_no_field_for_is_told(
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_an_output_that_is_no_number_is_the_largest_difference(order):
+def test_outputs_that_are_no_numbers_are_an_error(order):
     values = {"a": np.zeros(3), "b": np.array([0.0, np.nan, 0.0])}
     zeros = {name: np.zeros(3) for name in order}
-    ours = {name: values[name] for name in order}
-    assert np.isnan(conversion.largest_difference(zeros, ours))
+    with pytest.raises(UserError, match="here: outputs differ by nan then"):
+        conversion.check_outputs(zeros, values, 1.0, "here", "then")

@@ -124,7 +124,7 @@ def test_weights_that_are_programs_are_not_read(tmp_path, run_script):
         folder.mkdir()
         (folder / name).write_bytes(content)
         (folder / "config.json").write_text(
-            json.dumps({"model_type": "bert", "vocab_size": 31})
+            json.dumps({"vocab_size": 31, "architectures": ["BertForX"]})
         )
         code, _, err = run_script(
             convert_checkpoint,
@@ -133,5 +133,6 @@ def test_weights_that_are_programs_are_not_read(tmp_path, run_script):
         )
         assert code == 2, err
         assert err.count("\n") == 1
+        assert ("BertForX.from_pretrained" in err) == name.endswith("bin")
         assert not marker.exists()
         assert not (tmp_path / "out").exists()
