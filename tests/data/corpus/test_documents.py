@@ -4,6 +4,8 @@ import gzip
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
@@ -118,14 +120,6 @@ def test_reading_stops_at_the_longest_line(tmp_path):
         corpus.scan([str(path)], max_document_mb=64)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 17, 997])
-def test_a_permutation_has_every_number_once(size):
-    found = corpus.permute(np.arange(size), size, "key")
-    assert sorted(found.tolist()) == list(range(size))
-    some = corpus.permute(np.arange(size // 2, size), size, "key")
-    assert some.tolist() == found[size // 2 :].tolist()
-
-
 def test_permutations_are_random():
     """Each number gets each image as often, whatever its neighbour gets."""
     found = np.array(
@@ -148,38 +142,34 @@ def partitions(found, seed):
     return found.partitions(seed, 0, found.num_documents)
 
 
-@pytest.mark.parametrize(
-    "documents, count",
-    [
-        ([1], 1),
-        ([2], 1),
-        ([2, 1], 1),
-        ([4], 2),
-        ([5], 2),
-        ([8], 4),
-        ([3, 20], 11),
-    ],
+@given(
+    counts=st.lists(st.integers(0, 97), min_size=1, max_size=4).filter(any),
+    document_bytes=st.integers(1, 97),
+    partition_bytes=st.integers(1, 4000),
+    seed=st.integers(-(2**63), 2**63 - 1),
 )
-def test_partitions_have_at_least_two_documents(monkeypatch, documents, count):
-    monkeypatch.setattr(corpus, "PARTITION_BYTES", 1)
-    small = sized(documents)
-    assert small.num_partitions == count
-    counts = np.bincount(partitions(small, seed=3), minlength=count)
-    assert len(counts) == count
-    assert counts.min() >= min(2, sum(documents))
-    assert counts.max() <= 3
-
-
-@pytest.mark.parametrize(
-    "partition_bytes, count",
-    [(1, 50), (56, 50), (308, 10), (316, 9), (2828, 1)],
-)
-def test_the_text_decides_the_number_of_partitions(
-    monkeypatch, partition_bytes, count
+def test_documents_are_divided_evenly(
+    counts, document_bytes, partition_bytes, seed
 ):
-    monkeypatch.setattr(corpus, "PARTITION_BYTES", partition_bytes)
-    assert sized([101]).num_bytes == 707
-    assert sized([101]).num_partitions == count
+    """By the size of the text; each partition has two documents or more."""
+    total = sum(counts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "PARTITION_BYTES", partition_bytes)
+        found = sized(counts, document_bytes)
+        numbers = partitions(found, seed)
+        others = found.partitions(seed, counts[0], total - counts[0])
+
+        # Up to 64 partitions are smaller, by a factor of 4 at most.
+        least = max(1, partition_bytes // 4, found.num_bytes // 64)
+        size = min(partition_bytes, least)
+        expected = max(1, min(-(-found.num_bytes // size), total // 2))
+        assert found.num_partitions == expected
+
+    each = np.bincount(numbers, minlength=expected)
+    assert len(each) == expected and sum(each) == total
+    assert each.max() - each.min() <= 1
+    assert each.min() >= min(2, total)
+    assert others.tolist() == numbers[counts[0] :].tolist()
 
 
 def test_partitions_of_a_large_corpus_are_larger():
@@ -188,15 +178,11 @@ def test_partitions_of_a_large_corpus_are_larger():
         assert sized([1000], megabytes * 1000).num_partitions == count
 
 
-def test_partitions_depend_on_seed_and_corpus_only(monkeypatch):
+def test_seeds_separate_neighbouring_documents(monkeypatch):
     monkeypatch.setattr(corpus, "PARTITION_BYTES", 101)
     first = partitions(sized([97, 11]), seed=3).tolist()
-    assert first == partitions(sized([97, 11]), seed=3).tolist()
     assert first == partitions(sized([11, 97]), seed=3).tolist()
     assert first != partitions(sized([97, 11]), seed=5).tolist()
-    parts = sized([97, 11]).partitions(3, 97, 11)
-    assert parts.tolist() == first[97:]
-    # Neighbouring documents are separated.
     assert len(set(first[:11])) > 3
 
 
