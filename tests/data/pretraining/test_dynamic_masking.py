@@ -1,6 +1,8 @@
 """Dynamic masking."""
 
 import dataclasses
+import functools
+import itertools
 import random
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert.data import feature_names
-from bert.data.pretraining import dynamic_masking
+from bert.data.pretraining import draws, dynamic_masking, masking
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import pretraining_rows
 from tests.helpers.pretraining_rows import FIRST
@@ -56,15 +58,12 @@ def narrow(arrays):
     }
 
 
-def remask(arrays, first=0, options=OPTIONS, known=KNOWN):
+def remask(arrays, first=0):
     names = list(NAMES)
     if feature_names.SEQUENCE_IDS in arrays:
         names[-1] = feature_names.SEQUENCE_IDS
     found = dynamic_masking.remask_records(
-        tuple(arrays[name] for name in names),
-        options,
-        known,
-        first,
+        tuple(arrays[name] for name in names), OPTIONS, KNOWN, first
     )
     return {**arrays, **dict(zip(NAMES, found))}
 
@@ -79,53 +78,34 @@ def texts(arrays):
 
 
 @pytest.mark.parametrize("kind", ["plain", "packed"])
-def test_the_text_stays_and_the_masks_change(kind, request):
+def test_records_are_masked_again_as_when_they_were_created(kind, request):
+    """With other numbers in each epoch."""
     before = request.getfixturevalue(kind)
-    after = remask(before)
-    np.testing.assert_array_equal(texts(after), texts(before))
-    changed = after["masked_lm_positions"] != before["masked_lm_positions"]
-    assert changed.any(axis=1).mean() > 0.9
-    for name in NAMES:
-        assert after[name].dtype == before[name].dtype
-        assert after[name].shape == before[name].shape
-    # As many positions as before, none on a special token, none in the padding.
-    np.testing.assert_array_equal(
-        after["masked_lm_weights"], before["masked_lm_weights"]
-    )
-    real = after["masked_lm_weights"] > 0
-    assert after["masked_lm_ids"][real].min() >= FIRST
-    assert not after["masked_lm_ids"][~real].any()
-
-
-def test_each_instance_of_a_packed_row_keeps_its_number_of_masks(packed):
-    def counts(arrays):
-        rows, columns = arrays["masked_lm_weights"].nonzero()
-        positions = arrays["masked_lm_positions"][rows, columns]
-        numbers = arrays["sequence_ids"][rows, positions]
-        return sorted(zip(rows.tolist(), numbers.tolist()))
-
-    assert counts(remask(packed)) == counts(packed)
-
-
-def test_masks_depend_on_seed_epoch_and_record_alone(plain):
-    rows = len(plain["input_ids"])
-    whole = remask(plain)
-    half = {name: values[rows // 2 :] for name, values in plain.items()}
-    second = remask(half, first=rows // 2)
-    for name in NAMES:
-        np.testing.assert_array_equal(second[name], whole[name][rows // 2 :])
-    # The masks that a row came with do not matter.
-    again = remask(remask(plain, first=rows))
-    np.testing.assert_array_equal(again["input_ids"], whole["input_ids"])
-    for other in (
-        remask(plain, first=rows),  # the next epoch
-        remask(
-            plain,
-            options=InstanceSettings(**{**vars(OPTIONS), "random_seed": 7}),
-        ),
+    numbers = before.get("sequence_ids", before["input_mask"])
+    found = []
+    for first in (0, len(numbers)):
+        again = remask(before, first)
+        expected = masking.mask_rows(
+            texts(before),
+            numbers,
+            OPTIONS,
+            KNOWN,
+            functools.partial(
+                draws.rows,
+                (OPTIONS.random_seed, "epochs"),
+                first,
+                len(numbers),
+            ),
+        )
+        for name, values in expected.items():
+            np.testing.assert_array_equal(again[name], values)
+            assert again[name].dtype == before[name].dtype
+        np.testing.assert_array_equal(texts(again), texts(before))
+        found.append(again["masked_lm_positions"])
+    for one, other in itertools.combinations(
+        [*found, before["masked_lm_positions"]], 2
     ):
-        differ = other["masked_lm_positions"] != whole["masked_lm_positions"]
-        assert differ.any(axis=1).mean() > 0.9
+        assert (one != other).any(axis=1).mean() > 0.9
 
 
 def test_a_data_set_resumes_with_the_same_masks(plain):

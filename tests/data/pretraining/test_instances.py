@@ -12,9 +12,7 @@ from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
     make_instances,
-    make_rows,
     numbered,
-    to_instances,
     unmasked,
     vocabulary,
 )
@@ -26,12 +24,9 @@ def flat(document):
 
 def instances_of(documents, options, number=0):
     size = FIRST + sum(len(flat(document)) for document in documents)
-    return make_instances(documents, options, vocabulary(size), number=number)
-
-
-def wanted(length, options):
-    share = int(round(length * options.masked_lm_prob))
-    return min(options.max_predictions_per_seq, max(1, share))
+    return make_instances(
+        documents, options, vocabulary(size, range(FIRST, size, 3)), number
+    )
 
 
 LENGTHS = st.lists(
@@ -46,62 +41,50 @@ SETTINGS = st.builds(
     masked_lm_prob=st.sampled_from([0.0, 0.02, 0.15, 0.3]),
     short_seq_prob=st.sampled_from([0.0, 0.1, 1.0]),
     random_seed=st.integers(0, 1 << 31),
+    do_whole_word_mask=st.booleans(),
+    max_ngram=st.integers(1, 3),
 )
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
 @given(LENGTHS, SETTINGS)
-def test_rows_are_slices_of_documents(lengths, options):
+def test_instances_are_slices_of_documents(lengths, options):
+    """Packed into rows or not."""
     documents = numbered(lengths)
     where = {
         token: i
         for i, document in enumerate(documents)
         for token in flat(document)
     }
-    for instance in instances_of(documents, options):
-        assert len(instance.ids) <= options.max_seq_length
-        a, b = unmasked(instance)
+    plain = instances_of(documents, options)
+    packed = dataclasses.replace(options, pack_sequences=True)
+    made = [plain, instances_of(documents, packed)]
+    pairs = [
+        sorted((*unmasked(x), x.is_random_next) for x in some) for some in made
+    ]
+    assert pairs[0] == pairs[1]
+
+    for a, b, is_random in pairs[0]:
         for segment in (a, b):  # consecutive, of one document
             assert segment == list(range(segment[0], segment[-1] + 1))
             assert where[segment[0]] == where[segment[-1]]
         same = where[a[0]] == where[b[0]]
-        assert same != instance.is_random_next
-        if same and len(instance.ids) < options.max_seq_length:
+        assert same != is_random
+        length = len(a) + len(b) + 3
+        assert length <= options.max_seq_length
+        if same and length < options.max_seq_length:
             assert b[0] == a[-1] + 1
         elif same:  # truncation may part them
             assert b[0] > a[-1]
 
-
-@settings(deadline=None, max_examples=60, derandomize=True)
-@given(LENGTHS, SETTINGS)
-def test_masks_are_counted_and_never_on_special_tokens(lengths, options):
-    for instance in instances_of(numbered(lengths), options):
-        positions = instance.masked_lm_positions
-        assert len(positions) == wanted(len(instance.ids), options)
-        assert positions == sorted(set(positions))
-        assert min(instance.masked_lm_ids) >= FIRST
-
-
-@settings(deadline=None, max_examples=50, derandomize=True)
-@given(LENGTHS, SETTINGS, st.integers(1, 3), st.booleans())
-def test_rows_hold_contiguous_text(lengths, options, ngram, whole):
-    """Packed or not."""
-    documents = numbered(lengths)
-    size = FIRST + sum(len(flat(document)) for document in documents)
-    known = vocabulary(size, range(FIRST, size, 3))
-    options = dataclasses.replace(
-        options, max_ngram=ngram, do_whole_word_mask=whole
-    )
-    pairs = []
-    for packed in (False, True):
-        options = dataclasses.replace(options, pack_sequences=packed)
-        rows = make_rows(documents, options, known)
-        made = to_instances(rows)
-        pairs.append(sorted((*unmasked(x), x.is_random_next) for x in made))
-    assert pairs[0] == pairs[1]
-    for a, b, _ in pairs[0]:
-        assert a == list(range(a[0], a[-1] + 1))
-        assert b == list(range(b[0], b[-1] + 1))
+    # Each instance has the same number of masks in a row of several.
+    for instance in [*plain, *made[1]]:
+        length = len(instance.ids)
+        share = round(length * options.masked_lm_prob)
+        wanted = min(options.max_predictions_per_seq, max(1, share))
+        if options.do_whole_word_mask:
+            assert len(instance.masked_lm_positions) <= wanted
+        else:
+            assert len(instance.masked_lm_positions) == wanted
 
 
 @settings(deadline=None, max_examples=50, derandomize=True)

@@ -1,62 +1,15 @@
 """Masking: chosen positions and their new tokens."""
 
-import dataclasses
-import random
-from collections import Counter
-
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert.data import feature_names
 from bert.data.pretraining import draws, masking
 from bert.data.pretraining.settings import InstanceSettings
-from tests.helpers.pretraining_rows import CLS, FIRST, SEP, padded, vocabulary
+from tests.helpers.pretraining_rows import CLS, MASK, SEP, padded, vocabulary
 
-
-def mask_all(rows, options, known, seed=1):
-    """Masks rows of one instance each: (ids, positions, labels) of each."""
-    length = max(map(len, rows))
-    masked = masking.mask_rows(
-        padded(rows, length, np.int32),
-        padded([[1] * len(row) for row in rows], length, np.int64),
-        options,
-        known,
-        lambda columns: draws.rows((seed,), 0, len(rows), columns),
-    )
-    found = []
-    for row, ids, positions, labels, weights in zip(
-        rows,
-        masked[feature_names.INPUT_IDS],
-        masked[feature_names.MASKED_LM_POSITIONS],
-        masked[feature_names.MASKED_LM_IDS],
-        masked[feature_names.MASKED_LM_WEIGHTS],
-        strict=True,
-    ):
-        count = int(weights.sum())
-        assert weights.tolist() == [1.0] * count + [0.0] * (
-            options.max_predictions_per_seq - count
-        )
-        assert not positions[count:].any() and not labels[count:].any()
-        assert not ids[len(row) :].any()
-        found.append(
-            (
-                ids[: len(row)].tolist(),
-                positions[:count].tolist(),
-                labels[:count].tolist(),
-            )
-        )
-    return found
-
-
-def mask_one(row, options, known, seed=1):
-    return mask_all([row], options, known, seed)[0]
-
-
-def wanted(length, options):
-    share = int(round(length * options.masked_lm_prob))
-    return min(options.max_predictions_per_seq, max(1, share))
+V, WORD, CONTINUATION = 97, 5, 7
 
 
 def test_vocabulary_knows_special_tokens_and_continuations():
@@ -69,146 +22,142 @@ def test_vocabulary_knows_special_tokens_and_continuations():
     assert np.flatnonzero(found.continues).tolist() == [4, 7]
 
 
-def test_random_tokens_come_from_the_whole_vocabulary():
-    seen = set()
-    row = [CLS, *[FIRST] * 997, SEP]
-    options = InstanceSettings(masked_lm_prob=1.0, max_predictions_per_seq=997)
-    for ids, positions, _ in mask_all([row] * 7, options, vocabulary(97)):
-        assert positions == list(range(1, 998))
-        seen.update(ids[1:-1])
-    assert seen == set(range(97))  # [PAD] and [CLS] too
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_all_candidates_may_be_masked(whole):
-    rows = [[CLS, *[FIRST] * n, SEP, *[FIRST] * 2, SEP] for n in (7, 1, 3)]
-    options = InstanceSettings(masked_lm_prob=1.0, do_whole_word_mask=whole)
-    for row, (_, positions, _) in zip(
-        rows, mask_all(rows, options, vocabulary(97)), strict=True
-    ):
-        assert positions == [i for i, x in enumerate(row) if x == FIRST]
-
-
-def test_masks_of_a_row_do_not_depend_on_its_neighbours():
-    rng = random.Random(3)
-    rows = [
-        [CLS, *(rng.randrange(FIRST, 97) for _ in range(60)), SEP]
-        for _ in range(31)
-    ]
-    for options in (
-        InstanceSettings(),
-        InstanceSettings(do_whole_word_mask=True, max_ngram=3),
-    ):
-        known = vocabulary(97, range(FIRST, 97, 3))
-        whole = mask_all(rows, options, known)
-        for changed in range(31):
-            others = [[CLS, *[FIRST] * 60, SEP]] * 31
-            others[changed] = rows[changed]
-            found = mask_all(others, options, known)
-            assert found[changed] == whole[changed]
-
-
-@settings(deadline=None, max_examples=100, derandomize=True)
-@given(
-    st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
-    st.sampled_from([1, 2, 5, 11]),
-    st.integers(0, 1 << 31),
-)
-def test_words_are_masked_whole_or_not_at_all(body, most, seed):
-    continuation = 7
-    row = [CLS, *body, 5, SEP]
-    options = InstanceSettings(
-        max_predictions_per_seq=most,
-        masked_lm_prob=0.3,
-        do_whole_word_mask=True,
-    )
-    _, positions, labels = mask_one(
-        row, options, vocabulary(97, [continuation]), seed
-    )
+def words_of(ids, positions, options):
+    """Positions of each word, or of each token."""
     words = []
-    for position, token in enumerate(row):
-        if token == continuation and words:
-            words[-1].add(position)
-        elif token not in (CLS, SEP):
-            words.append({position})
-    left = wanted(len(row), options) - len(positions)
-    assert left >= 0
-    assert [row[position] for position in positions] == labels
-    for word in words:
-        assert word <= set(positions) or not word & set(positions)
-        # A word is skipped if it has more tokens than are still wanted.
-        assert word <= set(positions) or len(word) > left
+    for position in positions:
+        token = ids[position]
+        if token in (CLS, SEP):
+            continue
+        continues = token == CONTINUATION
+        if options.word_boundaries:
+            continues = token >= V
+        if options.do_whole_word_mask and continues and words:
+            words[-1].append(position)
+        else:
+            words.append([position])
+    return words
 
 
-def test_tokens_are_masked_one_by_one_without_whole_words():
-    # 1 of 5 tokens of one word.
-    row = [CLS, 5, 7, 7, 7, 7, SEP]
-    options = InstanceSettings()
-    _, positions, _ = mask_one(row, options, vocabulary(97, [7]))
-    assert len(positions) == 1
-    whole = dataclasses.replace(options, do_whole_word_mask=True)
-    _, positions, _ = mask_one(row, whole, vocabulary(97, [7]))
-    assert positions == []  # five tokens do not fit one mask
+def span_length(drawn, longest):
+    """A length of n has the weight 1/n."""
+    weights = [1 / n for n in range(1, longest + 1)]
+    for length in range(1, longest):
+        if drawn < sum(weights[:length]) / sum(weights) * 2**32:
+            return length
+    return longest
 
 
-@settings(deadline=None, max_examples=100, derandomize=True)
+def chosen_of_instance(ids, positions, wanted, keys, spans, options):
+    """Chooses words in the order of their keys, and the words after them."""
+    words, taken = words_of(ids, positions, options), {}
+    for start in sorted(range(len(words)), key=lambda x: keys[words[x][0]]):
+        length = 1
+        if options.max_ngram > 1:
+            length = span_length(spans[words[start][0]], options.max_ngram)
+        for number in range(start, min(start + length, len(words))):
+            word = words[number]
+            # A span ends at a [SEP], at another span, or when it is too long.
+            if number > start and word[0] != words[number - 1][-1] + 1:
+                break
+            masked = sum(map(len, taken.values()))
+            if number in taken or masked + len(word) > wanted:
+                break
+            taken[number] = word
+    return [position for word in taken.values() for position in word]
+
+
+def mask_row(ids, numbers, drawn, options):
+    """Masks one row: ids, positions and labels, without padding."""
+    length, most = len(ids), options.max_predictions_per_seq
+    keys, kinds, tokens, spans = np.split(
+        drawn, [length, length + most, length + 2 * most]
+    )
+    chosen, left = [], most
+    for number in range(1, max(numbers) + 1):
+        positions = [i for i, x in enumerate(numbers) if x == number]
+        share = round(len(positions) * options.masked_lm_prob)
+        wanted = min(left, max(1, share))
+        left -= wanted
+        chosen += chosen_of_instance(
+            ids, positions, wanted, keys, spans, options
+        )
+
+    ids = [x % V for x in ids]
+    masked, chosen = list(ids), sorted(chosen)
+    for slot, position in enumerate(chosen):
+        kind = kinds[slot] / 2**32
+        if kind < 0.8:
+            masked[position] = MASK
+        elif kind >= 0.9:
+            masked[position] = int(tokens[slot]) * V >> 32
+    return masked, chosen, [ids[position] for position in chosen]
+
+
+BODY = st.lists(
+    st.sampled_from([WORD, WORD, CONTINUATION, 11]), min_size=1, max_size=13
+)
+INSTANCE = st.tuples(BODY, BODY).map(lambda x: [CLS, *x[0], SEP, *x[1], SEP])
+OPTIONS = st.builds(
+    InstanceSettings,
+    max_predictions_per_seq=st.sampled_from([1, 2, 5, 17, 97]),
+    masked_lm_prob=st.sampled_from([0.0, 0.15, 0.3, 1.0]),
+    do_whole_word_mask=st.booleans(),
+    word_boundaries=st.booleans(),
+    max_ngram=st.integers(1, 4),
+)
+
+
 @given(
-    st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
-    st.integers(2, 5),
-    st.booleans(),
+    st.lists(st.lists(INSTANCE, min_size=1, max_size=3), max_size=4),
+    OPTIONS,
     st.integers(0, 1 << 31),
 )
-def test_spans_hold_whole_words_of_one_segment(body, ngram, whole, seed):
-    continuation = 7
-    row = [CLS, 5, *body, 5, SEP]
-    options = InstanceSettings(
-        max_predictions_per_seq=11,
-        masked_lm_prob=0.3,
-        do_whole_word_mask=whole,
-        max_ngram=ngram,
+def test_rows_are_masked_as_one_word_at_a_time(packed, options, seed):
+    if options.word_boundaries:
+        packed = [
+            [[x + V * (x == CONTINUATION) for x in one] for one in row]
+            for row in packed
+        ]
+    rows = [[x for one in row for x in one] for row in packed]
+    numbers = [
+        [k for k, one in enumerate(row, 1) for _ in one] for row in packed
+    ]
+    length = max(map(len, rows), default=3)
+    drawn = []
+
+    def draw(columns):
+        drawn.append(draws.rows((seed,), 0, len(rows), columns))
+        return drawn[0]
+
+    found = masking.mask_rows(
+        padded(rows, length, np.int32),
+        padded(numbers, length, np.int32),
+        options,
+        vocabulary(V, [CONTINUATION]),
+        draw,
     )
-    known = vocabulary(97, [continuation])
-    masked, positions, labels = mask_one(row, options, known, seed)
-    again = mask_one(row, options, known, seed)
-    assert again == (masked, positions, labels)
-    assert positions == sorted(set(positions))
-    assert len(positions) <= wanted(len(row), options)
-    there = len(row) - row.count(CLS) - row.count(SEP)
-    if not whole:
-        assert len(positions) == min(there, wanted(len(row), options))
-    assert [row[position] for position in positions] == labels
-    assert not {CLS, SEP} & set(labels)
-    if whole:
-        chosen = set(positions)
-        for position in range(2, len(row)):
-            if row[position] == continuation and row[position - 1] != SEP:
-                assert (position in chosen) == (position - 1 in chosen)
 
-
-def test_spans_do_not_cross_a_separator():
-    row = [CLS, 5, SEP, 5, SEP]
-    options = InstanceSettings(max_ngram=2, masked_lm_prob=1.0)
-    firsts = Counter()
-    for seed in range(101):
-        options = dataclasses.replace(options, max_predictions_per_seq=1)
-        _, positions, _ = mask_one(row, options, vocabulary(97), seed)
-        firsts.update(positions)
-    assert set(firsts) == {1, 3}
-
-
-def test_marked_tokens_are_masked_with_their_word():
-    size = 97
-    row = [CLS, 5, 6 + size, 7 + size, 8, SEP, 9, 10 + size, SEP]
-    options = InstanceSettings(
-        do_whole_word_mask=True, word_boundaries=True, masked_lm_prob=0.34
-    )
-    plain = [token % size for token in row]
-    seen = set()
-    for seed in range(53):
-        masked, positions, labels = mask_one(
-            row, options, vocabulary(size), seed
+    expected = [
+        mask_row(
+            [*row, *[0] * (length - len(row))],
+            [*of_row, *[0] * (length - len(of_row))],
+            numbers_of_row,
+            options,
         )
-        assert max(masked) < size
-        assert labels == [plain[position] for position in positions]
-        seen.add(tuple(positions))
-    assert seen == {(1, 2, 3), (4, 6, 7)}
+        for row, of_row, numbers_of_row in zip(
+            rows, numbers, drawn[0], strict=True
+        )
+    ]
+    most = options.max_predictions_per_seq
+    ids, positions, labels = zip(*expected) if rows else ([], [], [])
+    weights = [[1.0] * len(x) for x in labels]
+    for name, values, size, kind in (
+        (feature_names.INPUT_IDS, ids, length, np.int32),
+        (feature_names.MASKED_LM_POSITIONS, positions, most, np.int32),
+        (feature_names.MASKED_LM_IDS, labels, most, np.int32),
+        (feature_names.MASKED_LM_WEIGHTS, weights, most, np.float32),
+    ):
+        assert found[name].dtype == kind
+        np.testing.assert_array_equal(found[name], padded(values, size, kind))
+    assert len(drawn) == 1

@@ -132,21 +132,3 @@ def test_seeds_partitions_and_passes_have_masks_of_their_own():
         found.append(rows["masked_lm_positions"])
     for other in found[1:]:
         assert (other != found[0]).any(axis=1).mean() > 0.9
-
-
-def test_a_share_of_the_documents_is_used():
-    documents = [[[FIRST]]] * 4001  # an instance each
-    _, counts = make(documents, SETTINGS["plain"], fraction=0.25)
-    # Binomial(4001, 1/4): 1000 +- 27; five deviations.
-    assert 863 < counts["instances"] < 1138
-
-
-def test_marked_tokens_are_written_without_their_mark():
-    documents = [[[FIRST, FIRST + 1 + V], [FIRST + 2, FIRST + 3 + V]]] * 11
-    settings = dataclasses.replace(
-        SETTINGS["plain"], do_whole_word_mask=True, word_boundaries=True
-    )
-    rows = make_rows(documents, settings, KNOWN)
-    assert rows["input_ids"].max() < V
-    assert rows["masked_lm_ids"].max() < V
-    assert {FIRST + 1, FIRST + 3} <= set(rows["input_ids"].ravel())
