@@ -15,6 +15,7 @@ import tensorflow as tf
 
 import create_pretraining_data
 from bert.data.corpus import documents
+from bert.data.pretraining import beam_pipeline
 from tests.helpers import full_disk, text
 
 S, P = 31, 5
@@ -72,28 +73,29 @@ def listing(files):
     return json.loads(path.read_text())
 
 
-def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--num_processes=3"],
+        # On Beam's own runner of this machine; its options follow `--`.
+        pytest.param(
+            ["--runner=DirectRunner", "--", "--direct_num_workers=1"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["processes", "Beam"],
+)
+def test_processes_and_beam_make_the_same_bytes(
+    create, folder, monkeypatch, options
+):
     monkeypatch.setattr(documents, "PARTITION_BYTES", 3997)
-    one, out, _ = create("one", shards=2)
-    assert out.startswith("37 documents")
-    three, _, err = create("three", shards=2, num_processes=3)
-    assert digests(one) == digests(three)
-    assert listing(one) == listing(three)
-
-
-@pytest.mark.slow
-def test_beam_makes_the_same_bytes(create, monkeypatch):
-    """On Beam's own runner of this machine; its options follow `--`."""
-    monkeypatch.setattr(documents, "PARTITION_BYTES", 7997)
-    here, _, _ = create("here", shards=2)
-    beam, out, _ = create(
-        "beam",
-        "--runner=DirectRunner",
-        shards=2,
-        options=["--", "--direct_num_workers=1"],
-    )
-    assert digests(here) == digests(beam)
-    assert listing(here) == listing(beam)
+    monkeypatch.setattr(beam_pipeline, "_BATCH_BYTES", 997)
+    files = f"{folder}/small.txt,{folder}/corpus.txt"
+    here, out, _ = create("here", shards=2, input_file=files)
+    assert out.startswith("42 documents")
+    there, _, _ = create("there", shards=2, input_file=files, options=options)
+    assert digests(here) == digests(there)
+    assert listing(here) == listing(there)
 
 
 @pytest.mark.long
@@ -162,13 +164,6 @@ def test_the_manifest_describes_the_records(create, folder):
     assert out.splitlines()[-1] == (
         f"wrote {count:,} records to {files[0]}, {files[1]}"
     )
-
-
-def test_documents_without_tokens_are_left_out(create, folder):
-    lines = "\u200b\n\ncat .\nthe dog .\n\n\u00ad\u200d\n\nbird .\ntree .\n"
-    (folder / "corpus.txt").write_text(lines)
-    _, out, _ = create("out")
-    assert out.startswith("2 documents, 4 sentences, 9 tokens")
 
 
 @pytest.mark.parametrize(
