@@ -72,6 +72,8 @@ def test_the_error_of_another_process_has_one_advice():
         (tf.errors.DeadlineExceededError, StorageError),
         (tf.errors.NotFoundError, FileNotFoundError),
         (tf.errors.PermissionDeniedError, PermissionError),
+        (tf.errors.UnauthenticatedError, PermissionError),
+        (tf.errors.AlreadyExistsError, FileExistsError),
         (tf.errors.InvalidArgumentError, OSError),
     ],
 )

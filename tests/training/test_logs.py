@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert.training import logs
+from bert.training.settings import Training
 from tests.helpers import tiny
 from tests.helpers.training_loop import phase
 
@@ -34,6 +36,8 @@ def test_calls_that_compile_are_not_counted(clock):
     assert log.seconds_per_step == 0.125 and log.steps_per_call(0, 50) == 16
     run(log, clock, (9.0, 1), (0.375, 1), (8.0, 1), (1.0, 2))
     assert log.seconds_per_step == 1.5 / 4
+    run(log, clock, (10.0, 40))  # as fast as the others
+    assert log.seconds_per_step == 11.5 / 44
 
 
 def test_pauses_are_not_counted_and_calls_are_limited(clock):
@@ -46,6 +50,23 @@ def test_pauses_are_not_counted_and_calls_are_limited(clock):
     assert log.steps_per_call(0, 50) == 13
     assert log.steps_per_call(0, 7) == 7
     assert log.steps_per_call(9, 50) == 10  # up to the profile
+
+
+@pytest.mark.parametrize("last", [4, 5])
+def test_a_profile_has_its_steps_alone(monkeypatch, clock, last):
+    profiler, calls, step = tf.profiler.experimental, [], 0
+    monkeypatch.setattr(profiler, "start", lambda folder: calls.append("start"))
+    monkeypatch.setattr(profiler, "stop", lambda: calls.append("stop"))
+    settings = Training(profile_steps=f"4:{last}")
+    log = make_log(profiled=settings.steps_to_profile)
+    run(log, clock, (1.0, 1), (0.01, 1))
+    while step < 9:
+        count = log.steps_per_call(step, 9 - step)
+        calls.append((step + 1, count))
+        step += count
+    profile = [(number, 1) for number in range(4, last + 1)]
+    after = (last + 1, 9 - last)
+    assert calls == [(1, 3), "start", *profile, "stop", after]
 
 
 def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock, capsys):
@@ -82,6 +103,9 @@ def test_an_objective_without_answers_has_no_accuracy(capsys):
     sums = np.array([8.0, 5.0, 7.0, 2.0, 2.0])
     values = logs.means(tiny.make_steps(), sums, 2)
     assert values == {"loss": 1.6, "error_loss": 1.6, "gradient_norm": 1.0}
+    for weight, loss in ((0.5, 16.0), (0.0, 0.0)):
+        sums[1] = weight
+        assert logs.means(tiny.make_steps(), sums, 2)["loss"] == loss
     logs.log_evaluation(7, values, ("error",))
     rates = dict.fromkeys(("examples_per_second", "tokens_per_second"), 0)
     rates["learning_rate"] = 0.5
