@@ -101,16 +101,6 @@ def test_none_agrees_with_what_it_means(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["config.json", "tokenizer_config.json", "tokenizer.json"]
-)
-def test_a_damaged_file_is_not_an_unsupported_tokenizer(tmp_path, name):
-    (tmp_path / name).write_text('{"tokenizer_class": "BertTokenizer", ')
-    with pytest.raises(UserError, match=f"/{name}: ") as caught:
-        tokenizer_files.read(str(tmp_path))
-    assert "tokenizer is not supported" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("sentence", "config", "positions", "expected"),
     [
         ({}, {}, None, None),
@@ -156,72 +146,61 @@ OTHER_ENDS = {
 LEFT = {"direction": "Left", "max_length": 7}
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"normalizer": {"handle_chinese_chars": False}}, "handle_chinese_cha"),
-        ({"normalizer": {"clean_text": False}}, "clean_text is False"),
-        ({"normalizer": {"type": "Lowercase"}}, "'Lowercase' - at `$.normal"),
-        ({"normalizer": None}, "got `null` - at `$.normalizer`"),
-        ({"pre_tokenizer": {"type": "Whitespace"}}, "value 'Whitespace' - at"),
-        ({"pre_tokenizer": None}, "got `null` - at `$.pre_tokenizer`"),
-        ({"model": {"type": "BPE"}}, "value 'BPE' - at `$.model.type`"),
-        ({"model": {"unk_token": "<unk>"}}, "'<unk>' - at `$.model.unk_token`"),
-        ({"model": {"continuing_subword_prefix": ""}}, "subword_prefix`"),
-        ({"model": {"max_input_chars_per_word": 50}}, "value 50 - at `$.model"),
-        ({"model": {"vocab": {"a": 0, "b": 2}}}, "ids with gaps"),
-        *(
-            ({"model": {"vocab": {token: 0}}}, f"the token {token!r}")
-            for token in ("a\nb", "a\r", "", " a")
-        ),
-        ({"added_tokens": ADDED}, "the added token '<ent>'"),
-        ({"post_processor": None}, "got `null` - at `$.post_processor`"),
-        ({"post_processor": {"type": "ByteLevel"}}, "value 'ByteLevel' - at"),
-        ({"post_processor": WITHOUT_SEP}, "single is '[CLS]:0 A:0'; expected"),
-        ({"post_processor": ONE_SEGMENT}, "post_processor.pair is '[CLS]:0 A"),
-        ({"post_processor": OTHER_ENDS}, "'<s>' - at `$.post_processor.cls[0]"),
-        ({"truncation": LEFT}, "value 'Left' - at `$.truncation.direction`"),
-    ],
-)
-def test_unsupported_pipelines_are_rejected_by_name(tmp_path, changed, named):
-    write_pipeline(tmp_path, **changed)
-    with pytest.raises(UserError) as error:
-        tokenizer_files.read(str(tmp_path))
-    assert "tokenizer.json: " in str(error.value)
-    assert named in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("config", "named"),
-    [
-        ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars is False"),
-        ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
-        ({"never_split": ["a"]}, "length <= 0 - at `$.never_split`"),
-        ({"truncation_side": "up"}, "'up' - at `$.truncation_side`"),
-        ({"tokenizer_class": "BertJapaneseTokenizer"}, "BertJapaneseTokenizer"),
-        ({"strip_accents": "yes"}, "got `str` - at `$.strip_accents`"),
-        ({"additional_special_tokens": ["<e>"]}, "the added token '<e>'"),
-        ({"added_tokens_decoder": {"5": {"content": "<e>"}}}, "token '<e>'"),
-    ],
-)
-def test_unsupported_configs_are_rejected_by_name(tmp_path, config, named):
-    write_config(tmp_path, **config)
-    with pytest.raises(UserError) as error:
-        tokenizer_files.read(str(tmp_path))
-    assert "tokenizer_config.json: " in str(error.value)
-    assert named in str(error.value)
+PIPELINES = [  # changes of tokenizer.json, and what the message names
+    ({"normalizer": {"handle_chinese_chars": False}}, "handle_chinese_chars"),
+    ({"normalizer": {"clean_text": False}}, "clean_text is False"),
+    ({"normalizer": {"type": "Lowercase"}}, "'Lowercase' - at `$.normalizer"),
+    ({"normalizer": None}, "got `null` - at `$.normalizer`"),
+    ({"pre_tokenizer": {"type": "Whitespace"}}, "value 'Whitespace' - at"),
+    ({"pre_tokenizer": None}, "got `null` - at `$.pre_tokenizer`"),
+    ({"model": {"type": "BPE"}}, "value 'BPE' - at `$.model.type`"),
+    ({"model": {"unk_token": "<unk>"}}, "'<unk>' - at `$.model.unk_token`"),
+    ({"model": {"continuing_subword_prefix": ""}}, "subword_prefix`"),
+    ({"model": {"max_input_chars_per_word": 50}}, "value 50 - at `$.model"),
+    ({"model": {"vocab": {"a": 0, "b": 2}}}, "ids with gaps"),
+    *(
+        ({"model": {"vocab": {token: 0}}}, f"the token {token!r}")
+        for token in ("a\nb", "a\r", "", " a")
+    ),
+    ({"added_tokens": ADDED}, "the added token '<ent>'"),
+    ({"post_processor": None}, "got `null` - at `$.post_processor`"),
+    ({"post_processor": {"type": "ByteLevel"}}, "value 'ByteLevel' - at"),
+    ({"post_processor": WITHOUT_SEP}, "single is '[CLS]:0 A:0'; expected"),
+    ({"post_processor": ONE_SEGMENT}, "post_processor.pair is '[CLS]:0 A"),
+    ({"post_processor": OTHER_ENDS}, "'<s>' - at `$.post_processor.cls[0]"),
+    ({"truncation": LEFT}, "value 'Left' - at `$.truncation.direction`"),
+]
+CONFIGS = [  # values of tokenizer_config.json
+    ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars is False"),
+    ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
+    ({"never_split": ["a"]}, "length <= 0 - at `$.never_split`"),
+    ({"truncation_side": "up"}, "'up' - at `$.truncation_side`"),
+    ({"tokenizer_class": "BertJapaneseTokenizer"}, "BertJapaneseTokenizer"),
+    ({"strip_accents": "yes"}, "got `str` - at `$.strip_accents`"),
+    ({"additional_special_tokens": ["<e>"]}, "the added token '<e>'"),
+    ({"added_tokens_decoder": {"5": {"content": "<e>"}}}, "token '<e>'"),
+    (["a"], "got `array`"),
+    ({"do_lower_case": False}, "do_lower_case=False, strip_accents=None"),
+    ({"strip_accents": False}, "do_lower_case=True, strip_accents=False"),
+]
 
 
 @pytest.mark.parametrize(
     ("file", "content", "named"),
     [
+        *(("tokenizer.json", *x) for x in PIPELINES),
+        *(("tokenizer_config.json", *x) for x in CONFIGS),
         ("added_tokens.json", {"<e>": 5}, "the added token '<e>'"),
         ("config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "Japan"),
-        ("tokenizer_config.json", ["a"], "got `array`"),
     ],
 )
-def test_the_other_files_are_checked(tmp_path, file, content, named):
-    (tmp_path / file).write_text(json.dumps(content))
+def test_an_unsupported_tokenizer_is_rejected_by_name(
+    tmp_path, file, content, named
+):
+    """Also beside a good pipeline, which it may contradict."""
+    write_pipeline(tmp_path, **(content if file == "tokenizer.json" else {}))
+    if file != "tokenizer.json":
+        (tmp_path / file).write_text(json.dumps(content))
     with pytest.raises(UserError) as error:
         tokenizer_files.read(str(tmp_path))
     assert f"{file}: " in str(error.value)
@@ -229,14 +208,10 @@ def test_the_other_files_are_checked(tmp_path, file, content, named):
 
 
 @pytest.mark.parametrize(
-    ("config", "named"),
-    [
-        ({"do_lower_case": False}, "do_lower_case=False, strip_accents=None"),
-        ({"strip_accents": False}, "do_lower_case=True, strip_accents=False"),
-    ],
+    "name", ["config.json", "tokenizer_config.json", "tokenizer.json"]
 )
-def test_files_that_contradict_each_other_are_rejected(tmp_path, config, named):
-    write_pipeline(tmp_path, True, None)
-    write_config(tmp_path, **config)
-    with pytest.raises(UserError, match=named):
+def test_a_damaged_file_is_not_an_unsupported_tokenizer(tmp_path, name):
+    (tmp_path / name).write_text('{"tokenizer_class": "BertTokenizer", ')
+    with pytest.raises(UserError, match=f"/{name}: ") as caught:
         tokenizer_files.read(str(tmp_path))
+    assert "tokenizer is not supported" not in str(caught.value)
