@@ -67,8 +67,9 @@ def test_a_run_that_learns_only_token_frequencies():
         "from step 1000 on, as in healthy runs; use a lower --learning_rate"
     )
     assert pairs.startswith("next_sentence_loss is still 0.693 at step 3000")
-    early = [point for point in points if point["step"] < 1000]
-    assert judge(early)["suspicious"] == []
+    for last, count in ((950, 0), (1000, 1)):
+        early = [point for point in points if point["step"] <= last]
+        assert len(judge(early)["suspicious"]) == count
 
 
 def test_no_training_and_no_such_objective():
@@ -91,6 +92,9 @@ def test_what_a_run_has_learned_that_knows_only_frequencies():
     learned = run.learned_losses(config, records.Scan(targets=targets), 700)
     assert learned[PAIRS] == (0.985 * math.log(2), 2000)
     assert learned[MASKS] == pytest.approx((0.97 * 1.5 * math.log(2), 1400))
-    limit, step = run.learned_losses(config, records.Scan(), 0)[MASKS]
-    assert (limit, step) == (pytest.approx(0.679 * math.log(small.V)), 1000)
+    for few in (None, targets // 4):
+        limit, step = run.learned_losses(config, records.Scan(targets=few), 0)[
+            MASKS
+        ]
+        assert (limit, step) == (pytest.approx(0.679 * math.log(small.V)), 1000)
     assert MASKS not in run.learned_losses(None, records.Scan(), 0)

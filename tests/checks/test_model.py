@@ -1,4 +1,4 @@
-"""Findings in checkpoints with odd contents."""
+"""Findings in checkpoints with odd contents; test_faults.py: damaged ones."""
 
 import json
 
@@ -115,6 +115,8 @@ def test_a_fine_tuned_model_and_its_labels(examine, values, tmp_path, scope):
         listed = f"{len(labels)} labels: {', '.join(labels)}"
         assert line.startswith(f"{tmp_path}/task.json: {listed}")
     assert len(found["wrong"]) == 1
+    found = examine({}, omit=omit)  # without outputs to count
+    assert any("2 labels" in x for x in found["fine"])
     (tmp_path / "task.json").write_text("{")
     assert "task.json" in examine(head, omit=omit)["wrong"][0]
 
@@ -124,6 +126,20 @@ def test_an_embedding_model_has_no_head(examine, values, tmp_path):
     assert "lacks" in examine({}, omit=omit)["fine"][0]
     (tmp_path / "modules.json").write_text("[]")
     assert "lacks" not in str(examine({}, omit=omit)["fine"])
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (np.full([2, 3], 0.5), 1),
+        (np.full([2, 3], 7), 0),  # not weights
+        (np.full([1, 1], 0.5), 0),
+        (np.full([6], 1.0), 0),
+        (np.array([[0.5, np.inf]]), 1),
+    ],
+)
+def test_a_matrix_is_not_constant_and_finite(value, count):
+    assert len(checkpoint_checks.check_values("w", value, PREFIX)) == count
 
 
 def test_odd_numbers(examine, values):
@@ -148,15 +164,3 @@ def test_a_checkpoint_of_something_else(tmp_path):
         f"{path}: contains {graph}, model/w; expected variables of BERT with "
         "the original names; convert other formats with convert_checkpoint.py",
     )
-
-
-def test_damaged_and_missing_files(examine, tmp_path):
-    examine({})
-    part = tmp_path / f"{PREFIX}.data-00000-of-00001"
-    part.write_bytes(part.read_bytes()[:100])
-    prefix = str(tmp_path / PREFIX)
-    (found,) = checkpoint_checks.examine(prefix, None)
-    assert found.level == "wrong"
-    assert found.message.startswith(f"{prefix}: cannot be read: ")
-    (found,) = checkpoint_checks.examine(f"{prefix}x", None)
-    assert found.message.startswith(f"{prefix}x: no such checkpoint; ")

@@ -51,6 +51,11 @@ class Small(Base):
     length: int = flag(13, "Length.")
 
 
+@dataclasses.dataclass(frozen=True)
+class Smallest(Small):
+    """Has the rules of all its bases."""
+
+
 def errors(settings_class, *words):
     try:
         command_line.parse(["script", *words], settings_class, "")
@@ -98,12 +103,12 @@ def errors(settings_class, *words):
     ],
 )
 def test_all_violations_are_reported(words, expected):
-    assert errors(Small, *words.split()) == expected
+    assert errors(Smallest, *words.split()) == expected
 
 
 def test_help_lists_the_rules(capsys):
     with pytest.raises(SystemExit):
-        command_line.parse(["script", "--help"], Small, "")
+        command_line.parse(["script", "--help"], Smallest, "")
     assert capsys.readouterr().out.partition("\nRules:\n")[2] == (
         "  At least one of --work and --rate.\n"
         "  --c needs --work or --a.\n"

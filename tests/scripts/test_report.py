@@ -21,10 +21,8 @@ def test_the_report_of_a_run_is_in_its_folder(run_script, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "missing --run; see --help"),
         (["--run=nix"], "nix: no such folder; expected a run"),
         (["--run=."], ".: no metrics.jsonl and no results of an evaluation;"),
-        (["--run=run", "other"], "unexpected argument 'other'"),
         (
             ["--run=run", "--output_file=nix/a.html"],
             "--output_file='nix/a.html'; ex",
@@ -40,16 +38,3 @@ def test_a_mistake_is_one_line(
     assert code == 2 and err.count("\n") == 1
     assert message in err
     assert not list(tmp_path.rglob("*.html"))
-
-
-def test_without_the_libraries_one_line_tells_how_to_get_them(
-    run_script, tmp_path, hide_package
-):
-    folder = report_files.write_run(tmp_path / "run")
-    hide_package("jinja2")
-    code, _, err = run_script(report, run=folder)
-    assert (code, err) == (
-        2,
-        "error: missing packages: jinja2; "
-        "in the checkout: pip install -r requirements/report.txt\n",
-    )
