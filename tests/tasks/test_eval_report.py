@@ -112,6 +112,11 @@ def test_one_answer_to_everything_is_reported(answers, warned):
             "1.000000)",
         ),
         ({"other": 0.0}, None),
+        (
+            {"acc": 0.4, "loss": 1.05, "f1": 0.9},
+            "acc 0.400000 (majority 0.500000), loss 1.050000 (frequencies "
+            "1.000000)",
+        ),
         # Its predictions are better.
         (
             {"acc": 0.7, "loss": 1.05},
@@ -127,6 +132,7 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned):
         "acc/chance": 0.25,
         "loss/frequencies": 1.0,
         "loss/chance": 1.1,
+        "f1/chance": 0.1,
     }
     shown = f"not better than a baseline: {warned}"
     if warned and "overconfident" not in warned:

@@ -149,6 +149,7 @@ def test_each_script_has_several_runs(script, words, expected):
         name: dataclasses.replace(
             several,
             output_dir=f"runs/{name}",
+            sweep_dir="runs",
             do_predict=False,
             num_seeds=1,
             grid=(),
@@ -183,6 +184,14 @@ def test_the_best_of_a_grid_is_marked_and_predicts(run, capsys):
     assert (folder / "predictions.tsv").read_text() == GRID_NAMES[2]
     assert not (folder / "elsewhere.tsv").exists()
     assert "eval_accuracy = 0.750000 (chance 0.375" in capsys.readouterr().out
+
+
+def test_an_export_alone_needs_one_more_run(run, tmp_path):
+    scores = {f"seed_{i}": scores_of(0.5, i / 10) for i in (5, 6)}
+    flags = {"num_seeds": 2, "random_seed": 5}
+    _, trained = run(scores, **flags, export_dir=tmp_path / "export")
+    assert [bool(x.export_dir) for x in trained] == [False, False, True]
+    assert trained[-1].random_seed == 5 and not trained[-1].do_predict
 
 
 def test_seeds_have_means_and_deviations(run, capsys):
