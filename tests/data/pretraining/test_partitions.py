@@ -10,6 +10,7 @@ import pytest
 
 from bert.data.pretraining import beam_pipeline, instances, partitions
 from bert.data.pretraining.settings import InstanceSettings
+from bert.data.records import shuffle
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import text
 
@@ -89,7 +90,16 @@ def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
     (tmp_path / "texts" / "5").write_text(
         "".join("\n".join([*x, "", ""]) for x in texts)
     )
+    keys, distribute = [], shuffle.distribute
+    monkeypatch.setattr(
+        shuffle,
+        "distribute",
+        lambda records, shards, key: (
+            keys.append(key) or distribute(records, shards, key)
+        ),
+    )
     job.make_part(partitions.Partition(5, "", 2.5))
+    assert len({*keys}) == 3  # each section has an order of its own
     names = ["part-00005.0", "part-00005.1", "part-00005.2", "part-00005.json"]
     left = sorted(path.name for path in tmp_path.glob("part-*"))
     assert left == names
