@@ -37,21 +37,24 @@ def test_every_tensor_comes_back_bit_for_bit(written):
         assert variable.numpy().tobytes() == values[name].tobytes(), name
 
 
-def test_missing_heads_stay_fresh_and_are_named(written):
+@pytest.mark.parametrize(
+    ("left_out", "layers"),
+    [
+        ("cls/", 2),  # heads
+        ("bert/pooler/", 2),  # as in models without next sentences
+        ("none", 1),  # the first layers
+    ],
+)
+def test_variables_that_may_be_missing_stay_fresh(written, left_out, layers):
     prefix, values = written
-    named = fresh_variables()
-    before = named["cls/predictions/output_bias"].numpy()
-    encoder = {n: v for n, v in values.items() if n.startswith("bert/")}
-    fresh = checkpoints.assign(named, encoder, prefix)
-    assert fresh == [name for name in named if name.startswith("cls/")]
-    after = named["cls/predictions/output_bias"].numpy()
-    np.testing.assert_array_equal(before, after)
-
-
-def test_fewer_layers_than_the_checkpoint_are_the_first_ones(written):
-    prefix, values = written
-    named = fresh_variables(num_hidden_layers=1)
-    assert checkpoints.assign(named, values, prefix) == []
+    given = {n: v for n, v in values.items() if not n.startswith(left_out)}
+    named = fresh_variables(num_hidden_layers=layers)
+    before = {name: v.numpy() for name, v in named.items()}
+    missing = [name for name in named if name.startswith(left_out)]
+    assert checkpoints.assign(named, given, prefix) == missing
+    for name, variable in named.items():
+        expected = before[name] if name in missing else values[name]
+        np.testing.assert_array_equal(variable.numpy(), expected)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +134,3 @@ def test_a_folder_means_its_newest_checkpoint(written, tmp_path, fitted):
     checkpoint_files.write_task(str(tmp_path), task | fitted)
     best = f"{tmp_path}/best/model.ckpt-600"
     assert checkpoint_files.resolve(str(tmp_path)) == best
-
-
-def test_a_pooler_that_is_missing_as_a_whole_starts_fresh(written):
-    """As in models that were trained without next sentences."""
-    prefix, values = written
-    left = {n: v for n, v in values.items() if "pooler" not in n}
-    fresh = checkpoints.assign(fresh_variables(), left, prefix)
-    assert fresh == ["bert/pooler/dense/kernel", "bert/pooler/dense/bias"]

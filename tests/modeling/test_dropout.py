@@ -26,14 +26,6 @@ def test_masks_of_layers_and_of_seeds_are_independent(salt, seed):
     assert second[first].mean() == pytest.approx(0.1, abs=0.01)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
-def test_share_and_scale(rate):
-    dropped = drop(rate, 3, [1, 2], tf.ones([503, 499]))
-    assert (dropped == 0).mean() == pytest.approx(rate, abs=0.004)
-    assert dropped.max() == pytest.approx(1 / (1 - rate), rel=1e-6)
-    assert dropped.mean() == pytest.approx(1.0, abs=0.02)
-
-
 def test_nothing_is_dropped_outside_training():
     layer = Dropout(0.5, 3)
     assert (layer(ONES, training=False).numpy() == 1).all()
@@ -58,14 +50,6 @@ def test_the_inner_seed_holds_and_the_outer_comes_back():
     assert (before != inner).any()
 
 
-def test_the_gradient_follows_the_mask():
-    x = tf.ones([7, 5])
-    with dropout_seed(tf.constant([1, 2])), tf.GradientTape() as tape:
-        tape.watch(x)
-        y = Dropout(0.5, 3)(x, training=True)
-    np.testing.assert_array_equal(tape.gradient(y, x), y)
-
-
 def test_compiled_and_plain_draw_the_same():
     layer = Dropout(0.3, 3)
 
@@ -78,15 +62,23 @@ def test_compiled_and_plain_draw_the_same():
     np.testing.assert_array_equal(compiled(seed), call(seed))
 
 
-def test_the_mask_is_the_documented_hash_of_index_and_key():
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
+def test_the_mask_is_the_documented_hash_of_index_and_key(rate):
+    """The rest is scaled up; the gradient has the same mask."""
     key = np.array([123456789, -5], "int32")
     a, b = key.view("uint32")
-    bits = np.arange(7 * 5 * 11, dtype="uint32") * np.uint32(0x9E3779B9) + a
+    bits = np.arange(7 * 5 * 1103, dtype="uint32") * np.uint32(0x9E3779B9) + a
     bits = (bits ^ bits >> 16) * np.uint32(0x85EBCA6B) ^ b
     bits = (bits ^ bits >> 13) * np.uint32(0xC2B2AE35)
-    kept = (bits ^ bits >> 16) >= np.uint32(2**32 // 4)
-    found = dropout.drop(tf.ones([7, 5, 11]), tf.constant(key), 0.25)
-    np.testing.assert_array_equal(found != 0, kept.reshape(7, 5, 11))
+    kept = (bits ^ bits >> 16) >= np.uint32(round(2**32 * rate))
+    assert kept.mean() == pytest.approx(1 - rate, abs=0.01)
+    expected = kept.reshape(7, 5, 1103) / (1 - rate)
+    x = tf.ones(expected.shape)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        found = dropout.drop(x, tf.constant(key), rate)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_array_equal(tape.gradient(found, x), found)
 
 
 def test_no_constant_is_as_large_as_the_mask():

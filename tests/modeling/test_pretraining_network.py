@@ -83,21 +83,3 @@ def test_activations(name, expected):
     np.testing.assert_allclose(
         elementwise.activation(name)(x), expected, atol=1e-5
     )
-
-
-def test_kernels_start_as_a_truncated_normal():
-    config = small.config(
-        hidden_size=310, intermediate_size=410, initializer_range=0.02
-    )
-    named = checkpoints.model_variables(build_pretraining_model(config))
-    kernels = [
-        variable.numpy()
-        for name, variable in named.items()
-        if name.endswith(("/kernel", "_embeddings", "/output_weights"))
-    ]
-    assert len(kernels) == 3 + 6 * L + 1 + 2
-    values = np.concatenate([kernel.ravel() for kernel in kernels])
-    assert np.abs(values).max() <= 0.04 * (1 + 1e-5)
-    # A normal cut off at two deviations keeps 0.8796 of its deviation.
-    assert values.std() == pytest.approx(0.02 * 0.8796, rel=0.01)
-    assert abs(values.mean()) < 1e-4
