@@ -78,20 +78,6 @@ def test_each_format_has_the_same_weights(convert, tmp_path, good, source):
     assert bytes_of(tmp_path / "google") == bytes_of(good / "google")
 
 
-def test_transformers_has_its_files(good):
-    path = good / "huggingface" / "tokenizer_config.json"
-    limit = json.loads(path.read_text())["model_max_length"]
-    assert limit == small.POSITIONS
-    assert set(bytes_of(good / "huggingface")) == {
-        "README.md",
-        "config.json",
-        "model.safetensors",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    }
-
-
 def test_the_card_names_the_model_that_a_run_began_with(
     convert, tmp_path, google, no_comparison
 ):

@@ -43,75 +43,6 @@ def test_every_variable_is_read(tmp_path, build):
         assert value.tobytes() == values[name].tobytes(), name
 
 
-def test_the_newer_encoder_is_read(tmp_path):
-    """`BertEncoderV2` has other edges to variables of the same names."""
-    query = np.arange(H * H, dtype="f4").reshape(H, A, H // A)
-    name = "transformer/layer_1/self_attention/query/kernel"
-    attention = node(_query_dense=node(kernel=tf.Variable(query, name=name)))
-    blocks = node(**{"1": node(_attention_layer=attention)})
-    root = node(encoder=node(_transformer_layers=blocks))
-    values, _ = model_garden.read(root.save(str(tmp_path / "ckpt")))
-    name = "bert/encoder/layer_1/attention/self/query/kernel"
-    np.testing.assert_array_equal(values[name], query.reshape(H, H))
-
-
-def test_the_pooler_of_a_head_is_the_trained_one(tmp_path):
-    """Their pre-training does not train the encoder's own pooler."""
-    named = {
-        "encoder": ("pooler_transform/kernel", np.zeros([H, H], "f4")),
-        "head": ("bert/next_sentence/pooler_dense/kernel", np.ones([H, H])),
-    }
-    children = {
-        key: node(kernel=tf.Variable(value, name=name))
-        for key, (name, value) in named.items()
-    }
-    path = node(**children).save(str(tmp_path / "ckpt"))
-    values, _ = model_garden.read(path)
-    assert (values["bert/pooler/dense/kernel"] == 1).all()
-
-
-def test_the_head_is_not_a_moment_of_its_optimizer(tmp_path):
-    """Their trainer saves slots below the variables that they belong to."""
-    name = "predictions/transform/logits/kernel"
-    kernel = tf.Variable(tf.ones([H, 5]), name=name)
-    optimizer = tf.compat.v1.train.AdamOptimizer(0.1)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(kernel * 7.0)
-    optimizer.apply_gradients([(tape.gradient(loss, kernel), kernel)])
-    head = node(kernel=kernel)
-    root = node(model=node(head=head), optimizer=optimizer)
-    path = root.save(str(tmp_path / "ckpt"))
-    keys = [key for key, _ in tf.train.list_variables(path)]
-    assert any("/.OPTIMIZER_SLOT/" in key for key in keys)
-    values, skipped = model_garden.read(path)
-    assert skipped == []
-    np.testing.assert_array_equal(
-        values["cls/ner/output_weights"], kernel.numpy().T
-    )
-
-
-def test_weights_are_not_moments_of_an_optimizer_inside(tmp_path):
-    """Since Keras 2.11 a compiled model has its optimizer below it."""
-    name = "word_embeddings/embeddings"
-    moment = tf.Variable(tf.zeros([5, H]), name=f"Adam/m/{name}")
-    weight = tf.Variable(tf.ones([5, H]), name=name)
-    for key in ("aa", "optimizer", "zz"):  # before and after the weights
-        inside = node(_iterations=tf.Variable(1), _variables=node(m=moment))
-        model = node(table=node(embeddings=weight), **{key: inside})
-        path = node(model=model).save(str(tmp_path / key / "ckpt"))
-        values, skipped = model_garden.read(path)
-        assert skipped == []
-        assert (values["bert/embeddings/word_embeddings"] == 1).all()
-
-
-def test_unknown_variables_are_listed_and_optimizers_are_not(tmp_path):
-    slot = tf.Variable(1.0, name="Adam/m/word_embeddings/embeddings")
-    other = tf.Variable(1.0, name="my_head/kernel")
-    root = node(optimizer=node(m=slot), head=node(kernel=other))
-    path = root.save(str(tmp_path / "ckpt"))
-    assert model_garden.read(path) == ({}, ["my_head/kernel"])
-
-
 def test_a_hub_module_of_the_first_format_holds_names_below_module(
     tmp_path,
 ):
@@ -124,3 +55,72 @@ def test_a_hub_module_of_the_first_format_holds_names_below_module(
     assert set(found) == set(values)
     for name, value in found.items():
         np.testing.assert_array_equal(value, values[name], name)
+
+
+def variable(name, value, *shape):
+    return tf.Variable(tf.fill(shape or [H, H], value), name=name)
+
+
+def newer_encoder():
+    """`BertEncoderV2` has other edges to variables of the same names."""
+    name = "transformer/layer_1/self_attention/query/kernel"
+    query = variable(name, tf.constant(1.0, tf.float16), H, A, H // A)
+    attention = node(_query_dense=node(kernel=query))
+    blocks = node(**{"1": node(_attention_layer=attention)})
+    return node(encoder=node(_transformer_layers=blocks))
+
+
+def head_with_a_pooler():
+    """Their pre-training does not train the encoder's own pooler."""
+    name = "bert/next_sentence/pooler_dense/kernel"
+    return node(
+        encoder=node(kernel=variable("pooler_transform/kernel", 0.0)),
+        head=node(kernel=variable(name, 1.0)),
+    )
+
+
+def optimizer_with_slots():
+    """Their trainer saves slots below the variables that they belong to."""
+    kernel = variable("predictions/transform/logits/kernel", 1.0, H, 5)
+    optimizer = tf.compat.v1.train.AdamOptimizer(0.1)
+    optimizer.apply_gradients([(0 * kernel, kernel)])
+    return node(model=node(head=node(kernel=kernel)), optimizer=optimizer)
+
+
+def optimizers_inside():
+    """Since Keras 2.11 a compiled model has its optimizer below it."""
+    name = "word_embeddings/embeddings"
+    inside = {
+        key: node(
+            _iterations=tf.Variable(1),
+            _variables=node(m=variable(f"Adam/m/{name}", 0.0)),
+        )
+        for key in ("aa", "optimizer", "zz")  # before and after the weights
+    }
+    table = node(embeddings=variable(name, 1.0))
+    return node(model=node(table=table, **inside))
+
+
+def unknown_head():
+    head = node(kernel=variable("my_head/kernel", 1.0))
+    moment = variable("Adam/m/word_embeddings/embeddings", 0.0)
+    return node(optimizer=node(m=moment), head=head)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "unknown"),
+    [
+        (newer_encoder, "bert/encoder/layer_1/attention/self/query/kernel", []),
+        (head_with_a_pooler, "bert/pooler/dense/kernel", []),
+        (optimizer_with_slots, "cls/ner/output_weights", []),
+        (optimizers_inside, "bert/embeddings/word_embeddings", []),
+        (unknown_head, None, ["my_head/kernel"]),
+    ],
+)
+def test_only_trained_weights_are_read(tmp_path, make, name, unknown):
+    """They are ones; moments and untrained variables are zeros."""
+    path = make().save(str(tmp_path / "ckpt"))
+    values, skipped = model_garden.read(path)
+    assert (list(values), skipped) == ([name] if name else [], unknown)
+    for value in values.values():
+        assert (value == 1).all() and value.dtype == np.float32
