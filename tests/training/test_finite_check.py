@@ -1,4 +1,4 @@
-"""Warnings of bad steps and spikes, and throughput."""
+"""Warnings of bad steps and of spikes of the loss."""
 
 import collections
 import json
@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.common.progress import quantity
 from bert.training import finite_check
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_run, phase
@@ -106,23 +105,3 @@ def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     error = capsys.readouterr().err
     assert "step 129: loss 10.0000 spikes above 5.0" in error
     assert "step 130: loss 10.0000 spikes above 7.6" in error
-
-
-def test_the_throughput_is_logged_in_tokens(tmp_path, capsys):
-    made = tiny.make_steps()
-    first, *lines = train(made, tmp_path, None, None, None)
-    assert first["tokens_per_second"] == 0  # the first call compiles
-    assert len(lines) == 2
-    for line in lines:
-        rate = line["examples_per_second"]
-        tokens = np.count_nonzero(tiny.batch(line["step"] - 1)["weight"])
-        assert 0 < tokens < tiny.ROWS
-        assert line["tokens_per_second"] == pytest.approx(
-            rate * tokens / tiny.ROWS
-        )
-    tokens_per_second = line["tokens_per_second"]
-    lines = capsys.readouterr().err.splitlines()
-    log_line = [line for line in lines if "tokens/s" in line][-1]
-    assert log_line.endswith(
-        f" examples/s | {quantity(tokens_per_second)} tokens/s | 0 s left"
-    )

@@ -79,12 +79,14 @@ def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock, capsys):
     assert lines == [1, 0, 1]
 
 
-def test_the_time_left_is_that_of_the_steps(clock, capsys):
-    log = make_log()
-    log.add(np.ones((1, 5), np.float32))
+def test_the_speed_and_the_time_left_are_those_of_the_steps(clock, capsys):
+    log, sums = make_log(), np.ones((3, 5), np.float32)
+    sums[:, 2] = [2.0, 3.0, 7.0]  # tokens of the batches
+    log.add(sums)
     run(log, clock, (17.0, 1), (2.0, 1))
-    log.report(1, phase(None), 0.5, is_stop=False)
-    assert "| 12 s left\n" in capsys.readouterr().err
+    log.report(1, phase(None, rows=7), 0.5, is_stop=False)
+    shown = "| 3.5 examples/s | 2 tokens/s | 12 s left\n"
+    assert capsys.readouterr().err.endswith(shown)
 
 
 @pytest.mark.parametrize("count", [5, 7])
