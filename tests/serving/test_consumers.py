@@ -5,34 +5,20 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from tests.helpers import tf_hub_exports
 
 CONSUMER = r"""
 import json, sys
-import numpy as np
 import tensorflow as tf
 
 encoder, preprocessor = sys.argv[1:]
-rows = {name: tf.constant(x) for name, x in np.load("rows.npz").items()}
-names = ("input_word_ids", "input_mask", "input_type_ids")
-core = {name: rows[name] for name in names}
-found = {}
-
-loaded = tf.saved_model.load(encoder)  # as TF Serving, without TF Text
-for name, inputs in (("serving_default", core), ("mlm", rows)):
-    for key, x in loaded.signatures[name](**inputs).items():
-        found[f"{name}/{key}"] = x.numpy()
+tf.saved_model.load(encoder)  # as TF Serving, without TF Text
 
 import tensorflow_hub as hub
 import tensorflow_text
 import tf_keras
-
-loaded = hub.load(encoder)
-for key in ("pooled_output", "sequence_output"):
-    found[f"call/{key}"] = loaded(core)[key].numpy()
 
 texts = ["the cat sees a dog .", "red birds", "a tree", "old old fish ."] * 2
 labels = [1, 1, 0, 0] * 2
@@ -47,7 +33,7 @@ x = tf_keras.layers.Concatenate()([outputs["pooled_output"], mean])
 head = tf_keras.layers.Dense(2, kernel_initializer="zeros")
 model = tf_keras.Model(text, head(x))
 before = {v.name: v.numpy() for v in layer.trainable_variables}
-found["head"] = len(model.trainable_variables) - len(before)
+head = len(model.trainable_variables) - len(before)
 model.compile(
     tf_keras.optimizers.Adam(0.01),
     tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -60,10 +46,10 @@ moved = [
     for name, value in ((v.name, v.numpy()) for v in layer.trainable_variables)
     if abs(value - before[name]).max() > 0
 ]
-np.savez("found.npz", **found)
 ours = {"data", "modeling", "serving", "training", "errors", "export_hub"}
 print(json.dumps({
     "losses": losses,
+    "head": head,
     "variables": len(before),
     "moved": len(moved),
     "ours": sorted(ours & {name.split(".")[0] for name in sys.modules}),
@@ -79,13 +65,6 @@ def exports(tmp_path_factory):
 
 @pytest.mark.long
 def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
-    rows = tf_hub_exports.rows()
-    positions = rows["masked_lm_positions"]
-    np.savez(
-        tmp_path / "rows.npz",
-        masked_lm_positions=positions,
-        **tf_hub_exports.theirs(rows),
-    )
     environment = {n: x for n, x in os.environ.items() if n != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, "-c", CONSUMER, exports.encoder, exports.preprocessor],
@@ -97,21 +76,8 @@ def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    with np.load(tmp_path / "found.npz") as arrays:
-        found = dict(arrays)
-    expected = exports.expected(rows)
-    for part, names in (
-        ("serving_default", ("pooled_output", "sequence_output")),
-        ("call", ("pooled_output", "sequence_output")),
-        ("mlm", ("pooled_output", "sequence_output", "mlm_logits")),
-    ):
-        for name in names:
-            np.testing.assert_allclose(
-                found[f"{part}/{name}"], expected[name], atol=1e-5
-            )
-    assert told["ours"] == []
-    assert found["head"] == 2
+    assert told["ours"] == [] and told["head"] == 2
     before, after = told["losses"]
     assert after < 0.8 * before
     # What is added to all keys alike changes no attention.
-    assert told["moved"] >= told["variables"] - len(expected["encoder_outputs"])
+    assert told["moved"] >= told["variables"] - exports.config.num_hidden_layers
