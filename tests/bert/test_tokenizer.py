@@ -1,14 +1,15 @@
 import copy
-import random
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies
 
 import bert
 from bert.common.errors import UserError
-from bert.data.text import tokenization, tokenizer_files
+from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
-from tests.helpers import hard_texts, text
+from tests.helpers import text
 
 CLS, SEP = 2, 3
 
@@ -25,53 +26,46 @@ def tokenizer(vocab):
     return bert.Tokenizer(vocab, max_length=13)
 
 
-def test_a_batch_of_texts(tokenizer):
-    batch = tokenizer(["The cat sees.", "dogs", ""])
+WORDS = ["The", "cats", "Café", "zzz", "日本", "e\u0301", "\x07", ".", "\ud800"]
+TEXTS = strategies.lists(
+    strategies.sampled_from(WORDS) | strategies.text(max_size=3), max_size=9
+).map(" ".join)
+
+
+@hypothesis.given(
+    pairs=strategies.lists(
+        strategies.tuples(TEXTS, strategies.just("") | TEXTS), min_size=1
+    ),
+    max_length=strategies.integers(5, 13),
+    padding=strategies.sampled_from(["longest", "max_length"]),
+)
+def test_rows_are_the_pairs_of_the_original(
+    tokenizer, pairs, max_length, padding
+):
+    """Of few texts, word by word, and of many, as arrays."""
     ids = tokenizer.exact.convert_tokens_to_ids
-    expected = np.zeros((3, 6), np.int32)
-    expected[0] = [CLS, *ids(["the", "cat", "sees", "."]), SEP]
-    expected[1, :4] = [CLS, *ids(["dog", "##s"]), SEP]
-    expected[2, :2] = [CLS, SEP]
-    np.testing.assert_array_equal(batch["input_ids"], expected)
-    np.testing.assert_array_equal(batch["input_mask"], expected > 0)
-    assert not batch["segment_ids"].any()
-    assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
-    assert {x.dtype for x in batch.values()} == {np.dtype(np.int32)}
-
-
-def test_pairs_and_padding_to_the_maximum(tokenizer):
-    batch = tokenizer("the cat", "a dog sees", padding="max_length")
-    assert batch["input_ids"].shape == (1, 13)
-    assert tokenizer.decode(batch["input_ids"]) == ["the cat a dog sees"]
-    assert batch["segment_ids"].tolist() == [[0] * 4 + [1] * 4 + [0] * 5]
-    assert batch["input_mask"].sum() == 8
-
-
-def test_the_longer_text_of_a_pair_is_truncated(tokenizer):
-    batch = tokenizer(
-        ["the cat sees a dog", "the cat"], ["red", ""], max_length=6
-    )
-    words = ["the cat red", "the cat"]
-    assert tokenizer.decode(batch["input_ids"][:, :-1])[1] == words[1]
-    assert tokenizer.decode(batch["input_ids"])[0] == words[0]
-    assert batch["segment_ids"].tolist() == [[0] * 4 + [1] * 2, [0] * 6]
-
-
-def test_ids_are_those_of_the_original(vocab):
-    tokenizer = bert.Tokenizer(vocab, do_lower_case=True, max_length=512)
-    exact = tokenization.FullTokenizer(vocab, do_lower_case=True)
-    rng = random.Random(3)
-    texts = [hard_texts.random_text(rng) for _ in range(300)]
-    texts = [x for x in texts if x.isprintable()] + ["Café dogs."]
-    assert len(texts) > 30
-    assert len("".join(texts)) < 2_000 < len("".join(texts * 9))
-    for batch in (tokenizer(texts), tokenizer(texts * 9)):  # words, arrays
-        masks = batch["input_mask"] == 1
-        assert len(masks) in (len(texts), 9 * len(texts))
-        for i, (row, mask) in enumerate(zip(batch["input_ids"], masks)):
-            one = texts[i % len(texts)]
-            ids = exact.convert_tokens_to_ids(exact.tokenize(one))
-            assert row[mask].tolist() == [CLS, *ids, SEP]
+    rows = []
+    for pair in pairs:
+        a, b = (ids(tokenizer.exact.tokenize(x)) for x in pair)
+        while len(a) + len(b) > max_length - (3 if b else 2):
+            (a if len(a) > len(b) else b).pop()
+        end = [*b, SEP] if b else []
+        segments = [0] * (len(a) + 2) + [1] * len(end)
+        rows.append(([CLS, *a, SEP, *end], [1] * len(segments), segments))
+    width = max(len(row) for row, *_ in rows)
+    if padding == "max_length":
+        width = max_length
+    for copies in (1, 3000 // len(str(pairs)) + 1):
+        batch = tokenizer(
+            *map(list, zip(*pairs * copies)),
+            max_length=max_length,
+            padding=padding,
+        )
+        assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
+        for found, columns in zip(batch.values(), zip(*rows)):
+            padded = [x + [0] * (width - len(x)) for x in columns]
+            assert found.dtype == np.int32
+            assert found.tolist() == padded * copies
 
 
 def test_offsets_are_characters_of_the_text(tokenizer):
@@ -153,6 +147,8 @@ def test_one_text_is_decoded_to_a_string(tokenizer):
     ids = tokenizer("Dogs see.")["input_ids"][0]
     assert tokenizer.decode(ids) == "dogs [UNK] ."
     assert tokenizer.decode([7, 9_999, 4]) == "cat [UNK] [MASK]"
+    batch = tokenizer("the cat", "a dog sees")
+    assert tokenizer.decode(batch["input_ids"]) == ["the cat a dog sees"]
 
 
 def test_no_text_is_an_empty_batch(tokenizer):
