@@ -6,10 +6,9 @@ import pytest
 
 import fill_mask
 from bert.common.formats import tensor_files
-from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.networks import build_pretraining_model
 from bert.tasks.fill_mask import task
-from tests.helpers import model_files, small, text
+from tests.helpers import model_files
 
 
 @pytest.fixture(scope="module")
@@ -99,17 +98,3 @@ def test_masks_are_kept_intact():
 def test_wrong_sentences_are_named(fill, original, sentences, message):
     lines = fill(original / "bert_model.ckpt", sentences, code=2)
     assert message in lines[-1]
-
-
-def test_an_unknown_casing_is_that_of_the_vocabulary(tmp_path, capsys):
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    (tmp_path / "bert_model.ckpt.index").touch()
-    config = small.config(vocab_size=len(text.VOCABULARY) + 1)
-    (tmp_path / "bert_config.json").write_text(config.to_json())
-    for capital in ("", "Cat\n"):
-        with open(tmp_path / "vocab.txt", "a") as file:
-            file.write(capital)
-        tokenizer = ModelFolder.open(str(tmp_path)).tokenizer
-        assert tokenizer.exact.tokenize("Cat") == ["Cat" if capital else "cat"]
-        guess = f"guessed do_lower_case={not capital} from the vocabulary"
-        assert guess in capsys.readouterr().err
