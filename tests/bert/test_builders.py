@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 import bert
 from bert.data import feature_names
@@ -14,18 +13,6 @@ INPUTS = {
     )
 }
 INPUTS["input_ids"] %= library_files.V
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models")
-    library_files.run(folder / "run")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def values(folder):
-    return library_files.pretrained(folder / "model")
 
 
 def load(folder, name):
@@ -69,27 +56,6 @@ def test_a_classifier_starts_from_the_head_of_a_run(folder, capsys):
         f"{start}: cls/seq_relationship/output_weights, "
         "cls/seq_relationship/output_bias",
     ]
-
-
-@pytest.mark.parametrize(
-    ("make", "shapes"),
-    [
-        (lambda x: bert.classifier(x, 5), {"logits": (2, 5)}),
-        (lambda x: bert.token_classifier(x, 5), {"logits": (2, 11, 5)}),
-        (
-            bert.span_model,
-            {"start_logits": (2, 11), "end_logits": (2, 11)},
-        ),
-        (bert.next_sentence, {"next_sentence_logits": (2, 2)}),
-    ],
-)
-def test_models_share_the_encoder(make, shapes):
-    encoder = bert.new_encoder(library_files.config())
-    model = make(encoder)
-    assert model.get_layer("bert") is encoder
-    inputs = {name: INPUTS[name] for name in feature_names.ENCODER_INPUTS}
-    found = {name: x.shape for name, x in model(inputs).items()}
-    assert found == shapes
 
 
 def test_a_model_that_reads_the_pooler_trains_it():

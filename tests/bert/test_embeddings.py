@@ -1,29 +1,11 @@
 """bert.embed: one vector of each text, from the outputs of a layer."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 import bert
 from bert.common.errors import UserError
 from bert.data.pooling import PoolingConfig
-from bert.modeling.formats import conversion
-from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import library_files
-from tests.helpers.frames import Frame
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models")
-    library_files.pretrained(folder / "model")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def loaded(folder):
-    return bert.load_encoder(str(folder / "model"))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
@@ -45,16 +27,8 @@ def test_vectors_of_length_one(loaded):
     np.testing.assert_allclose(scaled, plain / lengths, atol=1e-6)
     assert bert.embed("tree", loaded).shape == (1, plain.shape[1])
     assert bert.embed([], loaded).shape == (0, plain.shape[1])
-    table = Frame(Text=["the cat", "tree"])
-    np.testing.assert_array_equal(bert.embed(table, loaded), plain)
     zeros = np.zeros((3, 5), np.float32)
     assert not PoolingConfig(normalize=True).embed_one(zeros).any()
-
-
-def test_long_texts_are_truncated(loaded):
-    short = bert.embed("the cat", loaded, max_length=4)
-    long = bert.embed("the cat sees a dog", loaded, max_length=4)
-    np.testing.assert_array_equal(short, long)
 
 
 def test_texts_have_at_most_the_positions_of_the_model(folder, loaded):
@@ -66,20 +40,6 @@ def test_texts_have_at_most_the_positions_of_the_model(folder, loaded):
         found = bert.embed(text, (encoder, other))
         expected = bert.embed(text, loaded, max_length=min(most, 13))
         np.testing.assert_array_equal(found, expected)
-
-
-def test_keras_is_used_where_openvino_is_not_installed(
-    folder, loaded, tmp_path, hide_package
-):
-    path = tmp_path / "export"
-    shutil.copytree(folder / "model", path)
-    source = conversion.read(ModelFolder.open(str(path)))
-    conversion.convert(source, "openvino", str(path / "openvino"))
-    expected = bert.embed(["the cat", "tree"], loaded)
-    for _ in range(2):
-        found = bert.embed(["the cat", "tree"], str(path))
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-        hide_package("openvino")
 
 
 def test_mistakes(folder, loaded):
@@ -101,8 +61,6 @@ def test_mistakes(folder, loaded):
         bert.embed("the", (loaded[0], None))
     with pytest.raises(UserError, match="path=.*Encoder.*; expected a path"):
         bert.embed("the", loaded[0])
-    with pytest.raises(UserError, match="texts is {'text': .*; expected a li"):
-        bert.embed({"text": ["the"]}, loaded)
     tokens = [*loaded[1].tokens, "more"]
     larger = bert.Tokenizer("more.txt", tokens=tokens)
     message = (

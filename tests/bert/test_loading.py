@@ -6,23 +6,19 @@ import pytest
 
 import bert
 from bert.common.errors import UserError
+from bert.data.pooling import PoolingConfig
 from bert.modeling import checkpoints
+from bert.modeling.formats import sentence_files
 from bert.models import loading
-from tests.helpers import full_disk, library_files, text, tf_hub_exports
+from tests.helpers import (
+    full_disk,
+    library_files,
+    small,
+    text,
+    tf_hub_exports,
+)
 
 ENCODER = checkpoints.ENCODER
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def values(folder):
-    values = library_files.pretrained(folder / "model")
-    library_files.huggingface(folder / "theirs", values)
-    return values
 
 
 def same(encoder, values):
@@ -45,16 +41,18 @@ def test_encoders_of_the_original_and_of_hugging_face(path, folder, values):
     assert set(encoder.checkpoint.values) == heads
 
 
-def test_the_longest_sequence_of_sentence_transformers(tmp_path):
+def test_the_length_and_the_pooling_of_sentence_transformers(tmp_path):
     values = library_files.pretrained(tmp_path / "model")
     library_files.huggingface(tmp_path / "theirs", values)
-    file = tmp_path / "theirs" / "sentence_bert_config.json"
-    file.write_text('{"max_seq_length": 5}')
+    pooling = PoolingConfig("cls", True)
+    sentence_files.write(str(tmp_path / "theirs"), pooling, small.H, 5)
     encoder, tokenizer = bert.load_encoder(str(tmp_path / "theirs"))
     assert tokenizer.max_length == 5
     for to in ("google", "huggingface"):
         bert.save(encoder, str(tmp_path / to), tokenizer, to)
-        assert bert.load_encoder(str(tmp_path / to))[1].max_length == 5
+        again, tokens = bert.load_encoder(str(tmp_path / to))
+        assert tokens.max_length == 5
+        assert again.checkpoint.pooling_config == pooling
 
 
 def test_the_folder_of_a_run(tmp_path):
@@ -94,14 +92,6 @@ def test_a_folder_of_both_formats_is_the_checkpoint(folder, values, tmp_path):
 def test_a_path_is_a_string():
     with pytest.raises(UserError, match="path=None; expected a path, or a"):
         bert.load_encoder(None)
-
-
-def test_a_pickle_cannot_be_loaded(tmp_path):
-    config = '{"vocab_size": 97, "hidden_size": 12}'
-    (tmp_path / "config.json").write_text(config)
-    (tmp_path / "pytorch_model.bin").touch()
-    with pytest.raises(UserError, match="holds pytorch_model.bin, a pickle"):
-        bert.load_encoder(str(tmp_path))
 
 
 def test_a_published_size_or_a_path_or_a_config(folder, values):
@@ -193,39 +183,28 @@ def test_what_cannot_be_saved(tmp_path):
         bert.save(encoder, str(tmp_path / "full"))
 
 
-@pytest.mark.parametrize("to", ["google", "huggingface"])
-def test_nothing_is_left_if_the_disk_is_full(to, tmp_path):
+@pytest.mark.parametrize(
+    ("to", "name"),
+    [("google", "saved"), ("huggingface", "saved"), ("google", "")],
+)
+def test_nothing_is_left_if_the_disk_is_full(to, name, tmp_path, monkeypatch):
     """A limit on the size of files stands for a full disk."""
+    monkeypatch.chdir(tmp_path)  # "" is the current folder
     encoder = bert.new_encoder(library_files.config())
-    message = "saved: cannot be written: .*File too large"
+    message = f"{name}.*: cannot be written: .*File too large"
     with (
         full_disk.files_of_at_most(2000),
         pytest.raises(UserError, match=message),
     ):
-        bert.save(encoder, str(tmp_path / "saved"), to=to)
+        bert.save(encoder, name, to=to)
     assert list(tmp_path.iterdir()) == []
-    left = tmp_path / "saved" / ".partial"  # by a killed process
+    left = tmp_path / name / ".partial"  # by a killed process
     left.mkdir(parents=True)
-    bert.save(encoder, str(tmp_path / "saved"), to=to)
-    assert not left.exists()
+    bert.save(encoder, name, to=to)
+    assert not left.exists() and [*(tmp_path / name).glob("*config.json")]
 
 
 def test_a_config_is_checked():
     config = bert.BertConfig(vocab_size=np.int64(100))
     with pytest.raises(UserError, match="Expected `int`.*vocab_size"):
         bert.new_encoder(config)
-
-
-def test_a_folder_that_was_there_stays_if_the_disk_is_full(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    encoder = bert.new_encoder(library_files.config())
-    with (
-        full_disk.files_of_at_most(2000),
-        pytest.raises(UserError, match="cannot be written"),
-    ):
-        bert.save(encoder, "")
-    assert list(tmp_path.iterdir()) == []
-    bert.save(encoder, "")  # the current folder
-    assert (tmp_path / "bert_config.json").exists()

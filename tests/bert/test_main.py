@@ -1,4 +1,3 @@
-import pathlib
 import runpy
 import sys
 
@@ -20,12 +19,6 @@ def test_help_lists_every_script(words, monkeypatch, capsys):
     for name in flags_page.SCRIPTS:
         assert f"\n    {name} " in out
     assert "Fine-tunes BERT to classify texts or pairs" in out
-
-
-def test_configs_are_found(monkeypatch, capsys):
-    assert run(monkeypatch, "configs") == 0
-    folder = pathlib.Path(capsys.readouterr().out.strip())
-    assert (folder / "bert_base.json").is_file()
 
 
 def test_an_unknown_script_is_an_error(monkeypatch, capsys):

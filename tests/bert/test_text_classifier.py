@@ -15,8 +15,14 @@ from sklearn.model_selection import cross_val_score
 
 import bert
 from bert.common.errors import UserError
+from bert.data.labels import (
+    CLASSES,
+    MULTI_LABEL,
+    PLAIN,
+    Labels,
+    PostProcessing,
+)
 from bert.data.sequences import Encoded
-from bert.inference.predictor import Predictor
 from bert.modeling.formats import checkpoint_files
 from bert.models import label_encoder
 from tests.helpers import library_files
@@ -82,31 +88,23 @@ def probabilities(model, texts=TEXTS, **arguments):
     return model.predict(texts, verbose=0, **arguments)["probabilities"]
 
 
-def test_texts_and_names_go_in_and_labels_come_out(fitted):
-    history = fitted.history.history
-    assert history["val_accuracy"][-1] == 1.0
-    assert history["val_loss"][-1] < 0.1 < history["val_loss"][0]
+def test_the_schedule_ends_with_the_last_epoch(fitted):
     schedule = fitted.optimizer._learning_rate
     # 48 of 64 texts are not held out: 6 batches of 8 in each of 8 epochs.
     assert (schedule.num_train_steps, schedule.num_warmup_steps) == (48, 4)
     assert schedule.peak == pytest.approx(3e-3)
-    answers = fitted.predict(["lünch", *SPAM, "noon"], 2, verbose=0)
-    assert answers["label"] == ["ham", *["spam"] * 4, "ham"]
-    assert answers["probabilities"].shape == (6, 2)
-    np.testing.assert_allclose(answers["probabilities"].sum(-1), 1.0, 1e-6)
-    loss, accuracy, _ = fitted.evaluate(TEXTS, LABELS, verbose=0)
-    assert accuracy == 1.0
-    assert loss < 0.1
-    model = fitted.network
-    logits = model(fitted.tokenizer(TEXTS, max_length=16))["logits"]
-    expected = tf.nn.softmax(logits)
-    np.testing.assert_allclose(probabilities(fitted), expected, atol=1e-5)
+    names = {f"val_{x}" for x in ("loss", "accuracy", "macro_f1")}
+    assert names <= fitted.history.history.keys()
+    assert fitted.predict(["lünch", *SPAM], 2, verbose=0)["label"] == [
+        *("ham", *["spam"] * 4)
+    ]
 
 
-def test_an_hdf5_file_is_refused(new, tmp_path):
+@pytest.mark.parametrize("name", ["m.h5", "m.hdf5"])
+def test_an_hdf5_file_is_refused(new, tmp_path, name):
     """Keras would write it, but not load it."""
-    with pytest.raises(UserError, match="m.h5: an HDF5 file, .* in .keras$"):
-        new().save(tmp_path / "m.h5")
+    with pytest.raises(UserError, match=f"{name}: an HDF5 .* in .keras$"):
+        new().save(tmp_path / name)
     assert not [*tmp_path.iterdir()]
 
 
@@ -167,58 +165,38 @@ def test_scikit_learn_is_told_what_to_use_instead(new):
             ask(new())
 
 
+WEIGHTS = np.float32([label == "spam" for label in LABELS])
+IDS = [["ham", "spam"].index(label) for label in LABELS]
+
+
 @pytest.mark.usefixtures("eagerly")
-def test_datasets_are_those_of_lists(new, fitted):
-    batches = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(8)
-    expected = probabilities(fitted)
-    np.testing.assert_allclose(
-        probabilities(fitted, batches), expected, atol=1e-5
-    )
-    weights = np.float32([label == "spam" for label in LABELS])
-    loss, *_ = fitted.evaluate(
-        np.array(TEXTS), np.array(LABELS), sample_weight=weights, verbose=0
-    )
+def test_texts_and_labels_of_every_kind(fitted):
+    """Only texts with a weight count; `predict` does not read the labels."""
+    empty, expected = [""] * 64, probabilities(fitted)
+    for texts in (
+        (Frame(a=TEXTS), np.array(empty)),
+        dataset((TEXTS, ["?"] * 64)).batch(3),
+        dataset(((TEXTS, empty), [-1] * 64)).batch(64),
+    ):
+        found = probabilities(fitted, texts)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
     spam, *_ = fitted.evaluate(SPAM, ["spam"] * 4, verbose=0)
-    assert loss == pytest.approx(spam, 1e-4)
-    ids = [["ham", "spam"].index(label) for label in LABELS]
-    pairs = ((TEXTS, [""] * 64), ids, weights)
-    same = tf.data.Dataset.from_tensor_slices(pairs).batch(8)
-    assert fitted.evaluate(same, verbose=0)[0] == pytest.approx(loss, 1e-5)
-    model = trained(new(), batches, None, 1)
-    assert int(model.optimizer.iterations) == 8
+    for labelled in (
+        (np.array(TEXTS), Frame(label=LABELS), 32, WEIGHTS),
+        (dataset(((TEXTS, empty), IDS, WEIGHTS)).batch(8),),
+        (dataset(([[x] for x in TEXTS], LABELS, WEIGHTS)).batch(9),),
+    ):
+        scores = fitted.evaluate(*labelled, return_dict=True)
+        assert [*scores] == ["loss", "accuracy", "macro_f1"]
+        assert [*scores.values()] == fitted.evaluate(*labelled, verbose=0)
+        assert scores["loss"] == pytest.approx(spam, 1e-4)
 
 
-def test_texts_without_weight_are_not_learned_and_the_seed_repeats(new):
-    weights = np.float32([label == "spam" for label in LABELS])
-    batches = dataset((TEXTS, LABELS, weights)).batch(8)
-    models = [
-        trained(new(), TEXTS, LABELS, 2, sample_weight=weights),
-        trained(new(), TEXTS, LABELS, 2, sample_weight=weights),
-        trained(new(), batches, None, 2),
-    ]
-    for model in models:
-        assert model.predict(HAM, verbose=0)["label"] == ["spam"] * 4
-    first, again, _ = (model.network.weights for model in models)
-    for variable, same in zip(first, again, strict=True):
-        np.testing.assert_array_equal(variable, same)
-
-
-def test_a_table_of_one_column_is_a_column(new, fitted):
-    expected = probabilities(fitted)
-    for texts in (Frame(text=TEXTS), np.array(TEXTS)[:, np.newaxis]):
-        np.testing.assert_array_equal(probabilities(fitted, texts), expected)
-    pairs = probabilities(fitted, (Frame(a=SPAM), Frame(b=HAM)))
-    np.testing.assert_array_equal(pairs, probabilities(fitted, (SPAM, HAM)))
-    columns = Frame(text=TEXTS), Frame(label=LABELS)
-    assert fitted.evaluate(*columns, verbose=0)[1] == 1.0
-    rows = dataset(([[x] for x in TEXTS], [[x] for x in LABELS])).batch(8)
-    assert fitted.evaluate(rows, verbose=0)[1] == 1.0
-    model = new(multi_label=True)
-    labels = Frame(ham=[0, 1, 0, 0], spam=[1, 1, 0, 0])
-    names = [["spam"], ["ham", "spam"], [], []]
-    assert model.evaluate(SPAM, labels, verbose=0) == model.evaluate(
-        SPAM, names, verbose=0
-    )
+@pytest.mark.usefixtures("eagerly")
+def test_several_labels_of_a_dataset_are_names(new):
+    model, names = new(multi_label=True), [["ham", "spam"], ["spam", "ham"]]
+    examples = model._texts.examples(dataset((SPAM, names * 2)).batch(2))
+    assert [x.label for x in examples] == [[1, 1]] * 4
     eggs = dataset((SPAM, [["ham", "spam"], ["ham", "eggs"]] * 2)).batch(2)
     with pytest.raises(
         UserError, match=r"^labels\[1\]: the label 'eggs'; expected one of ha"
@@ -226,24 +204,43 @@ def test_a_table_of_one_column_is_a_column(new, fitted):
         model.evaluate(eggs, verbose=0)
 
 
-def test_a_dataset_of_unknown_labels_is_predicted(fitted):
-    expected = probabilities(fitted, (SPAM, HAM))
-    for labels in ([-1] * 4, ["?"] * 4):
-        batches = dataset(((SPAM, HAM), labels)).batch(3)
-        found = probabilities(fitted, batches)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+def test_weights_of_texts_are_those_of_a_batch(new):
+    model = new()
+    rows = model._training_rows(TEXTS, LABELS, WEIGHTS)
+    of_lists, _ = model._batches(model._encoded(rows), 64, shuffle=False)
+    of_dataset = model._texts.batches(
+        *(dataset((TEXTS, LABELS, WEIGHTS)).batch(64), None, None),
+        *(model._encoded_texts, model._lengths),
+    )
+    for batches in (of_lists, of_dataset.map(model._divide)):
+        ((_, labels, found),) = batches.take(1)
+        np.testing.assert_array_equal(found, WEIGHTS)
+        np.testing.assert_array_equal(labels, IDS)
+
+
+def test_the_seed_repeats(new):
+    batches = dataset((TEXTS, LABELS)).batch(8)  # as the lists without shuffle
+    models = [trained(new(), batches, None, 1) for _ in range(2)]
+    assert int(models[0].optimizer.iterations) == 8
+    for variables in zip(*(x.network.weights for x in models), strict=True):
+        np.testing.assert_array_equal(*variables)
 
 
 def test_arguments_of_fit(new, monkeypatch):
-    """Class weights by name, and a learning rate of zero."""
+    """Those of a text class, and those that Keras gets."""
     model, given = new(), []
+    model._set_decision(PostProcessing(temperature=2.0))
     monkeypatch.setattr(keras.Model, "fit", lambda *_, **x: given.append(x))
     for weights in ({"spam": 2.0, "ham": 0.5}, {1: 2.0}):
-        model.fit(TEXTS, LABELS, learning_rate=0.0, class_weight=weights)
+        model.fit(TEXTS, LABELS, 30, learning_rate=0.0, class_weight=weights)
     found = [x["class_weight"] for x in given]
     assert found == [{0: 0.5, 1: 2.0}, {0: 1.0, 1: 2.0}]
     assert model.optimizer._learning_rate.peak == 0
+    assert model.labels.decision == PLAIN
+    model.fit(TEXTS, LABELS, steps_per_epoch=5)
+    assert [x["steps_per_epoch"] for x in given] == [3, 3, 5]
     model.compile("adam")
+    model.fit(TEXTS, LABELS, callbacks=[keras.callbacks.ReduceLROnPlateau()])
     with pytest.raises(UserError, match="the model is compiled; pass it to"):
         model.fit(TEXTS, LABELS, learning_rate=0.0)
 
@@ -305,27 +302,30 @@ def test_xla_compiles_few_lengths(new, monkeypatch):
         assert lengths == ({16} if jit_compile else {8})
 
 
+def assert_ids(labels, values, expected):
+    """`expected` are ids, or a part of the message of an error."""
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            label_encoder.ids(values, labels())
+    else:
+        assert label_encoder.ids(values, labels()).tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("labels", "values", "expected"),
     [
         ([0, 1], [[0, 1], [1], [0], []], [[1, 1], [0, 1], [1, 0], [0, 0]]),
         ([0, 1], np.array([[0, 1], [1, 0]]), [[0, 1], [1, 0]]),
-        ([0, 1], Frame(no=[0, 1], yes=[1, 1]), "labels of .'no', 'yes'."),
         ([True, False], [[True, False], [False]], [[1, 1], [0, 1]]),
         ([1, 2, 3], [[1, 0, 1], [2, 3]], [[1, 0, 1], [0, 1, 1]]),
         (["1"], [[1], [0]], [[1], [0]]),
+        (["a", "b", "c"], [[0, 1], [0]], [[1, 1, 0], [1, 0, 0]]),
     ],
 )
-def test_several_labels_that_look_like_truth_values(
-    new, labels, values, expected
-):
+def test_several_labels_that_look_like_truth_values(labels, values, expected):
     """Two names in a list, else a row of truth values."""
-    labels = new(labels, multi_label=True).labels
-    if isinstance(expected, str):
-        with pytest.raises(UserError, match=expected):
-            label_encoder.ids(values, labels)
-    else:
-        assert label_encoder.ids(values, labels).tolist() == expected
+    names = label_encoder.names_of
+    assert_ids(lambda: Labels(MULTI_LABEL, names(labels, 1)), values, expected)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +338,7 @@ def test_several_labels_that_look_like_truth_values(
         (["1", "0"], [0, 1, "0"], [1, 0, 1]),
         (["ham", "spam"], ["spam", 0, np.int32(1)], [1, 0, 1]),
         (["1", "01", "1.0"], ["1.0", "01", "1"], [2, 1, 0]),
+        (["v1.0", "v1"], ["v1"], [1]),
         (["1", "01"], [1.0], "number 1.0 fits several classes; .* 1, 01, as"),
         (["0.5", ".5"], [np.float32(0.5)], "0.5. fits several classes"),
         ([1, 2], [0], "the label 0; expected one of 1, 2"),
@@ -349,13 +350,9 @@ def test_several_labels_that_look_like_truth_values(
         (["ham", None], [], "two or more names, once"),
     ],
 )
-def test_labels_that_are_numbers_are_values(new, labels, values, expected):
-    if isinstance(expected, str):
-        with pytest.raises(UserError, match=expected):
-            label_encoder.ids(values, new(labels).labels)
-    else:
-        ids = label_encoder.ids(values, new(labels).labels)
-        assert ids.tolist() == expected
+def test_labels_that_are_numbers_are_values(labels, values, expected):
+    names = label_encoder.names_of
+    assert_ids(lambda: Labels(CLASSES, names(labels)), values, expected)
 
 
 @pytest.mark.long
@@ -412,75 +409,61 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
         (None, {"regression": True}, "google"),
     ],
 )
-def test_a_saved_folder_has_the_labels(new, labels, kind, to, tmp_path):
-    model = new(labels, **kind)
-    bert.save(model.network, str(tmp_path / "a"), model.tokenizer, to)
-    again = bert.TextClassifier(str(tmp_path / "a"))
-    assert again.labels == model.labels
-    logits = again.network(again.tokenizer(HAM))["logits"]
-    expected = model.network(model.tokenizer(HAM))["logits"]
-    np.testing.assert_array_equal(logits, expected)
-    # A model of `bert.classifier` has those of the head that it starts from.
-    encoder, tokenizer = bert.load_encoder(str(tmp_path / "a"))
-    same = bert.classifier(encoder, model.labels.size)
-    bert.save(same, str(tmp_path / "b"), tokenizer, to)
-    assert bert.TextClassifier(str(tmp_path / "b")).labels == model.labels
-    for build, size in ((bert.classifier, 3), (bert.token_classifier, 2)):
-        folder = str(tmp_path / build.__name__)
-        bert.save(build(encoder, size), folder, tokenizer, to)
-        with pytest.raises(UserError, match="no labels"):
-            bert.TextClassifier(folder)
-
-
-def test_a_head_without_names_keeps_its_length(new, tokenizer, tmp_path):
-    """Labels that transformers has numbered have to be given."""
-    pair, folder = (new().network, tokenizer), tmp_path / "saved"
-    labels = ["LABEL_0", "LABEL_1"]
-    model = bert.TextClassifier(pair, labels, max_length=7)
-    bert.save(model, folder, to="huggingface")
-    again = bert.TextClassifier(str(folder), ["ham", "spam"])
-    assert again.max_length == 7
-    logits = again.network(tokenizer(HAM))["logits"]
-    expected = model.network(tokenizer(HAM))["logits"]
-    np.testing.assert_array_equal(logits, expected)
-
-
-def test_weights_that_are_not_finite_are_refused(new, tmp_path):
-    """Also of a token that the check of one sequence does not have."""
-    model = new()
-    embeddings = model.network.get_layer("bert").get_layer("embeddings")
-    words = embeddings.word_embeddings
-    values = np.array(words)
-    values[model.tokenizer.vocab["free"], 0] = np.nan
-    words.assign(values)
-    bert.save(model, tmp_path / "saved")
-    with pytest.raises(UserError, match="word_embeddings: NaN or infinite"):
-        Predictor.open(str(tmp_path / "saved"), "keras")
-
-
-@pytest.mark.parametrize("to", ["google", "huggingface"])
-def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
-    """It is the argument of `bert.save` as well as its network."""
-    pair, folder = (new().network, tokenizer), tmp_path / "saved"
+def test_a_saved_folder_has_the_labels_and_the_length(
+    tokenizer, labels, kind, to, tmp_path
+):
+    """Those of the model, not of a tokenizer that is given."""
+    pair, folder = (bert.new_encoder(TINY), tokenizer), tmp_path / "saved"
     model = bert.TextClassifier(
-        pair, ["ham", "spam"], max_length=7, truncate="tail"
+        pair, labels, max_length=7, truncate="tail", **kind
     )
-    bert.save(model, folder, to=to)
+    bert.save(model, folder, tokenizer.with_max_length(5), to)
     again = bert.TextClassifier(str(folder))
     assert (again.max_length, again.tokenizer.max_length) == (7, 7)
     assert again.labels == model.labels
     assert again.long_texts == model.long_texts
-    if to == "huggingface":
-        config = json.loads((folder / "tokenizer_config.json").read_text())
-        assert config["truncation_side"] == "left"
-        (folder / "task.json").unlink()  # as transformers writes the folder
-        again = bert.TextClassifier(str(folder))
-        assert again.long_texts == model.long_texts
 
-        # As sentence-transformers writes the length.
-        file = folder / "sentence_bert_config.json"
-        file.write_text('{"max_seq_length": 5}')
-        assert bert.TextClassifier(str(folder)).max_length == 5
+    # A model of `bert.classifier` has those of the head that it starts from.
+    encoder, tokenizer = bert.load_encoder(str(folder))
+    same = bert.classifier(encoder, model.labels.size)
+    bert.save(same, str(tmp_path / "b"), tokenizer, to)
+    assert bert.TextClassifier(str(tmp_path / "b")).labels == model.labels
+    for build, size in ((bert.classifier, 3), (bert.token_classifier, 2)):
+        other = str(tmp_path / build.__name__)
+        bert.save(build(encoder, size), other, tokenizer, to)
+        with pytest.raises(UserError, match="no labels"):
+            bert.TextClassifier(other)
+
+
+@pytest.mark.parametrize("labels", [["ham", "spam"], ["LABEL_0", "LABEL_1"]])
+def test_a_folder_of_transformers_has_the_length(tokenizer, labels, tmp_path):
+    """Labels that transformers has numbered have to be given."""
+    pair, folder = (bert.new_encoder(TINY), tokenizer), tmp_path / "saved"
+    model = bert.TextClassifier(pair, labels, max_length=7)
+    bert.save(model, folder, to="huggingface")
+    (folder / "task.json").unlink()  # as transformers writes the folder
+    given = None if labels[0] == "ham" else ["ham", "spam"]
+    again = bert.TextClassifier(str(folder), given)
+    assert again.labels.names == ("ham", "spam") and again.max_length == 7
+    head, other = (x.network.get_layer("classifier") for x in (model, again))
+    for one, same in zip(head.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(one, same)
+
+    # As sentence-transformers writes the length.
+    file = folder / "sentence_bert_config.json"
+    file.write_text('{"max_seq_length": 5}')
+    assert bert.TextClassifier(str(folder), given).max_length == 5
+
+
+def test_transformers_is_told_to_keep_the_end_of_texts(tokenizer, tmp_path):
+    pair, folder = (bert.new_encoder(TINY), tokenizer), tmp_path / "saved"
+    model = bert.TextClassifier(pair, ["a", "b"], truncate="tail")
+    bert.save(model, folder, to="huggingface")
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    assert config["truncation_side"] == "left"
+    (folder / "task.json").unlink()
+    again = bert.TextClassifier(str(folder))
+    assert again.long_texts == model.long_texts
 
 
 @pytest.mark.parametrize(
@@ -488,26 +471,17 @@ def test_a_saved_model_keeps_its_length(new, tokenizer, to, tmp_path):
     [
         ((TEXTS, LABELS[1:]), "64 and 63 rows; expected as many labels as"),
         (([], []), "no texts; expected one or more"),
-        (([1.0], ["ham"]), r"texts\[0\] is 1.0; expected a str"),
         (
             (["win"] * 3, ["ham", "spam", "spma"]),
             r"^labels\[2\]: the label 'spma'; expected one of ham, spam",
         ),
         ((["win"], [2]), "the label 2; expected one of ham, spam"),
-        ((["win"], [None]), "the label None; expected one of ham, spam"),
         ((["win"], [[0, 1]]), "labels of shape .1, 2.; .* not one-hot rows"),
-        ((["win"], 1), "labels is 1; expected a list, or a column"),
         ((Frame(a=SPAM, b=HAM), SPAM), "texts of shape .4, 2.; .* for pairs"),
-        (({"text": SPAM}, SPAM), "texts is {'text': .* a list, or a column"),
         (((SPAM, HAM, HAM), SPAM), "3 columns of texts; expected one, or two"),
         ((TEXTS,), "y is None, x a list; expected .* a tf.data.Dataset"),
-        ((iter(TEXTS),), "y is None, x a list_iterator; .* a tf.data.Dataset"),
         ((TEXTS, LABELS, 0), "batch_size=0; expected 1 or more"),
-        ((TEXTS, LABELS, 2.5), "batch_size=2.5; expected 1 or more"),
-        (
-            (["win"], ["ham"], 1, [math.inf]),
-            r"sample_weight\[0\] is inf; expected a finite number",
-        ),
+        ((["win"], ["ham"], 1, [math.inf]), r"sample_weight\[0\] is inf; exp"),
         ((dataset(TEXTS).batch(2),), "x is a tf.data.Dataset of .* alone"),
         ((dataset(TEXTS).batch(2), LABELS), "y is .'ham.*|x is .* alone"),
         ((dataset((TEXTS, LABELS)),), r"tf.data.Dataset of .* \.batch\(32\)"),
@@ -531,10 +505,7 @@ def test_mistakes_are_one_line(fitted, arguments, message):
     [
         ({"validation_split": 1.0}, "validation_split=1.0 of 64 texts"),
         ({"validation_data": (TEXTS,)}, "y is None, x a list"),
-        (
-            {"class_weight": {"ham": math.nan, "spam": 1.0}},
-            r"class_weight\[0\] is nan; expected a finite number",
-        ),
+        ({"class_weight": {"ham": math.nan}}, r"class_weight\[0\] is nan; exp"),
         ({"class_weight": {"eggs": 1.0}}, "^class_weight: the label 'eggs'"),
         ({"class_weight": "balanced"}, "='balanced'; expected a dict from c"),
         (
@@ -550,24 +521,12 @@ def test_mistakes_of_fit(new, arguments, message):
 
 
 def test_mistakes_of_predict(fitted):
-    with pytest.raises(UserError, match=r"^texts\[1\] is None; expected a str"):
-        fitted.predict(["win", None])
     with pytest.raises(UserError, match="batch_size=0; expected 1 or more"):
         fitted.predict(["win"], 0)
     with pytest.raises(UserError, match=r"tf.data.Dataset of .* \.batch\(32"):
         fitted.predict(dataset(TEXTS))
     with pytest.raises(UserError, match="steps is given; expected batch_size"):
         fitted.predict(["win"], steps=1)
-
-
-@pytest.mark.parametrize("value", [math.nan, None, math.inf])
-def test_numbers_are_finite(new, value):
-    model = new(None, regression=True)
-    message = rf"labels\[1\] is {value}; expected a finite number"
-    for y in ([1.0, value], [[1.0], [value]]):
-        with pytest.raises(UserError, match=message):
-            model.fit(["win", "lunch"], y)
-    model.evaluate(["win", "lunch"], [[1.0], [2.0]], verbose=0)
 
 
 def test_an_export_writes_over_nothing(fitted, tmp_path):
@@ -603,7 +562,6 @@ def test_strings_in_a_batch(new):
     np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)
     assert model.predict_on_batch([])["label"] == []
     for texts, labels, message in (
-        (["win", None], ["ham", "spam"], r"texts\[1\] is None; expected a str"),
         (["win"], ["eggs"], "the label 'eggs'; expected one of ham, spam"),
         (SPAM, LABELS[:3], "4 and 3 rows; expected as many labels as texts"),
     ):

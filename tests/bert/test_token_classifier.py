@@ -9,9 +9,8 @@ import tensorflow as tf
 
 import bert
 from bert.common.errors import UserError
-from tests.helpers import model_files, names
+from tests.helpers import trained
 
-S, H = 13, 16
 BIO = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 WORDS = [["mr", "Anna", "Smithson", "sees"], [], ["in", "paris"]]
 TAGS = [["O", "B-PER", "I-PER", "O"], [], ["O", "B-LOC"]]
@@ -19,26 +18,14 @@ TAGS = [["O", "B-PER", "I-PER", "O"], [], ["O", "B-LOC"]]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Folder of a model."""
     folder = tmp_path_factory.mktemp("ner")
-    sizes = {"hidden_size": H, "num_attention_heads": 2}
-    config = model_files.write_sizes(
-        folder,
-        "bert_config.json",
-        names.vocabulary(),
-        **sizes,
-        num_hidden_layers=1,
-        max_position_embeddings=S,
-        initializer_range=0.1,
-    )
-    tokenizer = bert.Tokenizer(str(folder / "vocab.txt"))
-    bert.save(bert.new_encoder(config), str(folder / "model"), tokenizer)
-    return folder
+    trained.write_model(folder)
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return bert.TokenClassifier(str(folder / "model"), BIO)
+    return bert.TokenClassifier(folder, BIO)
 
 
 NUMBERS = [[0, 3, 4, 0], [], [0, 1]]
@@ -72,15 +59,16 @@ def test_columns_of_every_kind(model, words, tags):
     ],
 )
 def test_tags_are_names_or_numbers(folder, labels, names, tags, expected):
-    model = bert.TokenClassifier(str(folder / "model"), labels)
+    model = bert.TokenClassifier(folder, labels)
     assert model.labels.names == tuple(names)
-    assert model._examples([["a", "b"]], [tags])[0].labels == expected
+    clone = bert.TokenClassifier.from_config(model.get_config())
+    for one in (model, clone):
+        assert one._examples([["a", "b"]], [tags])[0].labels == expected
 
 
 def test_a_fine_tuned_model_keeps_its_windows(folder, tmp_path):
-    path = str(folder / "model")
     sizes = {"max_length": 11, "doc_stride": 2, "seed": 7}
-    model = bert.TokenClassifier(path, BIO, **sizes)
+    model = bert.TokenClassifier(folder, BIO, **sizes)
     bert.save(model.network, str(tmp_path / "saved"), model.tokenizer)
     path = str(tmp_path / "saved")
     again = bert.TokenClassifier(path)
@@ -98,8 +86,8 @@ def test_a_fine_tuned_model_keeps_its_windows(folder, tmp_path):
 
 def test_labels_are_valid(folder):
     """A model that continues entities that it has not begun."""
-    model = bert.TokenClassifier(str(folder / "model"), BIO)
-    model.network.get_layer("ner").output_bias.assign([0, 0, 0, 0, 9.0])
+    model = bert.TokenClassifier(folder, BIO)
+    model.network.get_layer("ner").output_bias.assign([0, 0, 0, 0, 99.0])
     expected = model.predict(WORDS, verbose=0)["labels"]
     assert expected == [["B-PER", *["I-PER"] * 3], [], ["B-PER", "I-PER"]]
 
@@ -107,7 +95,7 @@ def test_labels_are_valid(folder):
 @pytest.mark.usefixtures("eagerly")
 def test_callbacks_see_the_scores_of_an_epoch(folder):
     """At a rate of 0 the second epoch is not better than the first."""
-    model = bert.TokenClassifier(str(folder / "model"), BIO)
+    model = bert.TokenClassifier(folder, BIO)
     history = model.fit(
         *(WORDS, TAGS),
         epochs=5,
@@ -152,11 +140,10 @@ def test_mistakes_are_one_line(model, words, tags, message):
 
 
 def test_mistakes_of_labels_and_of_batches(model, folder, tmp_path, capsys):
-    path = str(folder / "model")
     with pytest.raises(UserError, match="no labels; pass the names of the tag"):
-        bert.TokenClassifier(path)
+        bert.TokenClassifier(folder)
     with pytest.raises(UserError, match="two or more names, once"):
-        bert.TokenClassifier(path, ["O", "O"])
+        bert.TokenClassifier(folder, ["O", "O"])
     with pytest.raises(UserError, match="compile first"):
         model.train_on_batch(WORDS, TAGS)
     bert.save(model.network, str(tmp_path / "a"), model.tokenizer)

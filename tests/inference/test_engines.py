@@ -193,50 +193,19 @@ def test_an_engine_that_the_folder_lacks_is_named(model, tmp_path):
     assert isinstance(network._engine, OpenVINOEngine)
 
 
-@pytest.fixture
-def networks(encoder, monkeypatch, tmp_path, run_script):
-    """Counts the entry points that compute the model with OpenVINO."""
-    opened = []
-    for module in (predictor_lib, embeddings, feature_extraction):
-
-        def network(path, *num_threads):
-            opened.append(path)
-            return OpenVINOEngine(path, *num_threads)
-
-        monkeypatch.setattr(module, "OpenVINOEngine", network)
-    lines = tmp_path / "lines.txt"
-    lines.write_text("the cat\n")
-
-    def count():
-        Predictor.open(encoder)
-        bert.embed(["the cat"], encoder)
-        code, _, err = run_script(
-            extract_features,
-            init_checkpoint=encoder,
-            input_file=lines,
-            output_file=tmp_path / "out.jsonl",
-            layers="-1",
-            max_seq_length=13,
-        )
-        assert code == 0, err
-        return len(opened)
-
-    return count
-
-
 @pytest.mark.parametrize(
-    ("device", "packages", "hidden", "count"),
+    ("device", "packages", "hidden", "is_default"),
     [
-        ("nvidia1", ["nvidia-cudnn-cu12"], None, 0),
-        ("nvidia1", ["nvidia-cudnn-cu12"], "0,1", 0),
-        ("nvidia1", ["nvidia-cudnn-cu12"], "-1", 3),
-        ("nvidia1", ["nvidia-cudnn-cu12"], "", 3),
-        ("nvidia1", [], None, 3),
-        ("nvidiactl", ["nvidia-cudnn-cu12"], None, 3),
+        ("nvidia1", ["nvidia-cudnn-cu12"], None, False),
+        ("nvidia1", ["nvidia-cudnn-cu12"], "0,1", False),
+        ("nvidia1", ["nvidia-cudnn-cu12"], "-1", True),
+        ("nvidia1", ["nvidia-cudnn-cu12"], "", True),
+        ("nvidia1", [], None, True),
+        ("nvidiactl", ["nvidia-cudnn-cu12"], None, True),
     ],
 )
 def test_openvino_is_the_default_unless_tensorflow_has_a_gpu(
-    networks, monkeypatch, tmp_path, device, packages, hidden, count
+    encoder, monkeypatch, tmp_path, device, packages, hidden, is_default
 ):
     monkeypatch.setattr(nvidia, "_FILES", str(tmp_path / "nvidia[0-9]*"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
@@ -247,15 +216,38 @@ def test_openvino_is_the_default_unless_tensorflow_has_a_gpu(
         record = tmp_path / f"{name.replace('-', '_')}-9.0.dist-info/METADATA"
         record.parent.mkdir()
         record.write_text(f"Name: {name}\nVersion: 9.0\n")
-    # Keras itself computes on the CPU here.
-    monkeypatch.setattr(distribution, "check_gpus_are_found", lambda: None)
     (tmp_path / device).touch()
-    assert networks() == count
+    network = f"{encoder}/openvino" if is_default else None
+    assert openvino_engine.find_default(encoder) == network
 
 
-def test_keras_is_the_default_without_openvino(networks, hide_package):
-    hide_package("openvino")
-    assert networks() == 0
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_entry_points_use_the_default_engine(
+    encoder, monkeypatch, tmp_path, run_script, hide_package, is_installed
+):
+    opened = []
+    for module in (predictor_lib, embeddings, feature_extraction):
+
+        def network(path, *num_threads):
+            opened.append(path)
+            return OpenVINOEngine(path, *num_threads)
+
+        monkeypatch.setattr(module, "OpenVINOEngine", network)
+    if not is_installed:
+        hide_package("openvino")
+    Predictor.open(encoder)
+    bert.embed(["the cat"], encoder)
+    (tmp_path / "lines.txt").write_text("the cat\n")
+    code, _, err = run_script(
+        extract_features,
+        init_checkpoint=encoder,
+        input_file=tmp_path / "lines.txt",
+        output_file=tmp_path / "out.jsonl",
+        layers="-1",
+        max_seq_length=13,
+    )
+    assert code == 0, err
+    assert len(opened) == (3 if is_installed else 0)
 
 
 @pytest.mark.parametrize(("name", "layer"), [("model", -1), ("encoder", -2)])

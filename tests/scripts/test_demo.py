@@ -192,25 +192,20 @@ def test_requests_are_limited(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("named", "message"),
+    ("content", "message"),
     [
-        ({}, "missing --model; see --help"),
-        ({"model": "nix"}, "nix: no model; expected the folder of an export"),
-        ({"model": "nix", "port": 70000}, "--port=70000; expected at most"),
+        (None, "no model; expected the folder of an export"),
+        (b"", "no variables/variables.index; expected a Sav"),
     ],
 )
-def test_a_mistake_is_one_line(
-    run_script, tmp_path, monkeypatch, named, message
+def test_a_folder_without_a_model_is_one_line(
+    run_script, tmp_path, content, message
 ):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = run_script(demo, **named)
-    assert code == 2 and err.count("\n") == 1 and message in err
-
-
-def test_a_graph_without_weights_is_no_export(run_script, tmp_path):
-    (tmp_path / "saved_model.pb").write_bytes(b"")
+    if content is not None:
+        (tmp_path / "saved_model.pb").write_bytes(content)
     code, _, err = run_script(demo, model=tmp_path, port=0)
-    assert code == 2 and "no variables/variables.index; expected a Sav" in err
+    assert code == 2 and err.splitlines()[-1].startswith("error: ")
+    assert f"{tmp_path}: {message}" in err
 
 
 def test_missing_packages_and_a_port_in_use_are_told(

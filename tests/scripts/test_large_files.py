@@ -15,7 +15,9 @@ from pyarrow import parquet
 
 import extract_features
 import predict
-from tests.helpers import once, text
+from bert.common.jobs import runners
+from bert.data.text import tokenizer
+from tests.helpers import classifier_files, text
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.fork_server import ForkServer
 
@@ -25,12 +27,7 @@ MB = 0.001  # of a partition; the input has a few of them
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A checkpoint and its network, which no test changes."""
-
-    def write(folder):
-        write_networks(folder, classifier_of(folder))
-
-    return str(once.written(tmp_path_factory, "networks", write) / "model")
+    return classifier_files.shared_networks(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +37,7 @@ def texts():
         " ".join(rng.choices(text.WORDS, k=rng.randrange(1, 19)))
         for _ in range(ROWS)
     ]
-    found[5] = found[-1] = ""
+    found[5], found[-1] = " ", ""
     return found
 
 
@@ -101,14 +98,18 @@ def test_the_output_has_the_prediction_of_each_row(
     found, err = large(*words, input_file=path, num_processes=1)
     _, expected, _ = ask(model, b"no", *words, input_file=path)
     lines = [json.loads(line) for line in found.splitlines()]
-    assert len(lines) == ROWS
+    ids = {"t.txt": None, "t.txt.gz": None, "t.csv": str}.get(name, int)
+    assert [x.get("id") for x in lines] == [ids and ids(i) for i in range(ROWS)]
     for line, other in zip(lines, expected, strict=True):
-        assert line.get("id") == other.get("id")
         assert line["probabilities"] == pytest.approx(
             other["probabilities"], abs=1e-5
         )
     assert sorted(os.listdir(tmp_path)) == sorted([name, "out.jsonl"])
-    assert "note: empty lines, which are predicted like other lines: " in err
+    if name != "t.csv":  # its texts lack a word
+        assert f"predicted like other lines: 2 of {ROWS}" in err
+        tokenize = tokenizer.Tokenizer(f"{model}/vocab.txt").exact.tokenize
+        long = sum(len(tokenize(x)) > 11 for x in texts)
+        assert f"truncated to the model's 13 tokens: {long} of {ROWS}" in err
 
 
 @pytest.mark.slow
@@ -145,6 +146,14 @@ def test_files_are_read_in_order_and_name_their_errors(large, texts, tmp_path):
     assert f"error: {tmp_path}/a.txt:2: invalid UTF-8 byte 0xe9" in err
 
 
+def test_each_compressed_file_is_read(large, tmp_path):
+    for name in ("a.txt.gz", "b.txt.gz"):
+        write(tmp_path, name, ["tree" if name[0] == "a" else "the cat sees"])
+    found, _ = large(input_file=f"{tmp_path}/*.gz", num_processes=1)
+    one, other = found.splitlines()
+    assert one != other
+
+
 def test_predictions_are_columns_of_a_parquet_file(large, texts, tmp_path):
     """Also if only some rows have an error."""
     rows = [json.dumps({"id": i, "text": x}) for i, x in enumerate(texts)]
@@ -164,10 +173,8 @@ def test_predictions_are_columns_of_a_parquet_file(large, texts, tmp_path):
 @pytest.mark.parametrize(
     ("words", "named", "found"),
     [
-        (["--num_shards=99"], {}, "--num_shards=99; expected at most "),
         ([], {"output": "out.txt"}, "expected a name in .jsonl or .parquet"),
-        (["--text_column=b"], {}, "no column 'b'"),
-        (["--signature=tokens"], {}, "no signature 'tokens'"),
+        ([], {"output": "out.jsonl.gz"}, "expected a name in .jsonl or .parq"),
     ],
 )
 def test_mistakes_are_one_line(large, texts, tmp_path, words, named, found):
@@ -180,13 +187,30 @@ def test_mistakes_are_one_line(large, texts, tmp_path, words, named, found):
     )
 
 
-def test_options_of_beam_without_beam_are_an_error(run_script, model, tmp_path):
-    path = write(tmp_path, "t.txt", ["a"])
-    flags = [f"--model={model}", f"--input_file={path}"]
-    flags += [f"--output_file={tmp_path}/out.jsonl", "--", "--x=y"]
-    code, _, err = run_script(predict, *flags)
-    assert code == 2
-    assert "'--x=y' after -- is for Beam; pass --runner too" in err
+def test_there_are_at_most_as_many_shards_as_partitions(large, texts, tmp_path):
+    path = write(tmp_path, "t.txt", texts)
+    _, err = large(code=2, input_file=path, num_shards=99)
+    (most,) = re.findall(r"--num_shards=99; expected at most (\d+), ", err)
+    large(input_file=path, num_shards=most)
+    shards = sorted(tmp_path.glob("out-*.jsonl"))
+    assert len(shards) == int(most) > 3
+    assert all(x.stat().st_size for x in shards)
+    rows = b"".join(x.read_bytes() for x in shards)
+    large(input_file=path, num_shards=3)
+    shards = sorted(tmp_path.glob("out-*-of-00003.jsonl"))
+    assert b"".join(x.read_bytes() for x in shards) == rows
+
+
+def test_an_input_that_changes_is_an_error(large, tmp_path, monkeypatch):
+    path, missing = write(tmp_path, "t.txt", ["a"]), runners.missing
+
+    def change(*job):
+        path.write_text("a\nb\n")
+        return missing(*job)
+
+    monkeypatch.setattr(runners, "missing", change)
+    _, err = large(code=2, input_file=path, num_processes=1)
+    assert f"{path}: has changed while it was read" in err
 
 
 @pytest.fixture
@@ -246,6 +270,7 @@ def test_a_bad_row_has_no_embedding(embed, texts, tmp_path):
     raw[3] = b"\xe9"
     path.write_bytes(b"\n".join(raw) + b"\n")
     lines = embed(path, "out.jsonl").read_text().splitlines()
+    assert [json.loads(x)["linex_index"] for x in lines] == [*range(ROWS)]
     line = json.loads(lines[3])
     assert list(line) == ["linex_index", "error", "line"]
     assert (line["linex_index"], line["line"]) == (3, 4)
@@ -334,8 +359,9 @@ def test_a_killed_run_continues(
     path = write(tmp_path, "t.jsonl", texts)
     expected, _ = large(input_file=path, output="straight.jsonl")
     kill(path, function, number)
-    found, err = large(input_file=path, num_processes=1)
-    assert found == expected
+    _, err = large(input_file=path, num_processes=1, num_shards=2)
+    shards = sorted(tmp_path.glob("out-*-of-00002.jsonl"))
+    assert b"".join(x.read_bytes() for x in shards) == expected
     match = re.search("continuing: (.*) of (.*) partitions are finished", err)
     if finished == "all":
         assert match[1] == match[2]
