@@ -405,7 +405,7 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
     ("labels", "kind", "to"),
     [
         (["ham", "spam"], {}, "google"),
-        ([1, 0], {"multi_label": True}, "huggingface"),
+        ([1], {"multi_label": True}, "huggingface"),
         (None, {"regression": True}, "google"),
     ],
 )

@@ -127,16 +127,16 @@ def named_labels(folder: str) -> dict | None:
         return None
 
     labels = [named.get(str(i)) for i in range(len(named))]
-    if scope == "" and len(labels) == 1:  # as in transformers
-        return {"kind": "regression", "labels": []}
+    kinds = {theirs: ours for ours, theirs in PROBLEMS.items()}
+    kind = kinds.get(values.get("problem_type"), "classes")
+    kind = None if scope else kind
+    if len(labels) == 1 and kind in ("classes", "regression"):
+        return {"kind": "regression", "labels": []}  # as in transformers
 
     # Default label names such as LABEL_0 are ignored.
     if None in labels or labels == _numbered(len(labels)):
         return None
 
-    kinds = {theirs: ours for ours, theirs in PROBLEMS.items()}
-    kind = kinds.get(values.get("problem_type"), "classes")
-    kind = None if scope else kind
     return {"kind": kind, "labels": list(map(str, labels))}
 
 
