@@ -13,7 +13,6 @@ import tensorflow as tf
 import tensorflow_hub
 
 from bert.data import sequences
-from bert.data.text import tokenization
 from tests.helpers import text, tf_hub_exports
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S
 from tests.helpers.tf_hub_exports import HEAD, V
@@ -38,11 +37,6 @@ def encoder(exports):
 @pytest.fixture(scope="module")
 def preprocessor(exports):
     return tensorflow_hub.load(exports.preprocessor)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(exports):
-    return tokenization.FullTokenizer(str(exports.folder / "vocab.txt"))
 
 
 def shapes(outputs):
@@ -161,18 +155,12 @@ def test_the_heads_weights_do_not_count_as_the_encoders(encoder):
 SENTENCES = ["the cat sees dogs .", "", "a Bird zzz " * 5]
 
 
-def test_a_preprocessor_makes_rows_of_its_length(preprocessor, tokenizer):
+def test_a_preprocessor_packs_the_tokens_of_texts(preprocessor):
     rows = preprocessor(SENTENCES)
+    tokens = preprocessor.tokenize(tf.constant(SENTENCES))
     assert shapes(rows) == dict.fromkeys(INPUTS, ("int32", (3, WIDTH)))
-    for index, sentence in enumerate(SENTENCES):
-        tokens = tokenizer.tokenize(sentence)[: WIDTH - 2]
-        ids = [CLS, *tokenizer.convert_tokens_to_ids(tokens), SEP]
-        rest = [0] * (WIDTH - len(ids))
-        assert rows["input_word_ids"][index].numpy().tolist() == ids + rest
-        assert rows["input_mask"][index].numpy().tolist() == (
-            [1] * len(ids) + rest
-        )
-    assert not rows["input_type_ids"].numpy().any()
+    for name, packed in preprocessor.bert_pack_inputs([tokens]).items():
+        np.testing.assert_array_equal(rows[name], packed)
     assert preprocessor(tf.zeros([0], tf.string))["input_mask"].shape[0] == 0
 
 
