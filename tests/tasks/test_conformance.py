@@ -122,6 +122,9 @@ def test_question_answering(tmp_path, version_2):
             for row, x in zip(rows, texts)
         ]
 
+    assert QuestionAnswering.from_model(model).max_length == S
+    silent = {"best_exact/majority": 25.0} if version_2 else {}
+    assert task.baselines(rows, [], rows, settings) == silent
     odd = [{"question": a, "context": b} for a in ("", LONG) for b in ODD]
     conformance.check(tmp_path, task, model, odd, rows, relabel, 100.0)
 
@@ -168,6 +171,7 @@ def test_multiple_choice(tmp_path):
             for row, x in zip(rows, predictions)
         ]
 
+    assert MultipleChoice.from_model(model).max_length == S
     odd = [{"context": x, "choices": [LONG, "", "a"]} for x in ODD]
     odd += [{"context": "a", "choices": ["", " "]}]
     conformance.check(tmp_path, task, model, odd, rows, relabel)

@@ -7,6 +7,7 @@ import pytest
 from bert.runs import eval_report
 from bert.runs.run_folder import RunFolder
 from bert.tasks import class_report, evaluation
+from bert.tasks import metrics as metrics_lib
 from bert.tasks.ner import conll
 from bert.tasks.ner.task import TokenClassification
 from bert.tasks.swag.examples import ChoiceExample
@@ -97,6 +98,14 @@ def test_one_answer_to_everything_is_reported(answers, warned):
     found = evaluation.one_prediction_warnings(answers)
     line = f"all 3 predictions are {warned}"
     assert found == [line] * (warned is not None)
+
+
+@pytest.mark.parametrize("name", metrics_lib.METRICS)
+def test_a_metric_has_its_sign_with_any_prefix(name):
+    """A sweep and a baseline compare `eval_loss`."""
+    sign = -1 if name in ("loss", "mae") else 1
+    for prefix in ("", "eval_"):
+        assert metrics_lib.sign(prefix + name) == sign
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,23 @@ def test_own_tables_have_several_names(name):
     assert found.task == "tsv"
 
 
+@pytest.mark.parametrize(
+    ("words", "is_changed"),
+    [
+        ("", False),
+        ("--unknown_below=0", True),
+        ("--long_texts=windows", True),
+        ("--tune_thresholds", True),
+        ("--calibrate", True),
+    ],
+)
+def test_flags_that_change_the_decision_are_recorded(words, is_changed):
+    argv = ["", "--do_eval", "--output_dir=none", "--task_name=mrpc"]
+    argv += ["--data_dir=x", *words.split()]
+    found = command_line.parse(argv, run_classifier.Settings, "")
+    assert found.changes_decision == is_changed
+
+
 NAMES = ("a", "b", "c")
 TWO, THREE = Labels(CLASSES, NAMES[:2]), Labels(CLASSES, NAMES)
 MANY, NUMBER = Labels(MULTI_LABEL, NAMES), Labels(REGRESSION)

@@ -23,6 +23,10 @@ TEXTS = [f"text {i}" for i in range(N)]
 ALONE, GROUPS = [""] * N, [str(i * i % 19) for i in range(N)]
 NAMES = [f"{'ca' if i % 2 else 'Ac'}{i * i % 19}" for i in range(N)]
 COPIES = [f"text {i % 23}" for i in range(N)]
+# Two groups share a text; both have the name that comes first.
+SHARED = [*TEXTS[:9], TEXTS[4], *TEXTS[10:]]
+BOTH = {NAMES[4], NAMES[9]}
+LINKED = [min(BOTH) if name in BOTH else name for name in NAMES]
 
 
 def held_out(
@@ -47,8 +51,8 @@ def held_out(
 @pytest.mark.parametrize("seed", [SEED, -2])
 @pytest.mark.parametrize(
     "column",
-    [ALONE, GROUPS, NAMES, COPIES],
-    ids=["alone", "groups", "names", "copies"],
+    [ALONE, GROUPS, NAMES, COPIES, LINKED],
+    ids=["alone", "groups", "names", "copies", "linked"],
 )
 def test_folds_are_those_of_scikit_learn(by_label, column, seed):
     name = "Stratified" * by_label + "Group" * (column != ALONE) + "KFold"
@@ -60,6 +64,8 @@ def test_folds_are_those_of_scikit_learn(by_label, column, seed):
         groups = [int(value.split()[-1]) for value in column]
     expected = [rows for _, rows in splitter.split(CLASS, CLASS, groups)]
     named = {"texts": COPIES} if column is COPIES else {"groups": column}
+    if column is LINKED:
+        named = {"texts": SHARED, "groups": NAMES}
     found = held_out(**named, seed=seed, by_label=by_label)
     assert found == [rows.tolist() for rows in expected]
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import special, stats
@@ -176,6 +176,7 @@ def test_the_loss_counts_the_weights_of_examples():
         max_size=40,
     )
 )
+@example([("a", 1, 9)] * 12 + [("a", 0, 20)])
 def test_ranking_metrics_are_those_of_the_definition(drawn):
     """Queries without both kinds of texts do not count."""
     gains, reciprocals = [], []
@@ -204,13 +205,13 @@ def test_ranking_metrics_are_those_of_the_definition(drawn):
         assert found == {}
 
 
-TWO = [[0, 1], [-1, 1], [-3, 0]]
+TWO = [[0, 1], [-3, 0], [-1, 1]]
 
 
 @pytest.mark.parametrize(
     ("labels", "gold", "logits", "has_pairs", "expected"),
     [
-        (Labels(CLASSES, ("0", "1")), [0, 1, 0], TWO, True, 0.5),
+        (Labels(CLASSES, ("0", "1")), [0, 1, 0], TWO, True, 1.0),
         (Labels(CLASSES, ("1", "0")), [0, 1, 0], TWO, True, 1.0),
         (Labels(REGRESSION), [0.0, 1.0], [[3], [2]], True, 0.5),
         (Labels(REGRESSION), [0.0, 1.0], [[3], [2]], False, None),
@@ -231,9 +232,9 @@ def test_labels_of_a_ranking(labels, gold, logits, has_pairs, expected):
     [
         (
             Labels(REGRESSION),
-            [1.0, 5.0],
+            [1.0, 1.0],
             [0.0, 1.0, 8.0],
-            {"loss/majority": 4.0, "mae/majority": 2.0},
+            {"loss/majority": 4.0, "mae/majority": 0.0},
         ),
         (
             Labels(MULTI_LABEL, NAMES),

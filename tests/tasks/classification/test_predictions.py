@@ -181,3 +181,23 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     rows = [TextExample(str(i), "a", "", None, i) for i in range(150)]
     write(tmp_path / "p.tsv", rows, near, task)
     assert len({row[1] for row in rows_of(tmp_path / "p.tsv")[1:]}) == 150
+
+
+def test_the_example_of_an_export_has_about_a_hundred_characters():
+    rows = [TextExample(text="a" * n, text_b="b") for n in (3, 95, 108, 300)]
+    assert task_of(THREE).example(rows) == {"text": "a" * 95, "text_b": "b"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "has_pairs", "can_rank"),
+    [
+        (Labels(CLASSES, ("1", "0")), True, True),
+        (Labels(CLASSES, ("1", "0")), None, True),
+        (Labels(CLASSES, ("1", "0")), False, False),
+        (Labels(CLASSES, ("a", "b")), True, False),
+        (NUMBER, True, True),
+        (NUMBER, False, False),
+    ],
+)
+def test_pairs_with_a_score_are_ranked(labels, has_pairs, can_rank):
+    assert task_of(labels, has_pairs=has_pairs).can_rank == can_rank

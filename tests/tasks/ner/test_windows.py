@@ -1,10 +1,8 @@
 """Windows of words: labels at first tokens, no word lost."""
 
-import random
 import types
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,12 +29,6 @@ def featurize(sentences, length, **options):
     tokenizer = types.SimpleNamespace(exact=exact)
     task = TokenClassification(tokenizer, LABELS, True, length, **options)
     return list(task.records(sentences))
-
-
-def labels_of_words(examples, choices):
-    """Yields one prediction for each word, in the order of the words."""
-    for example, best in zip(examples, choices, strict=True):
-        yield from best[np.flatnonzero(example["label_weights"])].tolist()
 
 
 def sentence(words, document=0, labels=""):
@@ -100,30 +92,6 @@ def test_windows_are_those_of_the_definition(size, data):
     for start, limit, first, last in found:
         assert start <= first < last <= limit
         assert sum(lengths[start:limit]) <= size
-
-
-@pytest.mark.parametrize("context", [False, True])
-@pytest.mark.parametrize("length", [3, 4, 7, 31])
-def test_no_word_is_without_a_prediction(context, length):
-    """Sentences of 1 to 2,000 words, of 0 to 37 tokens each."""
-    rng = random.Random(length)
-    sentences = [
-        sentence(
-            " ".join(
-                rng.choice(["_", "b", "cc", "d" * rng.randint(1, 37)])
-                for _ in range(count)
-            ),
-            document=number // 2,
-        )
-        for number, count in enumerate([1, 2, 3, 29, 211, 2000])
-    ]
-    words = [word for x in sentences for word in x.words]
-    found = featurize(sentences, length, document_context=context)
-    assert max(len(example["input_ids"]) for example in found) <= length
-    # The network would predict the id of the token itself.
-    predicted = (np.array(example["input_ids"]) for example in found)
-    predicted = list(labels_of_words(found, predicted))
-    assert predicted == [(ids_of(word) or [UNK])[0] for word in words]
 
 
 def test_sentences_of_a_document_share_a_window():

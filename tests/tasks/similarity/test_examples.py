@@ -9,7 +9,7 @@ from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.similarity import inputs
 from bert.tasks.similarity.settings import Settings
-from bert.tasks.similarity.task import TextEmbedding
+from bert.tasks.similarity.task import TextEmbedding, TextGroup
 from bert.tasks.task import InputFile
 from tests.helpers import run_folders, text
 
@@ -111,3 +111,17 @@ def test_each_further_text_is_compared_with_the_first(tmp_path, count):
     expected = [[x[0] @ other for other in x[1:]] for x in vectors]
     found = np.loadtxt(path, ndmin=2)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_the_baseline_is_the_overlap_of_words(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    tokenizer = Tokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
+    task = TextEmbedding(tokenizer, PoolingConfig(), 13, has_scores=True)
+    scores, overlaps = [3.0, 0.0, 2.0], [0.5, 0.0, 1.0]
+    pairs = ["the cat", "the dog"], ["a bird", "red"], ["a a", "a"]
+    rows = [*map(TextGroup, pairs, scores)]
+    encoded = task.encode(task.inputs_of(rows))
+    found = task.baselines(rows, encoded, rows, None)
+    expected = np.corrcoef(scores, overlaps)[0, 1]
+    assert found["pearson_cosine/word_overlap"] == pytest.approx(expected)
+    assert task.metric == "spearman_cosine"

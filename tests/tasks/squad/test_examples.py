@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert.common.errors import UserError
 from bert.tasks.squad import examples as squad
@@ -53,80 +55,76 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_reads_plain_and_compressed_files_by_their_content(write, pack):
-    raw = "\ufeff".encode() + json.dumps(content(question())).encode()
-    for name in ("train.json", "train.json.gz"):
-        dataset = squad.read(write(pack(raw), name), squad.SPANS)
-        assert dataset.rows == [
-            squad.SquadExample(
-                "q1",
-                "When was it made?",
-                CONTEXT,
-                (squad.Answer("1895", 15),),
-                title="Films",
-            )
-        ]
-        assert not dataset.has_impossible
+TITLE, KEYS = "Films", st.one_of(st.integers(-9, 9), st.text(min_size=1))
+DRAWN = st.lists(
+    st.tuples(
+        KEYS,
+        st.text(),
+        st.text(min_size=1).filter(str.strip),
+        st.lists(st.integers(0, 40), max_size=3),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda x: str(x[0]),
+)
 
 
-def test_numbers_are_ids(write):
-    path = write(content(question(7), question(-3), question("x")))
-    assert [x.id for x in squad.read(path).rows] == ["7", "-3", "x"]
+def forms(rows, is_version_2):
+    """The questions as SQuAD's file, as lines, as a list, and below data."""
+    articles, records = [], []
+    for key, text, context, answers in rows:
+        qa = {"id": key, "question": text}
+        pairs = [{"text": x, "answer_start": y} for x, y in answers]
+        nested = {**qa, "answers": pairs}
+        if is_version_2:
+            nested["is_impossible"] = not answers
+        paragraph = {"context": context, "qas": [nested]}
+        articles.append({"title": TITLE, "paragraphs": [paragraph]})
+        lists = {"text": [x for x, _ in answers]}
+        lists["answer_start"] = [y for _, y in answers]
+        more = {"title": TITLE, "context": context, "answers": lists}
+        records.append(qa | more)
+    lines = [json.dumps(x, ensure_ascii=False) for x in records]
+    return [
+        json.dumps({"version": "x", "data": articles}),
+        "\n".join(lines) + "\n",
+        json.dumps(records),
+        json.dumps({"version": "0.1.0", "data": records}),
+    ]
 
 
-def as_lines(records):
-    return "".join(
-        f"{json.dumps(x, ensure_ascii=False)}\n" for x in records
-    ).encode()
-
-
-def as_data(records):
-    return {"version": "0.1.0", "data": records}
-
-
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("form", [as_lines, list, as_data])
-def test_files_of_datasets_equal_those_of_squad(write, form, count):
-    """JSON lines, as `to_json` writes them, and a list of records."""
-    answers = {"text": ["1895", "in 1895"], "answer_start": [15, 12]}
-    records = [
-        record(7, answers=answers),
-        record("q2", question="a\u2028b", answers={"text": ["It"]}),
-    ][:count]
-    if count == 2:
-        records[1]["answers"]["answer_start"] = [0]
-    same = [{"text": "1895", "answer_start": 15}]
-    same.append({"text": "in 1895", "answer_start": 12})
-    qas = [
-        question("7", answers=same),
-        question(
-            "q2",
-            question="a\u2028b",
-            answers=[{"text": "It", "answer_start": 0}],
-        ),
-    ][:count]
-    nested = write(content(*qas), "nested.json")
-    flat = write(form(records), "flat.json")
-    for needed in (squad.NOTHING, squad.TEXTS, squad.SPANS):
-        expected = squad.read(nested, needed)
-        found = squad.read(flat, needed)
-        assert found.rows == expected.rows
-        assert found.has_impossible == expected.has_impossible is False
-
-
-def test_lists_without_an_entry_are_no_answer(write):
-    """As `datasets` writes SQuAD 2.0, which has no is_impossible there."""
-    nothing = {"text": [], "answer_start": []}
-    path = write([record("q1"), record("q2", answers=nothing)])
-    for needed in (squad.TEXTS, squad.SPANS):
-        dataset = squad.read(path, needed)
-        assert [x.impossible for x in dataset.rows] == [False, True]
-        assert dataset.has_impossible
-        squad.check_version(dataset, True)
-        with pytest.raises(UserError, match="qa q2 has no answer.*--version_2"):
-            squad.check_version(dataset, False)
-    assert [x.impossible for x in squad.read(path).rows] == [False, False]
+@given(DRAWN, st.booleans(), st.sampled_from([bytes, gzip.compress]))
+def test_every_form_has_the_same_questions(
+    tmp_path_factory, drawn, is_version_2, pack
+):
+    """With and without answers, a mark at the start, and compression."""
+    rows, path = [], tmp_path_factory.mktemp("squad") / "train.json"
+    for key, text, context, starts in drawn:
+        spans = [(x % len(context), context) for x in starts]
+        answers = [(y[x:], x) for x, y in spans if y[x:].strip()]
+        rows.append((key, text, context, answers or [(context, 0)]))
+    if is_version_2:
+        rows[-1] = (*rows[-1][:3], [])
+    for content in forms(rows, is_version_2):
+        path.write_bytes(pack(f"\ufeff{content}".encode()))
+        for needed in (squad.NOTHING, squad.TEXTS, squad.SPANS):
+            is_read = needed != squad.NOTHING
+            expected = [
+                squad.SquadExample(
+                    str(key),
+                    text,
+                    context,
+                    tuple(squad.Answer(*x) for x in answers if is_read),
+                    not answers and (is_read or '"is_impossible"' in content),
+                    TITLE,
+                )
+                for key, text, context, answers in rows
+            ]
+            found = squad.read(str(path), needed)
+            assert found.rows == expected
+            if is_read:
+                assert found.has_impossible == is_version_2
+                squad.check_version(found, is_version_2)
 
 
 def test_questions_alone_need_no_labels(write):

@@ -1,11 +1,17 @@
 """SQuAD's metrics: small literals, and the official definitions."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bert.tasks.squad import metrics
+from bert.tasks.squad.answers import Answers, Entry
 from bert.tasks.squad.examples import Answer, SquadExample
+from bert.tasks.squad.settings import Settings
+from bert.tasks.squad.task import QuestionAnswering
+from tests.helpers import run_folders
 
 
 @pytest.mark.parametrize(
@@ -149,3 +155,21 @@ def test_scores_of_version_2_are_those_of_the_definition(rows, threshold):
             oracle = 100 * area([bool(x[0]) for x in rows], rows, odds)
             expected["pr_oracle_ap"] = oracle
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("odds", "answer"), [(1.5, "cat"), (1.75, "")])
+def test_odds_above_the_threshold_are_no_answer(odds, answer):
+    settings = dataclasses.replace(
+        Settings(),
+        version_2_with_negative=True,
+        null_score_diff_threshold=1.5,
+    )
+    task = QuestionAnswering(run_folders.MODEL.tokenizer, settings)
+    cat, null = Entry("cat", 4, 7, 0.5, 0.5, 0.75), Entry("", 0, 0, 1, 1, 0.25)
+    results = [Answers([cat, null], cat, odds)]
+    (found,) = task.decode([], results)
+    assert found["answer"] == answer
+    assert found["probability"] == (0.75 if answer else 0.25)
+    scored = task.score([example("a", "dog")], [], results)
+    errors = [x["predicted"] for x in scored.report["worst_errors"]]
+    assert errors == ["cat"] * bool(answer)

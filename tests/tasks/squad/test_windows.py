@@ -145,6 +145,7 @@ def find(tokenizer, context, text, start):
 def test_spans_are_improved(tokenizer):
     context = "The leader was made (1895-95)."
     assert find(tokenizer, context, "1895", 21) == "1895"
+    assert find(tokenizer, "made (1895", "1895", 6) == "1895"
     assert find(tokenizer, context, "leader was", 4) == "leader was"
     # White space around an answer is no part of it.
     assert find(tokenizer, context, " was ", 10) == "was"
@@ -208,7 +209,7 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
     (tokens,) = letters.with_offsets([context])
     size = length - 4
     labels = [(x["start_positions"][0], x["end_positions"][0]) for x in records]
-    found = set()
+    found, starts = set(), set()
     for window, (first, last) in zip(
         sequences.cut(len(tokens.ids), size, stride), labels
     ):
@@ -217,8 +218,10 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
                 first - 3 + window.start, last - 3 + window.start
             )
             found.add(windows.detokenize(tokens, context, span))
+            starts.add(int(tokens.starts[span.start]))
     reasons = set(maker.lost)
     if not reasons:
         assert {" ".join(x.split()) for x in found} == {" ".join(text.split())}
+        assert starts == {limit - len(text.lstrip())}
     else:
         assert found == set() or reasons == {windows.WIDER}
