@@ -81,6 +81,11 @@ def test_the_former_name_of_the_optimizer_is_no_change(capsys):
             STEPS_CHANGED,
             "the learning rate of the next step is the same",
         ),
+        (
+            {**STEPS, "do_lower_case": False},
+            f"{STEPS_CHANGED}; --do_lower_case was True, is False",
+            BITS,
+        ),
     ],
 )
 def test_changes_and_effects_are_on_one_line(capsys, changed, message, effects):
@@ -117,18 +122,21 @@ def test_the_vocabulary_of_a_checkpoint_is_found(tmp_path, beside, checkpoint):
     folder.check_vocabulary(other)
 
 
+A, B = ["a.py", "--x=b c"], ["a.py"]
+
+
 def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
     path = str(tmp_path / "run")
     folder = RunFolder(path, path, small.config(), None)
-    for words in [["a.py", "--x=b c"]] * 2 + [["a.py"]] * 2:
+    for words in [A, A, B, B, A]:
         monkeypatch.setattr("sys.argv", words)
         folder.write_inputs()
     text = (tmp_path / "run" / "command.txt").read_text()
-    assert text == "a.py '--x=b c'\na.py\n"
+    assert text == "a.py '--x=b c'\na.py\na.py '--x=b c'\n"
 
 
 def test_a_claimed_folder_that_stays_empty_is_removed(tmp_path):
-    run = tmp_path / "run"
+    run = tmp_path / "runs" / "run"
     with run_folder.claim(str(run)):
         assert [path.name for path in run.iterdir()] == [".lock"]
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,7 @@
 """Decisions of a run that need no network: scores, steps, losses, phases."""
 
+import dataclasses
+import json
 import os
 import signal
 import types
@@ -9,12 +11,12 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+from bert.common import flags, tensorflow_log
 from bert.common import main as common_main
-from bert.common import tensorflow_log
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES
 from bert.data.records import reader
-from bert.modeling import task_losses
+from bert.modeling import checkpoints, networks, task_losses
 from bert.modeling.task_heads import CLASSIFIER
 from bert.reports import drawing
 from bert.runs import (
@@ -23,14 +25,18 @@ from bert.runs import (
     objectives,
     pretraining,
     signals,
+    start,
     sweep,
     trained_run,
 )
+from bert.runs.run_folder import RunFolder
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
+from bert.tasks.squad.settings import Settings as SquadSettings
 from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, InputFile
-from bert.training import workers
+from bert.training import collectives, workers
 from bert.training.optimization import WarmupLinearDecay
+from tests.helpers import model_files, run_folders, small
 
 
 class Labelling:
@@ -127,6 +133,156 @@ def test_class_weights_and_smoothing_are_of_the_loss():
     found = objective.loss_sums(batch, outputs)["labels_loss"]
     expected = task_losses.class_sums(batch, outputs, weights, smoothing)
     np.testing.assert_allclose(found, expected["labels_loss"], rtol=1e-6)
+
+
+def write_trained(folder, **task):
+    """Files of a run of run_squad.py, without weights."""
+    (folder / "checkpoint").touch()
+    task = {"kind": "spans", "labels": [], "doc_stride": 13, **task}
+    (folder / "task.json").write_text(json.dumps(task))
+
+
+def test_only_given_flags_replace_recorded_ones(tmp_path):
+    """Also if their value is the default."""
+    write_trained(tmp_path, max_query_length=7)
+    words, named = ("--do_predict", "--doc_stride=128"), {"predict_file": "x"}
+    named["output_dir"] = tmp_path
+    settings = run_folders.parse(SquadSettings, *words, **named)
+    found = run_folders.opened(settings).settings
+    assert (found.doc_stride, found.max_query_length) == (128, 7)
+
+
+@pytest.mark.parametrize(
+    ("steps", "threshold"), [("predict", 1.5), ("train", 0)]
+)
+def test_a_threshold_is_not_that_of_weights_that_are_trained(
+    tmp_path, steps, threshold
+):
+    write_trained(tmp_path, null_score_diff_threshold=1.5, tuned_step=7)
+    named = {f"{steps}_file": "x", "output_dir": tmp_path}
+    settings = run_folders.parse(SquadSettings, f"--do_{steps}", **named)
+    found = run_folders.opened(settings).settings
+    assert found.null_score_diff_threshold == threshold
+
+
+def test_a_resumed_run_does_not_need_its_initial_checkpoint(tmp_path):
+    model_files.write_sizes(tmp_path)
+    (tmp_path / "checkpoint").touch()
+    settings = run_folders.parse(
+        SquadSettings,
+        "--do_train",
+        output_dir=tmp_path,
+        train_file="x",
+        init_checkpoint=tmp_path / "gone" / "model.ckpt",
+        max_seq_length=small.POSITIONS,
+        max_query_length=3,
+    )
+    found = run_folders.opened(settings).find_model()
+    assert found.config.hidden_size == small.H
+
+
+@pytest.mark.parametrize(
+    ("rows", "holds_out", "is_advised"),
+    [("", False, True), ("", True, False), ("fold 1", False, False)],
+)
+def test_a_run_is_identified_by_its_data_and_rows(rows, holds_out, is_advised):
+    def folder_of(rows, **changed):
+        settings = types.SimpleNamespace(rows=rows, teacher=None)
+        return RunFolder("run", "run", settings=settings, **changed)
+
+    names = ("", "fold 1", "fold 2")
+    digests = {x: folder_of(x).identify("ab") for x in names}
+    assert len({*digests.values()}) == 3
+    recorded = {"records": f"7 examples of {digests[rows]}"}
+    folder = folder_of(rows, resumes=True, recorded=recorded)
+    folder.identify("ab", holds_out)
+    with pytest.raises(UserError, match="other training data") as caught:
+        folder.identify("cd", holds_out)
+    assert ("--init_checkpoint=run" in str(caught.value)) == is_advised
+
+
+@pytest.mark.parametrize(
+    ("step", "warmup", "message"),
+    [
+        (3, 6, ""),
+        (3, 7, "warning: 7 of 7 steps are warm-up"),
+        (7, 7, "finished: run is at step 7 of 7"),
+        (8, 0, None),
+    ],
+)
+def test_the_step_of_a_run_is_compared_with_its_last(
+    capsys, step, warmup, message
+):
+    trainer = types.SimpleNamespace(
+        settings=types.SimpleNamespace(output_dir="run"),
+        step=step,
+        objective=types.SimpleNamespace(num_steps=7, num_warmup_steps=warmup),
+    )
+    if message is None:
+        with pytest.raises(UserError, match="the checkpoint is at step 8"):
+            start.check_step(trainer)
+        return
+    start.check_step(trainer)
+    err = capsys.readouterr().err
+    assert err.startswith(message) and bool(err) == bool(message)
+
+
+def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
+    words = "--do_train", "--max_time=7m"
+    settings = run_folders.parse(SquadSettings, *words, train_file="a.json")
+    compared, assigned = [], []
+    monkeypatch.setattr(
+        collectives, "check_settings", lambda _, x: compared.append(x)
+    )
+    monkeypatch.setattr(start, "initialize", lambda *_: True)
+    monkeypatch.setattr(start, "check_step", assigned.append)
+    trainer = types.SimpleNamespace(
+        settings=settings,
+        state=types.SimpleNamespace(
+            description={**flags.as_dict(settings), "records": "7 of a"},
+            restore=lambda: None,
+        ),
+        train_step=types.SimpleNamespace(strategy=None),
+    )
+    folder = types.SimpleNamespace(model=None, write_inputs=lambda: None)
+    assert start.restore_or_initialize(trainer, folder)
+    (found,) = compared
+    assert found["--train_file"] is True and found["--init_checkpoint"] is False
+    assert found["--train_batch_size"] == settings.train_batch_size
+    assert found["records"] == "7 of a" and "--max_time" not in found
+    assert assigned == [trainer]
+
+    # The checkpoint of a run replaces the initial weights.
+    monkeypatch.setattr(start, "initialize", lambda *_: assigned.append("a"))
+    trainer.settings = dataclasses.replace(settings, do_train=False)
+    trainer.state.restore = lambda: "restored"
+    assert not start.restore_or_initialize(trainer, folder)
+    assert assigned == [trainer]
+
+
+def test_only_training_may_start_with_a_random_head():
+    network = networks.build(small.config(), CLASSIFIER, 3)
+    named = checkpoints.model_variables(network)
+    values = {
+        name: x.numpy()
+        for name, x in named.items()
+        if not name.startswith("output_")
+    }
+    model = types.SimpleNamespace(
+        path="a", resolve=lambda: "a.ckpt", weights=lambda _: (values, None)
+    )
+
+    def assign(trains):
+        settings = types.SimpleNamespace(
+            do_train=trains, output_dir="run", resume_optimizer=False
+        )
+        state = types.SimpleNamespace(named=named)
+        trainer = types.SimpleNamespace(settings=settings, state=state)
+        return start.initialize(trainer, model)
+
+    assert not assign(True)
+    with pytest.raises(UserError, match="a.ckpt: .*output_weights"):
+        assign(False)
 
 
 def test_a_phase_counts_its_own_steps(monkeypatch):
