@@ -1,13 +1,17 @@
 """Outputs of an export's SavedModel, as TF Serving computes them."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
-from bert.export import saved_model
-from tests.helpers import classifier_files
+from bert.export import folder, saved_model
+from bert.modeling.formats import conversion, openvino
+from bert.modeling.formats.model_folder import ModelFolder
+from tests.helpers import classifier_files, small
 
 NAMES = ("a", "b", "c")
 
@@ -16,6 +20,7 @@ NAMES = ("a", "b", "c")
     ("kind", "decision"),
     [
         (CLASSES, PostProcessing()),
+        (CLASSES, PostProcessing((), (), 1.0, 0.5)),
         (CLASSES, PostProcessing((), (0.0, 1.0, 2.0), 1.5, 0.4)),
         (CLASSES, PostProcessing((0.0, 0.5, 2.0), (0.0, 1.0, 2.0), 1.5)),
         (MULTI_LABEL, PostProcessing((0.0, 0.5, -2.0), (), 1.5)),
@@ -25,6 +30,8 @@ NAMES = ("a", "b", "c")
 def test_predictions_are_those_of_the_post_processing(kind, decision):
     """Corrected class weights, temperatures, thresholds and rejections."""
     logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
+    limits = [[0, 0, -1000], decision.thresholds or (0, 0, 0)]
+    logits = np.vstack([logits, limits]).astype("f4")
     labels = Labels(kind, NAMES, decision=decision)
     found = saved_model._predictions(tf.constant(logits), labels)
     np.testing.assert_allclose(
@@ -54,3 +61,25 @@ def test_an_empty_batch_has_empty_outputs(tmp_path_factory):
         "probabilities": 0,
         "label_names": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"), [(0, 0), (300, 300), (301, 151), (700, 234)]
+)
+def test_at_most_300_texts_of_all_calibrate_int8(
+    tmp_path, monkeypatch, texts, expected
+):
+    for module, name in (
+        (saved_model, "FineTunedModel"),
+        (saved_model, "save"),
+        (conversion, "write_files"),
+        (openvino, "write"),
+    ):
+        monkeypatch.setattr(module, name, mock.MagicMock())
+    model = ModelFolder.of("", small.config(), {})
+    rows = [([number], [0]) for number in range(texts)]
+    folder.write_model(str(tmp_path), model, "float32", "int8", rows)
+    batches = openvino.write.call_args[0][-1]
+    ids = [int(batch["input_ids"][0, 0]) for batch in batches]
+    assert len(ids) == expected
+    assert ids == sorted(set(ids)) and texts - max(ids, default=0) < 4

@@ -134,3 +134,22 @@ def test_a_folder_means_its_newest_checkpoint(written, tmp_path, fitted):
     checkpoint_files.write_task(str(tmp_path), task | fitted)
     best = f"{tmp_path}/best/model.ckpt-600"
     assert checkpoint_files.resolve(str(tmp_path)) == best
+
+
+def test_a_file_beside_the_best_checkpoint_may_be_in_the_runs_folder(tmp_path):
+    best = tmp_path / "best"
+    best.mkdir()
+    prefix = str(best / "model.ckpt-7")
+    for expected in (tmp_path / "task.json", best / "task.json"):
+        expected.touch()
+        for path in (str(best), f"{best}/", prefix):
+            found = checkpoint_files.beside(path, "task.json")
+            assert found == str(expected)
+
+
+def test_the_vocabulary_of_a_saved_model_is_its_only_text_file(tmp_path):
+    (tmp_path / "assets").mkdir()
+    for name, expected in (("a.txt", "a.txt"), ("b.txt", "vocab.txt")):
+        (tmp_path / "assets" / name).touch()
+        found = checkpoint_files.asset(str(tmp_path))
+        assert found == str(tmp_path / "assets" / expected)

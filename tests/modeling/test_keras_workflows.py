@@ -180,6 +180,8 @@ def test_low_rank_updates_are_trained_alone_and_saved(tmp_path):
     assert names == ["lora_kernel_a", "lora_kernel_b"] * (6 * small.L + 1)
     for x, y in zip(first, second, strict=True):
         np.testing.assert_array_equal(x, y)  # a function of the seed
+    starts = {x.numpy().tobytes() for x in first if x.name.endswith("_a")}
+    assert len(starts) == len(names) / 2  # and of the layer
     assert_equal_outputs(built("encoder"), model)  # until they are trained
     for variable in second:
         variable.assign(variable + 0.1)

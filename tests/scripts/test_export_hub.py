@@ -15,7 +15,7 @@ from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.export import tf_hub as tf_hub_writer
 from bert.export import tf_hub_export, tf_hub_settings
-from bert.modeling import encoder, networks, tf_hub
+from bert.modeling import checkpoints, encoder, tf_hub
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, text, tf_hub_exports
@@ -108,7 +108,7 @@ def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(tf_hub_writer, "save", fail)
-    code, out, err = export(export_type="preprocessing")
+    code, out, err = export()
     assert (code, out) == (2, "")
     assert "cannot be written: No space left on device" in err
     assert list((tmp_path / "out").iterdir()) == []
@@ -161,14 +161,22 @@ def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
         *("bert_model.ckpt.index", "encoder", "preprocessor", "vocab.txt"),
     ]
     path = exports.folder / "bert_model.ckpt"
-    settings = tf_hub_settings.Settings(model_checkpoint_path=str(path))
+    settings = tf_hub_settings.Settings(
+        model_checkpoint_path=str(path), export_type=tf_hub_settings.WITH_MLM
+    )
     rows = conversion.seeded_inputs(exports.config)
 
-    def compare(model):
-        return tf_hub_export.compare(exports.encoder, settings, model, rows)
+    def compare():
+        return tf_hub_export.compare(
+            exports.encoder, settings, exports.model, rows
+        )
 
-    assert compare(exports.model) < 1e-5
-    other = networks.build_pretraining_model(exports.config, seed=7)
-    with pytest.raises(UserError, match="after reloading"):
-        compare(other)
+    assert compare() < 1e-5
+    named = checkpoints.model_variables(exports.model)
+    for name in ("bert/pooler/dense/bias", "cls/predictions/output_bias"):
+        value = named[name].numpy()
+        named[name].assign(value + 0.1)
+        with pytest.raises(UserError, match="after reloading"):
+            compare()
+        named[name].assign(value)
     assert keras.config.dtype_policy().name == "float32"

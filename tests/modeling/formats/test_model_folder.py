@@ -103,6 +103,8 @@ def test_a_folder_of_transformers(tmp_path):
     [
         ({"labels": ["a", "b", "a"]}, "the label 'a'; expected unique names"),
         ({"labels": ["a", " "]}, "the label ' '; expected unique names that a"),
+        ({"decision": {"cuts": [1.0]}}, "1 cuts; expected 2, one for each"),
+        ({"decision": {"log_weights": [1.0] * 3}}, "3 log_weights; expected 2"),
         ({"decision": {"temperature": 1e-320}}, "Expected `float` >= 1e-06"),
     ],
 )

@@ -94,6 +94,8 @@ def test_a_smaller_network_has_similar_outputs(
     operations = openvino.Core().read_model(file).get_ops()
     kinds = {x.get_type_name() for x in operations}
     assert ("FakeQuantize" in kinds) == (precision == "int8")
+    types = {x.get_element_type() for x in operations}
+    assert (openvino.Type.f16 in types) == (precision == "bfloat16")
 
     network = openvino_engine.OpenVINOEngine(str(tmp_path))
     assert f", {precision}, " in network.description
