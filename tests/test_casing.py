@@ -20,13 +20,6 @@ UNCASED = Tokenizer("vocab.txt", True, tokens=TOKENS)
 CASED = Tokenizer("vocab.txt", False, tokens=TOKENS)
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_none_is_as_the_case(lower):
-    assert Casing(lower, None).strips_accents is lower
-    assert Casing(lower, True).strips_accents is True
-    assert Casing(lower, False).strips_accents is False
-
-
 def test_the_casing_of_a_checkpoint_is_in_its_own_file_or_beside_it(tmp_path):
     prefix = tmp_path / "bert_model.ckpt"
     assert checkpoint_files.recorded_casing(str(prefix)) == Casing()

@@ -104,14 +104,6 @@ def test_every_sentence_is_used_in_its_turn(sentences, seed):
     assert used == [token for doc in documents for token in flat(doc)]
 
 
-def test_single_sentences_are_followed_by_another_document():
-    documents = numbered([[3]] * 101)
-    options = InstanceSettings(max_seq_length=17)
-    instances = instances_of(documents, options)
-    assert [unmasked(x)[0] for x in instances] == [d[0] for d in documents]
-    assert all(x.is_random_next for x in instances)
-
-
 def test_the_random_document_is_never_the_same():
     # Of two documents the draw misses ten times in a row about every 1024th
     # time; the original then takes the document itself.

@@ -5,8 +5,6 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import original_instances
@@ -75,26 +73,3 @@ def test_ten_failed_draws_take_the_next_document(index):
     other = 1 if index == 0 else 0
     assert instance.is_random_next
     assert unmasked(instance) == (documents[index][0], documents[other][0])
-
-
-def one_at_a_time(a, b, max_tokens, rng):
-    """Drops one id at a time, as the original does."""
-    a, b = list(a), list(b)
-    while len(a) + len(b) > max_tokens:
-        longer = a if len(a) > len(b) else b
-        longer.pop(0 if rng.random() < 0.5 else -1)
-    return a, b
-
-
-LENGTH = st.integers(0, 61)
-
-
-@settings(deadline=None, max_examples=200, derandomize=True)
-@given(LENGTH, LENGTH, st.integers(0, 101), st.integers(0, 2**32))
-def test_truncation_equals_dropping_one_at_a_time(a, b, most, seed):
-    a, b = list(range(a)), list(range(100, 100 + b))
-    fast, slow = random.Random(seed), random.Random(seed)
-    assert original_instances.truncate_pair_randomly(a, b, most, fast) == (
-        one_at_a_time(a, b, most, slow)
-    )
-    assert fast.getstate() == slow.getstate()  # the same numbers drawn

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.common.formats import checksums
 from bert.data.records import frames, shuffle
 from bert.data.records.shard_check import ShardEntry
 
@@ -28,14 +27,6 @@ def test_frames_are_those_of_tensorflow(tmp_path, lengths):
     found = frames.join(records, b"before")
     assert found == b"before" + tf_frames(tmp_path / "a", records)
     assert len(found) == 6 + sum(frames.OVERHEAD + x for x in lengths)
-
-
-def test_the_checksum_of_a_known_text():
-    """RFC 3720, B.4: 32 bytes of zeros have the CRC 8a9136aa."""
-    crc = 0x8A9136AA
-    rotated = (crc >> 15 | crc << 17) & 0xFFFFFFFF
-    expected = (rotated + 0xA282EAD8) & 0xFFFFFFFF
-    assert checksums.masked_crc32c(bytes(32)) == expected
 
 
 def make_parts(folder, parts, shards):

@@ -60,11 +60,3 @@ def test_unmarked_ids_are_those_of_the_tokenizer(make):
         ids, _ = tokenizer.ids_and_ends([line])
         plain = exact.convert_tokens_to_ids(exact.tokenize(line))
         assert [token % V for token in ids] == plain, line
-
-
-def test_the_memo_is_bounded(make, monkeypatch):
-    monkeypatch.setattr(tokenization, "MEMO_BYTES", 2000)
-    tokenizer, _ = make()
-    for number in range(100):
-        assert len(tokenizer.ids_and_ends([f"un{number}"])[0]) == 1
-        assert 0 < len(tokenizer._memo) <= 2000 // 200
