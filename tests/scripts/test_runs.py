@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import run_classifier
 from bert.export import folder as export_folder
 from bert.modeling.formats import checkpoint_files
 from bert.models.text_classifier import TextClassifier
+from bert.runs import finetuning
 from tests.helpers import classifier_files, run_folders, trained
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.pretraining_files import assert_same_bits
@@ -45,11 +45,19 @@ def test_folds_have_scores_and_predictions_of_their_own(
     classify, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(export_folder, "write_model", lambda *_: None)
+    train, results = finetuning.train_and_evaluate, []
+    monkeypatch.setattr(
+        finetuning,
+        "train_and_evaluate",
+        lambda *x: results.append(train(*x)) or results[-1],
+    )
     run, export = tmp_path / "run", tmp_path / "export"
     flags = {"num_folds": 2, "group_column": "author", "export_dir": export}
     log = classify(run, **flags, train_batch_size=17)
     names = ["fold_1", "fold_2"]
     scores = [run_folders.results(run / name) for name in names]
+    ranks = [(x["eval_accuracy"], -x["eval_loss"]) for x in scores]
+    assert [x.rank for x in results] == [*ranks, ()]
     found = run_folders.results(run)
     for name in ("eval_accuracy", "eval_loss"):
         values = [x[name] for x in scores]
@@ -142,9 +150,7 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
     np.testing.assert_allclose(*both, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name", ["questions", "words", "choices", "vectors", "pairs"]
-)
+@pytest.mark.parametrize("name", ["questions", "words", "choices", "vectors"])
 def test_each_script_has_folds(name, tmp_path, run_script):
     """A run for each fold, then one on all rows, which predicts."""
     run = tmp_path / "run"
@@ -183,36 +189,3 @@ def test_each_script_has_folds(name, tmp_path, run_script):
     for path in (run / "all_rows").glob("*predictions.*"):
         assert (run / path.name).read_bytes() == path.read_bytes()
     assert {*run.glob("*predictions.*")} != set()
-
-
-@pytest.mark.parametrize(
-    "name", ["questions", "words", "choices", "vectors", "pairs"]
-)
-def test_int8_is_calibrated_with_the_evaluation_file_without_another(
-    name, tmp_path, tmp_path_factory, run_script, monkeypatch
-):
-    """A later command exports the run, and has no training file."""
-    trained_run = trained.folder(tmp_path_factory, name).run
-    shutil.copytree(trained_run, tmp_path / "run")
-    calibrating = []  # only now: the export of the run is shared
-    monkeypatch.setattr(
-        export_folder, "write_model", lambda *args: calibrating.extend(args[-1])
-    )
-    script, flags, _ = trained.TASKS[name]
-    evaluated = "predict_file" if name == "questions" else "eval_file"
-    changed = dict.fromkeys(("do_train", "do_predict", "train_file"))
-    changed |= dict.fromkeys(("eval_file", "predict_file"))
-    changed[evaluated] = trained_run.parent / flags["train_file"]
-    named = trained.flags_of(
-        tmp_path,
-        name,
-        **changed,
-        do_eval=True,
-        export_openvino="int8",
-        init_checkpoint=None,
-        bert_config_file=None,
-        vocab_file=None,
-    )
-    code, _, err = run_script(script, **named)
-    assert code == 0, err
-    assert len({bytes(ids) for ids, _ in calibrating}) > 5
