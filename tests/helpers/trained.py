@@ -298,16 +298,6 @@ _LARGER = {
     "num_attention_heads": 3,
     "intermediate_size": 37,
 }
-_CLASSIFIER = {
-    "task_name": "jsonl",
-    "train_file": "train.jsonl",
-    "predict_file": "asked.jsonl",
-}
-_EVALUATED = {
-    "eval_file": "train.jsonl",
-    "do_eval": True,
-    "tfidf_baseline": False,
-}
 # Batches of all examples, whose order is of no account.
 _WHOLE = {
     "train_batch_size": 13,
@@ -318,12 +308,32 @@ _WHOLE = {
 # From random weights, on examples that can be learned.
 _LEARNS = {"init_checkpoint": None, "export_dir": None, "do_eval": True}
 _SHARED = {"train_file": "train.jsonl", "predict_file": "asked.jsonl"}
+_TEXTS = (
+    _WHOLE
+    | _SHARED
+    | {
+        "task_name": "jsonl",
+        "eval_file": "train.jsonl",
+        "tfidf_baseline": False,
+    }
+)
+_QUESTIONS = _WHOLE | {
+    "train_batch_size": 40,
+    "train_file": "train.json",
+    "predict_file": "asked.json",
+    "max_query_length": 5,
+    "version_2_with_negative": True,
+}
+_WORDS = _WHOLE | {
+    "train_batch_size": 12,
+    "train_file": "train.txt",
+    "eval_file": "train.txt",
+    "predict_file": "asked.txt",
+}
 TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     "labels": (
         run_classifier,
-        _CLASSIFIER
-        | _EVALUATED
-        | _WHOLE
+        _TEXTS
         | {
             "labels": ",".join(LABELS),
             "class_weights": "balanced",
@@ -334,9 +344,7 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     ),
     "several": (
         run_classifier,
-        _CLASSIFIER
-        | _EVALUATED
-        | _WHOLE
+        _TEXTS
         | {
             "labels": ",".join(LABELS),
             "multi_label": True,
@@ -346,9 +354,7 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     ),
     "numbers": (
         run_classifier,
-        _CLASSIFIER
-        | _EVALUATED
-        | _WHOLE
+        _TEXTS
         | {
             "regression": True,
             "truncate": "head_tail",
@@ -357,9 +363,7 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     ),
     "pairs": (
         run_classifier,
-        _CLASSIFIER
-        | _EVALUATED
-        | _WHOLE
+        _TEXTS
         | {
             "text_b_column": "text_b",
             "text_column": "text",
@@ -370,9 +374,7 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     ),
     "windows": (
         run_classifier,
-        _CLASSIFIER
-        | _EVALUATED
-        | _WHOLE
+        _TEXTS
         | {
             "labels": ",".join(LABELS),
             "long_texts": "windows",
@@ -386,55 +388,24 @@ TASKS: dict[str, tuple] = {  # name -> script, flags, function that writes files
     ),
     "questions": (
         run_squad,
-        _WHOLE
+        _QUESTIONS
         | {
-            "train_batch_size": 40,
-            "train_file": "train.json",
-            "predict_file": "asked.json",
-            "max_query_length": 5,
             "doc_stride": 4,
             "n_best_size": 5,
             "max_answer_length": 4,
-            "version_2_with_negative": True,
             "null_score_diff_threshold": 1.3,
         },
         _write_questions,
     ),
     "alignment": (
         run_squad,
-        _WHOLE
-        | {
-            "train_batch_size": 40,
-            "train_file": "train.json",
-            "predict_file": "asked.json",
-            "max_query_length": 5,
-            "version_2_with_negative": True,
-            "answer_text": "original",
-        },
+        _QUESTIONS | {"answer_text": "original"},
         _write_questions,
     ),
-    "words": (
-        run_ner,
-        _WHOLE
-        | {
-            "train_batch_size": 12,
-            "train_file": "train.txt",
-            "eval_file": "train.txt",
-            "predict_file": "asked.txt",
-        },
-        _write_words,
-    ),
+    "words": (run_ner, _WORDS, _write_words),
     "documents": (
         run_ner,
-        _WHOLE
-        | {
-            "train_batch_size": 12,
-            "train_file": "train.txt",
-            "eval_file": "train.txt",
-            "predict_file": "asked.txt",
-            "doc_stride": 3,
-            "document_context": True,
-        },
+        _WORDS | {"doc_stride": 3, "document_context": True},
         _write_words,
     ),
     "choices": (run_swag, _SHARED, _write_choices),

@@ -14,7 +14,6 @@ from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 
 ROOT = pathlib.Path(__file__).parents[2]
-TRAIN = ("pretraining", "classifier", "squad", "ner", "swag")
 # Instead of waiting seconds for it, an import of TensorFlow fails.
 PROGRAM = """
 import importlib, sys
@@ -107,17 +106,15 @@ def test_mistakes_are_reported_before_tensorflow_is_imported(folder):
         assert line.startswith(f"error: {message}")
 
 
-def command_of(task):
-    """A command that trains into `run`."""
-    command = f"run_{task} --do_train --output_dir=run "
-    if task == "pretraining":
-        return (
-            f"{command} --bert_config_file=a/config.json --input_file=a/train"
-        )
-    command += "--vocab_file=vocab.txt --bert_config_file=config.json "
-    command += f"--train_file={task}"
-    more = ".tsv --task_name=tsv --text_column=text --label_column=label"
-    return command + {"classifier": more, "swag": ".jsonl"}.get(task, "")
+TUNES = "--vocab_file=vocab.txt --bert_config_file=config.json --train_file="
+OWN = "--task_name=tsv --text_column=text --label_column=label"
+TRAIN = {
+    "pretraining": "--bert_config_file=a/config.json --input_file=a/train",
+    "classifier": f"{TUNES}train.tsv {OWN}",
+    "squad": f"{TUNES}squad",
+    "ner": f"{TUNES}ner",
+    "swag": f"{TUNES}swag.jsonl",
+}
 
 
 def test_a_folder_in_which_another_run_trains(folder):
@@ -125,16 +122,18 @@ def test_a_folder_in_which_another_run_trains(folder):
     (folder / "run").mkdir()
     write_records(folder / "a" / "train", 3)
     (folder / "a" / "config.json").write_text(small.config().to_json())
-    (folder / "train.tsv").rename(folder / "classifier.tsv")
     (folder / "ner").write_text("a O\n")
-    answer = {"text": "b", "answer_start": 2}
-    question = {"id": "1", "question": "a", "answers": [answer]}
-    squad = {"paragraphs": [{"context": "a b", "qas": [question]}]}
-    (folder / "squad").write_text(json.dumps({"data": [squad]}))
+    question = {"id": "1", "question": "a", "context": "a b"}
+    question["answers"] = {"text": ["b"], "answer_start": [2]}
+    (folder / "squad").write_text(json.dumps([question]))
     swag = {"context": "a", "choices": ["a", "b"], "label": 0}
     (folder / "swag.jsonl").write_text(json.dumps(swag))
+    commands = [
+        f"run_{task} --do_train --output_dir=run {words}"
+        for task, words in TRAIN.items()
+    ]
     with locks.hold(str(folder / "run" / ".lock"), "run"):
-        lines = errors_of(map(command_of, TRAIN), folder)
+        lines = errors_of(commands, folder)
         left = [path.name for path in (folder / "run").iterdir()]
     assert len(lines) == len(TRAIN)
     for line in lines:

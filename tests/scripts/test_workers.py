@@ -11,7 +11,13 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from tests.helpers import classifier_files, run_folders, small, workers
+from tests.helpers import (
+    classifier_files,
+    pretraining_runs,
+    run_folders,
+    small,
+    workers,
+)
 from tests.helpers.pretraining_files import (
     assert_same_bits,
     losses,
@@ -56,16 +62,10 @@ sys.exit(signals.run(main))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workers")
-    write_records(folder / "train.tfrecord", 29)
+    pretraining_runs.write(folder, num_hidden_layers=1)
     write_records(folder / "bare" / "train.tfrecord", 29, listed=False)
-    write_records(folder / "held_out.tfrecord", 7, seed=2)
-    for name, rate in (("config", 0.1), ("exact", 0.0)):
-        config = small.config(
-            num_hidden_layers=1,
-            hidden_dropout_prob=rate,
-            attention_probs_dropout_prob=rate,
-        )
-        (folder / f"{name}.json").write_text(config.to_json())
+    exact = small.config(num_hidden_layers=1)  # without dropout
+    (folder / "exact.json").write_text(exact.to_json())
     return folder
 
 
@@ -79,19 +79,15 @@ def own_temporary_folder(monkeypatch, tmp_path):
 
 def flags_of(folder, output, **changed):
     flags = {
-        "input_file": folder / "train.tfrecord",
         "bert_config_file": folder / "exact.json",
         "report": False,
         "train_batch_size": 12,
         "eval_batch_size": 6,
-        "num_warmup_steps": 1,
         "num_train_steps": 4,
-        "learning_rate": 0.01,
-        "log_steps": 1,
-        "output_dir": output,
         **changed,
     }
-    return [f"--{name}={value}" for name, value in flags.items()]
+    named = pretraining_runs.flags_of(folder, output, **flags)
+    return [f"--{name}={value}" for name, value in named.items()]
 
 
 def ends(processes):
