@@ -80,16 +80,3 @@ def test_packed_losses_and_gradients_equal_unpacked_ones(rows):
     for path, ours, theirs in zip(paths, gradients, others, strict=True):
         ours, theirs = (tf.convert_to_tensor(g).numpy() for g in (ours, theirs))
         np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=path)
-
-
-def test_a_sequence_does_not_see_its_neighbours(rows):
-    batch = dict(rows[1])
-    _, _, before, model, _ = run(batch, packed=True)
-    first = batch["sequence_ids"] == 1
-    batch["input_ids"] = tf.where(first, 7, batch["input_ids"])
-    after = model({name: batch[name] for name in model.input})
-    logits = [x["next_sentence_logits"].numpy() for x in (before, after)]
-    real = rows[1]["next_sentence_weights"].numpy()[:, 1] > 0
-    assert real.sum() > 2
-    np.testing.assert_array_equal(logits[0][real, 1], logits[1][real, 1])
-    assert (logits[0][:, 0] != logits[1][:, 0]).any(axis=1).all()

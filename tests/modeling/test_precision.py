@@ -16,19 +16,15 @@ ONE = tf.distribute.OneDeviceStrategy("CPU:0")
 
 def test_the_choice_stays_with_the_layers_that_were_made_in_it():
     before = keras.config.dtype_policy().name
-    with precision.computing_in("bfloat16"):
+    error = pytest.raises(ZeroDivisionError)
+    with error, precision.computing_in("bfloat16"):
         inside = keras.layers.Dense(1)
+        raise ZeroDivisionError
     outside = keras.layers.Dense(1)
     assert keras.config.dtype_policy().name == before == "float32"
     assert inside.compute_dtype == "bfloat16"
     assert inside.variable_dtype == "float32"
     assert outside.compute_dtype == "float32"
-
-
-def test_an_error_inside_leaves_nothing_behind():
-    with pytest.raises(ZeroDivisionError), precision.computing_in("float16"):
-        raise ZeroDivisionError
-    assert keras.config.dtype_policy().name == "float32"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.helpers.small import B, L, P
 from tests.helpers.tf_hub_exports import HEAD
 
 ROOT = pathlib.Path(__file__).parents[2]
+TRUST = {"trust_model": True}
 pytestmark = pytest.mark.slow
 
 
@@ -44,12 +45,6 @@ def classifier(path, **named):
     return keras.Model(inputs, head(x))
 
 
-def test_nothing_is_loaded_without_trust(exports):
-    for use in (tf_hub.load, tf_hub.HubEncoder):
-        with pytest.raises(UserError, match="trust_model=True"):
-            use(exports.encoder)
-
-
 def test_weights_that_are_not_finite_are_refused(tmp_path):
     module = tf.train.Checkpoint()
     module.variables = [tf.Variable([1.0]), tf.Variable([7])]
@@ -61,17 +56,20 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
         tf_hub.load(str(tmp_path), trust_model=True)
 
 
-def test_a_handle_is_never_fetched(tmp_path):
-    for handle in ("https://localhost/bert/1", str(tmp_path / "nothing")):
-        with pytest.raises(UserError, match="cannot be loaded"):
-            tf_hub.load(handle, trust_model=True)
-
-
-def test_a_preprocessor_is_no_encoder(exports):
-    with pytest.raises(UserError, match="inputs input_word_ids, input_mask"):
-        tf_hub.HubEncoder(exports.preprocessor, trust_model=True)
-    with pytest.raises(UserError, match="no such object"):
-        tf_hub.HubEncoder(exports.encoder, "classifier", trust_model=True)
+@pytest.mark.parametrize(
+    ("path", "named", "message"),
+    [
+        ("encoder", {}, "trust_model=True"),
+        ("https://localhost/bert/1", TRUST, "cannot be loaded"),
+        ("/nothing", TRUST, "cannot be loaded"),
+        ("preprocessor", TRUST, "inputs input_word_ids, input_mask"),
+        ("encoder", {"part": "classifier"} | TRUST, "no such object"),
+    ],
+)
+def test_only_a_trusted_encoder_is_loaded(exports, path, named, message):
+    """No address is fetched."""
+    with pytest.raises(UserError, match=message):
+        tf_hub.HubEncoder(getattr(exports, path, path), **named)
 
 
 def test_outputs_of_the_layer_equal_those_of_the_checkpoint(exports):

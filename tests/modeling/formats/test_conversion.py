@@ -41,21 +41,6 @@ def test_slots_of_other_optimizers_are_skipped(folder):
     assert set(bert.skipped) == slots | {"beta1_power"}
 
 
-def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
-    left = tmp_path / "new" / ".partial"
-    left.mkdir(parents=True)
-    for name in ("task.json", "model.safetensors"):
-        (left / name).write_text("{}")
-    bert = conversion.read(ModelFolder.open(str(folder)))
-    conversion.convert(bert, "google", str(tmp_path / "new"))
-    names = {path.name for path in (tmp_path / "new").iterdir()}
-    assert names == {
-        "bert_config.json",
-        "bert_model.ckpt.data-00000-of-00001",
-        "bert_model.ckpt.index",
-    }
-
-
 @pytest.mark.parametrize("truncate", ["head_tail", "tail"])
 @pytest.mark.parametrize("target", ["google", "huggingface"])
 def test_what_a_format_has_no_field_for_is_told(
