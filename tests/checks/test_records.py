@@ -1,4 +1,4 @@
-"""Records in which nothing counts."""
+"""Records in which nothing counts, and ids that no vocabulary has."""
 
 import numpy as np
 import pytest
@@ -60,3 +60,19 @@ def test_a_manifest_that_counts_no_sentence_is_not_divided_by(tmp_path):
     pretraining_files.write_records(path, 5, statistics=statistics)
     found = records.scan(str(path), None, None).findings
     assert any("5 records, 5 pairs" in x.message for x in found)
+
+
+def test_records_with_the_same_problem_are_counted(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    for rows, end in ((1, ("", "")), (2, (" (", "and 1 more records)"))):
+        pretraining_files.write_records(path, rows)
+        found = records.scan(str(path), None, None).findings
+        (line,) = (x.message for x in found if "start with [CLS]" in x.message)
+        assert line.partition(";")[0].partition(" (")[1:] == end
+
+
+def test_ids_are_below_the_size_of_the_config(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    pretraining_files.write_records(path, 5)
+    found = records.scan(str(path), None, 7).findings
+    assert any("input_ids" in x.message for x in found if x.level == "wrong")

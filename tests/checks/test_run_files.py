@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from bert.checks import run
+from bert.checks.settings import Settings
 from bert.training import saver
+from tests.helpers import small
 
 
 @pytest.fixture
@@ -52,3 +54,16 @@ def test_damaged_parts(folder):
     assert found["fine"] == [f"{folder}: undamaged checkpoints: 3"]
     part.unlink()
     assert "No such file or directory" in check(folder)["wrong"][0]
+
+
+def test_a_given_config_is_checked_instead_of_that_of_the_run(tmp_path):
+    for name in ("bert_config.json", "other.json"):
+        (tmp_path / name).write_text(small.config().to_json())
+    other = f"{tmp_path}/other.json"
+    for given, checked in (
+        (None, f"{tmp_path}/bert_config.json"),
+        (other, other),
+    ):
+        settings = Settings(output_dir=str(tmp_path), bert_config_file=given)
+        first, *_ = run.examine(settings)
+        assert first.message.startswith(f"{checked}: num_hidden_layers ")

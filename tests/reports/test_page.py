@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bert.common.errors import printable
+from bert.common.errors import UserError, printable
 from bert.reports import page, run_files
 from tests.helpers import report_files
 from tests.helpers.html_page import Page
@@ -63,6 +63,19 @@ def test_flags_have_their_current_names(tmp_path):
     folder = report_files.write_classifier(tmp_path / "run", eval_share=0.25)
     settings = run_files.read_run(str(folder)).settings
     assert settings == {"num_train_epochs": 2.0, "eval_fraction": 0.25}
+
+
+def test_a_damaged_line_of_results_is_named(tmp_path):
+    folder = report_files.write_run(tmp_path / "run")
+    (folder / "eval_results.txt").write_text("loss = 1.0\nrows = x\n")
+    with pytest.raises(UserError, match=r"eval_results.txt:2: 'rows = x'; exp"):
+        run_files.read_run(str(folder))
+
+
+@pytest.mark.parametrize("value", [True, None, "1", float("nan"), float("inf")])
+def test_values_that_are_no_numbers(value):
+    assert run_files.is_number(0) and run_files.is_number(-0.5)
+    assert not run_files.is_number(value)
 
 
 def test_fine_tuning_has_its_errors(rendered):
