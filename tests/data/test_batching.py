@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bert.data import batching, bucketing
@@ -34,6 +34,7 @@ def chosen(lengths, batch_size, seed, step, count):
     window=st.integers(1, 5),
     step=st.integers(0, 60),
 )
+@example(lengths=[3, 1, 2, 5, 4, 7, 6], batch_size=3, seed=1, window=2, step=1)
 def test_batches_are_windows_of_epochs(lengths, batch_size, seed, window, step):
     """Each epoch has every example once; its windows are sorted by length."""
     lengths, count = np.array(lengths), len(lengths)

@@ -1,11 +1,13 @@
 """Tokenization: the results of the original release, on every string."""
 
+import itertools
+
 import pytest
 from tokenizers import normalizers, pre_tokenizers
 
 from bert.common.errors import UserError
 from bert.data.text import tokenization, unicode_tables
-from tests.helpers.original_tokenization import MODES, known
+from tests.helpers.original_tokenization import CJK, MODES, known
 from tests.helpers.original_tokenization import words as plain_tokens
 
 WORDPIECES = ["un", "##aff", "##able", "##a", "a", "##b", "b", ",", "ß", "the"]
@@ -191,6 +193,11 @@ def test_words_are_split_by_the_tables_of_the_graph(monkeypatch):
     assert words("aqb!", lower=False) == ["a", "q", "b!"]
     assert tokenization.is_punctuation("q")
     assert not tokenization.is_punctuation("!")
+
+
+def test_ideographs_are_no_punctuation():
+    for code in itertools.chain.from_iterable(CJK):
+        assert not tokenization.is_punctuation(chr(code)), hex(code)
 
 
 # Assigned in Unicode 15: two accents, a sign, a control character, a letter.
