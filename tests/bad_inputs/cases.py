@@ -79,7 +79,20 @@ CASES = [
             "unknown key",
             "extract_features",
         ),
-        ("records/_good.manifest.json", MANIFEST, "", "run_pretraining"),
+        (
+            "model/bert_config.json",
+            b"{}",
+            "missing required field `vocab_size`",
+            "run_pretraining",
+        ),
+        (
+            "records/_good.manifest.json",
+            MANIFEST,
+            "expected a complete manifest",
+            "run_pretraining",
+        ),
+        ("records/good.tfrecord", b"x", "has 1 bytes; exp", "run_pretraining"),
+        ("corpus.txt", b"\n \n", "no document", "create_vocab"),
         (
             "model/task.json",
             b'{"kind": "any", "labels": ["a", 1]}',

@@ -55,11 +55,6 @@ def test_a_wrong_value_is_named(changed, message):
     assert message in str(caught.value)
 
 
-def test_no_vocab_size_is_an_error():
-    with pytest.raises(UserError, match="missing required field `vocab_size`"):
-        BertConfig.from_dict({"hidden_size": 768})
-
-
 def test_harmless_keys_of_published_configs_are_read():
     published = {
         **SIZES,

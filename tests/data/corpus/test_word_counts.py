@@ -153,10 +153,3 @@ def test_an_error_of_a_later_chunk_ends_all_processes(corpus):
     with pytest.raises(UserError, match=r"b.txt:1133: .* 0xff at column 4"):
         word_counts.count_corpus(corpus, Casing(True), 2)
     assert multiprocessing.active_children() == []
-
-
-def test_blank_lines_are_no_corpus(tmp_path):
-    path = tmp_path / "blank.txt"
-    path.write_text("\n \n")
-    with pytest.raises(UserError, match="blank.txt: no document"):
-        word_counts.count_corpus([str(path)], Casing(True), 2)
