@@ -1,5 +1,6 @@
 """A step's arithmetic: micro-batches, and numbers that are not finite."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -21,14 +22,20 @@ def whole():
 
 
 @pytest.mark.parametrize(
-    ("replicas", "accumulation_steps", "use_xla", "poison"),
-    [(1, 4, False, np.nan), (2, 2, True, np.inf)],
+    ("replicas", "accumulation_steps", "use_xla", "compares", "poison"),
+    [
+        (1, 4, False, False, np.nan),
+        (2, 2, True, False, np.inf),
+        (2, 2, False, True, np.nan),
+    ],
 )
 def test_micro_batches_give_the_update_of_the_whole_batch(
-    whole, replicas, accumulation_steps, use_xla, poison
+    whole, replicas, accumulation_steps, use_xla, compares, poison
 ):
     """And a step or weight that is not finite changes no bit."""
     made = tiny.make_steps(replicas, accumulation_steps, use_xla)
+    objective = dataclasses.replace(made.objective, compares_rows=compares)
+    made.objective = objective
     rows = tiny.take(made, None, None, None)
     np.testing.assert_allclose(rows, whole[0], rtol=1e-5, atol=1e-5)
     for ours, theirs in zip(tiny.tensors(made), whole[1], strict=True):
