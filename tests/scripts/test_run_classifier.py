@@ -337,19 +337,3 @@ def test_an_export_in_bfloat16_is_half_as_large_and_nearly_equal(
     assert sizes[1] < 0.51 * sizes[0]
     np.testing.assert_allclose(*answers, atol=0.02)
     assert not np.array_equal(*answers)
-
-
-@pytest.mark.slow
-def test_a_new_head_starts_fresh(made, classify, no_steps, tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("t,l\n" + "the cat,a\nthe dog,b\na tree,c\n" * 3)
-    named = {
-        "task_name": "tsv",
-        "train_file": path,
-        "text_column": "t",
-        "label_column": "l",
-        "init_checkpoint": made / "run" / "best",
-    }
-    out, err = classify("--do_train", **named)
-    assert "fresh: output_weights, output_bias" in err
-    assert err.count("labels: a 3, b 3, c 3\n") == 1

@@ -283,14 +283,6 @@ def test_a_finished_run_says_so(pretrain, four_steps):
     assert out == ""
 
 
-def test_a_run_beyond_the_last_step_is_an_error(pretrain, four_steps):
-    _, err = pretrain(four_steps, code=2, num_train_steps=3)
-    assert err.splitlines()[-1] == (
-        f"error: {four_steps}: the checkpoint is at step 4; expected at most "
-        "3, the last step; train for more steps, or pass another --output_dir"
-    )
-
-
 @pytest.mark.long
 def test_variables_without_an_objective_stay(pretrain, tmp_path):
     words = "--do_eval", "--nouse_next_sentence"

@@ -260,7 +260,7 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
     assert assigned == [trainer]
 
 
-def test_only_training_may_start_with_a_random_head():
+def test_only_training_may_start_with_a_random_head(capsys):
     network = networks.build(small.config(), CLASSIFIER, 3)
     named = checkpoints.model_variables(network)
     values = {
@@ -281,6 +281,8 @@ def test_only_training_may_start_with_a_random_head():
         return start.initialize(trainer, model)
 
     assert not assign(True)
+    fresh = "fresh: output_weights, output_bias"
+    assert capsys.readouterr().err == f"starting from a.ckpt; {fresh}\n"
     with pytest.raises(UserError, match="a.ckpt: .*output_weights"):
         assign(False)
 
