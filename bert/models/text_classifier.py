@@ -166,6 +166,7 @@ class TextClassifier(TextModel):
         loss = super().compute_loss(x, y, y_pred, weights, training)
         if of_teacher is not None:
             outputs = x[feature_names.TEACHER_OUTPUTS]
+            outputs = ops.reshape(outputs, ops.shape(y_pred))  # of one: [B]
             loss += self._teacher_loss(outputs, y_pred, of_teacher)
         return loss
 

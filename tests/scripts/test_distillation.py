@@ -168,6 +168,19 @@ def test_the_class_has_the_loss_of_a_teacher(
     np.testing.assert_allclose(history.history["loss"], expected, rtol=1e-4)
 
 
+def test_the_class_learns_numbers_of_a_teacher(tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(networks, "POOLED_DROPOUT", 0.0)
+    run = trained.folder(tmp_path_factory, "numbers").run
+    teacher, texts = TextClassifier(str(run)), trained.TEXTS[:3]
+    model = TextClassifier(
+        str(run.parent), regression=True, max_length=trained.S
+    )
+    before = logits_of(model, texts)
+    history = model.fit(texts, teacher=teacher, shuffle=False, verbose=0)
+    expected = ((logits_of(teacher, texts) - before) ** 2).mean()
+    np.testing.assert_allclose(history.history["loss"], expected, rtol=1e-4)
+
+
 def test_embeddings_of_a_teacher_are_learned(student, tmp_path_factory):
     run, _ = student(
         "vectors", num_train_epochs=40, learning_rate=0.003, train_batch_size=9
