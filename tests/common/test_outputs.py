@@ -6,6 +6,7 @@ import pytest
 
 from bert.common import atomic, outputs
 from bert.common.errors import UserError
+from bert.common.jobs import scratch
 
 CHECKS = {
     "file": lambda path: outputs.check_file(path, "output_file"),
@@ -69,3 +70,19 @@ def test_what_cannot_become_a_file_is_an_error(tmp_path):
 )
 def test_the_parent_of_a_bucket_is_the_bucket(path, folder):
     assert outputs.parent(path) == folder
+
+
+def test_unfinished_files_are_those_of_the_outputs_and_of_their_inputs():
+    """In any order; the last part differs if the inputs do."""
+    first, again, other, fewer = (
+        scratch.folder_of("/a", names, identity)
+        for names, identity in (
+            ("xy", "1"),
+            ("yx", "1"),
+            ("xy", "2"),
+            ("x", "1"),
+        )
+    )
+    assert first == again != other
+    start = first.rpartition("-")[0]
+    assert other.startswith(start) and not fewer.startswith(start)

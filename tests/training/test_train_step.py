@@ -10,7 +10,7 @@ from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 
 from bert.modeling.dropout import Dropout
 from bert.modeling.networks import build_pretraining_model
-from bert.training import distribution
+from bert.training import distribution, train_step
 from tests.helpers import small, tiny
 
 
@@ -54,6 +54,29 @@ def test_micro_batches_give_the_update_of_the_whole_batch(
     before = tiny.bits(made)
     tiny.take(made, None)
     assert tiny.bits(made) == before
+
+
+class Context:
+    """The second of four replicas on two workers with equal batches."""
+
+    num_replicas_in_sync, replica_id_in_sync_group = 4, 1
+
+    def all_reduce(self, operation, weights):
+        assert operation == tf.distribute.ReduceOp.SUM
+        return weights + 3.0 * tf.constant([7.5])  # of the other replicas
+
+
+def test_the_weight_of_an_empty_batch_counts_once(monkeypatch):
+    made = tiny.again(
+        tiny.make_steps(),
+        loss_normalizers=lambda batch: {
+            "error": tf.reduce_sum(batch["weight"]) + 0.5
+        },
+    )
+    monkeypatch.setattr(train_step.workers, "index_and_count", lambda: (0, 2))
+    weight = tf.constant([[1.0], [2.0], [3.0], [5.0]])
+    found = made._normalizers(Context(), {"weight": weight})
+    assert float(found["error"]) == 3.0 + 5.0 + 3 * 7.0 + 0.5
 
 
 def test_parts_of_a_batch_drop_different_positions():
