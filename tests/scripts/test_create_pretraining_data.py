@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import create_pretraining_data
 from bert.data.corpus import documents
-from bert.data.pretraining import beam_pipeline
+from bert.data.pretraining import beam_pipeline, creation
 from tests.helpers import full_disk, text
 
 S, P = 31, 5
@@ -88,7 +88,7 @@ def listing(files):
 def test_processes_and_beam_make_the_same_bytes(
     create, folder, monkeypatch, options
 ):
-    monkeypatch.setattr(documents, "PARTITION_BYTES", 3997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 7997)
     monkeypatch.setattr(beam_pipeline, "_BATCH_BYTES", 997)
     files = f"{folder}/small.txt,{folder}/corpus.txt"
     here, out, _ = create("here", shards=2, input_file=files)
@@ -109,11 +109,6 @@ def test_a_mistake_in_a_corpus_is_one_line_from_beam(create, folder):
     )
     message = "4: invalid UTF-8 byte 0xff at column 1; "
     assert f"error: {folder}/corpus.txt:{message}" in err
-
-
-def test_options_of_beam_without_beam_are_an_error(create):
-    _, _, err = create("out", code=2, options=["--", "--project=x"])
-    assert "'--project=x' after -- is for Beam; pass --runner too" in err
 
 
 def test_shards_on_another_file_system(create, monkeypatch, tmp_path):
@@ -164,21 +159,6 @@ def test_the_manifest_describes_the_records(create, folder):
     assert out.splitlines()[-1] == (
         f"wrote {count:,} records to {files[0]}, {files[1]}"
     )
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("cat .\n\n\u200b\n", "1 document with text; expected at least 2"),
-        ("", "0 documents with text; expected at least 2: a random next"),
-    ],
-)
-def test_too_few_documents_are_an_error(create, folder, content, message):
-    (folder / "corpus.txt").write_text(content)
-    _, _, err = create("out", code=2)
-    assert f"error: {folder}/corpus.txt: {message}" in err
-    assert list((folder / "out").glob("*")) == []
-    assert list((folder / "out").glob(".*")) == []
 
 
 def test_words_longer_than_the_masks_are_reported(create, folder):
@@ -237,24 +217,6 @@ def test_a_shard_that_another_manifest_lists(create, folder):
         f"{folder}/out/_a.manifest.json: lists b; expected one manifest for "
         "each shard; remove it, or choose another --output_file" in err
     )
-
-
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        ("{0}/corpus.txt", "corpus.txt: is both input and output"),
-        ("{0}/vocab.txt", "vocab.txt: is both input and output"),
-        ("{0}/a.tfrecord,{0}/./a.tfrecord", "expected different files in one"),
-        ("{0}/pipe", "pipe' is not a file name"),
-    ],
-)
-def test_no_file_is_written_over_another(create, folder, output, message):
-    os.mkfifo(folder / "pipe")
-    before = digests([folder / "corpus.txt", folder / "vocab.txt"])
-    _, _, err = create("", code=2, output_file=output.format(folder))
-    assert message in err
-    assert digests([folder / "corpus.txt", folder / "vocab.txt"]) == before
-    assert (folder / "pipe").is_fifo()
 
 
 def test_names_that_are_not_utf_8_are_escaped(create, folder):
@@ -347,22 +309,56 @@ def test_one_named_group_is_the_corpus(create, folder):
     assert digests(plain) == digests(named)
 
 
+OUTPUT = {
+    "{0}/corpus.txt": "corpus.txt: is both input and output",
+    "{0}/vocab.txt": "vocab.txt: is both input and output",
+    "{0}/a.tfrecord,{0}/./a.tfrecord": "expected different files in one",
+    "{0}/pipe": "pipe' is not a file name",
+}
+INPUT = {
+    "{0}/empty.txt": (
+        "{0}/empty.txt: 0 documents with text; expected at least 2: a random "
+        "next"
+    ),
+    "{0}/one.txt": "{0}/one.txt: 1 document with text; expected at least 2",
+    "a={0}/corpus.txt,b={0}/one.txt": "{0}/one.txt: 1 document",
+    "en={0}/corpus.txt,{0}/small.txt": (
+        "--input_file: '{0}/small.txt' has no name, but others do; expected "
+        "name=path for each"
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("named", "message"),
+    ("flag", "value", "message"),
     [
-        (
-            {"input_file": "en={0}/corpus.txt,{0}/small.txt"},
-            "--input_file: '{0}/small.txt' has no name, but others do; "
-            "expected name=path for each",
-        ),
-        (
-            {"input_file": "a={0}/corpus.txt,b={0}/one.txt"},
-            "{0}/one.txt: 1 document",
-        ),
+        *(("output_file", *pair) for pair in OUTPUT.items()),
+        *(("input_file", *pair) for pair in INPUT.items()),
+        ("options", "--project=x", "after -- is for Beam; pass --runner too"),
     ],
 )
-def test_wrong_flags_are_reported(create, folder, named, message):
-    (folder / "one.txt").write_text("cat .\ndog .\n")
-    named = {key: value.format(folder) for key, value in named.items()}
-    _, _, err = create("out", code=2, **named)
+def test_a_mistake_is_one_line_and_changes_no_file(
+    create, folder, flag, value, message
+):
+    (folder / "empty.txt").touch()
+    (folder / "one.txt").write_text("cat .\n\n\u200b\n")
+    os.mkfifo(folder / "pipe")
+    files = sorted(folder.glob("*.txt"))
+    before = digests(files)
+    value = ["--", value] if flag == "options" else value.format(folder)
+    _, _, err = create("out", code=2, **{flag: value})
     assert message.format(folder) in err.splitlines()[-1]
+    assert digests(files) == before and (folder / "pipe").is_fifo()
+    assert [*(folder / "out").glob("*")] == [*folder.glob(".*")] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("en=1.txt", ""), ("en=*.txt", ""), ("fr=en=1.txt", "fr")],
+)
+def test_names_of_files_may_have_an_equals_sign(
+    tmp_path, monkeypatch, given, name
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "en=1.txt").touch()
+    assert creation.list_inputs(given) == {name: ["en=1.txt"]}
