@@ -20,6 +20,7 @@ from tests.helpers.training_loop import (
     batches,
     make_run,
     make_steps,
+    phase,
     train,
 )
 
@@ -122,6 +123,39 @@ def test_saving_and_evaluating_come_when_they_should(tmp_path, one_device):
     )
     assert Saver(str(tmp_path)).steps() == [3, 6, 7]
     assert evaluated == [2, 4, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("last", "step", "named", "stop"),
+    [
+        (7, 3, {}, 4),  # a fiftieth of the run, but a step
+        (120, 3, {}, 4),
+        (9000, 250, {}, 300),  # at most 100
+        (9000, 251, {"log_steps": 7}, 252),
+        (9000, 7, {"log_steps": 7}, 14),
+        (9000, 7, {"save_checkpoints_steps": 9}, 9),
+        (9000, 7, {"eval_steps": 5}, 10),
+        (9, 7, {"log_steps": 5}, 9),
+    ],
+)
+def test_a_call_stops_at_the_next_multiple_of_an_interval(
+    last, step, named, stop
+):
+    run = make_run(tiny.make_steps(), "", **{"log_steps": None, **named})
+    run.train_step.optimizer.iterations.assign(step)
+    eval_steps = run.settings.eval_steps
+    assert run._next_stop(phase(batches, last), last, eval_steps) == stop
+
+
+def test_the_slowest_worker_decides_on_the_steps_of_a_call(monkeypatch):
+    run = make_run(tiny.make_steps(), "", iterations_per_loop=5)
+    monkeypatch.setattr(run.state.log, "steps_per_call", lambda *_: 5)
+    monkeypatch.setattr(
+        trainer.collectives, "gather", lambda _, own: np.array([[own], [2.0]])
+    )
+    data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
+    run._take_steps(iter(data), phase(batches), 7)
+    assert run.step == 2
 
 
 @pytest.mark.parametrize(
