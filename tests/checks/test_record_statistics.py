@@ -32,7 +32,8 @@ ROWS = st.fixed_dictionaries(
         "input_ids": lists(st.sampled_from([2, 2, 1, 4, 5]), S),
         "input_mask": st.one_of(
             st.sampled_from([[1] * i + [0] * (S - i) for i in range(1, S + 1)]),
-            lists(st.sampled_from([0, 1, 2]), S - 1).map(lambda x: [1, *x]),
+            lists(st.sampled_from([0, 1, 2]), S),
+            st.just([2] * S),
         ),
         "segment_ids": lists(st.integers(0, 1), S),
         "sequence_ids": lists(st.integers(0, 1), S),
