@@ -1,17 +1,12 @@
 """Mistakes that are reported before TensorFlow is imported."""
 
-import json
-import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
-from bert.common import locks
 from bert.modeling.config import BertConfig
-from tests.helpers import small
-from tests.helpers.pretraining_files import write_records
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Instead of waiting seconds for it, an import of TensorFlow fails.
@@ -104,41 +99,3 @@ def test_mistakes_are_reported_before_tensorflow_is_imported(folder):
     lines = errors_of([command for command, _ in MISTAKES], folder)
     for line, (_, message) in zip(lines, MISTAKES, strict=True):
         assert line.startswith(f"error: {message}")
-
-
-TUNES = "--vocab_file=vocab.txt --bert_config_file=config.json --train_file="
-OWN = "--task_name=tsv --text_column=text --label_column=label"
-TRAIN = {
-    "pretraining": "--bert_config_file=a/config.json --input_file=a/train",
-    "classifier": f"{TUNES}train.tsv {OWN}",
-    "squad": f"{TUNES}squad",
-    "ner": f"{TUNES}ner",
-    "swag": f"{TUNES}swag.jsonl",
-}
-
-
-def test_a_folder_in_which_another_run_trains(folder):
-    """Nothing is written to it, and TensorFlow is not imported."""
-    (folder / "run").mkdir()
-    write_records(folder / "a" / "train", 3)
-    (folder / "a" / "config.json").write_text(small.config().to_json())
-    (folder / "ner").write_text("a O\n")
-    question = {"id": "1", "question": "a", "context": "a b"}
-    question["answers"] = {"text": ["b"], "answer_start": [2]}
-    (folder / "squad").write_text(json.dumps([question]))
-    swag = {"context": "a", "choices": ["a", "b"], "label": 0}
-    (folder / "swag.jsonl").write_text(json.dumps(swag))
-    commands = [
-        f"run_{task} --do_train --output_dir=run {words}"
-        for task, words in TRAIN.items()
-    ]
-    with locks.hold(str(folder / "run" / ".lock"), "run"):
-        lines = errors_of(commands, folder)
-        left = [path.name for path in (folder / "run").iterdir()]
-    assert len(lines) == len(TRAIN)
-    for line in lines:
-        assert line.startswith(f"error: run: in use by process {os.getpid()} ")
-        assert line.endswith(
-            "; wait until it has finished, or choose another output"
-        )
-    assert left == [".lock"]

@@ -108,19 +108,6 @@ def test_records_that_do_not_belong_together(rejected, folder, flags, message):
     assert message.format(folder) in line
 
 
-def test_a_folder_with_another_vocabulary(rejected, folder, tmp_path):
-    (tmp_path / "run").mkdir()
-    path = tmp_path / "run" / "vocab.txt"
-    (source,) = (folder / "good").glob("vocab-*.txt")
-    path.write_text(source.read_text() + "another\n")
-    line = rejected(GOOD.format(folder))
-    assert line.startswith(f"{source}:")
-    assert line.endswith(
-        f": the end; expected 'another', as in {path}; pass another "
-        "--output_dir, or the run's vocabulary"
-    )
-
-
 @pytest.mark.slow
 def test_a_checkpoint_of_another_network(rejected, folder, tmp_path):
     saver = Saver(str(tmp_path / "run"))

@@ -2,9 +2,7 @@
 
 import io
 import json
-import math
 import os
-import re
 import shutil
 
 import huggingface_hub
@@ -16,7 +14,6 @@ import convert_checkpoint
 import run_classifier
 from bert.common import main as main_lib
 from bert.models.text_classifier import TextClassifier
-from bert.training.trainer import Trainer
 from tests.helpers import classifier_files, run_folders, small
 from tests.helpers.classifier_files import DEV, EPOCHS, TRAIN, rows_of
 
@@ -58,12 +55,6 @@ def classify(made, run_script, tmp_path):
         return out, err
 
     return run
-
-
-@pytest.fixture
-def no_steps(monkeypatch):
-    """A run is prepared and ends; its weights are those at first."""
-    monkeypatch.setattr(Trainer, "fit", lambda *_: None)
 
 
 def test_a_run_learns_and_writes_the_originals_files(made):
@@ -170,29 +161,6 @@ def test_the_report_has_references_classes_and_errors(made):
         assert (error["id"], error["line"]) == (str(row), row + 2)
 
 
-def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
-    classify, no_steps, tmp_path
-):
-    out, err = classify("--do_train", "--do_eval", max_seq_length=9)
-    report = json.loads((tmp_path / "run/eval_report.json").read_text())
-    found = re.search(
-        rf"dev.tsv: (\d+) of {DEV} texts are longer than 9 tokens and were "
-        r"truncated \(longest: (\d+)\); see --max_seq_length\n",
-        err,
-    )
-    assert 0 < int(found[1]) < DEV and 9 < int(found[2]) <= 12
-    assert "train.tsv: " in err and "device: CPU, " in err
-    accuracy, loss = (
-        report["metrics"][f"eval_{x}"] for x in ("accuracy", "loss")
-    )
-    warning = (
-        f"not better than a baseline: eval_accuracy {accuracy:.6f} (majority"
-    )
-    assert f"warning: {warning} 0." in err
-    shown = f"eval_loss = {loss:.6f} (chance {math.log(2):.6f}, frequencies 0."
-    assert shown in out
-
-
 @pytest.mark.usefixtures("eagerly")
 def test_no_example_is_lost_on_several_devices(made, classify, tmp_path):
     """Nor are its last tokens: the length is that of the training."""
@@ -277,43 +245,6 @@ def test_an_export_tells_its_scores_and_an_example(made):
     example = json.loads((extra / "example.json").read_text())
     rows = [row[3:] for row in rows_of(made / "dev.tsv")]
     assert [example["text"], example["text_b"]] in rows
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize(
-    "words",
-    [
-        "--do_predict --unknown_below={}",
-        "--do_eval --do_predict --calibrate --tune_thresholds",
-    ],
-)
-def test_a_later_command_records_its_decision(made, classify, tmp_path, words):
-    """Also without an evaluation; settings of the training are kept."""
-    run = tmp_path / "run"
-    shutil.copytree(made / "run", run)
-    task = json.loads((run / "task.json").read_text())
-    task |= {"class_weights": [0.5, 4.0]}  # of training
-    task |= {"truncate": "head_tail", "max_seq_length": 7}
-    (run / "task.json").write_text(json.dumps(task))
-    plain = np.loadtxt(made / "run" / "test_results.tsv")
-    _, err = classify(
-        *words.format(plain.max(-1).mean()).split(),
-        init_checkpoint=None,
-        max_seq_length=None,
-    )
-    assert ("temperature " in err) == ("calibrate" in words)
-
-    table = rows_of(run / "predictions.tsv")[1:]
-    found = [row[1] for row in table]
-    for name, shown, *both in (row[1:5] for row in table):
-        assert shown == (both[int(name)] if name else max(both))
-    assert ("" in found) == ("unknown" in words) and len({*found}) > 1
-    chances = np.array([row[3:5] for row in table], np.float32)
-    assert np.abs(chances - plain).max() > 0.01
-    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
-    answers = TextClassifier(str(run)).predict(tuple(zip(*rows)), verbose=0)
-    assert [x or "" for x in answers["label"]] == found
-    np.testing.assert_allclose(answers["probabilities"], chances, atol=1e-4)
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from bert.common.errors import UserError
 from bert.data.labels import CLASSES
 from bert.data.records import reader
 from bert.modeling import checkpoints, networks, task_losses
+from bert.modeling.formats import checkpoint_files
 from bert.modeling.task_heads import CLASSIFIER
 from bert.reports import drawing
 from bert.runs import (
@@ -82,6 +83,35 @@ def test_a_second_file_has_names_of_its_own():
     assert run._sample() == ["a", "b", "c"]
     files[TRAIN] = []
     assert run._sample() == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fits", "is_chief", "expected"),
+    [
+        (True, True, True, [{"kind": "x", "tuned_step": 5}]),
+        (True, False, True, [{"kind": "x"}]),
+        (True, True, False, []),
+        (False, False, True, []),
+    ],
+)
+def test_a_decision_is_recorded_with_the_step_of_its_weights(
+    monkeypatch, changes, fits, is_chief, expected
+):
+    written = []
+    monkeypatch.setattr(
+        checkpoint_files, "write_task", lambda _, x: written.append(x)
+    )
+    settings = types.SimpleNamespace(
+        changes_decision=changes, fits_decision=fits
+    )
+    folder = types.SimpleNamespace(
+        settings=settings, is_chief=is_chief, has_checkpoint=True, path="run"
+    )
+    state = types.SimpleNamespace(weights_step=5)
+    trainer = types.SimpleNamespace(state=state, step=7)
+    task = types.SimpleNamespace(to_json=lambda: {"kind": "x"})
+    trained_run.TrainedRun(folder, task, {}, trainer).record_decision()
+    assert written == expected
 
 
 def test_longer_texts_are_counted(capsys):
