@@ -1,5 +1,7 @@
 """Names, shapes and the reading of checkpoints."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -153,3 +155,30 @@ def test_the_vocabulary_of_a_saved_model_is_its_only_text_file(tmp_path):
         (tmp_path / "assets" / name).touch()
         found = checkpoint_files.asset(str(tmp_path))
         assert found == str(tmp_path / "assets" / expected)
+
+
+def test_a_threshold_of_an_earlier_version_is_of_the_best_weights(tmp_path):
+    """The newest weights have another one."""
+    (tmp_path / "best").mkdir()
+    for name in ("model.ckpt-9.index", "best/model.ckpt-6.index"):
+        (tmp_path / name).touch()
+    settings = {"settings": {"version_2_with_negative": True}}
+    (tmp_path / "model.ckpt-9.json").write_text(json.dumps(settings))
+    tuned = {"null_score_diff_threshold": 1.5}
+    for step, expected in ((6, 1.5), (9, None)):
+        text = json.dumps(tuned | {"global_step": step})
+        (tmp_path / "null_threshold.json").write_text(text)
+        task = checkpoint_files.recorded_task(str(tmp_path))
+        assert task.get("null_score_diff_threshold") == expected
+        assert task.get("tuned_step") == (step if expected else None)
+
+
+def test_the_hash_of_a_task_is_of_its_kind_and_labels():
+    """Users may change the length."""
+    task = {"kind": "classes", "labels": ["a", "b"], "max_seq_length": 7}
+    changes = {"max_seq_length": 9}, {"kind": "any"}, {"labels": ["b", "a"]}
+    first, *others = (
+        checkpoint_files.hashes_of(None, task | change)
+        for change in ({}, *changes)
+    )
+    assert [x == first for x in others] == [True, False, False]
