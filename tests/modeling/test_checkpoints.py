@@ -182,3 +182,12 @@ def test_the_hash_of_a_task_is_of_its_kind_and_labels():
         for change in ({}, *changes)
     )
     assert [x == first for x in others] == [True, False, False]
+
+
+def test_only_a_head_of_another_shape_is_dropped(written):
+    _, values = written
+    named = fresh_variables()
+    other = {"cls/predictions/output_bias": np.zeros(3, np.float32)}
+    unknown = {"global_step": np.int64(3)}
+    found = checkpoints.without_other_heads(values | other | unknown, named)
+    assert found.keys() == (values.keys() | unknown) - other.keys()

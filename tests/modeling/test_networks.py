@@ -8,6 +8,7 @@ import tensorflow as tf
 from bert.data import feature_names
 from bert.data.pooling import pool
 from bert.modeling import checkpoints, dropout, networks, precision
+from bert.modeling.encoder import build_encoder
 from bert.modeling.task_heads import (
     CHOICES,
     CLASSIFIER,
@@ -108,3 +109,21 @@ def test_a_text_has_its_embedding_in_any_company(pooling):
         np.testing.assert_allclose(
             vectors[i // 3, i % 3], pool(tokens, mask, pooling)[0], atol=1e-5
         )
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_a_pooler_that_no_head_reads_is_frozen(trainable):
+    """Also by a second head; the user may have frozen it before."""
+    encoder = build_encoder(small.config())
+    pooler = encoder.get_layer("pooler")
+    pooler.trainable = trainable
+    for head in (TOKENS, SPANS):
+        networks.build(small.config(), head, 2, encoder=encoder)
+        assert (pooler.trainable, pooler.is_unread) == (False, trainable)
+
+
+def test_several_labels_are_compared_as_logits():
+    loss, (accuracy,) = networks.default_loss(2, is_multi_label=True)
+    labels, logits = [[1.0, 0.0]], [[0.3, -0.3]]
+    assert float(accuracy(labels, logits)) == 1.0
+    assert float(loss(labels, logits)) == pytest.approx(np.log1p(np.exp(-0.3)))

@@ -13,6 +13,7 @@ import openvino
 import pytest
 
 import predict
+from bert.common import nvidia
 from bert.common.errors import UserError
 from bert.data import sequence_packing
 from bert.modeling.engines import openvino_engine
@@ -153,3 +154,21 @@ def test_weights_that_are_not_finite_are_refused(folder, value):
     weights.write_bytes(content)
     with pytest.raises(UserError, match="weights that are NaN or infinite"):
         OpenVINOEngine(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("is_installed", "has_gpu"), [(True, False), (False, False), (True, True)]
+)
+def test_openvino_is_used_where_it_is_installed_and_no_gpu_is(
+    folder, monkeypatch, hide_package, is_installed, has_gpu
+):
+    """A network alone is always used: Keras has no weights for it."""
+    model = folder.parent / "export"
+    shutil.copytree(folder, model / "openvino")
+    if not is_installed:
+        hide_package("openvino")
+    monkeypatch.setattr(nvidia, "has_usable_gpu", lambda: has_gpu)
+    is_used = is_installed and not has_gpu
+    expected = str(model / "openvino") if is_used else None
+    assert openvino_engine.find_default(str(model)) == expected
+    assert openvino_engine.find_default(str(folder)) == str(folder)
