@@ -86,7 +86,11 @@ def test_workers_have_their_parts_of_each_batch():
 
 
 def test_choices_are_an_axis():
-    batch = Examples(make_examples(choices=C), SCHEMA, C).batch(np.arange(2), S)
+    made = make_examples(choices=C)
+    examples = Examples(made, SCHEMA, C)
+    longest = [max(map(len, x["input_ids"])) for x in made]
+    assert examples.lengths.tolist() == longest
+    batch = examples.batch(np.arange(2), S)
     assert batch["input_ids"].shape == (2, C, S)
     assert batch["input_mask"].shape == (2, C, S)
     assert batch["label_ids"].shape == (2,)

@@ -72,6 +72,7 @@ WORDS = [
         ["\u037e\u1fef", "\u1b4e\u1b7f\U00011b00\U0001e5ff", "a\ue000b"],
         # Marks that are reordered or stripped.
         ["\u302e\U0001d165", "\U0001d165\u0902\u302e", "a\u302e\u0301\u1b44"],
+        ["a" + "\u302e\u302f\U0001d165" * 30 + "b"],
         ["\u0301", "a\u0301 \u0301b", "\u0301the\u0301 \u0301s", "\u0344e"],
         ["the\u200bs \u200bb\u200b", "he\u00adllo", "t\u200bh\x00e"],
         # Broken UTF-8.
