@@ -5,6 +5,7 @@ A head has the weights of the checkpoint, if the checkpoint has such a head.
 
 import keras
 
+from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data.labels import Labels
 from bert.modeling import checkpoints, networks
@@ -179,6 +180,9 @@ def with_labels(
         labels: Labels. The labels of the classifier.
         trained: Labels or None. The labels of the fine-tuned head.
         seed: int. Seed of the initial weights of the head.
+
+    Raises:
+        UserError: The head of the network has another number of outputs.
     """
     if trained and trained != labels:
         log(
@@ -188,6 +192,13 @@ def with_labels(
         )
         return new_head(network, head, labels.size, seed)
     if head in {layer.name for layer in network.layers}:
+        size = network.get_layer(head).output_weights.shape[0]
+        if size != labels.size:
+            raise UserError(
+                f"a head of {size} outputs",
+                expected=f"{labels.size}, for {labels}",
+                fix="pass its encoder",
+            )
         return network
     return trained_head(network, head, labels.size, seed)
 

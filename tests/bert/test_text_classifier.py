@@ -626,6 +626,12 @@ def test_losses_and_metrics_of_other_labels_are_rejected(
         new().compile("adam", **arguments)
 
 
+@pytest.mark.parametrize("kind", [{"labels": [*"abc"]}, {"regression": True}])
+def test_a_head_has_an_output_for_each_label(new, tokenizer, kind):
+    with pytest.raises(UserError, match="a head of 2 outputs; expected [31], "):
+        bert.TextClassifier((new().network, tokenizer), **kind)
+
+
 def test_the_length_is_at_most_the_positions(tokenizer):
     with pytest.raises(UserError, match="max_length=17; expected 3 to 16"):
         bert.TextClassifier(
