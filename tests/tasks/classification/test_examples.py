@@ -11,11 +11,9 @@ from scipy.sparse import csgraph
 
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.glue import Split, TextExample, columns
 from bert.tasks.classification.settings import Settings
-from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import DEV, TRAIN
 
 YES_NO = Labels(names=("no", "yes"))
@@ -242,22 +240,3 @@ def test_another_seed_holds_out_other_rows():
         for x in (7, 8)
     ]
     assert sides[0] != sides[1]
-
-
-def test_examples_are_truncated_as_in_the_original():
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens = special + [str(i) for i in range(5, 25)]  # the id of 5 is 5
-    tokenizer = Tokenizer("vocab.txt", True, tokens=tokens)
-    task = TextClassification(tokenizer, YES_NO, 7, has_pairs=True)
-    encoded = task.encode(
-        [
-            {"text": "11 12 13 14 15", "text_b": "21 22 23 24"},
-            {"text": "11 12 13 14 15 16 17 18", "text_b": ""},
-            {"text": "11 12 13 14 15", "text_b": ""},
-        ]
-    )
-    assert [x[:3] for x in encoded] == [
-        ([([2, 11, 12, 3, 21, 22, 3], [0, 0, 0, 0, 1, 1, 1])], 12, True),
-        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 10, True),
-        ([([2, 11, 12, 13, 14, 15, 3], [0] * 7)], 7, False),
-    ]

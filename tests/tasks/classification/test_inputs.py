@@ -147,12 +147,6 @@ IDS = [("m1", "one", "", None), ("m2", "two", "", None)]
         ("--do_train", "x.csv", TABLE, PLAIN),
         ("--do_train --text_column=text", "x.csv", TABLE, PLAIN),
         ("--do_train --label_column=label", "x.csv", TABLE, PLAIN),
-        (
-            f"--do_train {NAMED} --text_b_column=u",
-            "x.csv",
-            ONE,
-            [("0", "one", "x", 0), ("1", "two", "", 1)],
-        ),
         # Without labels to learn from, another text may have no label.
         (f"--do_predict {LABELS}", "x.csv", "text,label\none,b\n", PLAIN[:1]),
         (
@@ -183,14 +177,6 @@ IDS = [("m1", "one", "", None), ("m2", "two", "", None)]
                 ("1", "", "", None),
                 ("2", "'Three'", "", None),
             ],
-        ),
-        # An evaluation names the ids of its file.
-        (
-            f"--do_eval --header {LABELS} --id_column=0 --text_column=1 "
-            "--label_column=2",
-            "x.csv",
-            "id,t,l\nm1,one,a\nm2,two,b\n",
-            [("m1", "one", "", 0), ("m2", "two", "", 1)],
         ),
         (
             f"--do_eval --header {LABELS} --id_column=id {NAMED}",

@@ -3,7 +3,6 @@ import os
 import numpy as np
 import pytest
 
-from bert.data import postprocessing
 from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
@@ -66,35 +65,18 @@ def test_several_labels_and_none(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "decision",
-    [
-        PostProcessing(thresholds=(0.0, 0.0, 2.0)),
-        PostProcessing(log_weights=(0.0, 1.0, 2.0), temperature=1.5),
-        # Flags exclude thresholds together with --unknown_below.
-        PostProcessing((), (0.0, 1.0, 2.0), 1.5, 0.4),
-        PostProcessing(log_weights=(0.0, 1.0, 2.0), unknown_below=0.4),
-    ],
-    ids=str,
-)
-def test_a_probability_is_the_one_of_the_shown_label(tmp_path, decision):
-    logits = np.random.default_rng(3).normal(0, 1, (61, 3)).astype("f4")
-    rows = [TextExample(str(i), "a", "", 0, i) for i in range(61)]
-    chances = postprocessing.probabilities(logits, CLASSES, decision)
-    found = postprocessing.predictions(logits, CLASSES, decision)
-    assert (found != logits.argmax(-1)).any()
-    # Without thresholds, it is the highest.
-    assert (found == chances.argmax(-1)).all() == (not decision.thresholds)
-
-    write(tmp_path / "p.tsv", rows, logits, task_of(THREE, decision))
-    unknown = 0
-    for number, name, shown, *_ in rows_of(tmp_path / "p.tsv")[1:]:
-        expected = chances[int(number), found[int(number)]]
-        assert shown == f"{expected:.6f}"
-        is_unknown = bool(expected < decision.unknown_below)
-        assert name == ("" if is_unknown else "abc"[found[int(number)]])
-        unknown += is_unknown
-    assert (0 < unknown < 61) == (decision.unknown_below > 0)
+def test_a_table_has_the_probability_of_the_shown_or_rejected_class(tmp_path):
+    """With thresholds, another class may have a higher probability."""
+    rows = [TextExample(str(i), "a") for i in range(2)]
+    rejecting = PostProcessing(unknown_below=0.6)
+    cuts = PostProcessing(thresholds=(0.0, 0.0, 2.0))
+    for decision, expected in (
+        (rejecting, [["c", "0.625000"], ["", "0.500000"]]),
+        (cuts, [["b", "0.250000"], ["a", "0.500000"]]),
+    ):
+        write(tmp_path / "p.tsv", rows, LOGITS, task_of(THREE, decision))
+        found = [row[1:3] for row in rows_of(tmp_path / "p.tsv")[1:]]
+        assert found == expected
 
 
 @pytest.mark.parametrize("label", [0, None])

@@ -134,7 +134,7 @@ def test_each_half_is_predicted_with_the_values_of_the_other(
     decision, tuned = fit(labels, logits, gold, weights, **flags)
     found = predicted(labels, tuned)
     order = np.lexsort(gold.reshape(97, -1).T)
-    losses = np.zeros(97)
+    calibrated = np.zeros((97, 3))
 
     def values_of(part):
         shifted = logits[part] - logs
@@ -152,9 +152,17 @@ def test_each_half_is_predicted_with_the_values_of_the_other(
         if labels.kind == CLASSES:
             expected = margins.argmax(-1)
         assert (found[half] == expected).all()
-        scaled = (logits[half] - logs) / temperature
-        losses[half] = scores.losses(scaled, gold[half], labels.kind)
+        calibrated[half] = (logits[half] - logs) / temperature
+    losses = scores.losses(calibrated, gold, labels.kind)
     assert tuned.metrics["loss"] == pytest.approx(losses.mean())
+    before = postprocessing.predictions(logits, labels.kind)
+    for key, *values in (
+        ("before", logits, gold, before),
+        ("after", calibrated, gold, found),
+    ):
+        expected = fitting.calibration(*values, labels.kind)["error"]
+        error = tuned.report["calibration"][key]["error"]
+        assert error == pytest.approx(expected, abs=1e-5)
     temperature, cuts = values_of(order)
     assert decision.temperature == pytest.approx(temperature, abs=1e-5)
     if "tune_thresholds" in flags:
@@ -162,21 +170,6 @@ def test_each_half_is_predicted_with_the_values_of_the_other(
         assert [*tuned.report["cuts"].values()] == pytest.approx(cuts)
     else:
         assert decision.log_weights == pytest.approx([*logs] if weights else [])
-
-
-@pytest.mark.parametrize("cuts", [False, True])
-def test_the_printed_error_is_of_the_predictions_that_are_given(cuts):
-    rng = np.random.default_rng(11)
-    gold = (rng.random(401) < 0.1).astype(int)
-    logits = np.stack([np.zeros(401), rng.normal(2 * gold, 1)], -1).astype("f4")
-    flags = {"calibrate": True, "tune_thresholds": cuts}
-    _, tuned = fit(TWO, logits, gold, (0.5, 5.0), **flags)
-    right = (predicted(TWO, tuned) == gold).mean()
-    bins = tuned.report["calibration"]["after"]["bins"]
-    shares = [share * count for _, share, count in bins]
-    assert sum(shares) / 401 == pytest.approx(right)
-    # Predictions by a threshold may have a probability below one half.
-    assert (min(mean for mean, _, _ in bins) < 0.5) == cuts
 
 
 def test_scores_without_thresholds_are_printed(capsys):
