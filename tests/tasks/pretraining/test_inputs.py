@@ -1,7 +1,6 @@
 """run_pretraining on packed records and with dynamic masking."""
 
 import dataclasses
-import json
 import shutil
 
 import pytest
@@ -11,7 +10,7 @@ import run_pretraining
 from bert.data.pretraining.settings import InstanceSettings
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from tests.helpers import run_folders, small, text
+from tests.helpers import pretraining_runs, run_folders, small, text
 
 S, P = 31, 5
 
@@ -56,29 +55,18 @@ def records(made, run_script):
 
 @pytest.fixture
 def pretrain(made, run_script, tmp_path):
-    """Runs four steps on records; returns (curve, error output)."""
+    """Runs four steps on records; returns (losses, error output)."""
 
     def run(output, path, *words, code=0, **named):
+        named = {"input_file": path, "num_train_steps": 4, **named}
+        flags = pretraining_runs.flags_of(made, tmp_path / output, **named)
         found, _, err = run_script(
-            run_pretraining,
-            "--do_train",
-            *words,
-            **{
-                "input_file": path,
-                "output_dir": tmp_path / output,
-                "bert_config_file": made / "config.json",
-                "num_train_steps": 4,
-                "num_warmup_steps": 0,
-                "train_batch_size": 4,
-                "learning_rate": 0.01,
-                "log_steps": 1,
-                **named,
-            },
+            run_pretraining, "--do_train", *words, **flags
         )
         assert found == code, err
-        curve = tmp_path / output / "metrics.jsonl"
-        lines = curve.read_text().splitlines() if code == 0 else []
-        points = [json.loads(line) for line in lines]
+        if code:
+            return [], err
+        points = run_folders.points(tmp_path / output)
         return [p["loss"].hex() for p in points if p["kind"] == "train"], err
 
     return run

@@ -125,3 +125,20 @@ def test_the_baseline_is_the_overlap_of_words(tmp_path):
     expected = np.corrcoef(scores, overlaps)[0, 1]
     assert found["pearson_cosine/word_overlap"] == pytest.approx(expected)
     assert task.metric == "spearman_cosine"
+
+
+@pytest.mark.parametrize(
+    ("scored", "metric"),
+    [("eval_file", "spearman_cosine"), ("train_file", "cosine_ndcg@10")],
+)
+def test_the_file_to_evaluate_selects_the_metric(tmp_path, scored, metric):
+    named = {"init_checkpoint": "x", "loss": "ranking"}
+    named |= {"loss": "cosent"} if scored == "train_file" else {}
+    for name in ("train_file", "eval_file"):
+        named[name] = tmp_path / f"{name}.csv"
+        table = TABLE if name == scored else "text,text_b\na,b\n"
+        named[name].write_text(table)
+    words = "--do_train", "--do_eval"
+    settings = run_folders.parse(Settings, *words, **named)
+    task, _ = inputs.read(run_folders.opened(settings))
+    assert task.metric == metric
