@@ -8,6 +8,7 @@ from importlib import util
 import numpy as np
 import pytest
 
+from bert.common.errors import UserError
 from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
@@ -26,7 +27,7 @@ from bert.modeling.task_heads import (
 )
 from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.fill_mask.task import MaskedWords
+from bert.tasks.fill_mask.task import MaskedWords, check_length
 from bert.tasks.ner.conll import Sentence
 from bert.tasks.ner.task import TokenClassification
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
@@ -35,7 +36,7 @@ from bert.tasks.squad.settings import Settings
 from bert.tasks.squad.task import QuestionAnswering
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.task import MultipleChoice
-from tests.helpers import small
+from tests.helpers import small, text
 from tests.tasks import conformance
 from tests.tasks.conformance import LONG
 
@@ -67,13 +68,15 @@ def test_classification(tmp_path, kind, decision, long_texts, has_pairs):
     names = () if kind == REGRESSION else ("a", "b", "1")
     labels = Labels(kind, names, decision=decision)
     model = conformance.model_of(tmp_path, CLASSIFIER, labels.size)
-    task = TextClassification(model.tokenizer, labels, S, long_texts, has_pairs)
+    task = TextClassification(
+        *(model.tokenizer, labels, S - 2, long_texts, has_pairs)
+    )
     known = {CLASSES: [2, 0, 1, 1], REGRESSION: [0.5, 1.0, -2.0, 3.0]}
     known[MULTI_LABEL] = [[1, 0, 1], [0, 0, 0], [1, 1, 0], [0, 1, 1]]
     second = "" if has_pairs is False else "a small tree"
     rows = [
-        TextExample(text=text, text_b=second, label=label)
-        for text, label in zip(TEXTS, known[kind])
+        TextExample(text=x, text_b=second, label=label)
+        for x, label in zip(TEXTS, known[kind])
     ]
 
     def relabel(rows, predictions):
@@ -199,6 +202,14 @@ def test_embeddings(tmp_path):
 def test_masked_words(tmp_path):
     model = conformance.model_of(tmp_path, MASKED_LM)
     task = MaskedWords(model.tokenizer, S)
+    (encoded,) = task.encode([{"text": "the [MASK] sees [MASK]"}])
+    assert encoded.positions == [2, 4]
+    check_length(encoded, 6)
+    with pytest.raises(UserError, match="6 tokens; expected at most 5"):
+        check_length(encoded, 5)
+    words = MaskedWords(model.tokenizer, S, words=text.WORDS[:7])
+    (found,) = words.combine(encoded, [np.arange(len(text.VOCABULARY)) / 9])
+    assert [word for word, _ in found] == text.WORDS[6::-1]
     odd = [{"text": f"{x} [MASK] sees [MASK]"} for x in ODD]
     odd += [{"text": x} for x in ("", "[MASK]" * 40)]
     conformance.check(tmp_path, task, model, odd)

@@ -98,17 +98,6 @@ def run(tmp_path):
             {f"seed_{seed}": {"random_seed": seed} for seed in (17, 18, 19)},
         ),
         (
-            ["--learning_rate=5e-5,0.002", "--train_batch_size=16,32"],
-            {
-                f"train_batch_size_{size}_learning_rate_{rate}": {
-                    "train_batch_size": size,
-                    "learning_rate": rate,
-                }
-                for size in (16, 32)
-                for rate in (5e-5, 0.002)
-            },
-        ),
-        (
             ["--learning_rate=5e-5,0.002", "--num_seeds=2", "--random_seed=17"],
             {
                 f"learning_rate_{rate}_seed_{seed}": {
@@ -124,7 +113,7 @@ def run(tmp_path):
             {f"fold_{i}": {"fold": i} for i in (1, 2, 3)},
         ),
     ],
-    ids=["seeds", "lists", "lists and seeds", "folds"],
+    ids=["seeds", "lists and seeds", "folds"],
 )
 def test_each_script_has_several_runs(script, words, expected):
     """Each run has its folder and some other settings; it does not predict."""

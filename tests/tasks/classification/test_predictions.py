@@ -19,6 +19,7 @@ from bert.tasks.task import TEST
 from tests.helpers.classifier_files import rows_of
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
+FOUR = Labels(CLASSES, ("a", "b", "c", "d"))
 SEVERAL = Labels(MULTI_LABEL, ("x", "y", "z"), separator=";")
 NUMBER = Labels(REGRESSION)
 LOGITS = np.log(np.array([[1, 2, 5], [4, 2, 2]], np.float32))
@@ -120,6 +121,7 @@ def test_the_worst_errors_name_their_rows():
     [
         (THREE, [0, 1, 0, 1, 0], "'c' (2)"),
         (THREE, [0, 1, 2, 1, 0], ""),
+        (FOUR, [0, 1, 2, 1, 0], ""),  # no example has the fourth
         (THREE, [0, 0, 0, 0, 0], "'b' (1), 'c' (2)"),
         (SEVERAL, [[1, 0, 0]] * 4 + [[0, 0, 0]], "'y' (3), 'z' (1)"),
         (SEVERAL, [[0, 0, 0]] * 5, "'x' (3), 'y' (3), 'z' (1)"),
@@ -131,7 +133,9 @@ def test_labels_that_are_never_predicted_are_named(labels, found, never):
     if labels is SEVERAL:
         gold = [[1, 1, 0], [0, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0]]
     rows = [TextExample("0", "a", "", x, 2) for x in gold]
-    logits = np.eye(3)[found] if labels is THREE else np.array(found) - 0.5
+    logits = np.array(found) - 0.5
+    if labels is not SEVERAL:
+        logits = np.eye(labels.size)[found]
     warnings = task_of(labels).score(rows, [], [*logits]).warnings
     told = [x for x in warnings if "never predicted" in x]
     is_one = all(x == found[0] for x in found)

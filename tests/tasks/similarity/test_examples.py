@@ -142,3 +142,10 @@ def test_the_file_to_evaluate_selects_the_metric(tmp_path, scored, metric):
     settings = run_folders.parse(Settings, *words, **named)
     task, _ = inputs.read(run_folders.opened(settings))
     assert task.metric == metric
+
+
+def test_a_row_of_ranking_may_have_many_negatives():
+    named = {"train_file": "x", "init_checkpoint": "x", "loss": "ranking"}
+    named["text_columns"] = "a,b,c,d"
+    found = run_folders.parse(Settings, "--do_train", **named)
+    assert found.text_columns == (*"abcd",)

@@ -1,15 +1,17 @@
 """Multiple choice: SWAG's files and JSON lines to features."""
 
+import dataclasses
 import types
 
 import numpy as np
 import pytest
 
 from bert.common.errors import UserError
-from bert.tasks.swag import examples
+from bert.tasks.swag import examples, inputs
 from bert.tasks.swag.examples import ChoiceExample
+from bert.tasks.swag.settings import Settings
 from bert.tasks.swag.task import MultipleChoice
-from tests.helpers import tables
+from tests.helpers import run_folders, tables
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -48,7 +50,7 @@ def read(tmp_path):
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
 def test_swags_columns_are_read_in_every_format(read, name):
-    kind = str if name == "x.csv" else int
+    kind = " {} ".format if name == "x.csv" else int
     rows = changed(label=kind(2)), changed(sent2="", label=kind(0))
     first, second = read(name, *rows)
     assert first.context == 'He said "no, thanks".'
@@ -61,7 +63,7 @@ def test_swags_columns_are_read_in_every_format(read, name):
     assert second.choices[1] == "eats a door."
     assert (first.label, second.label) == (2, 0)
     # In CSV, line 1 has the names, and a field has two lines.
-    assert (first.line, second.line) == ((2, 4) if kind is str else (1, 2))
+    assert (first.line, second.line) == ((1, 2) if kind is int else (2, 4))
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
@@ -188,3 +190,25 @@ def test_a_blank_choice_has_the_probability_0():
     found, uniform = task.decode(encoded, results)
     assert found == {"best": 0, "probabilities": [0.5, 0.0, 0.5]}
     assert uniform == {"best": 0, "probabilities": [0.5, 0.5]}
+
+
+def test_rows_may_have_different_numbers_of_choices(tmp_path):
+    """A record has room for all; chance is a mean of the rows."""
+    path = tmp_path / "x.jsonl"
+    rows = [
+        {"context": "a", "choices": ["b"] * n, "label": label}
+        for n, label in ((2, 1), (4, 0), (2, 1))
+    ]
+    tables.write(path, rows)
+    settings = run_folders.parse(Settings, "--do_train", train_file=path)
+    task, files = inputs.read(run_folders.opened(settings))
+    assert task.sequences == 4
+    ((file,), *_) = files.values()
+    found = task.baselines(file.rows[1:], [], file.rows, settings)
+    assert found == {
+        "accuracy/chance": (1 / 4 + 1 / 2) / 2,
+        "accuracy/majority": 0.5,
+        "loss/chance": pytest.approx((np.log(4) + np.log(2)) / 2),
+    }
+    rows = [file.rows[1], dataclasses.replace(file.rows[1], label=0)]
+    assert task.baselines(rows, [], file.rows, None)["accuracy/majority"] == 0
