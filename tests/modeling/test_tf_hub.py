@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import keras
 import numpy as np
@@ -89,6 +90,17 @@ def test_outputs_of_the_layer_equal_those_of_the_checkpoint(exports):
     assert layer.trainable_variables == []
 
 
+def test_losses_of_the_module_are_added_to_a_trainable_layer(exports):
+    layer = tf_hub.HubEncoder(exports.encoder, trust_model=True)
+    layer._network = mock.Mock(return_value={})
+    layer._network.regularization_losses = [lambda: tf.constant(3.0)]
+    layer(tf_hub_exports.rows())
+    assert layer.losses == [3.0]
+    layer.trainable = False
+    layer(tf_hub_exports.rows())
+    assert layer.losses == []
+
+
 def test_the_masked_lm_part_has_the_heads_weights_too(exports):
     core = tf_hub.HubEncoder(exports.encoder, trust_model=True)
     layer = tf_hub.HubEncoder(exports.encoder, "mlm", trust_model=True)
@@ -160,6 +172,8 @@ def test_a_trusted_file_loads_what_it_holds_only(exports, tmp_path):
     classifier(exports.encoder).save(path)
     other = {**config, "graph": "0" * 64}
     with tf_hub.trust_models(path):
+        with tf_hub.trust_models():
+            pass  # then the outer context is active again
         assert tf_hub.HubEncoder.from_config(config).handle != exports.encoder
         with pytest.raises(UserError, match="not in the trusted file"):
             tf_hub.HubEncoder.from_config(other)
