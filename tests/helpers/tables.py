@@ -56,9 +56,12 @@ def write(
 
 
 def cell(value: str, name: str, delimiter: str | None = None) -> str:
-    """A value that a file can hold: only CSV has newlines in its fields."""
+    """A value that a file can hold: only CSV has newlines in its fields.
+
+    A value that ends in a part of the delimiter would be divided elsewhere.
+    """
     if "tsv" not in name and "txt" not in name:
         return value
-    for separator in ("\t", "\r", "\n", delimiter or "\t"):
-        value = value.replace(separator, " ")
+    for character in ("\t", "\r", "\n", *(delimiter or "\t")):
+        value = value.replace(character, "_")
     return value
