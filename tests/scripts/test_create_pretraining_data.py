@@ -362,3 +362,12 @@ def test_names_of_files_may_have_an_equals_sign(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en=1.txt").touch()
     assert creation.list_inputs(given) == {name: ["en=1.txt"]}
+
+
+def test_fractions_of_a_group_are_those_of_its_instances():
+    """A packed record has several instances."""
+    counts = {"tokens": 1, "instances": 3, "records": 1}
+    totals = {"tokens": 4, "instances": 4, "records": 2}
+    assert creation.report_group("en", counts, totals, 2.5) == (
+        "en: 25.0% of the tokens, 2.50 passes, 75.0% of the instances"
+    )
