@@ -17,6 +17,7 @@ MAX_TOKENS = sequence_packing.MAX_TOKENS
     st.integers(1, 8),
     st.booleans(),
 )
+@hypothesis.example(3, 256, 16, 2, True)
 def test_devices_get_equal_parts_of_few_shapes(
     rows, width, sequences, replicas, is_static
 ):
