@@ -13,6 +13,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from bert.common import storage
 from bert.common.errors import StorageError, UserError
@@ -43,7 +44,7 @@ def write_whole(
     if is_shared:
         suffix = f"{socket.gethostname()}-{os.getpid()}.partial"
         _remove_left(path)
-    with whole_file(path, suffix) as temporary, open(temporary, "wb") as file:
+    with open_whole(path, suffix) as file:
         file.write(content)
 
 
@@ -60,6 +61,23 @@ def _remove_left(path: str) -> None:
                 os.remove(left)
         except PermissionError:  # another user's process
             continue
+
+
+@contextlib.contextmanager
+def open_whole(path: str, suffix: str = "partial") -> Iterator[BinaryIO]:
+    """Context manager that opens a file, which appears at the end.
+
+    Args:
+        path, suffix: see `whole_file`.
+
+    Yields:
+        binary file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    with whole_file(path, suffix) as temporary, open(temporary, "wb") as file:
+        yield file
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ import numpy as np
 from bert.common import atomic, storage
 from bert.common.formats import parquet_files
 from bert.common.formats.json_files import to_json
-from bert.common.jobs import runners
 
 Join = Callable[[list[str], list[dict], str], None]  # see `joiner`
 
@@ -172,7 +171,7 @@ def _join_npz(
 def _join_npy(parts: list[str], counts: list[dict], path: str) -> None:
     """Writes float32 [N, D], or [N, K, D] for several layers."""
     rows = sum(len(part["lengths"]) for part in _arrays(parts))
-    with runners.whole_file(path) as file:
+    with atomic.open_whole(path) as file:
         for number, part in enumerate(_arrays(parts)):
             values = _without_one_layer(part["values"]).astype("<f4")
             if number == 0:
@@ -197,7 +196,7 @@ def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
     kind: Callable = str if has_texts else int
     id_type = pyarrow.string() if has_texts else pyarrow.int64()
 
-    with runners.whole_file(path) as file:
+    with atomic.open_whole(path) as file:
         writer = None
         for part in _arrays(parts):
             values = _without_one_layer(part["values"]).astype("<f4")

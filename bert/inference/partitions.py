@@ -28,7 +28,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from bert.common import errors, flags, processes, storage
+from bert.common import atomic, errors, flags, processes, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError
 from bert.common.jobs import runners, scratch, start
@@ -275,7 +275,7 @@ def copy_parts(parts: list[str], counts: list[dict], path: str) -> None:
         counts: list of dict. Ignored.
         path: str. The output file.
     """
-    with runners.whole_file(path) as file:
+    with atomic.open_whole(path) as file:
         for part in parts:
             with storage.open_file(part, "rb") as read:
                 shutil.copyfileobj(read, file, 1 << 20)

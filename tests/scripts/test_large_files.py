@@ -160,7 +160,10 @@ def test_predictions_are_columns_of_a_parquet_file(large, texts, tmp_path):
     rows[50] = "[]"
     (tmp_path / "t.jsonl").write_text("\n".join(rows))
     expected, _ = large(input_file=tmp_path / "t.jsonl")
+    left = tmp_path / "out.parquet.partial"
+    left.write_text("left by a killed run")
     large(input_file=tmp_path / "t.jsonl", output="out.parquet")
+    assert not left.exists()
     table = parquet.read_table(tmp_path / "out.parquet")
     found = [
         {k: x for k, x in row.items() if x is not None}
@@ -261,6 +264,15 @@ def test_embeddings_are_the_same_in_all_ways_and_formats(
     np.testing.assert_array_equal(values, found)
     with np.load(embed(path, "out.npz", *words)) as arrays:
         np.testing.assert_array_equal(arrays["values"][:, 0], found)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "npy", "npz", "parquet"])
+def test_what_a_killed_run_left_is_replaced(embed, texts, tmp_path, kind):
+    left = tmp_path / f"out.{kind}.partial"
+    left.write_text("left by a killed run")
+    path = write(tmp_path, "t.txt", texts)
+    embed(path, f"out.{kind}", "--pooling=mean", num_processes=1)
+    assert not left.exists()
 
 
 def test_a_bad_row_has_no_embedding(embed, texts, tmp_path):

@@ -7,10 +7,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from bert.common import errors, storage
+from bert.common import atomic, errors, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.common.jobs import runners
 from bert.common.text_lines import Span
 
 _ROWS = 1024  # rows that are decoded together
@@ -134,7 +133,7 @@ def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
             promote_options="permissive",
         )
         with (
-            runners.whole_file(path) as file,
+            atomic.open_whole(path) as file,
             pyarrow.parquet.ParquetWriter(file, schema) as writer,
         ):
             for part in parts:

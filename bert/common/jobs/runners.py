@@ -4,13 +4,13 @@ A job is a frozen dataclass. Its methods compute a result from an item, such as
 the part of a partition, and write files in its folder.
 """
 
-import contextlib
 import dataclasses
 import functools
 import itertools
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Protocol
 
 from bert.common import atomic, errors, processes, storage
@@ -205,16 +205,11 @@ def read_json(path: str) -> Any:
         return json.load(file)
 
 
-@contextlib.contextmanager
-def whole_file(path: str) -> Iterator[BinaryIO]:
-    """Context manager that opens a file of a job, which appears at the end.
+def whole_file(path: str) -> AbstractContextManager[BinaryIO]:
+    """Opens a file in the folder of a job, which appears at the end.
 
     Args:
         path: str. The file. Processes may write it at once, such as one of a
-            killed run.
+            killed run; what they leave is removed with the folder.
     """
-    with (
-        atomic.whole_file(path, f"{uuid.uuid4().hex}.partial") as partial,
-        storage.open_file(partial, "wb") as file,
-    ):
-        yield file
+    return atomic.open_whole(path, f"{uuid.uuid4().hex}.partial")

@@ -40,7 +40,7 @@ def write_manifest(
     # Parallel runs may write the same vocabulary.
     copy = os.path.join(folder, name)
     write_whole(copy, tokenizer.content, is_shared=True)
-    write_whole(path, text, is_shared=True)
+    write_whole(path, text)
 
 
 def run_names(paths: list[str]) -> list[str]:
