@@ -4,6 +4,7 @@ The outputs are computed once, and stored in the folder of the run, or of all
 runs of seeds, values or folds.
 """
 
+import functools
 import hashlib
 import io
 import json
@@ -14,7 +15,6 @@ import numpy as np
 
 from bert.common import storage
 from bert.common.atomic import write_whole
-from bert.common.formats import downloads
 from bert.common.progress import log
 from bert.data.records.examples import Examples
 from bert.inference import predictor, teacher
@@ -35,16 +35,14 @@ def check(settings: Any, student: Task) -> None:
         UserError: the teacher does not exist, or has another task or labels.
     """
     if settings.teacher:
-        path = downloads.fetch(settings.teacher)
-        task = predictor.task_of(predictor.open_model(path))
-        teacher.check(task, student, path)
+        task = predictor.task_of(predictor.open_model(settings.teacher))
+        teacher.check(task, student, settings.teacher)
 
 
+@functools.cache  # the files may have gigabytes
 def digest(path: str | None) -> str:
     """Returns a hash of a teacher, in hex; "" without one."""
-    if not path:
-        return ""
-    return predictor.open_model(downloads.fetch(path)).digest()
+    return predictor.open_model(path).digest() if path else ""
 
 
 def add_targets(

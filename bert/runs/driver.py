@@ -28,7 +28,7 @@ def run(settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]) -> None:
     def run_one(settings: Any) -> sweep.Result:
         with RunFolder.open(settings) as folder:
             task, files = read(folder)
-            distillation.check(settings, task)
+            distillation.check(folder.settings, task)
 
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.runs import finetuning

@@ -112,7 +112,10 @@ class RunFolder:
         values = flags.as_dict(settings)
         start = values["init_checkpoint"]
         start = downloads.fetch(start or values.get("bert_hub_module_handle"))
-        settings = dataclasses.replace(settings, init_checkpoint=start)
+        changes = {"init_checkpoint": start}
+        if values.get("teacher"):
+            changes["teacher"] = downloads.fetch(values["teacher"])
+        settings = dataclasses.replace(settings, **changes)
 
         # Labels and length of a new run come from its flags, not from the
         # initial checkpoint.

@@ -18,6 +18,7 @@ from bert.tasks import metrics
 from bert.tasks.metrics import ACCURACY, F1, MATTHEWS
 from bert.tasks.task import DEV, TEST, TRAIN, InputFile
 
+UNLABELLED = "unlabelled"  # texts for a teacher
 MISMATCHED = "mismatched"  # genres that the training file lacks
 _KINDS = {"label": None, "group": tables.optional_text}
 
@@ -84,7 +85,7 @@ class Split(InputFile):
     """A file of `TextExample`s of a run or of a task.
 
     Attributes:
-        name: TRAIN, DEV or TEST.
+        name: TRAIN, DEV, TEST or UNLABELLED.
         submission: the name of its predictions on the GLUE site, or "".
         schema: its columns, see `columns`.
         options: dict, more arguments of `Table.read`.
@@ -114,7 +115,7 @@ class Split(InputFile):
     def without_labels(self) -> Self:
         """Returns the file for reading without its labels."""
         schema = {k: x for k, x in self.schema.items() if k != "label"}
-        return dataclasses.replace(self, name="unlabelled", schema=schema)
+        return dataclasses.replace(self, name=UNLABELLED, schema=schema)
 
     def file(self, stem: str, ending: str) -> str:
         """A file name such as `test_results_mismatched.tsv`."""

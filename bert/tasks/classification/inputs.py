@@ -30,6 +30,7 @@ from bert.tasks import metrics
 from bert.tasks.classification import examples
 from bert.tasks.classification.glue import (
     GLUE_TASKS,
+    UNLABELLED,
     Dataset,
     Split,
     TextExample,
@@ -46,10 +47,9 @@ from bert.tasks.evaluation import first_names
 from bert.tasks.task import DEV, TEST, TRAIN, Files
 
 _FEW = 5  # labels with fewer examples are reported
-_UNLABELLED = "unlabelled"
 _FLAGS = {
     TRAIN: "train_file",
-    _UNLABELLED: "unlabelled_file",
+    UNLABELLED: "unlabelled_file",
     DEV: "eval_file",
     TEST: "predict_file",
 }
@@ -146,7 +146,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
             lines.append(missing_labels_note(split.path, rows))
 
     # The training file first, whose labels are those of baselines.
-    splits[TRAIN] += splits.pop(_UNLABELLED)
+    splits[TRAIN] += splits.pop(UNLABELLED)
 
     has_pairs = any("text_b" in split.schema for split in dataset.splits)
     long_texts = _long_texts(settings, recorded or {})
@@ -250,7 +250,7 @@ def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
         if flag not in _needed(settings):
             continue
         files = dataset.split(name)
-        if name == _UNLABELLED:
+        if name == UNLABELLED:
             files = [x.without_labels() for x in dataset.split(TEST)][:1]
         if not files:
             raise UserError(
