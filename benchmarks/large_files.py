@@ -101,11 +101,11 @@ def measure(
         first = os.path.join(scratch, "first.txt")
         with open(lines, encoding="utf-8") as file, open(first, "w") as copy:
             copy.writelines(itertools.islice(file, peer_lines))
-        for processes in (1, 2):
+        for processes, way in enumerate(("one process", "two processes"), 1):
             command = [python, str(_PEER), script, folder, first]
             command += [os.path.join(scratch, "peer"), str(processes)]
-            way = f"peer, {('one process', 'two processes')[processes - 1]}"
-            yield _row(script, way, min(rows, peer_lines), command)
+            count = min(rows, peer_lines)
+            yield _row(script, f"peer, {way}", count, command)
 
 
 def main(script: str, model: str, lines: str, *peer: str) -> None:

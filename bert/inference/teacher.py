@@ -13,6 +13,7 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.progress import Progress
 from bert.data import feature_names, postprocessing
+from bert.data.labels import Labels
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.inference.predictor import Predictor
@@ -39,6 +40,7 @@ def check(teacher: Any, student: Any, path: str) -> None:
             path=path,
             expected=f"a model for {student.name}",
         )
+
     lacking = {*student.inputs} - {*teacher.inputs, *teacher.optional_inputs}
     if lacking:
         raise UserError(
@@ -46,17 +48,23 @@ def check(teacher: Any, student: Any, path: str) -> None:
             path=path,
             expected=f"a model that reads {', '.join(student.inputs)}",
         )
+
     if isinstance(student, TextClassification):
-        found, wanted = teacher.labels, student.labels
-        differing = {*found.names} ^ {*wanted.names}
-        if found.kind != wanted.kind or differing:
-            listed = ", ".join(sorted(differing)[:10])
-            raise UserError(
-                f"labels {found}",
-                path=path,
-                expected=f"{wanted}, in any order"
-                + f"; only one of both has {listed}" * bool(differing),
-            )
+        _check_labels(teacher.labels, student.labels, path)
+
+
+def _check_labels(found: Labels, wanted: Labels, path: str) -> None:
+    """Raises a UserError if labels differ in more than their order."""
+    differing = {*found.names} ^ {*wanted.names}
+    if found.kind == wanted.kind and not differing:
+        return
+    listed = ", ".join(sorted(differing)[:10])
+    raise UserError(
+        f"labels {found}",
+        path=path,
+        expected=f"{wanted}, in any order"
+        + f"; only one of both has {listed}" * bool(differing),
+    )
 
 
 def targets(predictor: Predictor, student: Any, rows: list) -> np.ndarray:

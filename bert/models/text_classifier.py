@@ -246,6 +246,7 @@ class TextClassifier(TextModel):
                 examples, held_out = preprocessing.split(
                     examples, validation_split
                 )
+
             encoded = self._encoded(examples)
             if teacher is not None:
                 self._teacher_loss = distillation.TeacherLoss(
@@ -256,6 +257,7 @@ class TextClassifier(TextModel):
                     teacher, self._task(), examples, encoded, distill_weight
                 )
             batches, steps = self._batches(encoded, batch_size, shuffle)
+
         if class_weight:
             class_weight = self._class_weight(class_weight)
 

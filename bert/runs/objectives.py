@@ -63,23 +63,12 @@ def objective_of(
         name, normalizers = task_losses.LABELS, task_losses.label_weights
         sums = _class_sums(task, settings)
         if settings.teacher:
-            soft_loss = task_losses.teacher_loss(
-                task.labels.size,
-                task.labels.kind == MULTI_LABEL,
-                settings.distill_temperature,
-            )
-            sums = functools.partial(
-                task_losses.distilled_sums, hard_sums=sums, soft_loss=soft_loss
-            )
+            sums = _distilled(task, settings, sums)
         has_accuracy = task.labels.kind != REGRESSION
     elif task.head is None:
         name, normalizers = task_losses.LABELS, task_losses.label_weights
-        size = config.hidden_size
-        sizes = settings.sizes(size, task.pooling_config.size(size))
-        sums = embedding_losses.sums_of(settings.loss, settings.scale, sizes)
-        has_accuracy, compares_rows = False, settings.loss != COSINE
-        if settings.teacher:
-            sums, compares_rows = embedding_losses.teacher_sums, False
+        sums, compares_rows = _vector_sums(task, config, settings)
+        has_accuracy = False
     else:
         name, normalizers, sums = _LOSSES[task.head]
 
@@ -111,6 +100,30 @@ def _class_sums(task: Any, settings: Any) -> Callable:
         weights=task.class_weights,
         smoothing=settings.label_smoothing,
     )
+
+
+def _distilled(task: Any, settings: Any, hard_sums: Callable) -> Callable:
+    """The loss function of labels, with that of a teacher."""
+    soft_loss = task_losses.teacher_loss(
+        task.labels.size,
+        task.labels.kind == MULTI_LABEL,
+        settings.distill_temperature,
+    )
+    return functools.partial(
+        task_losses.distilled_sums, hard_sums=hard_sums, soft_loss=soft_loss
+    )
+
+
+def _vector_sums(
+    task: Any, config: BertConfig, settings: Any
+) -> tuple[Callable, bool]:
+    """The loss function of embeddings, and whether it compares rows."""
+    if settings.teacher:
+        return embedding_losses.teacher_sums, False
+    size = config.hidden_size
+    sizes = settings.sizes(size, task.pooling_config.size(size))
+    sums = embedding_losses.sums_of(settings.loss, settings.scale, sizes)
+    return sums, settings.loss != COSINE
 
 
 def _network(task: Any, config: BertConfig, settings: Any) -> keras.Model:

@@ -28,7 +28,7 @@ def read(given: tuple[str, ...], count: int, path: str) -> tuple[int, ...]:
         tuple of int. Numbers of the kept layers; () for all layers.
 
     Raises:
-        UserError: a number is not that of a layer.
+        UserError: the model has no such layer.
     """
     valid = range(1, count + 1) if len(given) == 1 else range(count)
     if not all(x.isdecimal() and int(x) in valid for x in given):

@@ -345,7 +345,7 @@ class ModelFolder:
             given: tuple of str. See `kept_layers.read`.
 
         Raises:
-            UserError: a number is not that of a layer.
+            UserError: the model has no such layer.
         """
         count, path = self.config.num_hidden_layers, self.config_file
         layers = kept_layers.read(given, count, path)
@@ -381,7 +381,7 @@ class ModelFolder:
         network is built.
 
         Args:
-            config: sizes of the network; None: those of the model.
+            config: sizes of the network. Default: the sizes of the model.
 
         Raises:
             UserError: a size differs.
