@@ -58,6 +58,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(finetuning, "BATCH_SIZE", 7)
     monkeypatch.setattr(gpu_steps, "MATMUL_SIZE", 13)
     monkeypatch.setattr(gpu_steps, "CALL", 2)
+    flags, ending = large_files.SCRIPTS["extract_features.py"]
+    shorter = [*flags, f"--max_seq_length={small.POSITIONS}"], ending
+    monkeypatch.setitem(large_files.SCRIPTS, "extract_features.py", shorter)
     return tmp_path
 
 
