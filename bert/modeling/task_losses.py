@@ -151,7 +151,7 @@ def teacher_loss(
     """Returns the loss of a student beside its teacher.
 
     Hinton et al. 2015, arXiv:1503.02531: T^2 KL(teacher / T || student / T).
-    The factor keeps the gradient about as large as that of the labels.
+    With the factor, the size of the gradient hardly depends on T.
 
     Args:
         size: int. C. 1 without `is_multi_label`: regression, whose loss is the

@@ -14,7 +14,7 @@ from bert.modeling import task_losses
 
 
 class TeacherLoss(keras.losses.Loss):
-    """Mean loss of a student's logits beside those of a teacher.
+    """Mean loss of a student, whose targets are the logits of a teacher.
 
     Args:
         labels: Labels. Kind and names of the labels.
@@ -62,8 +62,8 @@ def divided(x: Any, weights: Any) -> tuple:
         weights: float32 [B] or None. Weights of the texts.
 
     Returns:
-        The weights of the labels and those of the teacher, float32 [B]; the
-        latter is None without a teacher.
+        Weights in the loss of the labels, and in the loss of the teacher,
+        float32 [B]; without a teacher the latter is None.
     """
     if feature_names.TEACHER_WEIGHTS not in (x or {}):
         return weights, None

@@ -145,7 +145,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         elif "label" in table.cells and not split.is_labelled:
             lines.append(missing_labels_note(split.path, rows))
 
-    # The training file first, whose labels are those of baselines.
+    # The training file first: baselines are fitted to its labels.
     splits[TRAIN] += splits.pop(UNLABELLED)
 
     has_pairs = any("text_b" in split.schema for split in dataset.splits)

@@ -349,8 +349,7 @@ class Distillation(TeacherFlags):
     )
     distill_temperature: float = flag(
         2.0,
-        "With --teacher: its logits and those of the trained model are divided "
-        "by it.",
+        "With --teacher: divisor of the logits of both models in its loss.",
         at_least=0.01,
         at_most=100.0,
         resume=True,
