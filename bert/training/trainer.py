@@ -75,12 +75,25 @@ class Trainer:
                 self._validate(validate, preemption)
                 self.state.save()
 
-            for phase in phases:
-                is_open = self.step < phase.end_step
-                if is_open and not self._is_over(preemption):
-                    self._fit_phase(phase, last_step, validate, preemption)
+            # All workers make the same decision.
+            is_over = self._is_over(preemption)
+            eval_steps = settings.eval_steps if validate else 0
+            stops = () if is_over else self._stops(phases, eval_steps)
+            for phase, batches, stop in stops:
+                self._take_steps(batches, phase, stop)
 
-            # All workers get here and make the same decision.
+                # Evaluate and save.
+                is_last = self.step == phase.end_step
+                if validate and _is_due(eval_steps, self.step, is_last):
+                    self._validate(validate, preemption)
+                is_over = self._is_over(preemption)
+                every = settings.save_checkpoints_steps
+                if is_over or _is_due(every, self.step, is_last):
+                    self.state.save()
+                self.state.log.resume()
+                if is_over:
+                    break
+
             self._is_over(preemption)
             self.state.saver.wait()
             preemption.end(self.step, last_step)
@@ -90,35 +103,27 @@ class Trainer:
                 f"{last_step}, without a better evaluation"
             )
 
-    def _fit_phase(
-        self,
-        phase: Phase,
-        last_step: int,
-        validate: Validate | None,
-        preemption: Preemption,
-    ) -> None:
-        """Trains to the end of a phase, or until a stop is requested."""
-        settings, is_over = self.settings, False
-        iterator = _iterate(phase.batches(self.step))
-        self.state.log.begin_phase()
-        log("compiling the step ...")
+    def _stops(
+        self, phases: list[Phase], eval_steps: int
+    ) -> Iterator[tuple[Phase, Iterator, int]]:
+        """Yields each stop of the run, with its phase and the next batches.
 
-        eval_steps = settings.eval_steps if validate else 0
-        while not is_over and self.step < phase.end_step:
-            stop = self._next_stop(phase, last_step, eval_steps)
-            self._take_steps(iterator, phase, stop)
+        A stop is a step after which the run logs, evaluates, saves or ends.
+        """
+        settings, last_step = self.settings, phases[-1].end_step
+        log_steps = settings.log_steps or min(100, max(1, last_step // 50))
+        intervals = (log_steps, settings.save_checkpoints_steps, eval_steps)
+        for phase in phases:
+            if self.step >= phase.end_step:
+                continue
+            batches = _iterate(phase.batches(self.step))
+            self.state.log.begin_phase()
+            log("compiling the step ...")
+            while (step := self.step) < phase.end_step:
+                stops = [(step // x + 1) * x for x in intervals if x]
+                yield phase, batches, min(stops + [phase.end_step])
 
-            # Evaluate and save.
-            is_last = self.step == phase.end_step
-            if validate and _is_due(eval_steps, self.step, is_last):
-                self._validate(validate, preemption)
-            is_over = self._is_over(preemption)
-            every = settings.save_checkpoints_steps
-            if is_over or _is_due(every, self.step, is_last):
-                self.state.save()
-            self.state.log.resume()
-
-    def _take_steps(self, iterator: Iterator, phase: Phase, stop: int) -> None:
+    def _take_steps(self, batches: Iterator, phase: Phase, stop: int) -> None:
         """Takes and logs as many steps as fit before a stop, in one call."""
         first, curves = self.step, self.state.log
         # The slowest worker decides.
@@ -128,7 +133,7 @@ class Trainer:
         )
         count = int(counts.min())
         with tf.profiler.experimental.Trace("train", step_num=first + 1, _r=1):
-            sums = self.train_step.train(iterator, tf.constant(count)).numpy()
+            sums = self.train_step.train(batches, tf.constant(count)).numpy()
         curves.count_call(count)
 
         losses, records_of = self.state.losses, phase.records_of
@@ -137,16 +142,6 @@ class Trainer:
         )
         rate = float(self.objective.learning_rate(self.step - 1))
         curves.report(self.step, phase, rate, self.step == stop)
-
-    def _next_stop(self, phase: Phase, last_step: int, eval_steps: int) -> int:
-        """The next step after which the run logs, evaluates, saves or ends."""
-        settings = self.settings
-        log_steps = settings.log_steps or min(100, max(1, last_step // 50))
-        stops = [phase.end_step]
-        for every in (log_steps, settings.save_checkpoints_steps, eval_steps):
-            if every:
-                stops.append((self.step // every + 1) * every)
-        return min(stops)
 
     def _is_over(self, preemption: Preemption) -> bool:
         """Whether the run has to save and end, the same on all workers."""

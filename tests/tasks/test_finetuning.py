@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -19,9 +18,6 @@ from bert.runs import finetuning
 from bert.runs.run_folder import RunFolder
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
-from bert.training.objective import Phase
-from bert.training.settings import Training
-from bert.training.trainer import Trainer
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
 
@@ -48,19 +44,6 @@ def make_run(folder, **named):
     path = str(folder)
     opened = RunFolder(path, path, CONFIG, settings=settings, model=model)
     return finetuning.build_trainer(opened, TASK, ROWS, "rows"), settings
-
-
-@pytest.mark.parametrize(
-    ("log_steps", "last", "expected"),
-    [(None, 1, 1), (None, 47, 1), (None, 1000, 20), (None, 9999, 100)]
-    + [(7, 47, 7)],
-)
-def test_the_interval_of_the_curves_follows_the_run(log_steps, last, expected):
-    settings = Training(log_steps=log_steps, save_checkpoints_steps=10_000)
-    run = types.SimpleNamespace(settings=settings, step=0)
-    phase = Phase(last, 4, None)
-    stop = Trainer._next_stop(run, phase, last, eval_steps=0)
-    assert stop == min(expected, last)
 
 
 def train(folder):

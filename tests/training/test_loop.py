@@ -143,8 +143,8 @@ def test_a_call_stops_at_the_next_multiple_of_an_interval(
 ):
     run = make_run(tiny.make_steps(), "", **{"log_steps": None, **named})
     run.train_step.optimizer.iterations.assign(step)
-    eval_steps = run.settings.eval_steps
-    assert run._next_stop(phase(batches, last), last, eval_steps) == stop
+    stops = run._stops([phase(batches, last)], run.settings.eval_steps)
+    assert next(stops)[2] == stop
 
 
 def test_the_slowest_worker_decides_on_the_steps_of_a_call(monkeypatch):

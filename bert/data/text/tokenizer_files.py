@@ -11,7 +11,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -110,27 +110,19 @@ class _Pipeline(msgspec.Struct):
     added_tokens: list[_Added] | None = None
 
 
-class Recorded(NamedTuple):
-    """Vocabulary and normalization in the files of a model.
-
-    Attributes:
-        tokens: list of str or None. Tokens in the order of their ids; None
-            without a pipeline.
-        casing: Casing. None for values that are not in the files.
-    """
-
-    tokens: list[str] | None
-    casing: Casing
+# Tokens in the order of their ids, None without a pipeline; and a casing, with
+# None for what the files of a model do not say.
+TokensAndCasing = tuple[list[str] | None, Casing]
 
 
-def read(folder: str) -> Recorded:
+def read(folder: str) -> TokensAndCasing:
     """Reads the tokenizer of a model.
 
     Args:
         folder: str. The model's folder. Both files are optional.
 
     Returns:
-        Recorded. The tokenizer's vocabulary and normalization.
+        The tokenizer's vocabulary and normalization.
 
     Raises:
         UserError: A file is damaged, the files contradict each other, or a
@@ -148,7 +140,7 @@ def read(folder: str) -> Recorded:
 
     recorded = Casing(config.do_lower_case, config.strip_accents)
     if tokens is None:
-        return Recorded(None, _lowered(folder, recorded))
+        return None, _lowered(folder, recorded)
 
     # Both files have a casing, in which None means as do_lower_case.
     both = recorded.or_else(casing)
@@ -162,7 +154,7 @@ def read(folder: str) -> Recorded:
             expected=f"{casing}, as in {PIPELINE}",
             fix="correct one of the two files",
         )
-    return Recorded(tokens, _lowered(folder, casing))
+    return tokens, _lowered(folder, casing)
 
 
 def _lowered(folder: str, casing: Casing) -> Casing:
@@ -293,10 +285,10 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     write_whole(os.path.join(folder, PIPELINE), f"{text}\n")
 
 
-def _read_pipeline(path: str) -> Recorded:
+def _read_pipeline(path: str) -> TokensAndCasing:
     """Reads tokens and casing of a `tokenizer.json`, if it exists."""
     if not storage.exists(path):
-        return Recorded(None, Casing())
+        return None, Casing()
 
     pipeline = _read_supported(path, _Pipeline, "a tokenizer of BERT")
 
@@ -320,8 +312,7 @@ def _read_pipeline(path: str) -> Recorded:
                 fix=_UNSUPPORTED,
             )
 
-    casing = Casing(normalizer.lowercase, normalizer.strip_accents)
-    return Recorded(tokens, casing)
+    return tokens, Casing(normalizer.lowercase, normalizer.strip_accents)
 
 
 def _check_template(path: str, processor: _Ends | _Template) -> None:
