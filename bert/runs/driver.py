@@ -3,6 +3,7 @@
 settings -> read(folder) -> task, files -> finetuning.train_and_evaluate
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,9 @@ from bert.tasks.task import Files, Task
 from bert.training import workers
 
 
-def run(settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]) -> None:
+def run(
+    settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]
+) -> sweep.Result | None:
     """Runs a script once, or several times for seeds, values or folds.
 
     Args:
@@ -21,11 +24,16 @@ def run(settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]) -> None:
         read: function. Reads and checks the files of a run; returns its task
             and the files.
 
+    Returns:
+        Scores and files of the run; None for several.
+
     Raises:
         UserError: a flag or a file is invalid.
     """
-
-    def run_one(settings: Any) -> sweep.Result:
+    result = None
+    if settings.is_several:
+        sweep.run(settings, functools.partial(run, read=read))
+    else:
         with RunFolder.open(settings) as folder:
             task, files = read(folder)
             distillation.check(folder.settings, task)
@@ -33,10 +41,9 @@ def run(settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]) -> None:
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.runs import finetuning
 
-            return finetuning.train_and_evaluate(folder, task, files)
+            result = finetuning.train_and_evaluate(folder, task, files)
 
-    if settings.is_several:
-        sweep.run(settings, run_one)
-    else:
-        run_one(settings)
-    drawing.draw_trained(settings, workers.is_chief())
+    # Several runs have one report.
+    if not settings.sweep_dir:
+        drawing.draw_trained(settings, workers.is_chief())
+    return result

@@ -361,10 +361,12 @@ def test_tensorflow_is_silent_in_several_workers(
 
 
 @pytest.mark.parametrize("is_chief", [True, False])
-def test_a_run_has_the_report_of_its_first_worker(monkeypatch, is_chief):
-    drawn, settings = [], types.SimpleNamespace(is_several=True)
+@pytest.mark.parametrize("sweep_dir", ["", "seeds"])
+def test_several_runs_have_one_report(monkeypatch, is_chief, sweep_dir):
+    drawn = []
+    settings = types.SimpleNamespace(is_several=True, sweep_dir=sweep_dir)
     monkeypatch.setattr(drawing, "draw_trained", lambda *x: drawn.append(x))
     monkeypatch.setattr(sweep, "run", lambda *_: None)
     monkeypatch.setattr(workers, "is_chief", lambda: is_chief)
     driver.run(settings, None)
-    assert drawn == [(settings, is_chief)]
+    assert drawn == ([] if sweep_dir else [(settings, is_chief)])
