@@ -105,8 +105,10 @@ class FineTunedModel(tf.train.Checkpoint):
             lambda **inputs: self._classify(inputs),
             dict.fromkeys(feature_names.ENCODER_INPUTS, ids),
         )
+
+        # The other signatures call this one, so the network is traced once.
         self.examples = signature(
-            lambda examples: self._classify(_parse(examples)),
+            lambda examples: self.tokens(**_parse(examples)),
             {"examples": tf.TensorSpec([None], tf.string)},
         )
         self.names = ["serve", "tokens", "examples"]
@@ -115,8 +117,8 @@ class FineTunedModel(tf.train.Checkpoint):
         self.serve = self.tokens
         if not self._long_texts.pool:
             self.serve = _text_signature(
-                lambda **strings: self._classify(
-                    self._pack([strings[name] for name in texts])
+                lambda **strings: self.tokens(
+                    **self._pack([strings[name] for name in texts])
                 ),
                 texts,
             )
