@@ -1,13 +1,14 @@
 r"""Students with and without a teacher, and with texts without labels.
 
-    python -m benchmarks.distillation TASK DATA MODEL OUTPUT EPOCHS \
+    python -m benchmarks.distillation TASK DATA MODEL OUTPUT EPOCHS LAYERS \
         [UNLABELLED]
 
 TASK and DATA are --task_name and --data_dir of run_classifier.py; MODEL is a
-folder with a checkpoint of 6 layers, which is fine-tuned to the teacher. The
-students start from 3 and 2 of its layers. UNLABELLED is a file for
+folder with a checkpoint, which is fine-tuned to the teacher. The students start
+from LAYERS, such as 3,2, of its layers. UNLABELLED is a file for
 --unlabelled_file. Three seeds each. Prints a JSON line for each command, with
-the scores of its seeds, and one for the time and size of each network.
+the scores of its seeds, and one for the time and size of each network;
+benchmarks.paired compares two folders of runs.
 """
 
 import csv
@@ -21,7 +22,6 @@ from benchmarks.peers import second_pass
 from bert.inference.predictor import Predictor
 from bert.runs import sweep
 
-LAYERS = (3, 2)
 PRECISIONS = ("float32", "int8")
 _TEXT, _TEXTS = "a film that is worth seeing twice , in the evening", 500
 _FLAGS = (
@@ -74,6 +74,7 @@ def main(
     model: str,
     output: str,
     epochs: str,
+    layers: str,
     unlabelled: str | None = None,
 ) -> None:
     """Trains and measures all models of a task."""
@@ -93,14 +94,14 @@ def main(
             f"--unlabelled_file={unlabelled}",
         ]
     networks = {"teacher": teacher}
-    for layers in LAYERS:
+    for count in layers.split(","):
         for side, more in sides.items():
-            path = folder / f"{layers}_{side.replace(', ', '_')}"
-            flags = [*words, *more, f"--keep_layers={layers}"]
+            path = folder / f"{count}_{side.replace(', ', '_')}"
+            flags = [*words, *more, f"--keep_layers={count}"]
             scores = train(path, flags, 3)
-            line = what | {"side": side, "layers": layers} | scores
+            line = what | {"side": side, "layers": int(count)} | scores
             print(json.dumps(line), flush=True)
-            networks[f"{layers} layers"] = min(path.glob("seed_*"))
+            networks[f"{count} layers"] = min(path.glob("seed_*"))
 
     for name, run in networks.items():
         for precision in PRECISIONS:

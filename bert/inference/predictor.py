@@ -413,11 +413,12 @@ def open_model(path: str) -> ModelFolder:
     """Opens the folder of a model, or the best checkpoint of a run.
 
     Args:
-        path: str. The folder.
+        path: str. The folder, or the name of a published model.
 
     Raises:
         UserError: The folder has no model.
     """
+    path = downloads.fetch(path)
     best = os.path.join(path, checkpoint_files.BEST)
     model = ModelFolder.open(best if storage.is_folder(best) else path)
     model.check()

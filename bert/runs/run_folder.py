@@ -112,10 +112,7 @@ class RunFolder:
         values = flags.as_dict(settings)
         start = values["init_checkpoint"]
         start = downloads.fetch(start or values.get("bert_hub_module_handle"))
-        changes = {"init_checkpoint": start}
-        if values.get("teacher"):
-            changes["teacher"] = downloads.fetch(values["teacher"])
-        settings = dataclasses.replace(settings, **changes)
+        settings = dataclasses.replace(settings, init_checkpoint=start)
 
         # Labels and length of a new run come from its flags, not from the
         # initial checkpoint.

@@ -113,8 +113,9 @@ class Split(InputFile):
         return self.name in (TRAIN, DEV)
 
     def without_labels(self) -> Self:
-        """Returns the file for reading without its labels."""
-        schema = {k: x for k, x in self.schema.items() if k != "label"}
+        """Returns the file for reading without labels, ids and groups."""
+        dropped = ("label", "id", "group")
+        schema = {k: x for k, x in self.schema.items() if k not in dropped}
         return dataclasses.replace(self, name=UNLABELLED, schema=schema)
 
     def file(self, stem: str, ending: str) -> str:

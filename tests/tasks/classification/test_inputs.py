@@ -72,6 +72,22 @@ def test_a_dev_file_to_predict_is_read_or_rejected(tmp_path, task):
         read("--do_predict", task_name=task, predict_file=path)
 
 
+def test_texts_for_a_teacher_need_only_the_columns_of_the_texts(tmp_path):
+    lines = {"train": ["sentence\tlabel", "good\t1", "bad\t0"]}
+    lines["texts"] = ["sentence", "so so"]
+    for name, rows in lines.items():
+        (tmp_path / f"{name}.tsv").write_text("\n".join([*rows, ""]))
+    _, files = read(
+        "--do_train",
+        "--teacher=teacher",
+        task_name="sst2",
+        data_dir=tmp_path,
+        unlabelled_file=tmp_path / "texts.tsv",
+    )
+    found = [[(x.text, x.label) for x in file.rows] for file in files[TRAIN]]
+    assert found == [[("good", 1), ("bad", 0)], [("so so", None)]]
+
+
 def test_every_task_has_a_case():
     assert CASES.keys() == GLUE_TASKS.keys()
 
