@@ -30,12 +30,13 @@ def dropout_seed(seed: "tf.Tensor | None"):
     Args:
         seed: int32 [N] or None. Seed of the dropout masks.
     """
-    outer = current_seed()
-    _scope.seed = seed
+    outer = current_seed(), _seed_key()
+    has_key = seed is not None and ON_TENSORFLOW
+    _scope.seed, _scope.key = seed, seed_key(seed) if has_key else None
     try:
         yield
     finally:
-        _scope.seed = outer
+        _scope.seed, _scope.key = outer
 
 
 def current_seed() -> "tf.Tensor | None":
@@ -43,17 +44,30 @@ def current_seed() -> "tf.Tensor | None":
     return getattr(_scope, "seed", None)
 
 
-def layer_key(seed: "tf.Tensor", salt: int) -> "tf.Tensor":
-    """Mixes a seed and the salt of a layer into a key, int32 [2].
+def _seed_key() -> "tf.Tensor | None":
+    """The `seed_key` of the current seed, or None."""
+    return getattr(_scope, "key", None)
+
+
+def seed_key(seed: "tf.Tensor") -> "tf.Tensor":
+    """Mixes a seed, int32 [N], into a key, uint32 [2].
 
     The functions of `tf.random` would give other keys in a compiled program:
-    XLA and TensorFlow's kernels read a negative seed differently. The salt is
-    mixed in last, so that the layers of a program share the other steps.
+    XLA and TensorFlow's kernels read a negative seed differently.
     """
     key = tf.constant([0x243F6A88, 0x85A308D3], tf.uint32)  # digits of pi
-    for word in (*tf.unstack(tf.bitcast(seed, tf.uint32)), _uint32(salt)):
+    for word in tf.unstack(tf.bitcast(seed, tf.uint32)):
         key = _mix(tf.bitwise.bitwise_xor(key, word), key)
-    return tf.bitcast(key, tf.int32)
+    return key
+
+
+def layer_key(key: "tf.Tensor", salt: int) -> "tf.Tensor":
+    """Mixes the salt of a layer into a `seed_key`: key of the layer, int32 [2].
+
+    The salt is mixed in last, so that all layers share the other steps.
+    """
+    mixed = _mix(tf.bitwise.bitwise_xor(key, _uint32(salt)), key)
+    return tf.bitcast(mixed, tf.int32)
 
 
 def drop(x, key, rate: float):
@@ -122,10 +136,12 @@ class Dropout(keras.layers.Layer):
             return self.generator, self.rate if training else 0.0
         if not training or self.rate == 0:
             return tf.zeros([2], tf.int32), 0.0
-        seed = current_seed()
-        if seed is None:
-            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        return layer_key(seed, self.salt), self.rate
+        key = _seed_key()
+        if key is None:
+            key = seed_key(
+                tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+            )
+        return layer_key(key, self.salt), self.rate
 
     def get_config(self):
         """The layer's arguments."""
