@@ -144,6 +144,16 @@ def test_packed_and_plain_records_do_not_mix(records, pretrain, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_records_are_compared_with_those_that_have_a_manifest(
+    records, pretrain, tmp_path
+):
+    lower, cased = records("plain"), records("cased", "--nodo_lower_case")
+    bare = tmp_path / "bare.tfrecord"
+    bare.write_bytes(lower.read_bytes())
+    _, err = pretrain("out", f"{bare},{lower},{cased}", code=2)
+    assert "do_lower_case is" in err
+
+
 def test_records_that_cannot_be_masked_again(records, pretrain, tmp_path):
     words = records("words", "--do_whole_word_mask", "--word_boundaries")
     spans, plain = records("spans", max_ngram=2), records("plain")

@@ -48,10 +48,11 @@ def example(key, *answers):
 def test_scores_of_version_1():
     examples = [example("a", "red cat", "cat"), example("b", "dog")]
     examples.append(example("e", "1895", "the year 1895"))
-    predictions = {"a": "The Cat", "b": "big dog"}  # the last is missing
+    examples.append(example("t", "the"))
+    predictions = {"a": "The Cat", "b": "big dog", "t": "an"}  # without "e"
     assert metrics.scores_1(examples, predictions) == {
-        "exact_match": pytest.approx(100 / 3),
-        "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+        "exact_match": pytest.approx(100 * 2 / 4),
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 4),  # 0 without words
     }
 
 
