@@ -219,8 +219,8 @@ class Training(Devices):
     )
     precision: str = flag(
         "float32",
-        "Precision of the computation. auto selects bfloat16 if the device "
-        "supports it, else float32. tf32 is float32 with TensorFloat-32 matrix "
+        "Precision of the computation. auto selects bfloat16 where it is "
+        "faster, else float32. tf32 is float32 with TensorFloat-32 matrix "
         "products, on GPUs.",
         choices=("float32", "tf32", "bfloat16", "float16", "auto"),
         resume=True,
