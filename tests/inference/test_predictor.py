@@ -1,10 +1,13 @@
 """A `Predictor` computes any number of examples in bounded memory."""
 
 import hypothesis
+import pytest
 from hypothesis import strategies
 
+from bert.common.errors import UserError
 from bert.data.sequences import Encoded
 from bert.inference import predictor as predictor_lib
+from bert.tasks.swag.task import CHOICE_TEXTS
 from tests.helpers import library_files
 from tests.helpers.predictors import predictor_of
 
@@ -33,6 +36,13 @@ def test_a_group_ends_once_it_has_enough_tokens(examples):
             expected.append(done)
             tokens = 0
     assert groups == expected
+
+
+def test_an_example_has_at_least_one_choice():
+    predictor = predictor_of(dict, CHOICE_TEXTS)
+    assert predictor.parse({CHOICE_TEXTS: ["a"]}) == {CHOICE_TEXTS: ["a"]}
+    with pytest.raises(UserError, match=CHOICE_TEXTS):
+        predictor.parse({CHOICE_TEXTS: []})
 
 
 def test_the_best_checkpoint_of_a_run_is_opened(tmp_path):

@@ -31,6 +31,13 @@ def test_labels_in_any_order_are_valid(of_teacher, of_student):
     teacher.check(classifier(of_teacher), classifier(of_student), "folder")
 
 
+def test_a_teacher_may_read_one_text_or_two():
+    """A published classifier does not say which."""
+    for has_pairs in (False, True):
+        student = classifier(has_pairs=has_pairs)
+        teacher.check(classifier(has_pairs=None), student, "folder")
+
+
 @pytest.mark.parametrize(
     ("of_teacher", "student", "message"),
     [

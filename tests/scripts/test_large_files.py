@@ -190,6 +190,14 @@ def test_mistakes_are_one_line(large, texts, tmp_path, words, named, found):
     )
 
 
+def test_a_shard_is_not_an_input(large, texts, tmp_path):
+    path = write(tmp_path, "out-00001-of-00002.jsonl", texts)
+    before = path.read_bytes()
+    _, err = large(code=2, input_file=path, num_shards=2)
+    assert f"{path}: is both input and output" in err
+    assert path.read_bytes() == before
+
+
 def test_there_are_at_most_as_many_shards_as_partitions(large, texts, tmp_path):
     path = write(tmp_path, "t.txt", texts)
     _, err = large(code=2, input_file=path, num_shards=99)

@@ -315,8 +315,9 @@ def test_other_keys_of_json_are_repeated_or_replaced(capsys):
     model = predictor_of(lambda _: {"label": "y", "value": 1.0})
     printer = jsonl.PredictionPrinter(model, batch_size=2, strict=False)
     lines = [b'{"n": [7], "label": "x", "text": "a"}', b'{"n": 8}']
+    lines.append(lines[0])
     printer.print(examples_of(lines))
-    answer, error = map(json.loads, capsys.readouterr().out.splitlines())
+    answer, error, _ = map(json.loads, capsys.readouterr().out.splitlines())
     assert [*answer.items()] == [("n", [7]), ("label", "y"), ("value", 1.0)]
     assert "required field `text`" in error["error"] and error["line"] == 2
     *_, note = printer.counts.notes()
@@ -330,6 +331,7 @@ def test_other_keys_of_json_are_repeated_or_replaced(capsys):
         ("text_b,text", ("text", "text_b")),
         ("context,choices", ("context", "choices")),
         ("choices,context", None),
+        ("context,context,choices", None),
     ],
 )
 def test_the_inputs_have_any_order_with_the_choices_last(given, inputs):
@@ -337,7 +339,7 @@ def test_the_inputs_have_any_order_with_the_choices_last(given, inputs):
     if inputs:
         assert settings.ordered(inputs) == settings.inputs
     else:
-        with pytest.raises(UserError, match="m: --inputs=choices,context; exp"):
+        with pytest.raises(UserError, match=f"m: --inputs={given}; expected"):
             settings.ordered(("context", "choices"))
 
 

@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import threading
+import time
 from unittest import mock
 
 import pytest
@@ -18,7 +19,7 @@ from waitress import adjustments
 from bert.serving import server
 from tests.helpers import http_server, threads
 from tests.helpers.http_server import app_of
-from tests.helpers.predictors import Stalled
+from tests.helpers.predictors import Stalled, predictor_of
 
 pytestmark = pytest.mark.slow
 PREDICT = "/v1/models/mails:predict"
@@ -43,8 +44,8 @@ def test_a_connection_above_the_limit_waits():
 
 
 def test_the_second_signal_has_its_default_handler(monkeypatch):
-    """It ends the process, whatever a client does."""
-    numbers, handlers = (signal.SIGTERM, signal.SIGINT), []
+    """It ends the process, whatever a client does; nohup's SIGHUP does not."""
+    numbers, handlers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP), []
     before = [signal.getsignal(number) for number in numbers]
 
     def run(app, opened, settings, end):
@@ -53,12 +54,36 @@ def test_the_second_signal_has_its_default_handler(monkeypatch):
         handlers.extend(map(signal.getsignal, numbers))
 
     monkeypatch.setattr(server, "run", run)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         server.serve(None, None, None, {})
     finally:
         for number, handler in zip(numbers, before):
             signal.signal(number, handler)
-    assert handlers == [signal.SIG_DFL] * 2
+    assert handlers == [signal.SIG_DFL, signal.SIG_DFL, signal.SIG_IGN]
+
+
+def test_the_end_waits_for_a_client_that_still_reads():
+    size, begun = 30_000_000, threading.Event()
+    queue = http_server.queue_of(predictor_of(lambda _: {"x": "y" * size}))
+
+    def read(port):
+        body = b'{"instances": ["a"]}'
+        head = f"POST {PREDICT} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(head.encode() + body)
+            count = len(client.recv(1))
+            begun.set()
+            time.sleep(0.3)
+            while part := client.recv(1 << 20):
+                count += len(part)
+        return count
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with http_server.running(app_of(queue)) as port:
+            count = pool.submit(read, port)
+            assert begun.wait(60)
+        assert count.result() > size
 
 
 def test_the_end_is_the_last_answer_of_a_connection():

@@ -64,6 +64,11 @@ def test_texts_have_a_name_or_base64_or_neither(client):
     )
     assert named == unnamed and [*named] == ["outputs"]
 
+    # A column may be a single value.
+    columns = [{"text": "the cat"}, {"text": ["the cat"]}]
+    one, row = (client.post(PREDICT, json={"inputs": x}).json for x in columns)
+    assert one == row
+
 
 def base64_of(text):
     return base64.b64encode(text.encode()).decode()
