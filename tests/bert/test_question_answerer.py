@@ -76,6 +76,7 @@ LISTS = {"text": np.array(["in", "in"], object), "answer_start": [3, 9]}
     ("answers", "expected"),
     [
         (["rome", None], [(Answer("rome", 14),), ()]),
+        (["n", None], [(Answer("n", 1),), ()]),  # the first of three
         (np.array(["rome", ""], object), [(Answer("rome", 14),), ()]),
         (pandas.Series(["bob", np.nan]), [(Answer("bob", -1),), ()]),
         ([LISTS, []], [(Answer("in", 3), Answer("in", 9)), ()]),

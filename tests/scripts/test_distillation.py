@@ -153,6 +153,7 @@ def test_the_class_has_the_loss_of_a_teacher(
     history = model.fit(
         texts,
         labels if has_labels else None,
+        sample_weight=[1.0, 2.0, 0.5],
         teacher=teacher,
         distill_weight=0.3,
         distill_temperature=3.0,
@@ -164,7 +165,8 @@ def test_the_class_has_the_loss_of_a_teacher(
     soft = 9 * (p * np.log(p / q)).sum(-1)
     hard = -np.diag(special.log_softmax(before, -1))
     share = 0.3 if has_labels else 1.0
-    expected = ((1 - share) * hard + share * soft).mean()
+    each = np.array([1.0, 2.0, 0.5]) * ((1 - share) * hard + share * soft)
+    expected = each.mean()
     np.testing.assert_allclose(history.history["loss"], expected, rtol=1e-4)
 
 

@@ -153,6 +153,10 @@ def test_token_classification(tmp_path, document_context):
             for x in rows
         ]
 
+    # A label that is not in the training file is never right.
+    row = dataclasses.replace(rows[0], labels=["B-Y"] * len(rows[0].words))
+    assert task.baselines([row], [], rows, None)["accuracy/majority"] == 0.0
+
     odd = [{"text": x} for x in ODD]
     odd += [{"words": []}, {"words": ["the", "zzz" * 40, "\x00"]}]
     odd.append({"text": "old (dog)", "signature": "words"})

@@ -64,6 +64,7 @@ def test_only_some_files_have_scores(read, words, name, has_scores):
         ("a,b,high", (), "2: score 'high'; expected a number"),
         ("a,b,Neutral", (), "2: score 'Neutral'; expected a number; for NLI"),
         ("a,b,2", ("--loss=cosine",), "2: score '2'; expected a number, -1 to"),
+        ("a,b,-2", ("--loss=cosine",), "2: score '-2'; expected a number, -1"),
         ("a, ,0.5", (), "2: a text is empty; expected words"),
         ("a,b,1", ("--score_column=y",), "1: no column 'y'; expected one of"),
     ],
