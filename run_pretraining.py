@@ -11,7 +11,7 @@ import sys
 
 from bert.common import command_line
 from bert.reports import drawing
-from bert.runs import signals
+from bert.runs import program_cache, signals
 from bert.runs.run_folder import RunFolder
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
@@ -22,6 +22,7 @@ def main(argv: list[str]) -> None:
     settings = command_line.parse(argv, Settings, __doc__)
     with RunFolder.open(settings) as folder:
         inputs = Inputs.open(folder)
+        program_cache.use(inputs.folder.config)
 
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.runs import pretraining

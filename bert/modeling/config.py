@@ -11,6 +11,10 @@ import msgspec
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 
+# Steps on CPUs have fused operations. For smaller sizes, compiling takes longer
+# than a short run saves.
+SMALLEST_HIDDEN_SIZE = 128
+
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys of published configs that are ignored.

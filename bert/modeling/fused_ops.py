@@ -19,14 +19,11 @@ import keras
 from keras import ops
 
 from bert.modeling import dropout
-from bert.modeling.config import BertConfig
+from bert.modeling.config import SMALLEST_HIDDEN_SIZE, BertConfig
 
 if dropout.ON_TENSORFLOW:
     import tensorflow as tf
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # no public name
-
-# For smaller sizes, compiling takes longer than a short run saves.
-SMALLEST_HIDDEN_SIZE = 128
 
 # XLA would divide long sums into windows, which takes longer than a single sum
 # with vector instructions. XLA reads the variable when it compiles first.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bert.reports import drawing
-from bert.runs import distillation, sweep
+from bert.runs import distillation, program_cache, sweep
 from bert.runs.run_folder import RunFolder
 from bert.tasks.task import Files, Task
 from bert.training import workers
@@ -37,6 +37,7 @@ def run(
         with RunFolder.open(settings) as folder:
             task, files = read(folder)
             distillation.check(folder.settings, task)
+            program_cache.use(folder.config)
 
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.runs import finetuning

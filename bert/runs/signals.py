@@ -9,7 +9,7 @@ from collections.abc import Callable
 from bert.common import main as common_main
 from bert.common import tensorflow_log
 from bert.common.errors import UserError
-from bert.training import cluster, preemption, workers
+from bert.training import preemption, workers
 
 # First lines of errors from TensorFlow and XLA.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
@@ -28,12 +28,10 @@ def run(main: Callable[[list[str]], None]) -> int:
     Returns:
         The exit code.
     """
-    has_others = (
-        os.environ.get(cluster.VARIABLE) or cluster.num_slurm_tasks() > 1
-    )
-    if has_others:
-        # TensorFlow's errors about lost workers would hide this project's.
-        os.environ.setdefault(tensorflow_log.LEVEL, "3")
+    # TensorFlow's errors about lost workers would hide this project's. For each
+    # program of `program_cache` it logs preferences of the compiler as missing
+    # features of the processor.
+    os.environ.setdefault(tensorflow_log.LEVEL, "3")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
     return common_main.run(main, sys.argv, workers.leave, explain)
 

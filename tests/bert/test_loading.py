@@ -114,6 +114,18 @@ def test_an_encoder_has_a_policy_of_its_own():
     assert keras.config.dtype_policy().name == "float32"
 
 
+def test_the_given_tokenizer_of_a_model_of_texts_is_saved(folder, tmp_path):
+    path = str(folder / "model")
+    tokenizer = bert.Tokenizer(f"{path}/vocab.txt", strip_accents=False)
+    model = bert.TextClassifier(path, ["x", "y"])
+    for name, given in (("own", None), ("given", tokenizer)):
+        bert.save(model, str(tmp_path / name), given)
+        _, saved = bert.load_encoder(str(tmp_path / name))
+        strips = (given or model.tokenizer).strips_accents
+        assert saved.strips_accents is strips
+    assert model.tokenizer.strips_accents is not tokenizer.strips_accents
+
+
 @pytest.mark.parametrize("to", ["google", "huggingface"])
 def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
     encoder, _ = bert.load_encoder(str(folder / "model"))

@@ -329,6 +329,7 @@ def test_several_labels_that_look_like_truth_values(labels, values, expected):
     [
         (np.array([1, 0]), [0, 1, np.int64(1), 1.0, "1"], [1, 0, 0, 0, 0]),
         ([1, 2, 3, 4, 5], [1, 5, 2], [0, 4, 1]),
+        (np.array([10.0, 1.0, 0.0]), ["10", "1", "0"], [0, 1, 2]),
         (np.array([2.0, 0.5]), [0.5, 2, np.float32(2.0)], [1, 0, 0]),
         (np.array([True, False]), [False, np.True_, True], [1, 0, 0]),
         (["1", "0"], [0, 1, "0"], [1, 0, 1]),
@@ -480,6 +481,10 @@ def test_transformers_is_told_to_keep_the_end_of_texts(tokenizer, tmp_path):
         ((TEXTS, LABELS, 0), "batch_size=0; expected 1 or more"),
         ((["win"], ["ham"], 1, [math.inf]), r"sample_weight\[0\] is inf; exp"),
         ((dataset(TEXTS).batch(2),), "x is a tf.data.Dataset of .* alone"),
+        (
+            (dataset((TEXTS, LABELS)).batch(2), None, None, [1.0]),
+            "x is a tf.data.Dataset of .* alone",
+        ),
         ((dataset(TEXTS).batch(2), LABELS), "y is .'ham.*|x is .* alone"),
         ((dataset((TEXTS, LABELS)),), r"tf.data.Dataset of .* \.batch\(32\)"),
         (

@@ -205,3 +205,4 @@ def test_the_scale_doubles_after_many_good_steps_and_falls_to_one():
     }
     scales = tiny.take(made, *[np.nan] * 5)[:, -1]
     assert scales.tolist() == [8, 4, 2, 1, 1]
+    assert made.state_dict()["loss_scale_steps"] == 0

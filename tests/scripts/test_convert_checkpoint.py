@@ -201,6 +201,10 @@ def test_weights_that_are_not_finite_are_named(convert, tmp_path, values):
         ),
         ({"extend_vocab": "/none"}, "No such file"),
         (
+            {"extend_vocab": "upper.txt", "do_lower_case": True},
+            "'Tree' is split into 'tree'; expected a word that the tokenizer",
+        ),
+        (
             {"extend_vocab": "words.txt"},
             "expected a word that the tokenizer keeps whole",
         ),
@@ -215,6 +219,7 @@ def test_a_wrong_flag_is_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.txt").write_text("tree-house\n")
+    (tmp_path / "upper.txt").write_text("Tree\n")
     more = [*text.VOCABULARY, "more", "less"]
     (tmp_path / "more.txt").write_text("\n".join(more))
     values = {"input": google, "to": "google", **named}

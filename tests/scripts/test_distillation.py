@@ -14,6 +14,7 @@ import run_similarity
 from bert.common.formats import tensor_files
 from bert.inference.predictor import Predictor
 from bert.modeling import networks
+from bert.modeling.formats import kept_layers
 from bert.models.text_classifier import TextClassifier
 from bert.training.run_state import RunState
 from tests.helpers import model_files, trained
@@ -195,6 +196,15 @@ def test_embeddings_of_a_teacher_are_learned(student, tmp_path_factory):
         for x in (run, start, wanted)
     )
     assert found @ expected > before @ expected
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("1", (0,)), ("2", (0, 5)), ("3", (0, 2, 5)), ("4", (0, 2, 3, 5))]
+    + [("6", (0, 1, 2, 3, 4, 5)), ("4,1", (4, 1))],
+)
+def test_a_number_of_layers_is_evenly_spaced(given, kept):
+    assert kept_layers.read(tuple(given.split(",")), 6, "config") == kept
 
 
 def test_a_student_has_the_kept_layers_of_its_start(student, tmp_path):

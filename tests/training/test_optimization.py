@@ -75,6 +75,19 @@ def test_lambs_ratio_is_one_where_a_length_is_zero():
     assert variable.numpy().tolist() == [3.0, 4.0]
 
 
+def test_lamb_without_decay_adapts_the_rate():
+    """Unlike for an excluded variable, whose decay is None."""
+    variable, optimizer = one_variable("lamb", [3.0, 4.0], decay=0.0)
+    optimizer.update([tf.constant([1.0, 1.0])], [variable], 0.1)
+    moved = np.linalg.norm(variable.numpy() - [3.0, 4.0])
+    np.testing.assert_allclose(moved, 0.1 * 5.0, rtol=1e-5)
+
+
+def test_the_norm_includes_scalars():
+    gradients = [tf.constant(3.0), tf.constant([4.0])]
+    assert optimization.reduce_and_clip(gradients)[1] == 5.0
+
+
 def test_the_norm_has_one_sum_for_all_vectors():
     @tf.function
     def norm():

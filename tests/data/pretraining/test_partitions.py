@@ -69,8 +69,8 @@ def test_lines_that_continue_the_one_before():
         "It was",
         "the best of times,",
         "it was the",
-        "worst. He",
-        "ran.",
+        "worst. In 1859",
+        "he ran.",
     ]
     whole = ["it was .", "the best", "\u6211\u4eec", "\u4f7f\u7528"]
     assert partitions.count_continued([wrapped, ["on"], whole]) == 4

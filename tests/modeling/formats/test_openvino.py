@@ -12,6 +12,7 @@ import pytest
 
 from bert.data import sequence_packing
 from bert.modeling import encoder, networks
+from bert.modeling.config import ACTIVATIONS
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.formats import openvino as writer
@@ -53,10 +54,7 @@ def keras_outputs(config, values, head, sequences):
     ("head", "changes"),
     [
         *((head, {}) for head in (*CLASSES, None)),
-        *(
-            (CLASSIFIER, {"hidden_act": name})
-            for name in ("gelu_erf", "relu", "tanh", "linear")
-        ),
+        *((CLASSIFIER, {"hidden_act": name}) for name in ACTIVATIONS),
         (TOKENS, {"num_hidden_layers": 1}),
         (CLASSIFIER, {"num_hidden_layers": 1}),
     ],

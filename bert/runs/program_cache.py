@@ -1,0 +1,76 @@
+"""Cache of the programs that XLA compiles for a CPU.
+
+A training step on a CPU runs a few small programs for each length of its
+batches. To compile those of a new length takes a second or more. With the
+cache a later command reads them: the same network, batch size and lengths.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+
+from bert.modeling.config import SMALLEST_HIDDEN_SIZE, BertConfig
+
+FLAGS = "TF_XLA_FLAGS"
+_CPU_INFO = "/proc/cpuinfo"
+_MOST = 5000  # programs, of about 70 kB each
+_FREE = 2**30  # bytes; TensorFlow ends a run if it cannot write a program
+
+
+def use(config: BertConfig) -> None:
+    """Enables the cache of this process, before TensorFlow is imported.
+
+    It is not enabled for small networks, which have no fused operations; if
+    TF_XLA_FLAGS is set; or if the disk is nearly full or cannot be written.
+
+    Args:
+        config: BertConfig. Sizes of the network.
+    """
+    is_late = FLAGS in os.environ or "tensorflow" in sys.modules
+    if is_late or config.hidden_size < SMALLEST_HIDDEN_SIZE:
+        return
+    try:
+        path = os.path.join(_root(), _key())
+        if "'" in path:  # TensorFlow's quotation mark
+            return
+        os.makedirs(path, exist_ok=True)
+        _remove_oldest(path)
+        if shutil.disk_usage(path).free < _FREE or not os.access(path, os.W_OK):
+            return
+    except (OSError, importlib.metadata.PackageNotFoundError):
+        return
+    os.environ[FLAGS] = (
+        f"--tf_xla_persistent_cache_directory='{path}' "
+        "--tf_xla_persistent_cache_device_types=CPU"
+    )
+
+
+def _root() -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(cache, "bert", "xla")
+
+
+def _key() -> str:
+    """A hash of all that a program depends on, other than its source.
+
+    TensorFlow's own key has the source and the shapes, but not the processor.
+    """
+    with open(_CPU_INFO, encoding="utf-8") as file:
+        first, _, _ = file.read().partition("\n\n")
+    names = ("vendor_id", "model name", "flags", "Features", "CPU part")
+    lines = [x for x in first.splitlines() if x.startswith(names)]
+    version = importlib.metadata.version("tensorflow")
+    flags = os.environ.get("XLA_FLAGS", "")
+    described = "\n".join([version, platform.machine(), flags, *lines])
+    return hashlib.sha256(described.encode()).hexdigest()[:16]
+
+
+def _remove_oldest(path: str) -> None:
+    """Removes the older half of the programs if there are too many."""
+    programs = sorted(os.scandir(path), key=lambda x: x.stat().st_mtime)
+    if len(programs) > _MOST:
+        for program in programs[: len(programs) // 2]:
+            os.remove(program.path)
