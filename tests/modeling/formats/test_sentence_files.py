@@ -78,7 +78,7 @@ def test_the_pooling_of_any_version_is_read(tmp_path, kinds, pooling, expected):
 
 def test_without_prompts_it_does_not_matter_whether_they_are_pooled(tmp_path):
     write(tmp_path, BOTH, {"include_prompt": False}, prompts={"query": ""})
-    assert sentence_files.read(str(tmp_path)).pooling == "mean"
+    assert sentence_files.read(str(tmp_path)).mistake is None
 
 
 @pytest.mark.parametrize(
