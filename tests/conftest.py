@@ -25,6 +25,7 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 "
     "--xla_disable_hlo_passes=tree_reduction_rewriter",
 )
+os.environ.setdefault("TF_XLA_FLAGS", "")  # without `program_cache`
 # The networks are too small for several threads, which would wait actively.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

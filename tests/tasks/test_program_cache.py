@@ -93,7 +93,8 @@ def test_a_later_run_reads_the_programs_and_ends_with_the_same_bits(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")  # as users have it
+    for name in ("TF_CPP_MIN_LOG_LEVEL", program_cache.FLAGS):
+        monkeypatch.delenv(name)  # as users have it
     (tmp_path / "t.tsv").write_text("text\tlabel\n" + "a b\tx\nb\ty\n" * 9)
     (tmp_path / "vocab.txt").write_text(
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n"
