@@ -232,8 +232,7 @@ class TextClassification(Task):
         results: Sequence[np.ndarray],
     ) -> Evaluation:
         """Scores the predictions of labelled texts; see `Task`."""
-        _, scores, _ = _modules()
-        return scores.evaluate(self, rows, self._stacked(results))
+        return _scores().evaluate(self, rows, self._stacked(results))
 
     def fit_decision(
         self,
@@ -243,8 +242,9 @@ class TextClassification(Task):
         settings: Any,
     ) -> tuple[Self, Evaluation]:
         """Fits thresholds or a temperature; the scores are cross-fitted."""
+        from bert.tasks.classification import fitting
+
         logits = self._stacked(results)
-        fitting, _, _ = _modules()
         decision, evaluation = fitting.fit(self, rows, logits, settings)
         return self.with_decision(decision), evaluation
 
@@ -256,9 +256,10 @@ class TextClassification(Task):
         settings: Any,
     ) -> dict[str, float]:
         """Scores constant predictions, and the linear model of words."""
+        from bert.tasks.classification import tfidf
+
         gold, trained = labels_of(rows), labels_of(train)
-        _, scores, tfidf = _modules()
-        found = scores.baselines(self.labels, gold, trained)
+        found = _scores().baselines(self.labels, gold, trained)
         if settings.tfidf_baseline and train is not rows:
             found |= tfidf.baseline(self, rows, train)
         return found
@@ -281,8 +282,7 @@ class TextClassification(Task):
                 self._stacked(results), self.labels.kind, self.labels.decision
             )
             gold = labels_of(file.rows)
-            _, scores, _ = _modules()
-            metrics = scores.compute(self.metrics, gold, found)
+            metrics = _scores().compute(self.metrics, gold, found)
             shown = [f"{name} {metrics[name]:.4f}" for name in self.metrics]
             log(f"{file.path} | {' | '.join(shown)}")
         if settings.glue_dir and file.submission:
@@ -315,8 +315,8 @@ class TextClassification(Task):
         return np.reshape([*results], (-1, self.num_outputs)).astype(np.float32)
 
 
-def _modules():
-    """Imports the modules that use scikit-learn, which takes a second."""
-    from bert.tasks.classification import fitting, scores, tfidf
+def _scores():
+    """Returns the module `scores`; importing scikit-learn takes a second."""
+    from bert.tasks.classification import scores
 
-    return fitting, scores, tfidf
+    return scores
