@@ -20,7 +20,20 @@ ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
     import tensorflow as tf
 
-_scope = threading.local()
+
+class _Scope(threading.local):
+    """The innermost `dropout_seed` of a thread.
+
+    Attributes:
+        seed: int32 [N] tensor or None.
+        key: uint32 [2] tensor or None. The `seed_key` of the seed.
+    """
+
+    seed = None
+    key = None
+
+
+_scope = _Scope()
 
 
 @contextlib.contextmanager
@@ -30,7 +43,7 @@ def dropout_seed(seed: "tf.Tensor | None"):
     Args:
         seed: int32 [N] or None. Seed of the dropout masks.
     """
-    outer = current_seed(), _seed_key()
+    outer = _scope.seed, _scope.key
     has_key = seed is not None and ON_TENSORFLOW
     _scope.seed, _scope.key = seed, seed_key(seed) if has_key else None
     try:
@@ -41,12 +54,7 @@ def dropout_seed(seed: "tf.Tensor | None"):
 
 def current_seed() -> "tf.Tensor | None":
     """The seed of the innermost `dropout_seed`, or None."""
-    return getattr(_scope, "seed", None)
-
-
-def _seed_key() -> "tf.Tensor | None":
-    """The `seed_key` of the current seed, or None."""
-    return getattr(_scope, "key", None)
+    return _scope.seed
 
 
 def seed_key(seed: "tf.Tensor") -> "tf.Tensor":
@@ -136,7 +144,7 @@ class Dropout(keras.layers.Layer):
             return self.generator, self.rate if training else 0.0
         if not training or self.rate == 0:
             return tf.zeros([2], tf.int32), 0.0
-        key = _seed_key()
+        key = _scope.key
         if key is None:
             key = seed_key(
                 tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
