@@ -16,23 +16,21 @@ import sys
 import numpy as np
 
 from bert.data import postprocessing
+from bert.inference import teacher
 from bert.inference.predictor import Predictor
 from bert.runs.run_folder import RunFolder
 from bert.tasks.classification import inputs, scores
 from bert.tasks.classification.glue import labels_of
 from bert.tasks.classification.settings import Settings
-from bert.tasks.task import DEV
+from bert.tasks.task import DEV, Task
 
 RESAMPLES = 2000
 
 
-def predict(run: pathlib.Path, rows: list) -> np.ndarray:
-    """Returns the predictions of a run for N rows, [N] or [N, C]."""
-    predictor = Predictor.open(str(run))
-    task = predictor.task
-    encoded = predictor.encode(task.inputs_of(rows))
-    logits = np.stack([result for _, result in predictor.compute(encoded)])
-    return postprocessing.predictions(logits, task.labels.kind)
+def predict(run: pathlib.Path, known: Task, rows: list) -> np.ndarray:
+    """Returns the predictions of a run for N rows of a task, [N] or [N, C]."""
+    logits = teacher.targets(Predictor.open(str(run)), known, rows)
+    return postprocessing.predictions(logits, known.labels.kind)
 
 
 def difference(
@@ -79,7 +77,7 @@ def main(task: str, data: str, *folders: str) -> None:
     )
     known, files = inputs.read(RunFolder("", "").read(settings).find_model())
     rows = files[DEV][0].rows
-    sides = [[predict(run, rows) for run in side] for side in runs]
+    sides = [[predict(run, known, rows) for run in side] for side in runs]
     metric = known.metric
     found = difference(metric, np.asarray(labels_of(rows)), sides)
     what = {"task": task, "metric": metric, "runs": folders}

@@ -1,8 +1,8 @@
 """Cache of the programs that XLA compiles for a CPU.
 
 A training step on a CPU runs a few small programs for each length of its
-batches. To compile those of a new length takes a second or more. With the
-cache a later command reads them: the same network, batch size and lengths.
+batches. Compiling the programs of a new length takes a second or more. With the
+cache, a later command with the same network, batch size and lengths reads them.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ _FREE = 2**30  # bytes; TensorFlow ends a run if it cannot write a program
 def use(config: BertConfig) -> None:
     """Enables the cache of this process, before TensorFlow is imported.
 
-    It is not enabled for small networks, which have no fused operations; if
-    TF_XLA_FLAGS is set; or if the disk is nearly full or cannot be written.
+    Small networks have no fused operations, and do not use it. It is not used
+    either if TF_XLA_FLAGS is set, or if the disk is read-only or nearly full.
 
     Args:
         config: BertConfig. Sizes of the network.
@@ -70,7 +70,8 @@ def _key() -> str:
 
 def _remove_oldest(path: str) -> None:
     """Removes the older half of the programs if there are too many."""
-    programs = sorted(os.scandir(path), key=lambda x: x.stat().st_mtime)
+    programs = [*os.scandir(path)]
     if len(programs) > _MOST:
+        programs.sort(key=lambda x: x.stat().st_mtime)
         for program in programs[: len(programs) // 2]:
             os.remove(program.path)

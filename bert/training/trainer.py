@@ -75,7 +75,6 @@ class Trainer:
                 self._validate(validate, preemption)
                 self.state.save()
 
-            # All workers make the same decision.
             is_over = self._is_over(preemption)
             eval_steps = settings.eval_steps if validate else 0
             stops = () if is_over else self._stops(phases, eval_steps)
@@ -94,6 +93,7 @@ class Trainer:
                 if is_over:
                     break
 
+            # All workers get here and make the same decision.
             self._is_over(preemption)
             self.state.saver.wait()
             preemption.end(self.step, last_step)
