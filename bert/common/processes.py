@@ -14,6 +14,8 @@ from typing import Any
 from bert.common import tensorflow_log
 from bert.common.errors import UserError
 
+CPU_INFO = "/proc/cpuinfo"
+
 SPAWN = multiprocessing.get_context("spawn")
 AHEAD = 3  # running and waiting items per process
 
@@ -199,6 +201,23 @@ def _run(function: Callable[[Any, Any], Any], item) -> Any:
         return function(_worker, item)
     finally:
         _outside_item.acquire()
+
+
+def cpu_info(*names: str) -> list[str]:
+    """Reads lines of /proc/cpuinfo about the first processor.
+
+    Args:
+        *names: starts of the lines, such as "flags".
+
+    Returns:
+        list of str. The lines; none if there is no such file, as on macOS.
+    """
+    try:
+        with open(CPU_INFO, encoding="utf-8") as file:
+            first, _, _ = file.read().partition("\n\n")
+    except OSError:
+        return []
+    return [line for line in first.splitlines() if line.startswith(names)]
 
 
 def num_cores() -> int:

@@ -12,10 +12,11 @@ import platform
 import shutil
 import sys
 
+from bert.common import processes
 from bert.modeling.config import SMALLEST_HIDDEN_SIZE, BertConfig
 
 FLAGS = "TF_XLA_FLAGS"
-_CPU_INFO = "/proc/cpuinfo"
+_CPU = ("vendor_id", "model name", "flags", "Features", "CPU part")
 _MOST = 5000  # programs, of about 70 kB each
 _FREE = 2**30  # bytes; TensorFlow ends a run if it cannot write a program
 
@@ -32,8 +33,11 @@ def use(config: BertConfig) -> None:
     is_late = FLAGS in os.environ or "tensorflow" in sys.modules
     if is_late or config.hidden_size < SMALLEST_HIDDEN_SIZE:
         return
+    cpu = processes.cpu_info(*_CPU)
+    if not cpu:
+        return
     try:
-        path = os.path.join(_root(), _key())
+        path = os.path.join(_root(), _key(cpu))
         if "'" in path:  # TensorFlow's quotation mark
             return
         os.makedirs(path, exist_ok=True)
@@ -53,18 +57,14 @@ def _root() -> str:
     return os.path.join(cache, "bert", "xla")
 
 
-def _key() -> str:
+def _key(cpu: list[str]) -> str:
     """A hash of all that a program depends on, other than its source.
 
     TensorFlow's own key has the source and the shapes, but not the processor.
     """
-    with open(_CPU_INFO, encoding="utf-8") as file:
-        first, _, _ = file.read().partition("\n\n")
-    names = ("vendor_id", "model name", "flags", "Features", "CPU part")
-    lines = [x for x in first.splitlines() if x.startswith(names)]
     version = importlib.metadata.version("tensorflow")
     flags = os.environ.get("XLA_FLAGS", "")
-    described = "\n".join([version, platform.machine(), flags, *lines])
+    described = "\n".join([version, platform.machine(), flags, *cpu])
     return hashlib.sha256(described.encode()).hexdigest()[:16]
 
 

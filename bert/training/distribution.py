@@ -11,7 +11,6 @@ from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.training import cluster, workers
 
-_CPU_INFO = "/proc/cpuinfo"
 # ARM's bf16, in the line "Features", is not among them: on ARM64, TensorFlow
 # 2.21 computes bfloat16 with Eigen, in float32. Without AMX, products of
 # Intel's processors in bfloat16 have half the rate of float32.
@@ -319,12 +318,7 @@ def describe(
 
 
 def _cpu_has_fast_bfloat16() -> bool:
-    try:
-        with open(_CPU_INFO, encoding="utf-8") as file:
-            lines = [x for x in file if x.startswith(("flags", "vendor_id"))]
-    except OSError:  # not Linux
-        return False
-    words = set("".join(lines).split())
+    words = set(" ".join(processes.cpu_info("flags", "vendor_id")).split())
     return any(needed <= words for needed in _FAST_BFLOAT16)
 
 

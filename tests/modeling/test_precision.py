@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert.common import processes
 from bert.common.errors import UserError
 from bert.modeling import losses, precision
 from bert.modeling.networks import build_pretraining_model
@@ -43,7 +44,7 @@ def test_the_choice_stays_with_the_layers_that_were_made_in_it():
 def test_auto_asks_the_processor(tmp_path, monkeypatch, capsys, line, chosen):
     path = tmp_path / "cpuinfo"
     path.write_text(f"model name\t: bf16 avx512_bf16\n{line}\n")
-    monkeypatch.setattr(distribution, "_CPU_INFO", str(path))
+    monkeypatch.setattr(processes, "CPU_INFO", str(path))
     assert distribution.choose_precision(ONE, "auto") == chosen
     is_faster = "is" if chosen == "bfloat16" else "is not"
     log = capsys.readouterr().err

@@ -10,6 +10,7 @@ import types
 
 import pytest
 
+from bert.common import processes
 from bert.modeling.config import BertConfig
 from bert.runs import program_cache
 
@@ -20,7 +21,7 @@ CPU = "processor : 0\nflags : avx2{}\nMHz : {}\n\nprocessor : 1\nflags : avx2\n"
 @pytest.fixture
 def use(tmp_path, monkeypatch):
     """Enables the cache as in a new process; returns the folder, or None."""
-    monkeypatch.setattr(program_cache, "_CPU_INFO", str(tmp_path / "cpuinfo"))
+    monkeypatch.setattr(processes, "CPU_INFO", str(tmp_path / "cpuinfo"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(program_cache, "sys", types.SimpleNamespace(modules={}))
     monkeypatch.setenv("XLA_FLAGS", "")
