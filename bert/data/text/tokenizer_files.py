@@ -11,7 +11,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -110,19 +110,27 @@ class _Pipeline(msgspec.Struct):
     added_tokens: list[_Added] | None = None
 
 
-# Tokens in the order of their ids, None without a pipeline; and a casing, with
-# None for what the files of a model do not say.
-TokensAndCasing = tuple[list[str] | None, Casing]
+class Recorded(NamedTuple):
+    """Vocabulary and normalization in the files of a model.
+
+    Attributes:
+        tokens: list of str or None. Tokens in the order of their ids; None
+            without a pipeline.
+        casing: Casing. None for values that are not in the files.
+    """
+
+    tokens: list[str] | None
+    casing: Casing
 
 
-def read(folder: str) -> TokensAndCasing:
+def read(folder: str) -> Recorded:
     """Reads the tokenizer of a model.
 
     Args:
         folder: str. The model's folder. Both files are optional.
 
     Returns:
-        The tokenizer's vocabulary and normalization.
+        Recorded. The tokenizer's vocabulary and normalization.
 
     Raises:
         UserError: A file is damaged, the files contradict each other, or a
@@ -140,7 +148,7 @@ def read(folder: str) -> TokensAndCasing:
 
     recorded = Casing(config.do_lower_case, config.strip_accents)
     if tokens is None:
-        return None, _lowered(folder, recorded)
+        return Recorded(None, _lowered(folder, recorded))
 
     # Both files have a casing, in which None means as do_lower_case.
     both = recorded.or_else(casing)
@@ -154,7 +162,7 @@ def read(folder: str) -> TokensAndCasing:
             expected=f"{casing}, as in {PIPELINE}",
             fix="correct one of the two files",
         )
-    return tokens, _lowered(folder, casing)
+    return Recorded(tokens, _lowered(folder, casing))
 
 
 def _lowered(folder: str, casing: Casing) -> Casing:
@@ -285,10 +293,10 @@ def write_pipeline(folder: str, tokens: list[str], casing: Casing) -> None:
     write_whole(os.path.join(folder, PIPELINE), f"{text}\n")
 
 
-def _read_pipeline(path: str) -> TokensAndCasing:
+def _read_pipeline(path: str) -> Recorded:
     """Reads tokens and casing of a `tokenizer.json`, if it exists."""
     if not storage.exists(path):
-        return None, Casing()
+        return Recorded(None, Casing())
 
     pipeline = _read_supported(path, _Pipeline, "a tokenizer of BERT")
 
@@ -312,7 +320,8 @@ def _read_pipeline(path: str) -> TokensAndCasing:
                 fix=_UNSUPPORTED,
             )
 
-    return tokens, Casing(normalizer.lowercase, normalizer.strip_accents)
+    casing = Casing(normalizer.lowercase, normalizer.strip_accents)
+    return Recorded(tokens, casing)
 
 
 def _check_template(path: str, processor: _Ends | _Template) -> None:

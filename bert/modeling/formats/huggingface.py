@@ -206,7 +206,7 @@ def read_task(folder: str) -> dict | None:
     return task
 
 
-def read_tokenizer(folder: str) -> tokenizer_files.TokensAndCasing:
+def read_tokenizer(folder: str) -> tokenizer_files.Recorded:
     """Reads the tokenizer of a model, see `tokenizer_files.read`.
 
     Args:

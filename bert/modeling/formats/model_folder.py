@@ -196,7 +196,7 @@ class ModelFolder:
     @functools.cached_property
     def casing(self) -> Casing:
         """Recorded casing; its fields are None if they are unknown."""
-        return self._recorded[1]
+        return self._recorded.casing
 
     @functools.cached_property
     def tokenizers(self) -> list[Tokenizer]:
@@ -216,9 +216,9 @@ class ModelFolder:
         listed = [Tokenizer.of(path, casing) for path in dict.fromkeys(paths)]
 
         # A pipeline contains a vocabulary, without a text file.
-        tokens, _ = self._recorded
-        if tokens:
+        if self._recorded.tokens:
             path = beside(self.path, tokenizer_files.PIPELINE)
+            tokens = self._recorded.tokens
             listed.append(Tokenizer.of(path, casing, tokens=tokens))
         return listed
 
@@ -445,7 +445,7 @@ class ModelFolder:
         return READERS[self.format]
 
     @functools.cached_property
-    def _recorded(self) -> tokenizer_files.TokensAndCasing:
+    def _recorded(self) -> tokenizer_files.Recorded:
         if not self.path:
-            return None, Casing()
+            return tokenizer_files.Recorded(None, Casing())
         return self._reader.tokenizer(self.path)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.data.text.tokenizer_files import TokensAndCasing
+from bert.data.text.tokenizer_files import Recorded
 from bert.modeling.config import BertConfig
 from bert.modeling.engines import openvino_engine
 from bert.modeling.formats import (
@@ -44,7 +44,7 @@ class FormatReader(NamedTuple):
 
     sizes: str
     config: Callable[[str], BertConfig]
-    tokenizer: Callable[[str], TokensAndCasing]
+    tokenizer: Callable[[str], Recorded]
     labels: Callable[[str], dict | None]
     resolve: Callable[[str], str]
     shapes: Callable[[str], Mapping[str, Sequence[int]]]
@@ -124,7 +124,9 @@ def _openvino_weights(path: str, with_optimizer: bool) -> Weights:
 _GOOGLE = FormatReader(
     sizes="bert_config.json",
     config=BertConfig.from_json_file,
-    tokenizer=lambda path: (None, checkpoint_files.recorded_casing(path)),
+    tokenizer=lambda path: Recorded(
+        None, checkpoint_files.recorded_casing(path)
+    ),
     labels=checkpoint_files.task_of,
     resolve=checkpoint_files.resolve,
     shapes=_google_shapes,
@@ -156,7 +158,9 @@ READERS = {
     "tf_hub": FormatReader(
         sizes=_PROTO,
         config=lambda file: _saved_models().read_config(os.path.dirname(file)),
-        tokenizer=lambda path: (None, _saved_models().read_casing(path)),
+        tokenizer=lambda path: Recorded(
+            None, _saved_models().read_casing(path)
+        ),
         labels=lambda path: None,
         resolve=str,
         shapes=lambda path: {},

@@ -286,7 +286,7 @@ def test_the_architecture_decides_which_head_classifier_is(
     path = tmp_path / "tokenizer_config.json"
     path.write_text('{"truncation_side": "left"}')
     if known and known["kind"]:
-        assert huggingface.read_tokenizer(str(tmp_path))[0] is None
+        assert huggingface.read_tokenizer(str(tmp_path)).tokens is None
         known |= {"truncate": "tail"}
         assert huggingface.read_task(str(tmp_path)) == known
     else:
