@@ -417,7 +417,6 @@ def _fused(function: Callable, **settings) -> Callable:
     return fused
 
 
-@tf.custom_gradient
 def _repeated(x, like):
     """Broadcasts x to the shape of `like`: float [...] -> float [N, ...].
 
@@ -425,9 +424,13 @@ def _repeated(x, like):
     would not call a library.
     """
 
-    def gradient(upstream):
-        rows = tf.reshape(upstream, [-1, tf.size(x)])
-        ones = tf.ones([2, tf.shape(rows)[0]], rows.dtype)
-        return tf.reshape(tf.matmul(ones, rows)[0], tf.shape(x)), None
+    @tf.custom_gradient
+    def repeated(x):
+        def gradient(upstream):
+            rows = tf.reshape(upstream, [-1, tf.size(x)])
+            ones = tf.ones([2, tf.shape(rows)[0]], rows.dtype)
+            return tf.reshape(tf.matmul(ones, rows)[0], tf.shape(x))
 
-    return tf.broadcast_to(x, tf.shape(like)), gradient
+        return tf.broadcast_to(x, tf.shape(like)), gradient
+
+    return repeated(x)
