@@ -1,12 +1,12 @@
-"""The BERT of Model Garden: restores a checkpoint, or writes one.
+"""The BERT of Model Garden: writes a checkpoint, or an export for TF-Hub.
 
-    python model_garden_outputs.py restore PREFIX CONFIG.json IO.npz
     python model_garden_outputs.py save PREFIX CONFIG.json IO.npz
-    python model_garden_outputs.py export PREFIX CONFIG.json VOCAB FOLDER
-    python model_garden_outputs.py preprocess VOCAB FOLDER
+    python model_garden_outputs.py export VALUES.npz CONFIG.json VOCAB FOLDER
 
-IO.npz holds input_ids, input_mask, segment_ids and masked_lm_positions; the
-outputs are added to it. Runs in the environment that `make peers` installs.
+The weights of `save` are random. IO.npz holds input_ids, input_mask,
+segment_ids and masked_lm_positions; the outputs are added to it. VALUES.npz has
+the weights of `export` by full name. Runs in the environment that `make peers`
+installs.
 """
 
 import json
@@ -47,20 +47,13 @@ def build(config: dict) -> models.BertPretrainerV2:
     return model
 
 
-def main(action: str, prefix: str, config: str, path: str) -> None:
-    """Restores or saves, and adds the outputs to the file."""
-    with open(config, encoding="utf-8") as file:
-        model = build(json.load(file))
-    items = {"model": model, **model.checkpoint_items}
-    checkpoint = tf.train.Checkpoint(**items)
-    if action == "save":
-        rng = np.random.default_rng(3)
-        for variable in model.variables:
-            variable.assign(rng.normal(0, 0.2, variable.shape))
-        checkpoint.save(prefix)
-    else:
-        status = checkpoint.restore(prefix)
-        status.assert_existing_objects_matched().assert_consumed()
+def save(prefix: str, config: str, path: str) -> None:
+    """Saves random weights, and adds the outputs to the file."""
+    model = _read(config)
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0, 0.2, variable.shape))
+    _checkpoint(model).save(prefix)
     arrays = dict(np.load(path))
     outputs = model(
         {
@@ -80,15 +73,22 @@ def main(action: str, prefix: str, config: str, path: str) -> None:
     )
 
 
-def export(prefix: str, config: str, vocab_file: str, path: str) -> None:
-    """Exports a checkpoint with their TF-Hub exporter, masked LM included."""
+def export(values: str, config: str, vocab_file: str, path: str) -> None:
+    """Exports weights with their TF-Hub exporter, masked LM included."""
     from official.legacy.bert import configs
     from official.nlp.tools import export_tfhub_lib
 
+    model = _read(config)
+    arrays = dict(np.load(values))
+    for variable in model.variables:
+        name = variable.name.removeprefix("bert/").removesuffix(":0")
+        # The pooler is the head's; their exporter copies it to the encoder.
+        name = name.replace("next_sentence/pooler_dense", "pooler_transform")
+        variable.assign(arrays[name])
     export_tfhub_lib.export_model(
         path,
         bert_config=configs.BertConfig.from_json_file(config),
-        model_checkpoint_path=prefix,
+        model_checkpoint_path=_checkpoint(model).save(f"{path}_ckpt"),
         with_mlm=True,
         copy_pooler_dense_to_encoder=True,
         vocab_file=vocab_file,
@@ -96,21 +96,14 @@ def export(prefix: str, config: str, vocab_file: str, path: str) -> None:
     )
 
 
-def preprocess(vocab_file: str, path: str) -> None:
-    """Exports their preprocessor, cased, for 13 tokens per sequence."""
-    from official.nlp.tools import export_tfhub_lib
+def _read(config: str) -> models.BertPretrainerV2:
+    with open(config, encoding="utf-8") as file:
+        return build(json.load(file))
 
-    export_tfhub_lib.export_preprocessing(
-        path,
-        vocab_file=vocab_file,
-        do_lower_case=False,
-        default_seq_length=13,
-        tokenize_with_offsets=True,
-    )
+
+def _checkpoint(model: models.BertPretrainerV2) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(model=model, **model.checkpoint_items)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("export", "preprocess"):
-        globals()[sys.argv[1]](*sys.argv[2:])
-    else:
-        main(*sys.argv[1:])
+    {"save": save, "export": export}[sys.argv[1]](*sys.argv[2:])

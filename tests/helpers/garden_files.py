@@ -30,6 +30,22 @@ def write(
     return root.save(str(folder / "bert_model.ckpt"))
 
 
+def write_named(
+    path: pathlib.Path, config: BertConfig, values: dict[str, np.ndarray]
+) -> pathlib.Path:
+    """Writes weights by full name for model_garden_outputs.py.
+
+    Args:
+        path: of the `.npz` file, which is returned.
+        config: sizes.
+        values: original name -> array.
+    """
+    named = model_garden.named_variables(config, values).values()
+    arrays = {x.name.removesuffix(":0"): x.numpy() for x in named}
+    np.savez(path, **arrays)
+    return path
+
+
 def node(**children) -> tf.train.Checkpoint:
     """An object with these children."""
     return tf.train.Checkpoint(**children)

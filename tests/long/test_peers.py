@@ -192,13 +192,12 @@ def model_garden(*words):
 
 
 def test_a_model_exported_for_tf_hub_is_read(run_script, written):
-    """Their exporter reads a checkpoint in their format."""
+    """By their exporter."""
     folder, _, values = written
     config, vocab = folder / "bert_config.json", folder / "vocab.txt"
-    (folder / "mg").mkdir()
     sizes = BertConfig.from_json_file(str(config))
-    prefix = garden_files.write(folder / "mg", sizes, values)
-    model_garden("export", prefix, config, vocab, folder / "hub")
+    named = garden_files.write_named(folder / "values.npz", sizes, values)
+    model_garden("export", named, config, vocab, folder / "hub")
     convert(run_script, folder / "hub", "huggingface", folder / "hf")
     convert(run_script, folder / "hf", "google", folder / "new")
     found = tensor_files.read(str(folder / "new" / "bert_model.ckpt"))

@@ -30,9 +30,9 @@ def theirs(exports, tmp_path_factory):
     config = exports.folder / "bert_config.json"
     sizes = BertConfig.from_json_file(str(config))
     values = checkpoints.read(f"{exports.folder}/bert_model.ckpt")
-    prefix = garden_files.write(folder, sizes, values)
+    named = garden_files.write_named(folder / "values.npz", sizes, values)
     vocab = exports.folder / "vocab.txt"
-    words = ("export", prefix, config, vocab, folder / "encoder")
+    words = ("export", named, config, vocab, folder / "encoder")
     subprocess.run([PEER, SCRIPT, *words], check=True)
     return folder
 
