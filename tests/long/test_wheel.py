@@ -40,7 +40,7 @@ def environment(tmp_path):
     run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=tmp_path)
     binaries = tmp_path / "venv" / "bin"
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    (site,) = run(binaries / "python", "-c", code, cwd=tmp_path).split()
+    (site,) = run(binaries / "python", "-c", code, cwd=tmp_path).splitlines()
     packages = sysconfig.get_path("purelib")
     pathlib.Path(site, "packages.pth").write_text(f"{packages}\n")
     words = ("--no-deps", "--no-build-isolation", "--no-index", ROOT)
@@ -63,8 +63,8 @@ def test_the_quickstart_runs_from_the_command(environment, tmp_path):
     script = (ROOT / "examples" / "quickstart.sh").read_text()
     script, count = re.subn(r'"\$python" (\w+)\.py', r"bert \1", script)
     assert count
-    script = script.replace("examples/", f"{ROOT}/examples/")
-    script = script.replace("bert/configs/", f"{configs}/")
+    script = script.replace("examples/", f"'{ROOT}'/examples/")
+    script = script.replace("bert/configs/", f"'{configs}'/")
     script = script.replace('cd "$(dirname "$0")/.."', "")
     for name, value in SHORT.items():
         script = re.sub(rf"--{name}=\d+", f"--{name}={value}", script)
