@@ -111,3 +111,6 @@ def test_random_tokens_may_be_the_mask_or_the_original():
         f"a: 9.00% of {total:,} masked tokens are replaced at random",
         f"a: 10.00% of {total:,} masked tokens are kept",
     ]
+    counts |= {"predictions_masked": 800_000, "predictions_random": 80_000}
+    found = [x.message for x in records._check_replacements(counts, 10, "a")]
+    assert found[0].startswith(f"a: 80.00% of {total:,} masked tokens are repl")
