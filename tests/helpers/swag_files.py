@@ -20,14 +20,14 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY += [*LIKES, *LIKES.values(), *WORDS]
 
 
-def rows(count, seed, choices=4):
+def rows(count, seed):
     """Context, choices and label: what the animal of the context likes."""
     rng = random.Random(seed)
     for _ in range(count):
-        animals = rng.sample(list(LIKES), choices)
-        label = rng.randrange(choices)
+        animals = rng.sample(list(LIKES), 4)
+        label = rng.randrange(4)
         context = f"The {rng.choice(['old', 'red', 'small'])} {animals[label]}."
-        verbs = rng.choices(["likes", "eats", "wants"], k=choices)
+        verbs = rng.choices(["likes", "eats", "wants"], k=4)
         found = [f"{v} {LIKES[a]}." for v, a in zip(verbs, animals)]
         yield context, found, label
 

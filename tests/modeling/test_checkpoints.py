@@ -157,15 +157,20 @@ def test_the_vocabulary_of_a_saved_model_is_its_only_text_file(tmp_path):
         assert found == str(tmp_path / "assets" / expected)
 
 
-def test_a_threshold_of_an_earlier_version_is_of_the_best_weights(tmp_path):
-    """The newest weights have another one."""
-    (tmp_path / "best").mkdir()
-    for name in ("model.ckpt-9.index", "best/model.ckpt-6.index"):
-        (tmp_path / name).touch()
+@pytest.mark.parametrize("best", [6, 9])
+def test_a_threshold_of_an_earlier_version_is_of_the_best_weights(
+    tmp_path, best
+):
+    """The newest weights have another one, or are the best."""
+    (tmp_path / "model.ckpt-9.index").touch()
+    if best == 6:
+        (tmp_path / "best").mkdir()
+        (tmp_path / "best" / "model.ckpt-6.index").touch()
     settings = {"settings": {"version_2_with_negative": True}}
     (tmp_path / "model.ckpt-9.json").write_text(json.dumps(settings))
     tuned = {"null_score_diff_threshold": 1.5}
-    for step, expected in ((6, 1.5), (9, None)):
+    for step in (6, 9):
+        expected = 1.5 if step == best else None
         text = json.dumps(tuned | {"global_step": step})
         (tmp_path / "null_threshold.json").write_text(text)
         task = checkpoint_files.recorded_task(str(tmp_path))

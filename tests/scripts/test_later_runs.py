@@ -16,8 +16,9 @@ from sklearn import metrics
 
 import bert
 import predict
-import run_classifier
 from bert.common import flags as flags_lib
+from bert.tasks.ner import entities
+from bert.tasks.ner import metrics as ner_metrics
 from tests.helpers import run_folders, trained
 
 pytestmark = pytest.mark.slow
@@ -75,31 +76,6 @@ def test_a_later_run_without_flags_predicts_the_same(name, later):
         assert words[0] == words[1]
         first, second = ([*map(float, NUMBER.findall(x))] for x in texts)
         assert second == pytest.approx(first, rel=1e-5, abs=2e-6)
-
-
-def test_a_later_run_may_read_windows_and_records_them(
-    tmp_path, tmp_path_factory, run_script
-):
-    made = trained.folder(tmp_path_factory, "labels").run
-    run = shutil.copytree(made, tmp_path / "run")
-    path = tmp_path / "texts.txt"
-    path.write_text(f"the cat\n{trained.LONG}\n")
-    words = ("--do_predict", "--task_name=txt", "--noreport")
-
-    def answer(**named):
-        files = {"predict_file": path, "output_dir": run}
-        code, _, err = run_script(run_classifier, *words, **files, **named)
-        assert code == 0, err
-        return (run / "test_results.tsv").read_bytes(), err
-
-    expected, err = answer(long_texts="windows")
-    assert f"1 of 2 texts are longer than {trained.S} tokens and are re" in err
-    task = json.loads((run / "task.json").read_text())
-    stride = (trained.S - 2) * 3 // 4
-    assert task["windows"] == {"pool": "mean", "stride": stride}
-    assert answer()[0] == expected
-    assert answer(long_texts="truncate")[0] != expected
-    assert "windows" not in (run / "task.json").read_text()
 
 
 @pytest.mark.parametrize(
@@ -206,6 +182,10 @@ def test_scores_of_words(later):
     run, _ = later("words")
     model = bert.TokenClassifier(run)
     found = model.evaluate(trained.SENTENCES, trained.TAGS)
+    labels = model.predict(trained.SENTENCES, verbose=0)["labels"]
+    gold = [entities.to_bio(x) for x in trained.TAGS]
+    for key, value in ner_metrics.score_entities(gold, labels).items():
+        assert found[key] == pytest.approx(value)
     script = run_folders.results(run)
     assert {f"eval_{k}": x for k, x in found.items()} == pytest.approx(
         {x: script[x] for x in {*script} - {"global_step"}}, abs=1e-6

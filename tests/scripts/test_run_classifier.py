@@ -161,21 +161,6 @@ def test_the_report_has_references_classes_and_errors(made):
         assert (error["id"], error["line"]) == (str(row), row + 2)
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_no_example_is_lost_on_several_devices(made, classify, tmp_path):
-    """Nor are its last tokens: the length is that of the training."""
-    classify(
-        "--do_predict",
-        init_checkpoint=made / "run" / "best",
-        max_seq_length=None,
-        predict_batch_size=8,
-        distribution="mirrored",
-    )
-    expected = np.array(rows_of(made / "run" / "test_results.tsv"), "f4")
-    found = np.array(rows_of(tmp_path / "run" / "test_results.tsv"), "f4")
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
 def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     run, path = made / "run", made / "run" / "test_results.tsv"
     before, names = path.read_bytes(), sorted(os.listdir(run))

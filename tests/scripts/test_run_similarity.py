@@ -7,8 +7,7 @@ import pytest
 
 import bert
 import run_similarity
-from bert.export import folder as export_folder
-from bert.modeling.formats import openvino, sentence_files
+from bert.modeling.formats import sentence_files
 from bert.modeling.formats.sentence_files import PoolingConfig
 from tests.helpers import (
     run_folders,
@@ -107,28 +106,6 @@ def test_pairs_with_scores_are_learned_and_exported(
     assert json.loads(scores)["openvino_pearson_cosine"] == pytest.approx(
         results["eval_pearson_cosine"], abs=1e-4
     )
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_int8_is_calibrated_with_the_prompt(
-    folder, flags_of, run_script, tmp_path, monkeypatch
-):
-    calls = []
-    monkeypatch.setattr(openvino, "write", lambda *x: calls.append(x))
-    monkeypatch.setattr(export_folder, "_SAMPLE", 40)
-    code, _, err = run_script(
-        run_similarity,
-        "--do_train",
-        **flags_of("scored", tmp_path / "run", num_train_epochs=0.2),
-        export_dir=tmp_path / "export",
-        export_openvino="int8",
-    )
-    assert code == 0, err
-    ((*_, precision, batches),) = calls
-    vocab = bert.Tokenizer(str(folder / "vocab.txt")).vocab
-    # Every fourth of 150 rows.
-    assert precision == "int8" and len(batches) == 38
-    assert {x["input_ids"][0, 1] for x in batches} == {vocab["a"]}
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -1,15 +1,12 @@
 """run_squad end to end on questions that can be learned."""
 
 import gzip
-import itertools
 import json
 import shutil
-import statistics
 
 import pytest
 
 import run_squad
-from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import run_folders, trained
 
 pytestmark = pytest.mark.slow
@@ -118,39 +115,3 @@ def test_given_flags_replace_those_of_the_training(made, run, later, tmp_path):
     predictions = read(run / "predictions.json")
     assert [x for x in predictions if not predictions[x]] == ["q1"]
     assert not (run / "null_odds.json").exists()
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_an_earlier_run_has_its_settings_and_threshold(run, later):
-    """Earlier versions wrote no `task.json`."""
-    task = read(run / "task.json")
-    (run / "task.json").unlink()
-    odds = read(run / "null_odds.json")
-    # In the middle of the widest gap: a score on the threshold may be rounded.
-    pairs = itertools.pairwise(sorted(odds.values()))
-    threshold = statistics.fmean(max(pairs, key=lambda x: x[1] - x[0]))
-    step = max(int(x.stem.split("-")[1]) for x in run.glob("model.ckpt-*.json"))
-    tuned = {"null_score_diff_threshold": threshold}
-    path = run / "null_threshold.json"
-    path.write_text(json.dumps(tuned | {"global_step": step}))
-    expected = [
-        ""
-        if odds[key] > threshold
-        else next(x["text"] for x in nbest if x["text"])
-        for key, nbest in zip(odds, nbest_of(run))
-    ]
-    assert expected != [*read(run / "predictions.json").values()]
-    later()
-    assert [*read(run / "predictions.json").values()] == expected
-
-    path.write_text(json.dumps(tuned | {"global_step": 1}))  # other weights
-    del task["tuned_step"]
-    task["null_score_diff_threshold"] = 0.0
-    assert ModelFolder.open(str(run)).task == task
-
-
-@pytest.mark.long
-def test_a_threshold_is_that_of_its_weights(run, later):
-    """Other weights of the run, which are trained further, have none."""
-    later(do_train=True, do_predict=None, num_train_epochs=13)
-    assert read(run / "task.json")["null_score_diff_threshold"] == 0.0

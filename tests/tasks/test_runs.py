@@ -120,6 +120,10 @@ def test_longer_texts_are_counted(capsys):
     assert capsys.readouterr().err.startswith(
         "warning: b.tsv: 2 of 4 texts are longer than 6 tokens and were "
     )
+    trained_run.log_long_texts("c.tsv", [5, 7], 6, reads_windows=True)
+    assert capsys.readouterr().err.startswith(
+        "note: c.tsv: 1 of 2 texts are longer than 6 tokens and are read in "
+    )
 
 
 @hypothesis.given(
