@@ -1,4 +1,4 @@
-"""Several runs: folds of each script, and a grid of run_classifier."""
+"""Several runs of run_classifier: folds and a grid."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from bert.export import folder as export_folder
 from bert.modeling.formats import checkpoint_files
 from bert.models.text_classifier import TextClassifier
 from bert.runs import finetuning
-from tests.helpers import classifier_files, run_folders, trained
+from tests.helpers import classifier_files, run_folders
 from tests.helpers.classifier_files import rows_of
 from tests.helpers.pretraining_files import assert_same_bits
 
@@ -148,44 +148,3 @@ def test_the_best_of_a_grid_is_the_run_alone(classify, tmp_path, monkeypatch):
         assert digests[0] == digests[1] != {}
     both = [np.loadtxt(x / "test_results.tsv") for x in (run, alone)]
     np.testing.assert_allclose(*both, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["questions", "words", "choices", "vectors"])
-def test_each_script_has_folds(name, tmp_path, run_script):
-    """A run for each fold, then one on all rows, which predicts."""
-    run = tmp_path / "run"
-    script, flags, write_files = trained.TASKS[name]
-    trained.write_model(tmp_path)
-    write_files(tmp_path)
-    named = trained.flags_of(
-        tmp_path,
-        name,
-        train_batch_size=flags.get("train_batch_size", 12) // 6,
-        num_train_epochs=1,
-        num_folds=2,
-        do_eval=True,
-        eval_file=None,
-        export_dir=None,
-    )
-    code, _, err = run_script(script, **named)
-    assert code == 0, err
-    folds = [run / "fold_1", run / "fold_2"]
-    header, *rows = rows_of(run / "runs.tsv")
-    assert [x[0] for x in rows] == ["fold_1", "fold_2", "mean", "deviation"]
-    scores = [[float(x) for x in row[1:]] for row in rows[:2]]
-    for folder, values in zip(folds, scores, strict=True):
-        found = run_folders.results(folder)
-        assert [found[name] for name in header[1:]] == values
-    found = run_folders.results(run)
-    means = [found[name] for name in header[1:]]
-    assert means == pytest.approx(np.mean(scores, 0).tolist())
-
-    # The held-out rows are other rows in each fold, and all of them together.
-    records = [
-        checkpoint_files.recorded_settings(str(folder))["records"]
-        for folder in (*folds, run / "all_rows")
-    ]
-    assert len({*records}) == 3
-    for path in (run / "all_rows").glob("*predictions.*"):
-        assert (run / path.name).read_bytes() == path.read_bytes()
-    assert {*run.glob("*predictions.*")} != set()

@@ -198,6 +198,8 @@ def _check_scores(
     task: Task, rows: list, encoded: list[Encoded], results: list
 ) -> None:
     """Checks the metrics of rows, and their baselines."""
+    writes_folds = type(task).write_out_of_fold is not Task.write_out_of_fold
+    assert task.joins_folds == writes_folds
     scored = task.score(rows, encoded, results)
     assert task.metric in scored.metrics
     assert all(map(math.isfinite, scored.metrics.values())), scored.metrics
