@@ -8,7 +8,7 @@ import pytest
 import create_pretraining_data
 from bert.common import command_line
 from bert.data.corpus import documents
-from bert.data.pretraining import creation, partitions
+from bert.data.pretraining import creation
 from tests.helpers import killed_records, run_folders, text
 from tests.helpers.fork_server import ForkServer
 
@@ -128,29 +128,3 @@ def test_another_setting_or_input_takes_nothing_over(folder):
         path.write_text(path.read_text() + "zebra\n")
         others.append(unfinished())
     assert len({first, *others}) == 7
-
-
-def test_a_run_continues_with_another_number_of_processes(
-    create, folder, run_script, monkeypatch
-):
-    """After Ctrl-C, which tells so."""
-    straight, _ = create("straight")
-    make_part, made = partitions.Job.make_part, []
-
-    def stop(self, partition):
-        if len(made) == 3:
-            raise KeyboardInterrupt
-        made.append(partition)
-        return make_part(self, partition)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(partitions.Job, "make_part", stop)
-        argv = flags(folder, "stopped")
-        code, _, err = run_script(create_pretraining_data, *argv)
-    assert code == 130
-    assert "3 finished partitions are kept in " in err
-    assert "; the same command continues" in err
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    found, err = create("stopped", num_processes=None)
-    assert f"continuing: 3 of {PARTS} partitions are finished" in err
-    assert found == straight

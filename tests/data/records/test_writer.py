@@ -88,7 +88,9 @@ def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
     with pytest.raises(error), claim(shards, folder):
         finish_part(folder)
         raise error("")
-    assert "1 finished partitions are kept in " in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "1 finished partitions are kept in " in err
+    assert "; the same command continues" in err
     assert os.listdir(tmp_path) == [os.path.basename(folder)]
     with claim(shards, scratch(shards)):
         assert os.listdir(folder) == ["part-00003.json"]
