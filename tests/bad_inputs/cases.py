@@ -64,6 +64,22 @@ def _flip(path: pathlib.Path) -> None:
     path.write_bytes(content)
 
 
+def _without_heads(path: pathlib.Path) -> None:
+    prefix = str(path.with_suffix(""))
+    values = tensor_files.read(prefix)
+    kept = {k: x for k, x in values.items() if k.startswith("bert/")}
+    tensor_files.write(prefix, kept)
+
+
+def _other_tokenizer(path: pathlib.Path) -> None:
+    path.write_text('{"tokenize_chinese_chars": false}')
+    (path.parent / "model.safetensors").unlink()  # is not read
+
+
+def _longer(path: pathlib.Path) -> None:
+    path.write_text(f"{path.read_text()}more\nless\n")
+
+
 def _layer(number: str, path: pathlib.Path) -> None:
     name = f"bert/encoder/layer_{number}/output/dense/bias"
     prefix = str(path.with_suffix(""))
@@ -106,6 +122,12 @@ CASES = [
             "fill_mask",
         ),
         (
+            "hf/tokenizer_config.json",
+            _other_tokenizer,
+            "tokenize_chinese_chars is False; expected True",
+            "convert_huggingface",
+        ),
+        (
             "hf/tokenizer.json",
             _pipe,
             "is a pipe or device",
@@ -120,6 +142,44 @@ CASES = [
             )
             for number in ("x", "9" * 20)
         ),
+        (INDEX, _without_heads, "has no masked-LM head", "export_hub_mlm"),
+        *(
+            ("model/vocab.txt", _longer, "tokens; expected at most", name)
+            for name in ("convert_google", "export_hub", "extract_features")
+        ),
+        ("out", _pipe, "out' is not a file name", "create_pretraining_data"),
+        (
+            "corpus.txt",
+            b"",
+            "0 documents with text; expected at least 2: a random next",
+            "create_pretraining_data",
+        ),
+        (
+            "corpus.txt",
+            "cat .\n\n\u200b\n".encode(),
+            "1 document with text; expected at least 2",
+            "create_pretraining_data",
+        ),
+        (
+            "records/saved_model.pb",
+            b"",
+            "no variables/variables.index; expected a Sav",
+            "demo",
+        ),
+        ("masks.txt", b"\n", ": no sentences; expected one", "fill_mask"),
+        (
+            "masks.txt",
+            b"a [MASK]\nno mask here\n",
+            ":2: 'no mask here' has no mask",
+            "fill_mask",
+        ),
+        (
+            "masks.txt",
+            b"cat " * 36 + b"[MASK]\n",
+            "a sentence has 39 tokens; expected at most",
+            "fill_mask",
+        ),
+        ("masks.txt", b"", "no rows; expected one text", "extract_features"),
         ("bare/good.tfrecord", bytes(99), "record 0", "run_pretraining_bare"),
         ("records/good.tfrecord", _flip, " at byte ", "run_pretraining"),
         (
@@ -136,7 +196,37 @@ CASES = [
         ),
         ("model/vocab.txt", NO_UTF_8, ":2: invalid", "create_pretraining_data"),
         ("corpus.txt", NO_UTF_8, ":2: invalid UTF-8", "create_vocab"),
-        ("corpus.jsonl", b'{"a": 1}\n', ":1: ", "prepare_corpus"),
+        (
+            "corpus.jsonl",
+            b'{"body": "A."}',
+            ":1: 'text' is not a string: None; expected the text of a "
+            "document; the fields are 'body': pass --text",
+            "prepare_corpus",
+        ),
+        (
+            "corpus.jsonl",
+            b"{}",
+            "the text of a document; the fields are none: ",
+            "prepare_corpus",
+        ),
+        (
+            "corpus.jsonl",
+            b'\n["A."]',
+            ":2: Expected `object`, got `array`; expect",
+            "prepare_corpus",
+        ),
+        (
+            "corpus.json",
+            b'{\n"text": "A."\n}',
+            ":1: JSON is incomplete",
+            "prepare_corpus_json",
+        ),
+        (
+            "corpus.txt",
+            b" \n\n",
+            ": no text in it; expected at least one document",
+            "prepare_corpus_text",
+        ),
         ("to_predict.tsv", b"t\tl\na\tx\nb\n", ":3: 1 col", "run_classifier"),
         ("choices.csv", b"a,b\n1,2\n", ":1: 0 columns ending0", "run_swag"),
         ("words.txt", b"the O\ncat\n", ":2: 1 columns", "run_ner"),

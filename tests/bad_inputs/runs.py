@@ -5,10 +5,12 @@ import pathlib
 import convert_checkpoint
 import create_pretraining_data
 import create_vocab
+import demo
 import doctor
 import export_hub
 import extract_features
 import fill_mask
+import predict
 import prepare_corpus
 import run_classifier
 import run_ner
@@ -25,6 +27,11 @@ VOCABULARY = "{folder}/model/vocab.txt"
 def _converts(path: str) -> tuple:
     flags = {"input": path, "to": "google", "output": "{folder}/out"}
     return convert_checkpoint, flags
+
+
+def _prepares(path: str) -> tuple:
+    flags = {"input_file": path, "output_file": "{folder}/out"}
+    return prepare_corpus, {**flags, "num_processes": 1}
 
 
 def _trains(path: str) -> tuple:
@@ -70,12 +77,21 @@ RUNS = {  # name -> script and flags
             "num_processes": 1,
         },
     ),
+    "demo": (demo, {"model": "{folder}/records", "port": 0}),
     "doctor_checkpoint": (doctor, {"init_checkpoint": CHECKPOINT}),
     "export_hub": (
         export_hub,
         {
             "model_checkpoint_path": CHECKPOINT,
             "vocab_file": VOCABULARY,
+            "export_path": "{folder}/out",
+        },
+    ),
+    "export_hub_mlm": (
+        export_hub,
+        {
+            "model_checkpoint_path": CHECKPOINT,
+            "export_type": "model_with_mlm",
             "export_path": "{folder}/out",
         },
     ),
@@ -98,14 +114,13 @@ RUNS = {  # name -> script and flags
             "input_file": "{folder}/masks.txt",
         },
     ),
-    "prepare_corpus": (
-        prepare_corpus,
-        {
-            "input_file": "{folder}/corpus.jsonl",
-            "output_file": "{folder}/out",
-            "num_processes": 1,
-        },
+    "predict": (
+        predict,
+        {"model": "{folder}/model", "input_file": "{folder}/columns.csv"},
     ),
+    "prepare_corpus": _prepares("{folder}/corpus.jsonl"),
+    "prepare_corpus_json": _prepares("{folder}/corpus.json"),
+    "prepare_corpus_text": _prepares("{folder}/corpus.txt"),
     "run_classifier": _tunes(
         run_classifier,
         do_train=True,

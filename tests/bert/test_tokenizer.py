@@ -111,6 +111,7 @@ def test_half_a_surrogate_pair_has_no_offsets(tokenizer):
     [
         ("the", None, (), (True, None, "guessed")),
         ("The", None, (), (False, None, "guessed")),
+        ("##É", None, (), (False, None, "guessed")),
         ("The", None, (True,), (True, None, "")),
         ("The", (True, False), (), (True, False, "")),
         ("the", (False, None), (), (False, None, "")),

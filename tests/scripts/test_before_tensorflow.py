@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from bert.modeling.config import BertConfig
+from tests.helpers import report_files
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Instead of waiting seconds for it, an import of TensorFlow fails.
@@ -43,6 +44,7 @@ def folder(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
     (tmp_path / "train.tsv").write_text("text\tlabel\na\t0\nb\t1\n")
     (tmp_path / "model").mkdir()
+    report_files.write_run(tmp_path / "curves")
     return tmp_path
 
 
@@ -71,6 +73,20 @@ MISTAKES = [
     ("predict --model=none/", "none: no such checkpoint; "),
     ("predict --model=model", "model/vocab.txt: no such file; "),
     ("serve --model=none", "none/: no model; expected an existing folder"),
+    ("serve --model=model", "model/: no model; "),
+    ("report --run=none", "none: no such folder; expected a run"),
+    ("report --run=model", "model: no metrics.jsonl and no results of an eval"),
+    (
+        "report --run=curves --output_file=none/a.html",
+        "--output_file='none/a.html'; ex",
+    ),
+    (
+        "create_pretraining_data --input_file=train.tsv --vocab_file=vocab.txt "
+        "--output_file=out -- --project=x",
+        "'--project=x' after -- is for Beam; pass --runner too",
+    ),
+    ("doctor", "no file to check; pass --input_file, --vocab_file, "),
+    ("doctor --output_dir=none", "none: no such folder; "),
     ("export_hub --export_path=hub", "no --model_checkpoint_path"),
     *(
         (command, f"{command.rpartition('=')[2]}: cannot be written: {cause}")

@@ -7,7 +7,7 @@ import pytest
 from bert.data.text import tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling import networks
-from bert.modeling.formats import conversion, huggingface
+from bert.modeling.formats import huggingface
 from bert.modeling.formats.conversion_settings import TARGETS
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small, text
@@ -57,31 +57,3 @@ def test_casing_and_length_survive_every_conversion(
     model = ModelFolder.open(str(output))
     assert (model.casing, model.max_length) == (Casing(True, expected), 7)
     assert model.tokenizer.tokens[-1] == "sky"
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [(["the", "[MASK]"], True), (["the", "The"], False), (["##É"], False)],
-)
-def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
-    lines = [*text.VOCABULARY[: -len(tokens)], *tokens]
-    (source / "vocab.txt").write_text("\n".join(dict.fromkeys(lines)) + "\n")
-    bert = conversion.read(ModelFolder.open(str(source)))
-    tokenizer = bert.tokenizer
-    assert (tokenizer.do_lower_case, tokenizer.strip_accents) == (
-        expected,
-        None,
-    )
-
-
-def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(
-    convert, tmp_path, source
-):
-    config = source / "tokenizer_config.json"
-    config.write_text('{"tokenize_chinese_chars": false}')
-    (source / "model.safetensors").unlink()  # is not read
-    output = tmp_path / "out"
-    err = convert(source, "google", output, code=2)
-    assert f"{config}: tokenize_chinese_chars is False; expected True" in err
-    assert err.count("\n") == 1
-    assert not output.exists()

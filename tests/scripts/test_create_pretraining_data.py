@@ -309,49 +309,6 @@ def test_one_named_group_is_the_corpus(create, folder):
     assert digests(plain) == digests(named)
 
 
-OUTPUT = {
-    "{0}/corpus.txt": "corpus.txt: is both input and output",
-    "{0}/vocab.txt": "vocab.txt: is both input and output",
-    "{0}/a.tfrecord,{0}/./a.tfrecord": "expected different files in one",
-    "{0}/pipe": "pipe' is not a file name",
-}
-INPUT = {
-    "{0}/empty.txt": (
-        "{0}/empty.txt: 0 documents with text; expected at least 2: a random "
-        "next"
-    ),
-    "{0}/one.txt": "{0}/one.txt: 1 document with text; expected at least 2",
-    "a={0}/corpus.txt,b={0}/one.txt": "{0}/one.txt: 1 document",
-    "en={0}/corpus.txt,{0}/small.txt": (
-        "--input_file: '{0}/small.txt' has no name, but others do; expected "
-        "name=path for each"
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("flag", "value", "message"),
-    [
-        *(("output_file", *pair) for pair in OUTPUT.items()),
-        *(("input_file", *pair) for pair in INPUT.items()),
-        ("options", "--project=x", "after -- is for Beam; pass --runner too"),
-    ],
-)
-def test_a_mistake_is_one_line_and_changes_no_file(
-    create, folder, flag, value, message
-):
-    (folder / "empty.txt").touch()
-    (folder / "one.txt").write_text("cat .\n\n\u200b\n")
-    os.mkfifo(folder / "pipe")
-    files = sorted(folder.glob("*.txt"))
-    before = digests(files)
-    value = ["--", value] if flag == "options" else value.format(folder)
-    _, _, err = create("out", code=2, **{flag: value})
-    assert message.format(folder) in err.splitlines()[-1]
-    assert digests(files) == before and (folder / "pipe").is_fifo()
-    assert [*(folder / "out").glob("*")] == [*folder.glob(".*")] == []
-
-
 @pytest.mark.parametrize(
     ("given", "name"),
     [("en=1.txt", ""), ("en=*.txt", ""), ("fr=en=1.txt", "fr")],

@@ -191,23 +191,6 @@ def test_requests_are_limited(tmp_path):
     assert file.status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "no model; expected the folder of an export"),
-        (b"", "no variables/variables.index; expected a Sav"),
-    ],
-)
-def test_a_folder_without_a_model_is_one_line(
-    run_script, tmp_path, content, message
-):
-    if content is not None:
-        (tmp_path / "saved_model.pb").write_bytes(content)
-    code, _, err = run_script(demo, model=tmp_path, port=0)
-    assert code == 2 and err.splitlines()[-1].startswith("error: ")
-    assert f"{tmp_path}: {message}" in err
-
-
 def test_missing_packages_and_a_port_in_use_are_told(
     run_script, hide_package, checkpoint
 ):

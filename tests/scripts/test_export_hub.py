@@ -1,9 +1,7 @@
 """export_hub from a checkpoint to folders that are whole, or not there."""
 
 import errno
-import json
 import os
-import shutil
 
 import keras
 import numpy as np
@@ -18,7 +16,7 @@ from bert.export import tf_hub_export, tf_hub_settings
 from bert.modeling import checkpoints, encoder, tf_hub
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import model_files, text, tf_hub_exports
+from tests.helpers import model_files, tf_hub_exports
 from tests.helpers.small import H, S
 
 
@@ -54,52 +52,6 @@ def export(run_script, folder, tmp_path):
         return run_script(export_hub, *words, **given)
 
     return run
-
-
-@pytest.mark.parametrize(
-    ("named", "message"),
-    [
-        ({"export_path": "s3://bucket/x"}, "a local path or gs://"),
-        ({"export_path": "there"}, "pass another --export_path"),
-        ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
-        ({"static_seq_length": 17}, "at most max_position_embeddings, 13"),
-        ({"export_type": "model_with_mlm"}, "has no masked-LM head"),
-        ({"vocab_file": "more.txt"}, "tokens; expected at most"),
-        (
-            {"model_checkpoint_path": "cased/bert_model.ckpt"},
-            "bert_model.ckpt: --do_lower_case=True; expected False, which",
-        ),
-        (
-            {"export_type": "preprocessing", "precision": "float16"},
-            "apply to models only",
-        ),
-        (
-            {"export_type": "preprocessing", "static_seq_length": 7},
-            "apply to models only",
-        ),
-        (
-            {"export_type": "preprocessing", "model_checkpoint_path": None},
-            "no --vocab_file",
-        ),
-    ],
-)
-def test_a_users_mistake_is_one_line_and_writes_nothing(
-    export, folder, tmp_path, monkeypatch, named, message
-):
-    monkeypatch.chdir(tmp_path)
-    tokens = [*text.VOCABULARY, "more", "less"]
-    (tmp_path / "more.txt").write_text("\n".join(tokens))
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "mine").touch()
-    cased = shutil.copytree(folder, tmp_path / "cased")
-    record = cased / "bert_model.ckpt.json"
-    record.write_text(json.dumps({"settings": {"do_lower_case": False}}))
-    before = sorted(tmp_path.rglob("*"))
-    code, out, err = export("--do_lower_case", **named)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.splitlines()[-1].startswith("error: ")
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):

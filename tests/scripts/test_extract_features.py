@@ -170,29 +170,3 @@ def test_gz_and_several_files(extract, made, tmp_path):
     lines = read(path)
     assert [line["linex_index"] for line in lines] == list(range(10))
     assert lines[8]["layers"] == lines[9]["layers"]
-
-
-@pytest.mark.parametrize(
-    ("named", "message"),
-    [
-        ({"input_file": "{0}/none"}, "--input_file='{0}/none' matches no file"),
-        ({"input_file": "{0}/empty"}, "{0}/empty: no rows; expected one text"),
-        ({"layers": "2"}, "--layers: '2'; expected numbers from -2 to 1"),
-        ({"max_seq_length": "14"}, "--max_seq_length=14; expected at most max"),
-        ({"vocab_file": "{0}/long"}, "{0}/long: 98 tokens; expected at most"),
-    ],
-)
-def test_wrong_input_is_reported(extract, tmp_path, named, message):
-    (tmp_path / "empty").write_text("")
-    words = [*text.VOCABULARY, *(f"w{i}" for i in range(98))][:98]
-    (tmp_path / "long").write_text("".join(f"{w}\n" for w in words))
-    (tmp_path / "out").write_text("before")
-    named = {key: value.format(tmp_path) for key, value in named.items()}
-    _, out, err = extract(code=2, **named)
-    assert out == ""
-    logged = ("device: ", "guessed do_lower_case=True ", "dividing ")
-    lines = [x for x in err.splitlines() if not x.startswith(logged)]
-    assert lines[0].startswith("error: ") and len(lines) == 1
-    assert message.format(tmp_path) in err
-    assert (tmp_path / "out").read_text() == "before"
-    assert not list(tmp_path.glob("*.partial*"))

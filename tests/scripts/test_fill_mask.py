@@ -1,7 +1,5 @@
 """fill_mask on checkpoints of ours and of the original."""
 
-import re
-
 import pytest
 
 import fill_mask
@@ -70,11 +68,6 @@ def test_chosen_words_have_their_probabilities(fill, original):
     assert line.endswith("expected a word that is a token of the vocabulary")
 
 
-def test_five_words_by_default(fill, original):
-    line = fill(original / "bert_model.ckpt", "a [MASK] .\n")[1]
-    assert re.fullmatch(r"    (\S+ [01]\.\d{3}(, )?){5}", line)
-
-
 def test_masks_are_kept_intact():
     class Tokenizer:
         def tokenize(self, part):
@@ -82,19 +75,3 @@ def test_masks_are_kept_intact():
 
     tokens = task.tokenize("[MASK] sees[MASK]. [MASK]", Tokenizer())
     assert tokens == ["[MASK]", "sees", "[MASK]", ".", "[MASK]"]
-
-
-@pytest.mark.parametrize(
-    ("sentences", "message"),
-    [
-        ("a [MASK]\nno mask here\n", ":2: 'no mask here' has no mask"),
-        ("\n", ": no sentences; expected one sentence per line"),
-        (
-            "cat " * 12 + "[MASK]\n",
-            "a sentence has 15 tokens; expected at most",
-        ),
-    ],
-)
-def test_wrong_sentences_are_named(fill, original, sentences, message):
-    lines = fill(original / "bert_model.ckpt", sentences, code=2)
-    assert message in lines[-1]

@@ -173,23 +173,6 @@ def test_predictions_are_columns_of_a_parquet_file(large, texts, tmp_path):
     assert table.schema.field("id").type == pyarrow.int64()
 
 
-@pytest.mark.parametrize(
-    ("words", "named", "found"),
-    [
-        ([], {"output": "out.txt"}, "expected a name in .jsonl or .parquet"),
-        ([], {"output": "out.jsonl.gz"}, "expected a name in .jsonl or .parq"),
-    ],
-)
-def test_mistakes_are_one_line(large, texts, tmp_path, words, named, found):
-    path = write(tmp_path, "t.csv", texts)
-    _, err = large(*words, code=2, input_file=path, **named)
-    assert found in err.splitlines()[-1]
-    assert [x for x in os.listdir(tmp_path) if x != "t.csv"] in (
-        [],
-        [x for x in os.listdir(tmp_path) if x.startswith(".partial-")],
-    )
-
-
 def test_a_shard_is_not_an_input(large, texts, tmp_path):
     path = write(tmp_path, "out-00001-of-00002.jsonl", texts)
     before = path.read_bytes()
@@ -307,30 +290,6 @@ def test_a_bad_row_has_no_embedding(embed, texts, tmp_path):
     with np.load(embed(path, "out.npz")) as arrays:
         assert np.diff(arrays["row_splits"])[2:5].all() == 0
         assert len(arrays["row_splits"]) == ROWS + 1
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (
-            ["--output_file=v.npy", "--layers=-1"],
-            "--output_format=npy without --pooling",
-        ),
-        (
-            ["--output_file=v.parquet", "--pooling=mean", "--layers=-1,-2"],
-            "--output_format=parquet with 2 layers; expected one vector",
-        ),
-    ],
-)
-def test_an_array_has_one_vector_for_each_text(
-    model, run_script, tmp_path, monkeypatch, words, found
-):
-    monkeypatch.chdir(tmp_path)
-    path = write(tmp_path, "t.txt", ["a"])
-    flags = [f"--init_checkpoint={model}", f"--input_file={path}"]
-    flags += ["--max_seq_length=13", *words]
-    code, _, err = run_script(extract_features, *flags)
-    assert code == 2 and found in err
 
 
 @pytest.fixture(scope="module")

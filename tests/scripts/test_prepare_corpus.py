@@ -190,43 +190,6 @@ def test_a_second_run_into_the_same_file_ends(tmp_path, prepare):
     assert len(os.listdir(tmp_path)) == 2
 
 
-@pytest.fixture
-def refused(prepare, tmp_path):
-    """Runs the script; returns its one line. The output stays as it was."""
-    output = tmp_path / "corpus.txt"
-    output.write_text("precious\n")
-
-    def run(**named):
-        before = sorted(tmp_path.rglob("*"))
-        _, out, err = prepare(code=2, **named)
-        assert out == ""
-        assert sorted(tmp_path.rglob("*")) == before
-        assert output.read_text() == "precious\n"
-        lines = [x for x in err.splitlines() if not x.startswith("reading ")]
-        assert len(lines) == 1, err
-        return lines[0].removeprefix("error: ")
-
-    return run
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", b" \n\n", ": no text in it; expected at least one document"),
-        ("a.json", b'{\n"text": "A."\n}', ":1: JSON is incomplete"),
-        ("a.jsonl", b'\n["A."]', ":2: Expected `object`, got `array`; expect"),
-        ("a.jsonl", b'{"body": "A."}', "the fields are 'body': pass --text"),
-        ("a.jsonl", b"{}", "the text of a document; the fields are none: "),
-    ],
-)
-def test_wrong_files(refused, tmp_path, name, content, message):
-    path = tmp_path / name
-    path.write_bytes(content)
-    line = refused(input_file=path)
-    assert line.startswith(str(path))
-    assert message in line
-
-
 BAD_LINES = [
     (b'{"text": ', "JSON is incomplete; expected a JSON object"),
     (b'["A."]', "Expected `object`, got `array`"),
@@ -287,38 +250,3 @@ def test_a_damaged_file_is_no_bad_line(prepare, tmp_path):
         (tmp_path / name).write_bytes(content)
         _, _, err = prepare(tmp_path / name, code=2, max_bad_lines=97)
         assert f"error: {tmp_path / name}" in err
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"input_file": "{folder}/good.txt,"}, "--input_file='' matches no"),
-        (
-            {"input_file": "{folder}/empty"},
-            "empty: no text file in this folder",
-        ),
-        ({"language": "xx"}, "--language='xx' is unknown; expected one of am,"),
-        (
-            {"language": "th"},
-            "; Thai has no marks between sentences: instead of this script, "
-            "write one sentence per line with a Thai tool, such as PyThaiNLP",
-        ),
-        ({"output_file": "{folder}"}, "expected the name of a file"),
-        ({"output_file": "/none/corpus.txt"}, "create the folder first"),
-        (
-            {"output_file": "{folder}/good.txt"},
-            "good.txt: is both input and output",
-        ),
-        ({"input_file": "{folder}"}, "corpus.txt: is both input and output"),
-    ],
-)
-def test_wrong_flags(refused, tmp_path, flags, message):
-    (tmp_path / "good.txt").write_text("One. Two.")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "empty" / ".hidden").write_text("One.")
-    filled = {
-        name: value.format(folder=tmp_path) if name.endswith("file") else value
-        for name, value in flags.items()
-    }
-    good = {"input_file": tmp_path / "good.txt"}
-    assert message in refused(**{**good, **filled})

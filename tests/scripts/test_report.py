@@ -1,7 +1,5 @@
 """report.py from the command line."""
 
-import pytest
-
 import report
 from tests.helpers import report_files
 from tests.helpers.html_page import Page
@@ -16,25 +14,3 @@ def test_the_report_of_a_run_is_in_its_folder(run_script, tmp_path):
     assert (code, out) == (0, f"wrote {path}\n")
     assert "Curves" in Page(path.read_text()).headings
     assert "Curves" in Page((folder / "report.html").read_text()).headings
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--run=nix"], "nix: no such folder; expected a run"),
-        (["--run=."], ".: no metrics.jsonl and no results of an evaluation;"),
-        (
-            ["--run=run", "--output_file=nix/a.html"],
-            "--output_file='nix/a.html'; ex",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line(
-    run_script, tmp_path, monkeypatch, words, message
-):
-    monkeypatch.chdir(tmp_path)
-    report_files.write_run(tmp_path / "run")
-    code, _, err = run_script(report, *words)
-    assert code == 2 and err.count("\n") == 1
-    assert message in err
-    assert not list(tmp_path.rglob("*.html"))

@@ -277,6 +277,15 @@ def test_sizes_are_compared_before_a_network_is_built(
     assert "num_hidden_layers is 99 in the config, " in err
 
 
+def test_a_checkpoint_of_another_network(pretrain, tmp_path):
+    bias = {"bert/pooler/dense/bias": np.zeros(7, "f4")}
+    Saver(str(tmp_path / "run")).save(3, bias, {})
+    _, err = pretrain(tmp_path / "run", code=2, num_train_steps=7)
+    line = err.splitlines()[-1]
+    assert line.startswith(f"error: {tmp_path}/run: checkpoint 3 has ")
+    assert "; pass another --output_dir" in line
+
+
 def test_a_finished_run_says_so(pretrain, four_steps):
     out, err = pretrain(four_steps, num_train_steps=4)
     assert f"finished: {four_steps} is at step 4 of 4" in err

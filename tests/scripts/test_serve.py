@@ -22,14 +22,6 @@ from tests.helpers import http_server
 from tests.helpers.classifier_files import shared_export, write_export
 
 
-def test_a_folder_without_versions_is_named(run_script, tmp_path):
-    (tmp_path / "one").mkdir()
-    for model in (tmp_path, tmp_path / "none"):
-        code, _, err = run_script(serve, model=model)
-        assert (code, err.count("\n")) == (2, 1)
-        assert "no model" in err and str(model) in err
-
-
 def test_missing_packages_are_named(run_script, hide_package, tmp_path):
     hide_package("flask")
     (tmp_path / "saved_model.pb").write_text("none")

@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-import export_hub
 import extract_features
 import run_classifier
 import run_ner
@@ -70,23 +69,6 @@ def fail(tmp_path, run_script):
         return last, "\n".join(others)
 
     return run
-
-
-def test_a_vocabulary_that_no_export_holds_is_rejected_before_training(
-    fail, tmp_path, run_script
-):
-    path = write_tokens(tmp_path / "long.txt", tree="t" * 257)
-    words = "--do_predict", "--task_name=txt", "--predict_file=x"
-    export = tmp_path / "export"
-    flags = {"max_seq_length": small.POSITIONS, "vocab_file": path}
-    error, _ = fail(run_classifier, *words, export_dir=export, **flags)
-    assert error.startswith(f"error: {path}:{LINE}: token 'ttttttttt'")
-    named = {"vocab_file": path, "export_path": export}
-    code, _, error = run_script(
-        export_hub, export_type="preprocessing", **named
-    )
-    assert code == 2 and "257 bytes; expected " in error
-    assert not export.exists()
 
 
 @pytest.mark.parametrize("slot", ["house", "[unused7]"])
