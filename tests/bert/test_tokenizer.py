@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import hypothesis
 import numpy as np
@@ -185,3 +186,15 @@ def test_other_objects_than_strings_are_named(tokenizer, value, shown, offsets):
             tokenizer(texts, offsets=offsets)
     with pytest.raises(UserError, match=rf"text_pairs\[0\] is {shown}"):
         tokenizer(["a"], [value])
+
+
+def test_a_tokenizer_for_another_process_has_no_kernels(tokenizer):
+    """Beam compresses a job for each of its stages: kernels take seconds."""
+    expected = tokenizer(["cat"])["input_ids"]
+    kernels = tokenizer.exact, tokenizer.fast, tokenizer.graph
+    assert tokenizer.with_max_length(5).fast is kernels[1]
+    sent = pickle.dumps(tokenizer)
+    assert len(sent) < 10 * len(tokenizer.content)
+    found = pickle.loads(sent)
+    np.testing.assert_array_equal(found(["cat"])["input_ids"], expected)
+    assert found.casing == tokenizer.casing

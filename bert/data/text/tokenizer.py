@@ -3,7 +3,6 @@
 vocab.txt, casing -> Tokenizer -> exact, fast or graph tokenizer, same ids
 """
 
-import copy
 import dataclasses
 import functools
 import hashlib
@@ -31,6 +30,7 @@ from bert.data.text.casing import Casing
 PADDING = ("longest", "max_length")
 # For shorter texts, tokenizing word by word is faster than with arrays.
 _FEW_CHARACTERS = 2_000
+_KERNELS = ("exact", "fast", "_graph")  # megabytes, made when needed
 Spans = list[tuple[int, int]]  # first character of a token, and end
 
 
@@ -127,9 +127,13 @@ class Tokenizer:
 
     def with_max_length(self, max_length: int) -> "Tokenizer":
         """Returns a copy with another maximum number of tokens."""
-        changed = copy.copy(self)
-        changed.max_length = max_length
+        changed = type(self).__new__(type(self))
+        vars(changed).update(vars(self), max_length=max_length)
         return changed
+
+    def __getstate__(self) -> dict:
+        """Leaves out the kernels, which other processes make themselves."""
+        return {k: v for k, v in vars(self).items() if k not in _KERNELS}
 
     @functools.cached_property
     def casing(self) -> Casing:
