@@ -11,28 +11,6 @@ CLS, SEP = 2, 3
 
 
 @pytest.mark.parametrize(
-    ("b", "ids", "segments"),
-    [
-        ([21, 22], [2, 11, 12, 3, 21, 22, 3], [0, 0, 0, 0, 1, 1, 1]),
-        ([], [2, 11, 12, 3], [0, 0, 0, 0]),
-    ],
-)
-def test_segments_are_joined_as_drawn(b, ids, segments):
-    assert sequences.join_pair([11, 12], b, CLS, SEP) == (ids, segments)
-
-
-@pytest.mark.parametrize("max_tokens", [1, 2, 5, 8, 13])
-def test_the_longer_segment_is_truncated_at_its_end(max_tokens):
-    for a in (list(range(10, 10 + i)) for i in range(9)):
-        for b in (list(range(30, 30 + i)) for i in range(9)):
-            first, second = list(a), list(b)
-            while len(first) + len(second) > max_tokens:
-                (first if len(first) > len(second) else second).pop()
-            found = sequences.truncate_pair(a, b, max_tokens)
-            assert found == (first, second)
-
-
-@pytest.mark.parametrize(
     ("truncate", "kept"),
     [
         ("head", [10, 11, 12, 13, 14, 15]),
