@@ -1,6 +1,5 @@
 """Vectors are written to files and read back."""
 
-import json
 import zipfile
 
 import numpy as np
@@ -46,29 +45,6 @@ def write(path, kind, rows, pooled, mixed, counts=COUNTS):
 def folder(tmp_path):
     (tmp_path / "folder").mkdir()
     return tmp_path / "folder"
-
-
-def test_json_lines_are_the_originals():
-    rows = texts(pooled=False, mixed=False)
-    for number, row in enumerate(rows):
-        line = embedding_files.json_line(number, row, [-1, 0], False)
-        expected = {
-            "linex_index": number,
-            "features": [
-                {
-                    "token": token,
-                    "layers": [
-                        {
-                            "index": index,
-                            "values": [round(float(x), 6) for x in values],
-                        }
-                        for index, values in zip([-1, 0], layers)
-                    ],
-                }
-                for token, layers in zip(row.tokens, row.values)
-            ],
-        }
-        assert line == json.dumps(expected) + "\n"
 
 
 @pytest.mark.parametrize("mixed", [False, True])

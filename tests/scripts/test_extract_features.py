@@ -120,10 +120,12 @@ def test_lines_are_the_originals(extract, expected):
             assert list(feature) == ["token", "layers"]
             assert [x["index"] for x in feature["layers"]] == [-1, 0]
             for layer, index in zip(feature["layers"], (L - 1, 0)):
+                assert list(layer) == ["index", "values"]
                 np.testing.assert_allclose(
                     layer["values"], vectors[index], atol=1e-5
                 )
                 assert all(x == round(x, 6) for x in layer["values"])
+                assert any(x != round(x, 5) for x in layer["values"])
 
 
 def test_texts_have_one_vector(extract, expected):
