@@ -3,14 +3,13 @@
 import json
 
 import pytest
-import tensorflow as tf
 
 from bert.common import atomic, storage
 from bert.common.errors import UserError
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
-from bert.export import saved_model, tf_hub
+from bert.export import tf_hub
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
@@ -73,15 +72,6 @@ def test_a_preprocessor_keeps_accents(lower, strip, ids):
     assert preprocessor.do_lower_case.numpy() == lower
     strips = Casing(lower, strip).strips_accents
     assert preprocessor.strip_accents.numpy() == strips
-
-
-def test_all_tasks_save_the_casing():
-    root = tf.train.Checkpoint()
-    saved_model.record_casing(root, Tokenizer("v", True, False, tokens=TOKENS))
-    assert root.do_lower_case.numpy()
-    assert not root.strip_accents.numpy()
-    saved_model.record_casing(root, Tokenizer("v", True, tokens=TOKENS))
-    assert root.strip_accents.numpy()
 
 
 def test_the_casing_of_a_folder_is_that_of_its_newest_checkpoint(tmp_path):

@@ -125,14 +125,6 @@ def test_another_run_removes_what_a_killed_one_left(tmp_path):
     assert os.listdir(tmp_path) == [os.path.basename(neighbour)]
 
 
-def test_runs_for_other_paths_do_not_meet(tmp_path):
-    one, other = ([str(tmp_path / f"{x}.tfrecord")] for x in "ab")
-    with claim(one, scratch(one)), claim(other, scratch(other)):
-        finish_part(scratch(one))
-        finish_part(scratch(other))
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     "names",
     [
