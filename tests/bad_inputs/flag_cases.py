@@ -226,6 +226,11 @@ FLAGS = (
     ),
     ("demo", {}, "records: no model; expected the folder of an export"),
     ("create_vocab", {"input_file": "/none/*.txt"}, "matches no file"),
+    (
+        "create_vocab",
+        {"input_file": "{folder}/mode*"},
+        "/model: --input_file is a folder; expected files; pass --input_file='",
+    ),
     ("create_vocab", {"output_file": "/none/v.txt"}, "create the folder first"),
     ("create_vocab", LINES, "is JSON lines, by its name; expected one sent"),
     ("create_pretraining_data", LINES, "is JSON lines, by its name; expected"),

@@ -73,23 +73,6 @@ def test_globs_are_sorted_and_commas_keep_their_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "pattern, message",
-    [
-        ("{0}/no*.txt", "--input_file='{0}/no*.txt' matches no file; check"),
-        ("{0}/a.txt,", "--input_file='' matches no file; check the path"),
-        ("{0}", "{0}: --input_file is a folder; expected files; pass"),
-        ("{0}/*", "{0}/folder: --input_file is a folder; expected files"),
-    ],
-)
-def test_patterns_without_files_are_rejected(tmp_path, pattern, message):
-    write(tmp_path / "a.txt", "x")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError) as error:
-        storage.list_files(pattern.format(tmp_path), "input_file")
-    assert str(error.value).startswith(message.format(tmp_path))
-
-
-@pytest.mark.parametrize(
     ("content", "line"),
     [
         (b"a b\n" * 250_001, 1),

@@ -32,12 +32,6 @@ def filled(size, *counts):
     return table
 
 
-def test_a_table_that_is_not_full_adds_up():
-    table = filled(10, {"a": 2, "b": 1}, {"b": 5})
-    assert table.words == {"a": 2, "b": 6}
-    assert table.dropped_below == 0
-
-
 def test_a_full_table_keeps_the_most_frequent_up_to_half_its_size():
     # The size of a word is 4 + its length: 5 + 5 + 9 + 5 = 24 exceeds 23, and
     # the first two fit in 11.

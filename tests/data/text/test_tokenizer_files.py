@@ -67,15 +67,6 @@ def test_a_pipeline_gives_tokens_and_casing(tmp_path, lower, strip):
     assert ["[CLS]", *ours.tokenize(text), "[SEP]"] == tokens
 
 
-@pytest.mark.parametrize("strip", VALUES)
-@pytest.mark.parametrize("lower", [True, False])
-def test_a_config_gives_the_casing_that_was_written(tmp_path, lower, strip):
-    assert tokenizer_files.read(str(tmp_path)) == (None, Casing())
-    tokenizer_files.write_config(str(tmp_path), Casing(lower, strip))
-    assert tokenizer_files.read(str(tmp_path)) == (None, Casing(lower, strip))
-    assert tokenizer_files.read_casing(str(tmp_path)) == Casing(lower, strip)
-
-
 def test_files_that_agree_are_read_together(tmp_path):
     write_pipeline(tmp_path, True, False)
     special = {"content": "[UNK]", "special": True}
