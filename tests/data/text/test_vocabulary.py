@@ -1,7 +1,5 @@
 """Vocabulary files are read strictly; the same words give the same file."""
 
-import hashlib
-import os
 import pickle
 
 import pytest
@@ -60,23 +58,6 @@ def test_these_files_are_rejected(tmp_path, content, message):
     with pytest.raises(UserError) as error:
         read(tmp_path, content)
     assert str(error.value).startswith(f"{tmp_path}/vocab.txt{message}")
-
-
-def test_the_hash_is_that_of_the_files_bytes(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_bytes(SPECIAL.replace("\n", "\r\n").encode())
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert Tokenizer(str(path)).sha256 == digest
-
-
-def test_written_vocabulary_is_read_back(tmp_path):
-    path = str(tmp_path / "vocab.txt")
-    tokens = [*vocabulary.SPECIAL_TOKENS, "the", "##\u2028", "推"]
-    vocabulary.write_vocabulary(path, tokens)
-    assert list(vocabulary.read_vocabulary(path)) == tokens
-    vocabulary.write_vocabulary(path, tokens[:6])
-    assert list(vocabulary.read_vocabulary(path)) == tokens[:6]
-    assert os.listdir(tmp_path) == ["vocab.txt"]
 
 
 @pytest.mark.parametrize(
