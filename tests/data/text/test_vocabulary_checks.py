@@ -5,16 +5,12 @@ import pytest
 from bert.common.errors import UserError
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
+from tests.helpers import text
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]
 CASED = [*LOWER, "The"]
 CASELESS = [*SPECIAL, "的", "."]
-
-
-def write(path, tokens):
-    path.write_text("".join(f"{token}\n" for token in tokens))
-    return str(path)
 
 
 def test_casing_and_vocabulary_go_together():
@@ -95,8 +91,9 @@ def test_tokens_that_a_graph_does_not_support_are_named(
     tmp_path, token, message
 ):
     """The rule is the one of TensorFlow Text's kernel."""
-    path = write(tmp_path / "vocab.txt", [*LOWER, token, "#"])
-    tokenizer = Tokenizer(path)
+    path = tmp_path / "vocab.txt"
+    text.write_vocabulary(path, [*LOWER, token, "#"])
+    tokenizer = Tokenizer(str(path))
     if message is None:
         vocabulary_checks.check_exportable(tokenizer)
         found = tokenizer.graph.tokenize([f"the {token[:7]} ## thes"])
