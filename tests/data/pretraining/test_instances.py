@@ -1,10 +1,7 @@
-"""Pre-training instances: contents, and what they depend on."""
+"""Pre-training instances: sentence pairs of documents, and their masks."""
 
 import dataclasses
-import json
-import random
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,35 +114,3 @@ def test_the_random_document_is_never_the_same():
             assert same != instance.is_random_next
             randoms += instance.is_random_next
     assert randoms > 4000
-
-
-def corpus(seed, documents=401):
-    rng = random.Random(seed)
-    return numbered(
-        [
-            [rng.randint(1, 29) for _ in range(rng.randint(1, 31))]
-            for _ in range(documents)
-        ]
-    )
-
-
-def test_a_pass_is_a_function_of_its_arguments():
-    documents, options = corpus(11, documents=7), InstanceSettings()
-    known = vocabulary(FIRST + sum(len(flat(d)) for d in documents))
-
-    def make(number=3, partition=5, options=options):
-        return make_instances(
-            documents, options, known, number=number, partition=partition
-        )
-
-    first = make()
-    random.seed(1)
-    np.random.seed(1)
-    before = json.dumps(documents)
-    assert make() == first
-    assert json.dumps(documents) == before
-    assert make(number=4) != first
-    assert make(partition=6) != first
-    assert make(options=dataclasses.replace(options, random_seed=7)) != first
-    # More passes do not change the earlier ones.
-    assert make(options=dataclasses.replace(options, dupe_factor=3)) == first

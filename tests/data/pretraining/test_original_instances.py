@@ -4,16 +4,9 @@ import hashlib
 import json
 import random
 
-import pytest
-
 from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import original_instances
-from tests.helpers.pretraining_rows import (
-    FIRST,
-    numbered,
-    unmasked,
-    vocabulary,
-)
+from tests.helpers.pretraining_rows import FIRST, vocabulary
 
 
 def test_instances_equal_those_of_the_original_release():
@@ -51,25 +44,3 @@ def test_instances_equal_those_of_the_original_release():
     assert hashlib.sha256(json.dumps(rows).encode()).hexdigest() == (
         "617bf063400ac4bd4313dcb4662ab955cec267d19d61f6a8486df6b422aa201f"
     )
-
-
-class _Stuck(random.Random):
-    """Always draws the lowest number of a range."""
-
-    def randint(self, a, b):
-        return a
-
-
-@pytest.mark.parametrize("index", [0, 1, 2])
-def test_ten_failed_draws_take_the_next_document(index):
-    documents = numbered([[2], [2], [2]])
-    (instance,) = original_instances.create_instances_from_document(
-        documents,
-        index,
-        InstanceSettings(max_seq_length=11),
-        vocabulary(97),
-        _Stuck(3),
-    )
-    other = 1 if index == 0 else 0
-    assert instance.is_random_next
-    assert unmasked(instance) == (documents[index][0], documents[other][0])
