@@ -5,10 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert.common import command_line
-from bert.data import table_rows, tables
 from bert.data.labels import Labels
 from bert.data.row_settings import RowSettings
-from bert.data.tables import Column
 from bert.inference import jsonl
 from bert.inference.predictor import Predictor
 from bert.tasks.classification import inputs as classification
@@ -23,32 +21,6 @@ from tests.helpers.tables import FORMATS, cell, write
 FIELDS = "text", "text_b", "label"
 # Each reader maps a file, the columns of the fields and a delimiter to
 # (line, text, second text, label) of each row; similarity has no lines.
-
-
-def by_schema(path, columns, delimiter):
-    return list(_table_rows(path, columns, delimiter))
-
-
-def by_ranges(path, columns, delimiter):
-    header = isinstance(columns["text"], str)
-    spans = table_rows.divide(path, 20, header, delimiter)
-    return [
-        row
-        for span, _ in spans
-        for row in _table_rows(path, columns, delimiter, span=span)
-    ]
-
-
-def _table_rows(path, columns, delimiter, **options):
-    reader = tables.TableReader(
-        path,
-        {field: Column(column) for field, column in columns.items()},
-        header=isinstance(columns["text"], str),
-        delimiter=delimiter,
-        **options,
-    )
-    for _, row in reader:
-        yield row["line"], row["text"], row["text_b"], row["label"]
 
 
 def _files(inputs, kind, **flags):
@@ -142,10 +114,7 @@ def by_swag(path, columns, delimiter):
 OWN_NAMES = {"text": "Body", "text_b": "text", "label": "q, 1"}
 READERS = {
     **dict.fromkeys(
-        (
-            *(by_schema, by_ranges, by_classifier, by_trained_classifier),
-            *(by_similarity, by_predict),
-        ),
+        (by_classifier, by_trained_classifier, by_similarity, by_predict),
         [OWN_NAMES, {"text": 1, "text_b": 2, "label": -1}],
     ),
     by_swag: [{"text": "sent1", "text_b": "ending0", "label": "label"}],
