@@ -1,10 +1,6 @@
 """The same counted words give the same vocabulary."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +9,6 @@ from hypothesis import strategies as st
 from bert.common.errors import UserError
 from bert.data.corpus import vocabulary_learner
 from bert.data.text import tokenization
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_special_tokens_have_the_ids_of_the_released_files():
@@ -106,36 +100,6 @@ def test_kept_words_have_tokens_and_the_size_is_respected(
     for word in words:
         known = "[UNK]" not in tokenizer.tokenize(word)
         assert known == (set(word) <= kept)
-
-
-LEARN = """
-import sys
-from collections import Counter
-from bert.data.corpus import vocabulary_learner
-letters = "abcdefghijk"
-words = {a + b + c for a in letters for b in letters for c in letters}
-tokens = vocabulary_learner.learn_vocabulary(
-    Counter({word: 1 + len(word.strip("a")) for word in words}), 499
-)
-sys.stdout.write("\\n".join(tokens))
-"""
-
-
-def test_two_processes_learn_the_same():
-    # 1331 words of nearly equal counts: almost every merge is a tie.
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", LEARN],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split("\n")
-        for seed in ("1", "2")
-    ]
-    assert len(outputs[0]) == 499
-    assert outputs[0] == outputs[1]
 
 
 def test_no_token_is_longer_than_exports_allow():
