@@ -100,6 +100,7 @@ def test_batches_are_padded_to_the_first_length_for_all_of_them():
     """A report lists the examples of the batch of a step."""
     examples, allowed = Examples(make_examples(640), SCHEMA), [4, 8, S]
     made = batching.training_batches(examples, allowed, 8, 5, step=3)
+    assert made.options().autotune.enabled is False
     widths = []
     for step, batch in enumerate(made.take(61).as_numpy_iterator(), 4):
         chosen = batch["label_ids"].tolist()

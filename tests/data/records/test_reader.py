@@ -177,6 +177,7 @@ def test_batches_are_static_int32_and_float32(tmp_path, kind):
         "next_sentence_labels": tf.TensorSpec([5, 1], tf.int32),
         "is_real_example": tf.TensorSpec([5], tf.float32),
     }
+    assert dataset.options().autotune.enabled is False
     (batch,) = take(dataset, 1)
     assert batch["is_real_example"].tolist() == [1, 1, 1, 1, 1]
 
