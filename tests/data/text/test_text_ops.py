@@ -1,8 +1,5 @@
-"""The tokenizer in a graph, its tables, and the packing of its ids."""
+"""The tables of the tokenizer in a graph, and the packing of its ids."""
 
-import json
-import subprocess
-import sys
 import zlib
 
 import numpy as np
@@ -10,31 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert.data import feature_names, sequences
-from bert.data.text import input_ops, text_ops, unicode_tables, vocabulary
+from bert.data.text import input_ops, unicode_tables
 from tests.helpers.hard_texts import assert_frozen_tables_are_computed
 from tests.helpers.original_tokenization import MODES
-
-SPECIAL = list(vocabulary.SPECIAL_TOKENS)
-WORDPIECES = "un ##aff ##able a ##b b ##s the uber cafe hell ##o , . ß".split()
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return text_ops.GraphTokenizer(SPECIAL + WORDPIECES, True)
-
-
-def test_ids_are_those_of_the_vocabulary(tokenizer):
-    rows = tokenizer.tokenize(["UNaffable, ÜBER zzz", "", "Cafe\u0301s"])
-    assert rows.dtype == tf.int32
-    assert rows.to_list() == [
-        [[5, 6, 7], [17], [13], [1]],
-        [],
-        [[14, 11]],
-    ]
-    assert tokenizer.tokenize(tf.constant([], tf.string)).to_list() == []
-    assert tokenizer.vocab_size == len(SPECIAL + WORDPIECES)
-    ids = [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id]
-    assert [*ids, tokenizer.sep_id, tokenizer.mask_id] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("lower, strip", MODES)
@@ -110,54 +85,3 @@ def test_packing_takes_words_and_another_padding():
         [2, 7, 8, 9, 3, 5, 3],
         [2, 3, 6, 3, 97, 97, 97],
     ]
-
-
-def test_tf_data_gets_static_shapes(tokenizer):
-    texts = ["unaffable, a", "the b", "zzz", "", "hello."]
-
-    def pack(strings):
-        rows = tokenizer.tokenize(strings)
-        return input_ops.pack_inputs([rows, rows], 11, cls_id=2, sep_id=3)
-
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(
-        2, drop_remainder=True
-    )
-    made = dataset.map(pack)
-    for name in NAMES:
-        assert made.element_spec[name].shape == [2, 11]
-    found = [row.tolist() for x in made for row in x["input_ids"].numpy()]
-    tokens = tokenizer.tokenize(texts[:4]).merge_dims(1, 2).to_list()
-    assert found == [ids for ids, _, _ in packed(tokens, tokens, 11)]
-
-
-READER = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-loaded = tf.saved_model.load(sys.argv[1])
-texts = tf.constant([bytes.fromhex(t) for t in json.loads(sys.argv[2])])
-ids, starts, limits = loaded.tokenize_with_offsets(texts)
-assert loaded.tokenize(texts).to_list() == ids.to_list()
-print(json.dumps([ids.to_list(), starts.to_list(), limits.to_list()]))
-"""
-
-
-@pytest.mark.slow
-def test_a_saved_model_needs_neither_our_code_nor_the_vocabulary(
-    tokenizer, tmp_path
-):
-    texts = ["UNaffable, ÜBER the\u0301 zzz".encode(), b"a\xffb", b""]
-    tf.saved_model.save(tokenizer, str(tmp_path / "saved"))
-    (tmp_path / "saved").rename(tmp_path / "moved")
-    shown = subprocess.run(
-        [
-            *(sys.executable, "-I", "-c", READER, str(tmp_path / "moved")),
-            json.dumps([text.hex() for text in texts]),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    expected = tokenizer.tokenize_with_offsets(tf.constant(texts))
-    assert json.loads(shown.stdout) == [rows.to_list() for rows in expected]
