@@ -194,7 +194,7 @@ class Predictor:
 
         Raises:
             UserError: A field is missing or has the wrong type, or the model
-            does not read the second text.
+                does not read the second text.
         """
         reads_text = ranking.TEXT in self.task.inputs
         if ranking.TEXT_B in values and reads_text and not self._reads_pairs:

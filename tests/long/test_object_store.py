@@ -157,8 +157,7 @@ run_pretraining --do_train --do_eval --num_train_steps=6 --num_warmup_steps=2
   --eval_steps=3 --max_eval_steps=2 --train_batch_size=8
   --input_file={root}/records/train.tfrecord*
   --eval_input_file={root}/records/train.tfrecord
-  --bert_config_file={root}/bert_config.json
-  --vocab_file={root}/vocab.txt --output_dir={root}/run
+  --bert_config_file={root}/bert_config.json --output_dir={root}/run
 fill_mask --init_checkpoint={root}/run --input_file={root}/masks.txt
 extract_features {model} --input_file={root}/masks.txt --layers=-1
   --max_seq_length=16 --output_file={root}/vectors.jsonl
