@@ -6,7 +6,6 @@ Entry points: the files of the script, the Keras class, predict.py and HTTP with
 a run and an export, with both engines, and the text signature of an export.
 """
 
-import dataclasses
 import functools
 import json
 import pathlib
@@ -23,9 +22,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference import predictor
 from bert.inference.predictor import Predictor
 from bert.modeling.formats import conversion
-from bert.serving import server, versions
-from bert.serving.settings import Settings
-from tests.helpers import numpy_bert, small, stranger, trained
+from tests.helpers import http_server, numpy_bert, small, stranger, trained
 from tests.helpers.trained import BLANK, LONG, TEXTS, S
 
 pytestmark = pytest.mark.slow
@@ -461,18 +458,16 @@ def printed(run_script, made, tmp_path):
 
 def served(folder, engine, examples, signature, form):
     """What HTTP answers to examples, by row or by column."""
-    settings = dataclasses.replace(
-        Settings(), model=str(folder), engine=engine, max_batch_size=999
+    models, app = http_server.opened(
+        f"mails={folder}", engine=engine, max_batch_size=999
     )
-    model, metrics = versions.Model(str(folder), settings), server.Metrics()
-    model.open(lambda *batch: metrics.begin("mails", *batch))
-    client = server.make_app({"mails": model}, settings, metrics).test_client()
     names = [*examples[0]]
     columns = {name: [x[name] for x in examples] for name in names}
     body = {form: examples if form == "instances" else columns}
     body |= {"signature_name": signature} if signature else {}
-    response = client.post("/v1/models/mails:predict", json=body)
-    model.served.predict.close()
+    path = "/v1/models/mails:predict"
+    response = app.test_client().post(path, json=body)
+    models["mails"].served.predict.close()
     assert response.status_code == 200, response.text
     if form == "instances":
         return response.json["predictions"]

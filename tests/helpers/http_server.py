@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import http.client
 import json
 import socket
@@ -16,7 +17,7 @@ from bert.serving.settings import Settings
 
 
 def settings_of(**changes) -> Settings:
-    return dataclasses.replace(Settings(), model="some/mails", **changes)
+    return dataclasses.replace(Settings(), **{"model": "some/mails"} | changes)
 
 
 def app_of(queue: Callable, **settings):
@@ -30,6 +31,22 @@ def app_of(queue: Callable, **settings):
     model = types.SimpleNamespace(served=versions.Served(7, queue, metadata))
     metrics = server.Metrics()
     return server.make_app({"mails": model}, settings_of(**settings), metrics)
+
+
+def opened(*folders, **settings):
+    """Models by name, and their application.
+
+    Args:
+        *folders: of the models, or name=folder.
+        **settings: of the application.
+    """
+    values = settings_of(**{"model": ",".join(map(str, folders))} | settings)
+    metrics = server.Metrics()
+    models = {}
+    for name, folder in values.models:
+        models[name] = versions.Model(folder, values)
+        models[name].open(functools.partial(metrics.begin, name))
+    return models, server.make_app(models, values, metrics)
 
 
 def queue_of(predictor: Predictor, on_batch=lambda *_: None, **settings):

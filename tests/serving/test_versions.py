@@ -1,8 +1,6 @@
 """Models by name, and versions that appear while requests come."""
 
 import concurrent.futures
-import dataclasses
-import functools
 import os
 import re
 import shutil
@@ -15,8 +13,8 @@ from benchmarks.soak import resident_mb
 from bert.common.errors import UserError
 from bert.modeling.engines import openvino_engine
 from bert.serving import server, versions
-from bert.serving.settings import Settings
 from tests.helpers import http_server
+from tests.helpers.http_server import opened
 from tests.helpers.predictors import predictor_of
 
 BODY = {"instances": ["a"]}
@@ -64,19 +62,6 @@ def write(tmp_path, monkeypatch):
             (folder / openvino_engine.WEIGHTS).write_text(answer)
 
     return write
-
-
-def opened(*folders, **changes):
-    """Models and their application."""
-    settings = dataclasses.replace(
-        Settings(), model=",".join(map(str, folders)), **changes
-    )
-    metrics = server.Metrics()
-    models = {}
-    for name, folder in settings.models:
-        models[name] = versions.Model(folder, settings)
-        models[name].open(functools.partial(metrics.begin, name))
-    return models, server.make_app(models, settings, metrics)
 
 
 def test_a_version_is_tried_once_its_files_have_settled(
