@@ -22,6 +22,7 @@ from bert.data.labels import (
     Labels,
     PostProcessing,
 )
+from bert.data.text import vocabulary
 from bert.modeling.formats import checkpoint_files
 from bert.models import label_encoder
 from tests.helpers import library_files
@@ -45,11 +46,9 @@ dataset = tf.data.Dataset.from_tensor_slices
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    path.write_text("".join(f"{word}\n" for word in special + WORDS))
-    return bert.Tokenizer(str(path), strip_accents=False)
+def tokenizer():
+    tokens = [*vocabulary.SPECIAL_TOKENS, *WORDS]
+    return bert.Tokenizer("vocab.txt", strip_accents=False, tokens=tokens)
 
 
 @pytest.fixture(scope="module")

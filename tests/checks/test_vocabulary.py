@@ -2,14 +2,14 @@
 
 from bert.checks import vocabulary
 from bert.data.text.tokenizer import Tokenizer
-from tests.helpers import pretraining_files
+from tests.helpers import pretraining_files, text
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]
 
 
 def write(path, tokens):
-    path.write_text("".join(f"{token}\n" for token in tokens))
+    text.write_vocabulary(path, tokens)
     return str(path)
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from bert.common import processes
 from bert.common.errors import UserError
+from tests.helpers import process_ends
 
 
 def test_cores_are_counted_on_macos_too(monkeypatch):
@@ -154,13 +154,6 @@ if __name__ == "__main__":
 """
 
 
-def has_ended(handle):
-    """Waits for the end of a process, for a minute at most."""
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(60_000))
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_processes_end_with_their_parent(tmp_path, number):
     """One of them is stopped when the parent ends: it ends when it wakes."""
@@ -178,10 +171,10 @@ def test_processes_end_with_their_parent(tmp_path, number):
             os.kill(workers[0], signal.SIGSTOP)
         parent.send_signal(number)
         parent.wait(60)
-        assert has_ended(handles[1])
+        assert process_ends.wait_for_end(handles[1])
         if number == signal.SIGKILL:
             assert os.path.exists(f"/proc/{workers[0]}")
             os.kill(workers[0], signal.SIGCONT)
-        assert has_ended(handles[0])
+        assert process_ends.wait_for_end(handles[0])
         for handle in handles:
             os.close(handle)

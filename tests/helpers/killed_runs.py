@@ -25,32 +25,24 @@ MODULES = (  # all that a run imports, also late
 
 def write_files(folder) -> None:
     """Writes records and the config of a network with dropout."""
-    from tests.helpers import pretraining_files, small
+    from tests.helpers import pretraining_runs
 
-    pretraining_files.write_records(folder / "train.tfrecord", 23)
-    config = small.config(
-        num_hidden_layers=1,
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-    )
-    (folder / "config.json").write_text(config.to_json())
+    pretraining_runs.write(folder, num_hidden_layers=1)
 
 
 def flags(folder, output, steps: int, **changed) -> list[str]:
     """Flags of a run on the files of `write_files`."""
-    named = {
-        "input_file": folder / "train.tfrecord",
-        "bert_config_file": folder / "config.json",
-        "train_batch_size": 4,
+    from tests.helpers import pretraining_runs
+
+    sizes = {
         "num_train_steps": steps,
         "num_warmup_steps": 5,
         "learning_rate": 0.003,
         "save_checkpoints_steps": 4,
         "log_steps": 3,
         "iterations_per_loop": 2,
-        "output_dir": output,
-        **changed,
     }
+    named = pretraining_runs.flags_of(folder, output, **{**sizes, **changed})
     words = [f"--{name}={x}" for name, x in named.items()]
     return ["--do_train", "--noreport", "--dynamic_masking", *words]
 
