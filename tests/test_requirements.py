@@ -2,6 +2,9 @@
 
 import pathlib
 import re
+import tomllib
+
+from packaging import requirements
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -39,3 +42,24 @@ def test_a_tpu_host_has_the_packages_of_elsewhere():
     tpu, others = pins("requirements/tpu.txt"), pins("requirements.txt")
     del tpu["tensorflow-tpu"], tpu["libtpu"]
     assert tpu.items() <= others.items()
+
+
+def test_the_ranges_contain_the_pinned_versions():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    ranges = dict(map(named, project["dependencies"]))
+    versions = pins("requirements.txt")
+    assert ranges.keys() == versions.keys()
+    extras = project["optional-dependencies"]
+    names = ("beam", "parquet", "onnx", "report", "demo", "serve")
+    for name in (*names, "hub", "openvino", "int8"):
+        ranges |= dict(map(named, extras[name]))
+        versions |= pins(f"requirements/{name}.txt")
+    for name, version in versions.items():
+        assert version in ranges[name], name
+        older = [x for x in ranges[name] if x.operator == ">="]
+        assert len(older) == 1, name
+
+
+def named(line):
+    found = requirements.Requirement(line)
+    return found.name, found.specifier

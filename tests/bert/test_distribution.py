@@ -2,11 +2,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 
 import pytest
-from packaging import requirements
 
 from tests.helpers import flags_page
 
@@ -154,32 +152,3 @@ def test_modules_of_the_wheel_run_as_commands(installed, tmp_path):
     folder = pathlib.Path(done.stdout.strip())
     assert (folder / "bert_quickstart.json").is_file()
     assert installed in folder.parents
-
-
-def test_the_ranges_contain_the_pinned_versions():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    ranges = dict(map(named, project["dependencies"]))
-    pins = dict(pinned("requirements.txt"))
-    assert ranges.keys() == pins.keys()
-    extras = project["optional-dependencies"]
-    names = ("beam", "parquet", "onnx", "report", "demo", "serve")
-    for name in (*names, "hub", "openvino", "int8"):
-        ranges |= dict(map(named, extras[name]))
-        pins |= dict(pinned(f"requirements/{name}.txt"))
-    for name, version in pins.items():
-        assert version in ranges[name], name
-        older = [x for x in ranges[name] if x.operator == ">="]
-        assert len(older) == 1, name
-
-
-def named(line):
-    found = requirements.Requirement(line)
-    return found.name, found.specifier
-
-
-def pinned(path):
-    for line in (ROOT / path).read_text().splitlines():
-        line = line.partition("#")[0].strip()
-        if line and not line.startswith("-r"):
-            name, _, version = line.partition("==")
-            yield name, version
