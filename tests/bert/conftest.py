@@ -1,4 +1,4 @@
-"""Models of the library, which no test changes: model, run, theirs."""
+"""Models of the library, which no test changes."""
 
 import pytest
 
@@ -9,11 +9,10 @@ from tests.helpers import library_files, once
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Of a pre-trained model, a run, and the model in Hugging Face's format."""
+    """Of a pre-trained model and of a run."""
 
     def write(folder):
-        values = library_files.pretrained(folder / "model")
-        library_files.huggingface(folder / "theirs", values)
+        library_files.pretrained(folder / "model")
         library_files.run(folder / "run")
 
     return once.written(tmp_path_factory, "library", write)

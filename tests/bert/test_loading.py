@@ -28,19 +28,6 @@ def same(encoder, values):
         np.testing.assert_array_equal(variable.numpy(), values[name], name)
 
 
-@pytest.mark.parametrize("path", ["model", "model/bert_model.ckpt", "theirs"])
-def test_encoders_of_the_original_and_of_hugging_face(path, folder, values):
-    encoder, tokenizer = bert.load_encoder(str(folder / path))
-    same(encoder, values)
-    assert tokenizer.tokens == text.VOCABULARY
-    assert tokenizer.do_lower_case is True
-    assert (
-        tokenizer.max_length == library_files.config().max_position_embeddings
-    )
-    heads = {name for name in values if not name.startswith(ENCODER)}
-    assert set(encoder.checkpoint.values) == heads
-
-
 def test_the_length_and_the_pooling_of_sentence_transformers(tmp_path):
     values = library_files.pretrained(tmp_path / "model")
     library_files.huggingface(tmp_path / "theirs", values)
@@ -124,22 +111,6 @@ def test_the_given_tokenizer_of_a_model_of_texts_is_saved(folder, tmp_path):
         strips = (given or model.tokenizer).strips_accents
         assert saved.strips_accents is strips
     assert model.tokenizer.strips_accents is not tokenizer.strips_accents
-
-
-@pytest.mark.parametrize("to", ["google", "huggingface"])
-def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
-    encoder, _ = bert.load_encoder(str(folder / "model"))
-    vocab = str(folder / "model" / "vocab.txt")
-    tokenizer = bert.Tokenizer(vocab, strip_accents=False, max_length=13)
-    model = bert.classifier(encoder, 5, seed=7)
-    path = str(tmp_path / "saved")
-    bert.save(model, path, tokenizer, to)
-    again, tokens = bert.load_encoder(path)
-    assert tokens.tokens == tokenizer.tokens
-    assert (tokens.do_lower_case, tokens.strip_accents) == (True, False)
-    inputs = tokenizer(["the cat", "a dog sees"])
-    found = bert.classifier(again, 5, seed=8)(inputs)["logits"]
-    np.testing.assert_array_equal(found, model(inputs)["logits"])
 
 
 def test_low_rank_updates_are_saved_in_the_weights(folder, values, tmp_path):
