@@ -164,18 +164,6 @@ def test_a_preprocessor_packs_the_tokens_of_texts(preprocessor):
     assert preprocessor(tf.zeros([0], tf.string))["input_mask"].shape[0] == 0
 
 
-def test_tokenize(preprocessor):
-    ids = preprocessor.tokenize(tf.constant(["the cats", "", "zzz"]))
-    assert isinstance(ids, tf.RaggedTensor)
-    assert (ids.dtype, ids.ragged_rank) == (tf.int32, 2)
-    word, s = text.VOCABULARY.index("cat"), text.VOCABULARY.index("##s")
-    assert ids.to_list() == [
-        [[text.VOCABULARY.index("the")], [word, s]],
-        [],
-        [[1]],
-    ]
-
-
 @pytest.mark.parametrize("part", ["tokenize", "tokenize_with_offsets"])
 def test_the_special_tokens(preprocessor, part):
     special = getattr(preprocessor, part).get_special_tokens_dict()
@@ -189,14 +177,16 @@ def test_the_special_tokens(preprocessor, part):
 
 
 def test_tokenize_with_offsets(preprocessor):
-    sentence = "a  Cats ."
-    found = preprocessor.tokenize_with_offsets(tf.constant([sentence]))
+    sentences = tf.constant(["a  Cats .", "", "zzz"])
+    found = preprocessor.tokenize_with_offsets(sentences)
     assert isinstance(found, list | tuple)
     tokens, starts, limits = found
-    ids = preprocessor.tokenize([sentence])
-    assert tokens.to_list() == ids.to_list()
-    assert starts.to_list() == [[[0], [3, 6], [8]]]
-    assert limits.to_list() == [[[1], [6, 7], [9]]]
+    a, cat, s, point = map(text.VOCABULARY.index, ("a", "cat", "##s", "."))
+    for ids in (preprocessor.tokenize(sentences), tokens):
+        assert (ids.dtype, ids.ragged_rank) == (tf.int32, 2)
+        assert ids.to_list() == [[[a], [cat, s], [point]], [], [[1]]]
+    assert starts.to_list() == [[[0], [3, 6], [8]], [], [[0]]]
+    assert limits.to_list() == [[[1], [6, 7], [9]], [], [[3]]]
     for x in (starts, limits):
         assert (x.dtype, x.ragged_rank) == (tf.int64, 2)
 
