@@ -281,13 +281,6 @@ def test_the_former_name_of_a_flag_is_read(old, tmp_path):
         assert settings == read(*current) and new in settings.given
 
 
-def test_former_names_are_replaced_in_recorded_settings():
-    recorded = {"eval_share": 0.25, "learning_rate": 0.5, "records": "aa"}
-    assert flags.with_current_names(recorded) == {
-        "eval_fraction": 0.25, "learning_rate": 0.5, "records": "aa",
-    }  # fmt: skip
-
-
 def test_a_flag_that_is_not_enforced_may_be_listed_as_required(capsys):
     with pytest.raises(SystemExit):
         command_line.parse(["script", "--help"], run_classifier.Settings, "")
