@@ -1,6 +1,7 @@
 """Models by name, and versions that appear while requests come."""
 
 import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -32,15 +33,17 @@ class File:
             answer = file.read()
         if answer == "odd":
             raise KeyError("logits")
-        may_end = threading.Event()
+        stalls, may_end = threading.Event(), threading.Event()
 
         def predict(example):
             if example["text"] == "stall":
+                stalls.set()
                 assert may_end.wait(300)
             return {"text": answer}
 
         predictor = predictor_of(predict)
-        predictor.answer, predictor.may_end = answer, may_end
+        predictor.answer = answer
+        predictor.stalls, predictor.may_end = stalls, may_end
         return predictor
 
 
@@ -157,7 +160,10 @@ def test_a_new_version_fails_no_request(write, tmp_path, monkeypatch):
     with (
         concurrent.futures.ThreadPoolExecutor(7) as pool,
         http_server.running(app) as port,
+        contextlib.ExitStack() as after,
     ):
+        after.callback(end.set)
+        after.callback(first.may_end.set)
         watching = pool.submit(versions.watch, models.values(), end)
         clients = [pool.submit(ask_until_the_second, port) for _ in range(5)]
         for _ in range(11):
@@ -168,6 +174,7 @@ def test_a_new_version_fails_no_request(write, tmp_path, monkeypatch):
             "/v1/models/mails/versions/1:predict",
             {"instances": ["stall"]},
         )
+        assert first.stalls.wait(60)
         write("mails/2")
         write("mails/2", "two")
         while model.served.number == 1:
