@@ -1,5 +1,4 @@
 import copy
-import pickle
 
 import hypothesis
 import numpy as np
@@ -193,8 +192,7 @@ def test_a_tokenizer_for_another_process_has_no_kernels(tokenizer):
     expected = tokenizer(["cat"])["input_ids"]
     kernels = tokenizer.exact, tokenizer.fast, tokenizer.graph
     assert tokenizer.with_max_length(5).fast is kernels[1]
-    sent = pickle.dumps(tokenizer)
-    assert len(sent) < 10 * len(tokenizer.content)
-    found = pickle.loads(sent)
+    found = copy.deepcopy(tokenizer)  # as pickle does
+    assert not {"exact", "fast", "_graph"} & vars(found).keys()
     np.testing.assert_array_equal(found(["cat"])["input_ids"], expected)
     assert found.casing == tokenizer.casing
