@@ -1,17 +1,11 @@
 """Several runs whose training is replaced: the result of each is given."""
 
-import dataclasses
 import json
 import pathlib
 import types
 
 import pytest
 
-import run_classifier
-import run_ner
-import run_similarity
-import run_squad
-import run_swag
 from bert.common import command_line
 from bert.runs import sweep
 from bert.runs.sweep import HeldOut, Result
@@ -21,13 +15,6 @@ from bert.tasks.task import Evaluation
 from tests.helpers import model_files, run_folders
 from tests.helpers.classifier_files import rows_of
 
-SCRIPTS = {
-    run_classifier: ("--task_name=csv", "--text_column=0", "--label_column=1"),
-    run_ner: (),
-    run_similarity: (),
-    run_squad: (),
-    run_swag: (),
-}
 GRID = {"learning_rate": "1,0.5", "train_batch_size": "8,32"}
 GRID_NAMES = [
     f"train_batch_size_{size}_learning_rate_{rate}"
@@ -52,6 +39,7 @@ def run(tmp_path):
             folder = pathlib.Path(settings.output_dir)
             folder.mkdir(parents=True, exist_ok=True)
             model_files.write_sizes(folder)
+            assert not settings.is_several
             trained.append(settings)
             predictions = []
             if settings.do_predict:
@@ -83,69 +71,11 @@ def run(tmp_path):
         words = [f"--{k}={x}" for k, x in {**named, **changed}.items()]
         words += ["--do_train", "--do_eval"]
         settings = command_line.parse(["run_similarity", *words], Settings, "")
+        assert settings.is_several
         sweep.run(settings, train)
         return tmp_path / "run", trained
 
     return call
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (
-            ["--num_seeds=3", "--random_seed=17"],
-            {f"seed_{seed}": {"random_seed": seed} for seed in (17, 18, 19)},
-        ),
-        (
-            ["--learning_rate=5e-5,0.002", "--num_seeds=2", "--random_seed=17"],
-            {
-                f"learning_rate_{rate}_seed_{seed}": {
-                    "learning_rate": rate,
-                    "random_seed": seed,
-                }
-                for rate in (5e-5, 0.002)
-                for seed in (17, 18)
-            },
-        ),
-        (
-            ["--num_folds=3"],
-            {f"fold_{i}": {"fold": i} for i in (1, 2, 3)},
-        ),
-    ],
-    ids=["seeds", "lists and seeds", "folds"],
-)
-def test_each_script_has_several_runs(script, words, expected):
-    """Each run has its folder and some other settings; it does not predict."""
-    given = [
-        "--do_train",
-        "--do_eval",
-        "--do_predict",
-        "--output_dir=runs",
-        "--train_file=a",
-        "--predict_file=b",
-        "--max_seq_length=71",
-        *SCRIPTS[script],
-    ]
-    if script is not run_squad and "--num_folds=3" not in words:
-        given += ["--eval_file=c"]
-    several = command_line.parse(
-        ["script", *given, *words], script.Settings, ""
-    )
-    assert several.is_several
-    trials = sweep.expand_trials(several)
-    assert {trial.name: trial.settings for trial in trials} == {
-        name: dataclasses.replace(
-            several,
-            output_dir=f"runs/{name}",
-            sweep_dir="runs",
-            do_predict=False,
-            num_seeds=1,
-            grid=(),
-            **changes,
-        )
-        for name, changes in expected.items()
-    }
 
 
 def test_the_best_of_a_grid_is_marked_and_predicts(run, capsys):
@@ -158,8 +88,8 @@ def test_the_best_of_a_grid_is_marked_and_predicts(run, capsys):
     rates = [(x.train_batch_size, x.learning_rate) for x in trained]
     assert rates == [(32, 1.0), (32, 0.5), (8, 1.0), (8, 0.5), (32, 1.0)]
     assert [x.do_predict for x in trained] == [False] * 4 + [True]
-    assert not any(x.is_several for x in trained)
     assert not any(x.scores for x in trained)
+    assert {x.sweep_dir for x in trained} == {str(folder)}
 
     found = run_folders.results(folder)  # the loss breaks the tie
     assert found == {"global_step": 7, **scores[GRID_NAMES[2]]}
@@ -220,7 +150,6 @@ def test_the_best_mean_of_a_grid_with_seeds_is_chosen(run, capsys):
     folder, trained = run(scores, **grid, do_predict=True)
     chosen = [(x.learning_rate, x.random_seed) for x in trained]
     assert chosen == [(1.0, 5), (1.0, 6), (0.5, 5), (0.5, 6), (0.5, 6)]
-    assert not any(x.is_several for x in trained)
 
     table = rows_of(folder / "runs.tsv")
     assert [row[0] for row in table[1:]] == [
