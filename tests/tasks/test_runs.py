@@ -14,7 +14,7 @@ import pytest
 from bert.common import flags, tensorflow_log
 from bert.common import main as common_main
 from bert.common.errors import UserError
-from bert.data.labels import CLASSES
+from bert.data.labels import CLASSES, Labels
 from bert.data.records import reader
 from bert.modeling import checkpoints, networks, task_losses
 from bert.modeling.formats import checkpoint_files
@@ -31,6 +31,8 @@ from bert.runs import (
     trained_run,
 )
 from bert.runs.run_folder import RunFolder
+from bert.tasks.classification.settings import Settings as ClassifierSettings
+from bert.tasks.classification.task import TextClassification
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.squad.settings import Settings as SquadSettings
@@ -38,6 +40,8 @@ from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, InputFile
 from bert.training import collectives, workers
 from bert.training.optimization import WarmupLinearDecay
 from tests.helpers import model_files, run_folders, small
+
+FOLDS = [{"num_folds": 2, "fold": x} for x in (1, 2)]
 
 
 class Labelling:
@@ -138,6 +142,7 @@ def test_steps_are_counted_as_in_the_original(count, size, epochs, warmup):
         train_batch_size=size,
         num_train_epochs=epochs,
         warmup_proportion=warmup,
+        learning_rate=0.7,
     )
     steps = int(count / size * epochs)
     if not steps:
@@ -145,6 +150,7 @@ def test_steps_are_counted_as_in_the_original(count, size, epochs, warmup):
             finetuning.schedule(settings, count)
         return
     found = finetuning.schedule(settings, count)
+    assert found.peak == 0.7
     assert found.num_train_steps == steps
     assert found.num_warmup_steps == int(steps * warmup)
 
@@ -176,16 +182,6 @@ def write_trained(folder, **task):
     (folder / "task.json").write_text(json.dumps(task))
 
 
-def test_only_given_flags_replace_recorded_ones(tmp_path):
-    """Also if their value is the default."""
-    write_trained(tmp_path, max_query_length=7)
-    words, named = ("--do_predict", "--doc_stride=128"), {"predict_file": "x"}
-    named["output_dir"] = tmp_path
-    settings = run_folders.parse(SquadSettings, *words, **named)
-    found = run_folders.opened(settings).settings
-    assert (found.doc_stride, found.max_query_length) == (128, 7)
-
-
 @pytest.mark.parametrize(
     ("steps", "threshold"), [("predict", 1.5), ("train", 0)]
 )
@@ -215,23 +211,30 @@ def test_a_resumed_run_does_not_need_its_initial_checkpoint(tmp_path):
     assert found.config.hidden_size == small.H
 
 
-@pytest.mark.parametrize(
-    ("rows", "holds_out", "is_advised"),
-    [("", False, True), ("", True, False), ("fold 1", False, False)],
-)
-def test_a_run_is_identified_by_its_data_and_rows(rows, holds_out, is_advised):
-    def folder_of(rows, **changed):
-        settings = types.SimpleNamespace(rows=rows, teacher=None)
-        return RunFolder("run", "run", settings=settings, **changed)
+def identified(recorded="", sha256="ab", **changed):
+    """The description of the examples of a run, which may be resumed."""
+    settings = dataclasses.replace(ClassifierSettings(), **changed)
+    folder = RunFolder("run", "run", settings=settings)
+    if recorded:
+        records = {"records": recorded}
+        folder = dataclasses.replace(folder, resumes=True, recorded=records)
+    task = TextClassification(None, Labels(), 7)
+    file = InputFile("train.tsv", sha256=sha256)
+    return finetuning.training_examples(folder, task, [file])[1]
 
-    names = ("", "fold 1", "fold 2")
-    digests = {x: folder_of(x).identify("ab") for x in names}
-    assert len({*digests.values()}) == 3
-    recorded = {"records": f"7 examples of {digests[rows]}"}
-    folder = folder_of(rows, resumes=True, recorded=recorded)
-    folder.identify("ab", holds_out)
+
+@pytest.mark.parametrize(
+    ("changed", "is_advised"),
+    [({}, True), ({"eval_fraction": 0.3}, False), (FOLDS[0], False)],
+)
+def test_a_run_is_identified_by_its_data_and_rows(changed, is_advised):
+    """Weights that may have seen held-out rows are not advised."""
+    descriptions = {identified(**x) for x in ({}, *FOLDS)}
+    assert len(descriptions) == 3
+    recorded = identified(**changed)
+    assert identified(recorded, **changed) == recorded
     with pytest.raises(UserError, match="other training data") as caught:
-        folder.identify("cd", holds_out)
+        identified(recorded, "cd", **changed)
     assert ("--init_checkpoint=run" in str(caught.value)) == is_advised
 
 

@@ -83,6 +83,7 @@ def test_labels_that_the_weights_do_not_have(write, task_of, words, found):
         ("--do_predict", {"max_seq_length": 67}, 67),
         ("--do_train", {"max_seq_length": 67}, 67),  # it goes on
         ("--do_predict --max_seq_length=31", {"max_seq_length": 67}, 31),
+        ("--do_predict --max_seq_length=128", {"max_seq_length": 67}, 128),
         ("--do_predict", {}, 53),  # of the checkpoint, as without labels
     ],
 )
