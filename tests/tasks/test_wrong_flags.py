@@ -12,10 +12,9 @@ import run_similarity
 from bert.common import command_line, flags
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import OwnTables, Scoring
-from tests.helpers import run_folders, small
+from tests.helpers import run_folders
 
 TABLE = "--task_name=tsv --text_column=0 --do_train"
 OWN = f"{TABLE} --label_column=1"
@@ -161,21 +160,3 @@ def test_flags_fit_the_labels(labels, named, found):
     with pytest.raises(UserError) as caught:
         Scoring(**named).check_labels(labels)
     assert found in str(caught.value)
-
-
-@pytest.mark.parametrize("count", [small.L, small.L + 1])
-def test_layers_to_freeze_are_those_of_the_network(tmp_path, count):
-    (tmp_path / "config.json").write_text(small.config().to_json())
-    tokens = "".join(f"{x}\n" for x in run_folders.MODEL.tokenizer.tokens)
-    (tmp_path / "vocab.txt").write_text(tokens)
-    argv = ["", "--do_predict", "--task_name=mrpc", "--output_dir=none"]
-    argv += [f"--bert_config_file={tmp_path}/config.json", "--do_lower_case"]
-    argv += [f"--vocab_file={tmp_path}/vocab.txt", "--max_seq_length=13"]
-    argv += [f"--freeze_layers={count}"]
-    settings = command_line.parse(argv, run_classifier.Settings, "")
-    model = ModelFolder.open(None, settings)
-    if count == small.L:
-        assert settings.for_model(model) == settings
-        return
-    with pytest.raises(UserError, match="--freeze_layers=3; expected at most"):
-        settings.for_model(model)
