@@ -171,27 +171,6 @@ def test_examples_are_padded_with_choices_of_weight_0():
         assert encoded.is_truncated == is_long
 
 
-def test_a_choice_of_dropped_characters_is_unknown():
-    example = ChoiceExample("a", ["\x7f", "b"], 0, 5)
-    (row,) = choice_task(7).records([example])
-    assert row["input_ids"] == [
-        [CLS, 11, SEP, UNK, SEP],
-        [CLS, 11, SEP, 11, SEP],
-    ]
-
-
-def test_a_blank_choice_has_the_probability_0():
-    task = choice_task(7)
-    texts = {"context": "a", "choices": ["b", " ", "c"]}
-    blank = {"context": "a", "choices": [" ", ""]}
-    encoded = task.encode([texts, blank])
-    scores = [np.array([x], np.float32) for x in (1.0, 5.0, 1.0)]
-    results = [*map(task.combine, encoded, [scores, scores[:2]])]
-    found, uniform = task.decode(encoded, results)
-    assert found == {"best": 0, "probabilities": [0.5, 0.0, 0.5]}
-    assert uniform == {"best": 0, "probabilities": [0.5, 0.5]}
-
-
 def test_rows_may_have_different_numbers_of_choices(tmp_path):
     """A record has room for all; chance is a mean of the rows."""
     path = tmp_path / "x.jsonl"
