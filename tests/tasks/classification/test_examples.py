@@ -17,6 +17,7 @@ from bert.tasks.classification.settings import Settings
 from bert.tasks.task import DEV, TRAIN
 
 YES_NO = Labels(names=("no", "yes"))
+BOOLEAN = Labels(names=("false", "true"))
 SIGNED = Labels(names=("-1", "1"))
 ALIAS = dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),))
 ABC = Labels(MULTI_LABEL, ("a", "b", "c"))
@@ -40,20 +41,6 @@ def read(file, labels, needed=True):
     return [e[:4] for e in classification.label(table, labels, needed)]
 
 
-def test_examples_have_ids_texts_and_labels(tmp_path):
-    path = write(tmp_path, "id\ta\tb\tl\nq7\tone\ttwo\t yes\nq9\tone\t\tno\n")
-    source = file_of(path, "a", "b", "l", id="id")
-    assert read(source, YES_NO) == [
-        ("q7", "one", "two", 1),
-        ("q9", "one", "", 0),
-    ]
-    plain = file_of(path, text=1)
-    assert read(plain, YES_NO, needed=False) == [
-        ("0", "one", "", None),
-        ("1", "one", "", None),
-    ]
-
-
 UNKNOWN = "unknown label 'maybe'"
 LIST = "x.tsv:1: a list as text, \"['a', 'b']\"; expected labels separated"
 
@@ -61,10 +48,11 @@ LIST = "x.tsv:1: a list as text, \"['a', 'b']\"; expected labels separated"
 @pytest.mark.parametrize(
     ("row", "labels", "needed", "found"),
     [
-        ("one\tjawohl", ALIAS, True, 1),
+        ("one\t jawohl", ALIAS, True, 1),
         ("one\tc, a", ABC, True, [1, 0, 1]),
         ("one\t", ABC, True, [0, 0, 0]),
         ('{"t": "one", "l": ["b"]}', ABC, True, [0, 1, 0]),
+        ('{"t": "one", "l": true}', BOOLEAN, True, 1),
         ("one\t-3.25", NUMBER, True, -3.25),
         ("one\tmaybe", YES_NO, True, f"x.tsv:1: {UNKNOWN}"),
         ("one\tl", YES_NO, True, "it looks like a header"),
@@ -152,13 +140,6 @@ def test_labels_are_found_in_a_file(tmp_path, rows, kind, header, found):
             classification.discover(table, Labels(kind))
     else:
         assert classification.discover(table, Labels(kind)) == found
-
-
-def test_booleans_of_json_are_labels(tmp_path):
-    rows = '{"l": true, "t": 1}\n{"l": false, "t": 2}\n'
-    path = write(tmp_path, rows, "x.jsonl")
-    table = classification.read(file_of(path, "t", label="l"))
-    assert classification.discover(table, Labels()) == ("false", "true")
 
 
 def test_a_header_that_is_data_is_rejected(tmp_path):
