@@ -22,7 +22,14 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference import predictor
 from bert.inference.predictor import Predictor
 from bert.modeling.formats import conversion
-from tests.helpers import http_server, numpy_bert, small, stranger, trained
+from tests.helpers import (
+    http_server,
+    numpy_bert,
+    small,
+    stranger,
+    trained,
+    word_windows,
+)
 from tests.helpers.trained import BLANK, LONG, TEXTS, S
 
 pytestmark = pytest.mark.slow
@@ -267,7 +274,9 @@ class Reference:
         ids = [self.ids(x)[: size - stride + 1] or [unk] for x in found]
         before = np.cumsum([0, *map(len, ids)]).tolist()
         labels, chances = [], []
-        for start, limit, first, last in word_windows(before, size, stride):
+        for start, limit, first, last in word_windows.of_words(
+            before, size, stride
+        ):
             row = self.row([x for word in ids[start:limit] for x in word])
             ((vectors,), _) = self.encode([row])
             logits = self.head(vectors, "cls/ner/")
@@ -341,28 +350,6 @@ def windows(count: int, size: int, stride: int) -> list[tuple[int, int]]:
             break
         start += min(length, stride)
     return found
-
-
-def word_windows(before: list[int], size: int, stride: int) -> list[tuple]:
-    """Start, limit, first and last labelled word of each window."""
-    count, total = len(before) - 1, before[-1]
-    bounds = []
-    for k in range(1 + -(-max(0, total - size) // stride)):
-        wanted = min(k * stride, max(0, total - size))
-        start = next(i for i, x in enumerate(before) if x >= wanted)
-        limit = max(
-            i for i, x in enumerate(before) if x <= before[start] + size
-        )
-        bounds.append((start, limit))
-    edges = [0]
-    for (_, limit), (start, _) in zip(bounds, bounds[1:]):
-        middle = (before[start] + before[limit]) / 2
-        inside = [
-            i for i in range(count) if (before[i] + before[i + 1]) / 2 < middle
-        ]
-        edges.append(len(inside))
-    edges.append(count)
-    return [(*x, a, b) for x, a, b in zip(bounds, edges, edges[1:]) if a < b]
 
 
 def check(found, expected, places: float = 1e-5) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bert.tasks.ner import windows
 from bert.tasks.ner.conll import Sentence
 from bert.tasks.ner.task import TokenClassification
+from tests.helpers import word_windows
 
 VOCAB = {
     token: i for i, token in enumerate("[PAD] [UNK] [CLS] [SEP] a".split())
@@ -49,32 +50,6 @@ def test_only_first_tokens_have_labels():
     ]
 
 
-def windows_of(before, size, stride):
-    """The windows of words, by the definition; `before` are tokens before."""
-    count, rest = len(before) - 1, max(0, before[-1] - size)
-    starts, wanted = [], 0
-    while True:
-        first = min(wanted, rest)
-        starts.append(next(i for i, x in enumerate(before) if x >= first))
-        if wanted >= rest:
-            break
-        wanted += stride
-    limits = [
-        max(i for i in range(count + 1) if before[i] <= before[start] + size)
-        for start in starts
-    ]
-
-    # A word belongs to the first window up to the middle of an overlap.
-    edges = [0]
-    for limit, start in zip(limits, starts[1:]):
-        middle = (before[start] + before[limit]) / 2
-        centers = [(before[i] + before[i + 1]) / 2 for i in range(count)]
-        edges.append(sum(x < middle for x in centers))
-    edges.append(count)
-    pairs = zip(starts, limits, edges, edges[1:])
-    return [x for x in pairs if x[2] < x[3]]
-
-
 @given(st.integers(1, 31), st.data())
 def test_windows_are_those_of_the_definition(size, data):
     """They hold every word, and label it once."""
@@ -86,7 +61,7 @@ def test_windows_are_those_of_the_definition(size, data):
     )
     found = windows.split_windows(lengths, size, stride)
     before = np.cumsum([0, *lengths]).tolist()
-    assert found == windows_of(before, size, stride)
+    assert found == word_windows.of_words(before, size, stride)
     owned = [w for x in found for w in range(x.first, x.last)]
     assert owned == [*range(len(lengths))]
     for start, limit, first, last in found:
