@@ -1,6 +1,8 @@
 """Killed runs, and checks of their files."""
 
 import hashlib
+import importlib
+import itertools
 import os
 import pydoc
 import signal
@@ -51,49 +53,78 @@ def pretrain(argv: list[str], replicas: int = 1) -> int:
     """Runs run_pretraining in this process; returns its exit code."""
     import tensorflow as tf
 
-    import run_pretraining
-    from bert.common import main as main_lib
-
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
     )
-    return main_lib.run(run_pretraining.main, ["run_pretraining", *argv])
+    return _run("run_pretraining", argv)
 
 
 def classify(argv: list[str]) -> int:
     """Runs run_classifier in this process; returns its exit code."""
-    import run_classifier
+    return _run("run_classifier", argv)
+
+
+def predict(argv: list[str]) -> int:
+    """Runs predict in this process; returns its exit code."""
+    return _run("predict", argv)
+
+
+def create(argv: list[str], partition_bytes: int) -> int:
+    """Runs create_pretraining_data in this process; returns its exit code.
+
+    Args:
+        argv: flags.
+        partition_bytes: text of a partition.
+    """
+    from bert.data.corpus import documents
+
+    documents.PARTITION_BYTES = partition_bytes
+    return _run("create_pretraining_data", argv)
+
+
+def _run(script: str, argv: list[str]) -> int:
     from bert.common import main as main_lib
 
-    return main_lib.run(run_classifier.main, ["run_classifier", *argv])
+    main = importlib.import_module(script).main
+    return main_lib.run(main, [script, *argv])
 
 
-def die(argv: list[str], script: str, function: str, word: str) -> int:
+def die(
+    argv: list[str],
+    script: str,
+    function: str,
+    word: str,
+    number: int = 1,
+    *more,
+) -> int:
     """Runs a script up to a call that kills the process.
 
     Args:
         argv: flags.
         script: name of the function of this module that runs it.
         function: its name, with module and class.
-        word: the process dies at the first call with it in an argument. In
-            the thread of training it dies between two checkpoints.
+        word: the process dies at a call with it in an argument; at any if it
+            is empty. In the thread of training it dies between two checkpoints.
+        number: of that call, from 1.
+        *more: further arguments of the function that runs the script.
     """
     owner, _, name = function.rpartition(".")
     owner = pydoc.locate(owner)
-    original = getattr(owner, name)
+    original, calls = getattr(owner, name), itertools.count(1)
 
-    def call(*args):
-        if any(word in str(x) for x in args):
+    def call(*args, **named):
+        is_meant = not word or any(word in str(x) for x in args)
+        if is_meant and next(calls) == number:
             if threading.current_thread() is threading.main_thread():
                 for thread in threading.enumerate():
                     if thread.name.startswith("checkpoint"):
                         thread.join()
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(*args)
+        return original(*args, **named)
 
     setattr(owner, name, call)
-    return globals()[script](argv)
+    return globals()[script](argv, *more)
 
 
 def save_for_ever(folder: str, first: int, megabytes: int) -> None:

@@ -311,10 +311,11 @@ def kill(server, model, tmp_path):
             "num_processes": 1,
         }
         server.start(
-            "tests.helpers.killed_records:run_and_die",
-            "predict",
+            "tests.helpers.killed_runs:die",
             [f"--{name}={value}" for name, value in flags.items()],
+            "predict",
             function,
+            "",
             number,
             log=tmp_path / "log",
         )

@@ -9,7 +9,7 @@ import create_pretraining_data
 from bert.common import command_line
 from bert.data.corpus import documents
 from bert.data.pretraining import creation
-from tests.helpers import killed_records, run_folders, text
+from tests.helpers import run_folders, text
 from tests.helpers.fork_server import ForkServer
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ PARTS = 5
 
 @pytest.fixture(scope="module")
 def server():
-    with ForkServer(*killed_records.MODULES) as server:
+    with ForkServer("create_pretraining_data") as server:
         yield server
 
 
@@ -66,9 +66,11 @@ def kill(server, folder):
 
     def run(name, function, number, **named):
         server.start(
-            "tests.helpers.killed_records:create_and_die",
+            "tests.helpers.killed_runs:die",
             flags(folder, name, **named),
+            "create",
             function,
+            "",
             number,
             documents.PARTITION_BYTES,
             log=folder / "log",
