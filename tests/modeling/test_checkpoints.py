@@ -10,15 +10,14 @@ from bert.common.formats import tensor_files
 from bert.modeling import checkpoints
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.networks import build_pretraining_model
-from tests.helpers import small
+from tests.helpers import model_files, small
 
 
 @pytest.fixture
 def written(tmp_path):
     """A checkpoint with slots and step, and its model."""
     model = build_pretraining_model(small.config(), seed=5)
-    named = checkpoints.model_variables(model)
-    values = {name: v.numpy() for name, v in named.items()}
+    values = model_files.values_of(model)
     prefix = str(tmp_path / "bert_model.ckpt")
     slots = {f"{name}/adam_m": value * 0 for name, value in values.items()}
     tensor_files.write(prefix, {**values, **slots, "global_step": np.int64(3)})
@@ -30,18 +29,10 @@ def fresh_variables(seed=6, **changed):
     return checkpoints.model_variables(model)
 
 
-def test_every_tensor_comes_back_bit_for_bit(written):
-    prefix, values = written
-    named, read = fresh_variables(), checkpoints.read(prefix)
-    assert set(read) == set(values)  # without slots and step
-    assert checkpoints.assign(named, read, prefix) == []
-    for name, variable in named.items():
-        assert variable.numpy().tobytes() == values[name].tobytes(), name
-
-
 @pytest.mark.parametrize(
     ("left_out", "layers"),
     [
+        ("none", 2),
         ("cls/", 2),  # heads
         ("bert/pooler/", 2),  # as in models without next sentences
         ("none", 1),  # the first layers
@@ -49,7 +40,9 @@ def test_every_tensor_comes_back_bit_for_bit(written):
 )
 def test_variables_that_may_be_missing_stay_fresh(written, left_out, layers):
     prefix, values = written
-    given = {n: v for n, v in values.items() if not n.startswith(left_out)}
+    read = checkpoints.read(prefix)
+    assert set(read) == set(values)  # without slots and step
+    given = {n: v for n, v in read.items() if not n.startswith(left_out)}
     named = fresh_variables(num_hidden_layers=layers)
     before = {name: v.numpy() for name, v in named.items()}
     missing = [name for name in named if name.startswith(left_out)]
