@@ -354,4 +354,12 @@ FLAGS = (
         "--tune_null_threshold with --null_score_diff_threshold",
     ),
     ("run_swag", {"max_seq_length": 4}, "=4; expected at least 5"),
+    *(
+        (
+            "run_swag",
+            {"init_checkpoint": None, name: None},
+            f"no --{name}; pass it, or a model as --init_checkpoint",
+        )
+        for name in ("bert_config_file", "vocab_file")
+    ),
 )

@@ -33,15 +33,6 @@ def google(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("name", ["", "bert_model.ckpt"])
-def test_config_and_vocabulary_are_beside_the_checkpoint(google, name):
-    model = ModelFolder.open(str(google / name))
-    model.check()
-    assert model.format == "google"
-    assert model.config == small.config()
-    assert model.tokenizer.tokens == TOKENS
-
-
 def test_flags_win_if_they_do_not_contradict(google, tmp_path):
     path = write_tokens(tmp_path / "more.txt", **{"[unused1]": "sun"})
     given = ModelFiles(vocab_file=path, do_lower_case=False)
@@ -62,21 +53,6 @@ def test_a_recorded_length_is_at_most_the_positions(google, tmp_path):
     for path, length in ((None, 11), (str(few), 7)):
         model = ModelFolder.open(str(google), ModelFiles(bert_config_file=path))
         assert model.max_length == length
-
-
-def test_without_a_checkpoint_flags_are_needed(google, tmp_path):
-    path = write_tokens(tmp_path / "vocab.txt")
-    model = ModelFolder.open(None, ModelFiles(vocab_file=path))
-    assert model.tokenizer.path == path
-    with pytest.raises(UserError, match="no --bert_config_file; "):
-        model.check()
-    with pytest.raises(UserError, match="no --vocab_file; .* --init_chec"):
-        ModelFolder.open(None).check()
-
-
-def test_what_is_no_checkpoint(tmp_path):
-    with pytest.raises(UserError, match="no such checkpoint"):
-        ModelFolder.open(str(tmp_path / "none"))
 
 
 def test_a_folder_of_transformers(tmp_path):
