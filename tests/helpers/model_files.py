@@ -45,6 +45,16 @@ def random_values(
     }
 
 
+def values_with_layer_10(network: keras.Model) -> dict[str, np.ndarray]:
+    """Random weights of a network, and a layer whose number has two digits."""
+    first, second = (random_values(network, 1.0, seed) for seed in (3, 5))
+    return first | {
+        name.replace("layer_1/", "layer_10/"): value
+        for name, value in second.items()
+        if "layer_1/" in name
+    }
+
+
 def biased_values(
     network: keras.Model, **biases: float
 ) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert.common.errors import UserError
 from bert.training import finite_check
-from tests.helpers import tiny
+from tests.helpers import run_folders, tiny
 from tests.helpers.training_loop import make_run, phase
 
 
@@ -24,8 +24,7 @@ def train(made, folder, *poisons, **changed):
     )
     plan = phase(lambda step: data, len(poisons), tiny.ROWS, **changed)
     make_run(made, folder, save_checkpoints_steps=100).fit([plan])
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return run_folders.points(folder)
 
 
 def test_bad_steps_are_logged_with_their_examples(tmp_path, capsys):

@@ -13,7 +13,7 @@ from bert.modeling import checkpoints, losses
 from bert.modeling.networks import build_pretraining_model
 from bert.training import trainer
 from bert.training.saver import Saver
-from tests.helpers import small, tiny
+from tests.helpers import model_files, small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
 from tests.helpers.training_loop import (
     STEPS,
@@ -27,18 +27,13 @@ from tests.helpers.training_loop import (
 pytestmark = pytest.mark.slow
 
 
-def weights(made):
-    named = checkpoints.model_variables(made.model)
-    return {name: variable.numpy() for name, variable in named.items()}
-
-
 @pytest.fixture(scope="module")
 def one_device(tmp_path_factory):
     """Steps, their weights at first, the lines of a run, weights then."""
     made = make_steps()
-    first = weights(made)
+    first = model_files.values_of(made.model)
     lines = train(made, tmp_path_factory.mktemp("one"))
-    return made, first, lines, weights(made)
+    return made, first, lines, model_files.values_of(made.model)
 
 
 def plain_loss(model, batch):

@@ -18,18 +18,13 @@ from bert.common.errors import UserError
 from bert.data import sequence_packing
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
-from tests.helpers import classifier_files, once, small
+from tests.helpers import classifier_files, small
 
 
 @pytest.fixture
 def folder(tmp_path, tmp_path_factory):
-    def write(path):
-        classifier_files.write_networks(
-            path, classifier_files.classifier_of(path)
-        )
-
-    path = once.written(tmp_path_factory, "networks", write)
-    return shutil.copytree(path / "model" / "openvino", tmp_path / "model")
+    shared = classifier_files.shared_networks(tmp_path_factory)
+    return shutil.copytree(f"{shared}/openvino", tmp_path / "model")
 
 
 def batch_of(seed, length=small.POSITIONS):

@@ -11,21 +11,17 @@ from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.data.sequences import LongTexts
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling import checkpoints, networks
+from bert.modeling import networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.model_folder import ModelFolder
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder of the original, whose optimizer has slots of other names."""
     config = small.config()
-    model = networks.build_pretraining_model(config)
-    values = {
-        name: np.full(v.shape, 0.1, np.float32)
-        for name, v in checkpoints.model_variables(model).items()
-    }
+    values = model_files.values_of(networks.build_pretraining_model(config))
     slots = {f"{name}/LAMB_1": value for name, value in values.items()}
     (tmp_path / "bert_config.json").write_text(config.to_json())
     path = str(tmp_path / "bert_model.ckpt")

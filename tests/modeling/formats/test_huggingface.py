@@ -9,7 +9,7 @@ import safetensors.numpy
 
 from bert.common import outputs
 from bert.common.errors import UserError
-from bert.modeling import checkpoints, networks
+from bert.modeling import networks
 from bert.modeling.config import ACTIVATIONS
 from bert.modeling.formats import (
     checkpoint_files,
@@ -51,20 +51,14 @@ THEIRS = {  # one of each kind, with the original's name
 @pytest.fixture(scope="module")
 def values():
     """Random weights of the encoder and of every head."""
-    rng = np.random.default_rng(5)
-    named = {}
-    for model in (
-        networks.build_pretraining_model(small.config()),
-        networks.build(small.config(), CLASSIFIER, 5),
-        networks.build(small.config(), SPANS, 2),
-    ):
-        named |= checkpoints.model_variables(model)
-    named |= {
-        name.replace("layer_1/", "layer_10/"): v for name, v in named.items()
-    }
     return {
-        name: rng.normal(0, 1, v.shape).astype(np.float32)
-        for name, v in named.items()
+        name: value
+        for model in (
+            networks.build_pretraining_model(small.config()),
+            networks.build(small.config(), CLASSIFIER, 5),
+            networks.build(small.config(), SPANS, 2),
+        )
+        for name, value in model_files.values_with_layer_10(model).items()
     }
 
 

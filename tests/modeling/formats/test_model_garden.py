@@ -5,22 +5,19 @@ import pytest
 import tensorflow as tf
 
 from bert.common.formats import tensor_files
-from bert.modeling import checkpoints, networks, task_heads
+from bert.modeling import networks, task_heads
 from bert.modeling.formats import model_garden
-from tests.helpers import garden_files, small
+from tests.helpers import garden_files, model_files, small
 from tests.helpers.garden_files import node
 from tests.helpers.small import A, H
 
 
-def random_values(model, seed=5):
-    rng = np.random.default_rng(seed)
-    return {
-        name.replace("layer_1/", f"layer_{number}/"): rng.normal(
-            0, 1, v.shape
-        ).astype(np.float32)
-        for number in (1, 10)
-        for name, v in checkpoints.model_variables(model).items()
-    }
+def assert_read(prefix, values):
+    found, skipped = model_garden.read(prefix)
+    assert skipped == []
+    assert set(found) == set(values)
+    for name, value in found.items():
+        assert value.tobytes() == values[name].tobytes(), name
 
 
 @pytest.mark.parametrize(
@@ -33,28 +30,20 @@ def random_values(model, seed=5):
     ],
 )
 def test_every_variable_is_read(tmp_path, build):
-    values = random_values(build(small.config()))
-    found, skipped = model_garden.read(
-        garden_files.write(tmp_path, small.config(), values)
-    )
-    assert skipped == []
-    assert set(found) == set(values)
-    for name, value in found.items():
-        assert value.tobytes() == values[name].tobytes(), name
+    values = model_files.values_with_layer_10(build(small.config()))
+    prefix = garden_files.write(tmp_path, small.config(), values)
+    assert_read(prefix, values)
 
 
 def test_a_hub_module_of_the_first_format_holds_names_below_module(
     tmp_path,
 ):
-    values = random_values(networks.build_pretraining_model(small.config()))
+    model = networks.build_pretraining_model(small.config())
+    values = model_files.values_with_layer_10(model)
     prefix = str(tmp_path / "variables")
     named = {f"module/{name}": value for name, value in values.items()}
     tensor_files.write(prefix, named)
-    found, skipped = model_garden.read(prefix)
-    assert skipped == []
-    assert set(found) == set(values)
-    for name, value in found.items():
-        np.testing.assert_array_equal(value, values[name], name)
+    assert_read(prefix, values)
 
 
 def variable(name, value, *shape):
