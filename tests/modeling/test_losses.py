@@ -1,4 +1,4 @@
-"""Losses of pre-training and of all tasks against NumPy."""
+"""Losses of pre-training, of all tasks and of students against NumPy."""
 
 import hypothesis
 import numpy as np
@@ -200,3 +200,58 @@ def test_gradients_are_finite_at_any_logit(kind):
         loss = LABEL_SUMS[kind](batch, {"logits": logits})["labels_loss"]
     gradient = tape.gradient(loss, logits).numpy()
     assert np.isfinite(gradient).all() and np.abs(gradient).sum() > 0
+
+
+def teacher_loss(kind, teacher, logits, temperature):
+    """Loss of each example; its gradient, float64 [B, C]."""
+    if kind == REGRESSION:
+        return ((teacher - logits) ** 2)[:, 0], 2 * (logits - teacher)
+    teacher, logits = (x.astype("f8") / temperature for x in (teacher, logits))
+    if kind == CLASSES:
+        p, q = special.softmax(teacher, -1), special.softmax(logits, -1)
+        loss = (p * np.log(p / q)).sum(-1)
+        return temperature**2 * loss, temperature * (q - p)
+    p, q = special.expit(teacher), special.expit(logits)
+    loss = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
+    gradient = temperature * (q - p) / logits.shape[1]
+    return temperature**2 * loss.mean(-1), gradient
+
+
+@pytest.mark.parametrize("kind", LABEL_SUMS)
+def test_a_teacher_has_its_part_of_the_loss(kind):
+    rng = np.random.default_rng(13)
+    logits, labels = labels_of(kind, rng)
+    teacher = rng.normal(0, 2, logits.shape).astype("f4")
+    shares = np.array([0.25, 1, 1, 0, 0.5], np.float32)
+    real = np.array([1, 1, 1, 1, 0], np.int32)
+    flat = teacher[:, 0] if kind == REGRESSION else teacher
+    batch = {
+        "label_ids": tf.constant(labels),
+        "is_real_example": real,
+        "teacher_outputs": tf.constant(flat),
+        "teacher_weights": tf.constant(shares),
+    }
+    variable = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(variable)
+        found = task_losses.distilled_sums(
+            batch,
+            {"logits": variable},
+            LABEL_SUMS[kind],
+            task_losses.teacher_loss(logits.shape[1], kind == MULTI_LABEL, 3.0),
+        )
+        loss = found["labels_loss"]
+    each, gradient = teacher_loss(kind, teacher, logits, 3.0)
+    of_labels = scores.losses(logits, labels, kind)
+    expected = ((1 - shares) * of_labels + shares * each) * real
+    np.testing.assert_allclose(loss, expected.sum(), rtol=1e-6)
+
+    # Rows with only a teacher have only its gradient.
+    only = (shares == 1) & (real == 1)
+    np.testing.assert_allclose(
+        tape.gradient(loss, variable)[only], gradient[only], atol=1e-6
+    )
+    without = LABEL_SUMS[kind](batch, {"logits": variable})
+    assert found.keys() == without.keys()
+    for name in found.keys() - {"labels_loss"}:
+        assert found[name] == without[name]

@@ -1,4 +1,4 @@
-"""The optimizers and their schedule against numpy."""
+"""The optimizers and their schedules against NumPy."""
 
 import keras
 import numpy as np
@@ -9,9 +9,15 @@ from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.modeling.networks import build_pretraining_model
 from bert.training import optimization
-from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
+from bert.training.optimization import (
+    AdamWeightDecay,
+    WarmupLinearDecay,
+    WarmupStableDecay,
+)
 from tests.helpers import small
 from tests.helpers.numpy_bert import NumpyAdam
+
+PEAK, STEPS = 0.7, 11
 
 
 def gradient_at(step, name, shape, scale):
@@ -177,3 +183,20 @@ def test_moments_of_a_float16_variable_are_float32():
     update = 1e-6 / (np.sqrt(1e-13) + 1e-6)
     expected = [3.0 - 0.5 * (update + 0.03), 4.0 - 0.5 * 0.04]
     np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("warmup", [0, 3, 11])
+@pytest.mark.parametrize("decay", [None, 0, 5, 11])
+def test_rates_of_steps_equal_numpy(warmup, decay):
+    """Decay None: linear from step 0; 0: none."""
+    steps = np.arange(13)
+    if decay is None:
+        schedule = WarmupLinearDecay(PEAK, STEPS, warmup)
+        later = 1 - steps.clip(max=STEPS) / STEPS
+    else:
+        schedule = WarmupStableDecay(PEAK, STEPS, warmup, decay)
+        share = (steps - STEPS + decay) / max(decay, 1)
+        later = 1 - np.sqrt(share.clip(0, 1)) if decay else np.ones(13)
+    expected = np.where(steps < warmup, steps / max(warmup, 1), later)
+    rates = [float(schedule(step)) for step in steps]
+    np.testing.assert_allclose(rates, PEAK * expected, atol=1e-6)
