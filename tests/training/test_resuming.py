@@ -117,16 +117,23 @@ def test_the_best_is_that_of_the_branch(
 
 
 @pytest.mark.parametrize(
-    ("eval_steps", "do_train", "step"),
-    [(2, True, 4), (0, False, 4), (0, True, 7)],
+    ("eval_steps", "do_train", "back", "step"),
+    [
+        (2, True, 7, 4),
+        (0, False, 7, 4),
+        (0, False, 3, 4),  # nothing is removed without training
+        (0, True, 7, 7),
+    ],
 )
 def test_the_best_weights_are_used_after_evaluations_and_without_training(
-    tmp_path, eval_steps, do_train, step
+    tmp_path, eval_steps, do_train, back, step
 ):
     Trial(tmp_path, 7, {2: 0.3, 4: 0.5, 6: 0.4, 7: 0.1}).train()
+    go_back(tmp_path, back)
     changed = {"eval_steps": eval_steps, "do_train": do_train}
     state = make_run(fresh_steps(), tmp_path, **changed).state
     state.restore()
+    assert state.step == back
     last = state.weights()["v0"]
     state.restore_best()
     assert state.weights_step == step
@@ -139,19 +146,12 @@ def test_curves_end_where_the_run_goes_back_to(tmp_path, back):
     Trial(tmp_path, 7, SCORES).train()
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5, 6, 7]
     go_back(tmp_path, back)
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    for each in (path, tmp_path / logs.METRICS):  # a killed run wrote half
+        each.write_bytes(each.read_bytes()[:-3])
     Trial(tmp_path, 5, SCORES | {5: 0.2}).train()
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
     assert curve(tmp_path / "eval", "score") == [2, 4, 5]
-    assert train_steps(tmp_path) == [1, 2, 3, 4, 5]
-
-
-def test_the_half_written_points_of_a_killed_run_are_cut(tmp_path):
-    Trial(tmp_path, 7, SCORES).train()
-    (path,) = tmp_path.glob("events.out.tfevents.*")
-    for each in (path, tmp_path / logs.METRICS):
-        each.write_bytes(each.read_bytes()[:-3])  # inside step 7
-    make_run(tiny.make_steps(), tmp_path).state.log.drop_after(5)
-    assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
     assert train_steps(tmp_path) == [1, 2, 3, 4, 5]
 
 
@@ -165,34 +165,6 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
         before.st_ino,
         before.st_mtime_ns,
     )
-
-
-def test_resuming_without_training_removes_nothing(tmp_path):
-    Trial(tmp_path, 7, SCORES).train()
-    go_back(tmp_path, 3)
-    other = Trial(tmp_path, 7, SCORES, do_train=False)
-    other.run.state.restore()
-    assert other.run.step == 3
-    assert other.best.steps() == [7]
-
-
-def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
-    Trial(tmp_path, 4, SCORES).train()
-    other = Trial(tmp_path, 5, SCORES)
-    other.run.state.restore()
-    other.run.fit([other.plan()])
-    last = Trial(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
-    assert last.train()["value"] == (0.5).hex()
-    assert last.best.steps() == [4]
-
-
-def test_an_export_that_was_killed_does_not_stop_the_run(tmp_path):
-    Trial(tmp_path, 4, SCORES).train()
-    (tmp_path / "export.partial" / "assets").mkdir(parents=True)
-    (tmp_path / "metrics.jsonl.partial").touch()
-    Trial(tmp_path, 6, SCORES).train()
-    assert (tmp_path / "export.partial").is_dir()
-    assert not (tmp_path / "metrics.jsonl.partial").exists()
 
 
 def test_moments_are_needed_only_to_train(tmp_path):

@@ -251,9 +251,10 @@ def test_files_of_a_killed_save_are_swept(saver):
     for name in ("metrics.jsonl.partial", "model.ckpt-3.index"):
         with open(os.path.join(saver.folder, name), "w") as file:
             file.write("half")
+    os.makedirs(os.path.join(saver.folder, "export.partial", "assets"))
     saver.sweep()
     assert not os.path.exists(scratch)
-    assert files(saver) == ["checkpoint"] + [
+    assert files(saver) == ["checkpoint", "export.partial"] + [
         f"model.ckpt-5{part}" for part in PARTS
     ]
 
