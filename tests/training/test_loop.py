@@ -12,7 +12,6 @@ from bert.common.errors import UserError
 from bert.modeling import checkpoints, losses
 from bert.modeling.networks import build_pretraining_model
 from bert.training import trainer
-from bert.training.saver import Saver
 from tests.helpers import model_files, small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
 from tests.helpers.training_loop import (
@@ -98,26 +97,6 @@ def test_grouping_changes_no_bit(tmp_path):
         ends.append([x.numpy().tobytes() for x in state])
     assert len(set(reports)) == 1
     assert ends[0] == ends[1] == ends[2]
-
-
-def test_saving_and_evaluating_come_when_they_should(tmp_path, one_device):
-    made, evaluated = one_device[0], []
-    made.optimizer.iterations.assign(0)
-
-    def evaluate():
-        evaluated.append(made.optimizer.step)
-        return {"score": 0.5}
-
-    train(
-        made,
-        tmp_path,
-        evaluate,
-        save_checkpoints_steps=3,
-        eval_steps=2,
-        log_steps=5,
-    )
-    assert Saver(str(tmp_path)).steps() == [3, 6, 7]
-    assert evaluated == [2, 4, 6, 7]
 
 
 @pytest.mark.parametrize(
