@@ -212,7 +212,7 @@ class RunFolder:
             sha256: str. SHA-256 hash of the file, in hex.
             holds_out: bool. Whether other rows of the file are held out for
                 evaluation. The weights in the folder may have been trained on
-                these rows. Default: False, or True in a fold.
+                these rows. Default: False.
 
         Returns:
             str. Part of a SHA-256 hash of the data.
@@ -232,7 +232,7 @@ class RunFolder:
                 + " or another --teacher" * bool(self.settings.teacher),
                 path=self.shared,
                 fix="pass another --output_dir"
-                + ("" if holds_out or rows else f"{start}weights"),
+                + ("" if holds_out else f"{start}weights"),
             )
         return digest
 
