@@ -7,6 +7,9 @@ rows and columns of padding. The other engine is
 `openvino_engine.OpenVINOEngine`.
 """
 
+import bisect
+import collections
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +25,10 @@ from bert.training import distribution
 
 _INPUTS = (*feature_names.ENCODER_INPUTS, *feature_names.PACKED_INPUTS)
 _LEAST_WIDTH, _LEAST_SEQUENCES = 128, 8  # of a row with a static shape
+
+# Few tokens: widths of a single row that XLA compiles, and when it does.
+_WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+_BATCHES = 16
 
 
 class KerasEngine:
@@ -72,11 +79,15 @@ class KerasEngine:
 
         # Eagerly where `tf.config.run_functions_eagerly` asks for it.
         self._run: Callable = run
+        self._programs: _Programs | None = None
         if not self._strategy and not tf.config.functions_run_eagerly():
             spec = tf.TensorSpec([None, None], tf.int32)
             traced = tf.function(run, autograph=False)
             specs = dict.fromkeys(_INPUTS, spec)
             self._run = traced.get_concrete_function(**specs)
+            on_cpu = not tf.config.list_logical_devices("GPU")
+            if on_cpu and network.compute_dtype == "float32":
+                self._programs = _Programs(self._run)
 
     @classmethod
     def of(
@@ -145,8 +156,10 @@ class KerasEngine:
         """
         processes.check_not_forked(processes.TENSORFLOW)
         if not self._strategy:
-            tensors = {k: tf.constant(inputs[k]) for k in _INPUTS}
-            return self._run(**tensors).numpy()
+            run = self._run
+            if self._programs:
+                run, inputs = self._programs.find(inputs)
+            return run(**_tensors(inputs)).numpy()
 
         # Each replica gets an equal number of rows.
         replicas = self._strategy.num_replicas_in_sync
@@ -164,6 +177,56 @@ class KerasEngine:
         return self._run_on_replicas(parts).numpy()
 
 
+class _Programs:
+    """Programs of a graph for single rows of few tokens, compiled by XLA.
+
+    For few tokens a graph takes most of its time between its operations. A
+    program takes a third to nine tenths of the graph's time. Compiling takes a
+    second, so the 16th batch of a shape starts it in another thread.
+
+    Args:
+        graph: function. Computes the output of inputs of any shapes.
+    """
+
+    def __init__(self, graph: Callable):
+        self._graph = graph
+        self._batches: collections.Counter = collections.Counter()
+        self._programs: dict[tuple[int, int], Callable] = {}
+
+    def find(
+        self, inputs: dict[str, np.ndarray]
+    ) -> tuple[Callable, dict[str, np.ndarray]]:
+        """Returns the fastest function for a batch, and its padded inputs."""
+        rows, width = inputs[feature_names.INPUT_IDS].shape
+        if rows > 1 or width > _WIDTHS[-1]:
+            return self._graph, inputs
+
+        sequences = inputs[feature_names.NEXT_SENTENCE_POSITIONS].shape[1]
+        shape = (
+            _WIDTHS[bisect.bisect_left(_WIDTHS, width)],
+            _power_of_two(sequences),
+        )
+        if shape in self._programs:
+            return self._programs[shape], _with_sizes(inputs, 1, *shape)
+        self._batches[shape] += 1
+        if self._batches[shape] == _BATCHES:
+            threading.Thread(target=self._compile, args=shape).start()
+        return self._graph, inputs
+
+    def _compile(self, width: int, sequences: int) -> None:
+        compiled = tf.function(self._graph, jit_compile=True, autograph=False)
+        nothing = np.zeros([1, 1], np.int32)
+        inputs = dict.fromkeys(_INPUTS, nothing)
+        tensors = _tensors(_with_sizes(inputs, 1, width, sequences))
+        program = compiled.get_concrete_function(**tensors)
+        program(**tensors)  # compiles it
+        self._programs[width, sequences] = program
+
+
+def _tensors(inputs: dict[str, np.ndarray]) -> dict[str, tf.Tensor]:
+    return {name: tf.constant(inputs[name]) for name in _INPUTS}
+
+
 def _padded(
     inputs: dict[str, np.ndarray], replicas: int, is_static: bool
 ) -> dict[str, np.ndarray]:
@@ -176,25 +239,29 @@ def _padded(
             widths and numbers of sequences are powers of two, and the rows of
             a batch have `sequence_packing.MAX_TOKENS` tokens or more.
     """
-    multiple, widths = replicas, {k: x.shape[1] for k, x in inputs.items()}
+    rows, width = inputs[feature_names.INPUT_IDS].shape
+    sequences = inputs[feature_names.NEXT_SENTENCE_POSITIONS].shape[1]
+    multiple = replicas
     if is_static:
-        least = {feature_names.NEXT_SENTENCE_POSITIONS: _LEAST_SEQUENCES}
-        widths = {
-            name: max(least.get(name, _LEAST_WIDTH), _power_of_two(width))
-            for name, width in widths.items()
-        }
-        rows = sequence_packing.MAX_TOKENS // widths[feature_names.INPUT_IDS]
-        multiple *= max(1, -(-rows // replicas))
+        width = max(_LEAST_WIDTH, _power_of_two(width))
+        sequences = max(_LEAST_SEQUENCES, _power_of_two(sequences))
+        parts = sequence_packing.MAX_TOKENS // width
+        multiple *= max(1, -(-parts // replicas))
+    return _with_sizes(inputs, rows + -rows % multiple, width, sequences)
 
-    count = len(inputs[feature_names.INPUT_IDS])
-    more = -count % multiple
-    return {
-        name: np.pad(
-            inputs[name],
-            ((0, more), (0, widths[name] - inputs[name].shape[1])),
-        )
-        for name in _INPUTS
-    }
+
+def _with_sizes(
+    inputs: dict[str, np.ndarray], rows: int, width: int, sequences: int
+) -> dict[str, np.ndarray]:
+    """Adds zeros to the inputs of a packed encoder, up to these sizes."""
+    padded = {}
+    for name in _INPUTS:
+        is_position = name == feature_names.NEXT_SENTENCE_POSITIONS
+        size = (rows, sequences if is_position else width)
+        padded[name] = np.zeros(size, np.int32)
+        count, columns = inputs[name].shape
+        padded[name][:count, :columns] = inputs[name]
+    return padded
 
 
 def _power_of_two(number: int) -> int:
