@@ -243,7 +243,8 @@ class OpenVINOEngine:
         given = {name: inputs[name] for name in self.inputs}
         try:
             with self._turn:
-                (output,) = self._request.infer(given).values()
+                found = self._request.infer(given, share_inputs=True)
+                (output,) = found.values()
         except RuntimeError as error:
             raise self._explained("run", error) from None
         return output
