@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from bert.common.errors import UserError
+from bert.data.pooling import PoolingConfig
 from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
+from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, encoder
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
@@ -125,10 +127,18 @@ def test_a_model_in_memory_reads_no_file():
     config = small.config()
     network = encoder.build_encoder(config)
     values = model_files.random_values(network)
-    model = ModelFolder.of("missing", config, values, skipped=["global_step"])
+    tokenizer = Tokenizer("vocab.txt", True, tokens=TOKENS)
+    pooling = PoolingConfig()
+    model = ModelFolder.of(
+        *("missing", config, values, tokenizer),
+        pooling_config=pooling,
+        skipped=["global_step"],
+    )
     changed = model.replace(task={"kind": "classes", "labels": ["a", "b"]})
     assert (model.task, changed.task["labels"]) == (None, ["a", "b"])
-    assert (changed.path, changed.tokenizer) == ("missing", None)
+    assert changed.path == "missing"
+    assert changed.tokenizer is tokenizer
+    assert changed.pooling_config is pooling
     assert changed.skipped == ("global_step",)
     assert changed.values is values
     named = checkpoints.encoder_variables(changed.network())
