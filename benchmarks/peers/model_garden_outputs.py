@@ -49,7 +49,7 @@ def build(config: dict) -> models.BertPretrainerV2:
 
 def save(prefix: str, config: str, path: str) -> None:
     """Saves random weights, and adds the outputs to the file."""
-    model = _read(config)
+    model = _build_from(config)
     rng = np.random.default_rng(3)
     for variable in model.variables:
         variable.assign(rng.normal(0, 0.2, variable.shape))
@@ -78,7 +78,7 @@ def export(values: str, config: str, vocab_file: str, path: str) -> None:
     from official.legacy.bert import configs
     from official.nlp.tools import export_tfhub_lib
 
-    model = _read(config)
+    model = _build_from(config)
     arrays = dict(np.load(values))
     for variable in model.variables:
         name = variable.name.removeprefix("bert/").removesuffix(":0")
@@ -96,7 +96,7 @@ def export(values: str, config: str, vocab_file: str, path: str) -> None:
     )
 
 
-def _read(config: str) -> models.BertPretrainerV2:
+def _build_from(config: str) -> models.BertPretrainerV2:
     with open(config, encoding="utf-8") as file:
         return build(json.load(file))
 

@@ -26,7 +26,7 @@ from bert.training import distribution
 _INPUTS = (*feature_names.ENCODER_INPUTS, *feature_names.PACKED_INPUTS)
 _LEAST_WIDTH, _LEAST_SEQUENCES = 128, 8  # of a row with a static shape
 
-# Few tokens: widths of a single row that XLA compiles, and when it does.
+# Widths of single rows that XLA compiles, after this number of batches.
 _WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 _BATCHES = 16
 
