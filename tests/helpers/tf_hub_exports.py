@@ -1,10 +1,11 @@
-"""SavedModels that `export_hub.py` made, once in a session."""
+"""SavedModels that `export_hub.py` made, each once in a session."""
 
 import dataclasses
 import pathlib
 
 import keras
 import numpy as np
+import pytest
 
 import export_hub
 from bert.common import main as main_lib
@@ -26,6 +27,7 @@ class Exports:
     folder: pathlib.Path
     config: BertConfig
     model: keras.Model
+    factory: pytest.TempPathFactory
 
     @property
     def encoder(self) -> str:
@@ -35,7 +37,29 @@ class Exports:
     @property
     def preprocessor(self) -> str:
         """Folder of the preprocessor; rows of 13."""
-        return str(self.folder / "preprocessor")
+        folder = once.written(
+            self.factory, "tf_hub_preprocessor", self._write_preprocessor
+        )
+        return str(folder / "preprocessor")
+
+    def write_encoder(self) -> None:
+        """Writes the checkpoint, and the encoder with its masked-LM head."""
+        text.write_vocabulary(self.folder / "vocab.txt")
+        config = self.config.to_json()
+        (self.folder / "bert_config.json").write_text(config)
+        values = model_files.values_of(self.model)
+        tensor_files.write(str(self.folder / "bert_model.ckpt"), values)
+        self._export("model_with_mlm", self.encoder)
+
+    def _write_preprocessor(self, folder: pathlib.Path) -> None:
+        words = ["--default_seq_length=13", "--tokenize_with_offsets"]
+        self._export("preprocessing", str(folder / "preprocessor"), *words)
+
+    def _export(self, kind: str, path: str, *words: str) -> None:
+        checkpoint = f"--model_checkpoint_path={self.folder}/bert_model.ckpt"
+        named = [f"--export_type={kind}", f"--export_path={path}"]
+        given = ["", checkpoint, *named, *words]
+        assert main_lib.run(export_hub.main, given) == 0
 
     def expected(self, rows: dict) -> dict[str, np.ndarray]:
         """What the network gives for rows under the original's names."""
@@ -65,7 +89,7 @@ def theirs(rows: dict) -> dict[str, np.ndarray]:
     }
 
 
-def made(factory) -> Exports:
+def made(factory: pytest.TempPathFactory) -> Exports:
     """Writes a checkpoint with random weights and exports it.
 
     Args:
@@ -84,29 +108,10 @@ def made(factory) -> Exports:
             # a consumer's fine-tuning fails now and then.
             mean = 1.0 if variable.path.endswith("gamma") else 0.1
             variable.assign(rng.normal(mean, 0.3, variable.shape))
-        folder = once.written(
-            factory,
-            "tf_hub_exports",
-            lambda folder: _write(Exports(folder, config, model)),
-        )
-        _made.append(Exports(folder, config, model))
+
+        def write(folder):
+            Exports(folder, config, model, factory).write_encoder()
+
+        folder = once.written(factory, "tf_hub_exports", write)
+        _made.append(Exports(folder, config, model, factory))
     return _made[0]
-
-
-def _write(exports: Exports) -> None:
-    folder = exports.folder
-    text.write_vocabulary(folder / "vocab.txt")
-    (folder / "bert_config.json").write_text(exports.config.to_json())
-    values = model_files.values_of(exports.model)
-    tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    common = ["", f"--model_checkpoint_path={folder}/bert_model.ckpt"]
-    for words in (
-        ["--export_type=model_with_mlm", f"--export_path={exports.encoder}"],
-        [
-            "--export_type=preprocessing",
-            f"--export_path={exports.preprocessor}",
-            "--default_seq_length=13",
-            "--tokenize_with_offsets",
-        ],
-    ):
-        assert main_lib.run(export_hub.main, common + words) == 0

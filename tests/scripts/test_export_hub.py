@@ -110,7 +110,7 @@ def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
     exports = tf_hub_exports.made(tmp_path_factory)
     assert sorted(x.name for x in exports.folder.iterdir()) == [
         *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
-        *("bert_model.ckpt.index", "encoder", "preprocessor", "vocab.txt"),
+        *("bert_model.ckpt.index", "encoder", "vocab.txt"),
     ]
     path = exports.folder / "bert_model.ckpt"
     settings = tf_hub_settings.Settings(
