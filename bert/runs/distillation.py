@@ -72,6 +72,8 @@ def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
     """Reads the outputs for rows, or computes and stores them."""
     settings = folder.settings
     identity = [digest(settings.teacher), student.inputs_of(rows)]
+    if isinstance(student, TextClassification):
+        identity.append(student.labels.names)  # the order of the outputs
     described = json.dumps(identity).encode()
     name = f"teacher-{hashlib.sha256(described).hexdigest()[:16]}.npy"
     path = os.path.join(settings.sweep_dir or folder.shared, name)
