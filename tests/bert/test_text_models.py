@@ -66,6 +66,12 @@ def run_of(tmp_path_factory):
 
 
 @pytest.fixture
+def run(name, run_of):
+    """The shared run of a case."""
+    return run_of(name)
+
+
+@pytest.fixture
 def model_of(run_of):
     return lambda name: CLASSES[name][0](run_of(name).run)
 
@@ -107,10 +113,9 @@ def assert_same(found, expected):
 
 
 @TRAINED
-def test_fit_and_evaluate_are_those_of_the_script(name, run_of, monkeypatch):
+def test_fit_and_evaluate_are_those_of_the_script(name, run, monkeypatch):
     """Each batch is all examples: only the order of sums may differ."""
     monkeypatch.setattr(networks, "POOLED_DROPOUT", 0.0)
-    run = run_of(name)
     (x, y), dev = labelled(run, name)
     make, arguments = CLASSES[name]
     model = make(str(run.run.parent), **arguments, max_length=17, seed=1)

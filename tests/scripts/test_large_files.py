@@ -23,6 +23,7 @@ from tests.helpers.fork_server import ForkServer
 
 ROWS = 97
 MB = 0.001  # of a partition; the input has a few of them
+POOLED = ("--pooling=mean", "--id_column=id")  # one vector a text
 
 
 @pytest.fixture(scope="module")
@@ -229,38 +230,44 @@ def embed(model, run_script, tmp_path):
     return run
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["--num_processes=2", "--runner=DirectRunner"])
-def test_embeddings_are_the_same_in_all_ways(embed, texts, tmp_path, way):
+@pytest.fixture
+def embedded(embed, texts, tmp_path):
+    """A table, and the file of its embeddings, made by one process."""
     path = write(tmp_path, "t.parquet", texts)
-    words = ["--pooling=mean", "--id_column=id"]
-    one = embed(path, "one.npy", *words, num_processes=1)
-    if way == "--num_processes=2":
-        two = embed(path, "two.npy", *words, way)
-        assert two.read_bytes() == one.read_bytes()
-        return
-    embed(path, "a.npy", *words, way, num_shards=2)
+    return path, embed(path, "one.npy", *POOLED, num_processes=1)
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_embeddings(embed, embedded):
+    path, expected = embedded
+    found = embed(path, "two.npy", *POOLED, num_processes=2)
+    assert found.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.slow
+def test_beam_writes_the_same_embeddings(embed, embedded, tmp_path):
+    path, expected = embedded
+    embed(path, "a.npy", *POOLED, runner="DirectRunner", num_shards=2)
     parts = [np.load(tmp_path / f"a-{i:05d}-of-00002.npy") for i in range(2)]
-    np.testing.assert_array_equal(np.concatenate(parts), np.load(one))
+    np.testing.assert_array_equal(np.concatenate(parts), np.load(expected))
 
 
 def test_embeddings_are_the_same_in_all_formats(embed, texts, tmp_path):
     path = write(tmp_path, "t.parquet", texts)
-    words = ["--pooling=mean", "--id_column=id"]
-    lines = embed(path, "out.jsonl", *words).read_text().splitlines()
+    lines = embed(path, "out.jsonl", *POOLED).read_text().splitlines()
     lines = [json.loads(x) for x in lines]
     assert [x["id"] for x in lines] == [*range(ROWS)]
     expected = np.array([x["layers"][0]["values"] for x in lines])
 
-    found = np.load(embed(path, "out.npy", *words))
+    found = np.load(embed(path, "out.npy", *POOLED))
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
-    table = parquet.read_table(embed(path, "out.parquet", *words))
+    table = parquet.read_table(embed(path, "out.parquet", *POOLED))
     assert table.column_names == ["id", "embedding"]
     assert table["id"].to_pylist() == [*range(ROWS)]
     values = np.array(table["embedding"].to_pylist(), "f4")
     np.testing.assert_array_equal(values, found)
-    with np.load(embed(path, "out.npz", *words)) as arrays:
+    with np.load(embed(path, "out.npz", *POOLED)) as arrays:
         np.testing.assert_array_equal(arrays["values"][:, 0], found)
 
 
