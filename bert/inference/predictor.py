@@ -202,6 +202,7 @@ class Predictor:
                 f"the field {ranking.TEXT_B}",
                 expected=f"only {ranking.TEXT}: the model reads one text",
             )
+
         if ranking.is_query(values) and reads_text:
             if not self.task.can_rank:
                 raise ranking.error()
@@ -212,6 +213,7 @@ class Predictor:
             expected = f"an object with strings: {', '.join(self.task.inputs)}"
             if self.has_choices:
                 expected += ", the last a list of strings"
+
         with json_files.reported(expected=expected):
             fields = msgspec.convert(values, kind)
         return self.signed(fields, signature)

@@ -97,6 +97,7 @@ def drop(x, key, rate: float):
         return keras.random.dropout(x, rate, seed=key) if rate else x
     if not (threshold := round(rate * 2**32)):
         return x
+
     shape = tf.shape(x)
     # Two short ranges: TensorFlow computes ranges on the host, even for a GPU.
     rows = tf.range(tf.reduce_prod(shape[:-1]))
@@ -104,11 +105,13 @@ def drop(x, key, rate: float):
         tf.cast(part, tf.uint32)
         for part in (rows[:, None], tf.range(shape[-1]), shape[-1])
     )
+
     key = tf.bitcast(key, tf.uint32)
     step = _uint32(0x9E3779B9)
     # The key is added first: all other terms would be a constant as large as
     # the mask, which a compiler computes in advance.
     bits = _mix(rows * (last * step) + key[0] + columns * step, key[1])
+
     keep = tf.reshape(bits >= _uint32(threshold), shape)
     scale = tf.constant(1 / (1 - rate), x.dtype)
     return x * tf.where(keep, scale, tf.zeros([], x.dtype))
