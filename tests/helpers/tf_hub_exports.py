@@ -22,7 +22,7 @@ _made = []
 
 @dataclasses.dataclass
 class Exports:
-    """A checkpoint, what was made of it, and the network it belongs to."""
+    """A checkpoint, its exports, and the network it belongs to."""
 
     folder: pathlib.Path
     config: BertConfig
@@ -32,34 +32,35 @@ class Exports:
     @property
     def encoder(self) -> str:
         """Folder of the encoder with its masked-LM head."""
-        return str(self.folder / "encoder")
+        return self._exported("encoder", "--export_type=model_with_mlm")
 
     @property
     def preprocessor(self) -> str:
         """Folder of the preprocessor; rows of 13."""
-        folder = once.written(
-            self.factory, "tf_hub_preprocessor", self._write_preprocessor
+        return self._exported(
+            "preprocessor",
+            "--export_type=preprocessing",
+            "--default_seq_length=13",
+            "--tokenize_with_offsets",
         )
-        return str(folder / "preprocessor")
 
-    def write_encoder(self) -> None:
-        """Writes the checkpoint, and the encoder with its masked-LM head."""
+    def _exported(self, name: str, *words: str) -> str:
+        def write(folder):
+            checkpoint = self.folder / "bert_model.ckpt"
+            given = [f"--model_checkpoint_path={checkpoint}", *words]
+            given.append(f"--export_path={folder / name}")
+            assert main_lib.run(export_hub.main, ["", *given]) == 0
+
+        folder = once.written(self.factory, f"tf_hub_{name}", write)
+        return str(folder / name)
+
+    def write(self) -> None:
+        """Writes the checkpoint."""
         text.write_vocabulary(self.folder / "vocab.txt")
         config = self.config.to_json()
         (self.folder / "bert_config.json").write_text(config)
         values = model_files.values_of(self.model)
         tensor_files.write(str(self.folder / "bert_model.ckpt"), values)
-        self._export("model_with_mlm", self.encoder)
-
-    def _write_preprocessor(self, folder: pathlib.Path) -> None:
-        words = ["--default_seq_length=13", "--tokenize_with_offsets"]
-        self._export("preprocessing", str(folder / "preprocessor"), *words)
-
-    def _export(self, kind: str, path: str, *words: str) -> None:
-        checkpoint = f"--model_checkpoint_path={self.folder}/bert_model.ckpt"
-        named = [f"--export_type={kind}", f"--export_path={path}"]
-        given = ["", checkpoint, *named, *words]
-        assert main_lib.run(export_hub.main, given) == 0
 
     def expected(self, rows: dict) -> dict[str, np.ndarray]:
         """What the network gives for rows under the original's names."""
@@ -90,7 +91,7 @@ def theirs(rows: dict) -> dict[str, np.ndarray]:
 
 
 def made(factory: pytest.TempPathFactory) -> Exports:
-    """Writes a checkpoint with random weights and exports it.
+    """Writes a checkpoint with random weights; exports are written on demand.
 
     Args:
         factory: `tmp_path_factory`.
@@ -110,8 +111,8 @@ def made(factory: pytest.TempPathFactory) -> Exports:
             variable.assign(rng.normal(mean, 0.3, variable.shape))
 
         def write(folder):
-            Exports(folder, config, model, factory).write_encoder()
+            Exports(folder, config, model, factory).write()
 
-        folder = once.written(factory, "tf_hub_exports", write)
+        folder = once.written(factory, "tf_hub_checkpoint", write)
         _made.append(Exports(folder, config, model, factory))
     return _made[0]

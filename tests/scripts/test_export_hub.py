@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 
 import keras
 import numpy as np
@@ -108,9 +109,13 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
 @pytest.mark.slow
 def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
     exports = tf_hub_exports.made(tmp_path_factory)
-    assert sorted(x.name for x in exports.folder.iterdir()) == [
-        *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
-        *("bert_model.ckpt.index", "encoder", "vocab.txt"),
+    folders = (exports.folder, pathlib.Path(exports.encoder).parent)
+    assert [sorted(os.listdir(folder)) for folder in folders] == [
+        [
+            *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
+            *("bert_model.ckpt.index", "vocab.txt"),
+        ],
+        ["encoder"],
     ]
     path = exports.folder / "bert_model.ckpt"
     settings = tf_hub_settings.Settings(
