@@ -70,7 +70,7 @@ def measure(path: str, sizes, precision: str, words, runs: int = 7) -> dict:
         runs: counted calls, after two to compile and warm up.
     """
     strategy = distribution.make_strategy()
-    precision = precisions.choose(precision, strategy)
+    precision = distribution.choose_precision(strategy, precision)
     options = ahead_of_time.step_options(words)
     distribution.set_determinism(strategy, options["deterministic"])
     config = BertConfig.from_json_file(path)

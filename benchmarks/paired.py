@@ -22,12 +22,15 @@ from bert.runs.run_folder import RunFolder
 from bert.tasks.classification import inputs, scores
 from bert.tasks.classification.glue import labels_of
 from bert.tasks.classification.settings import Settings
-from bert.tasks.task import DEV, Task
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.task import DEV
 
 RESAMPLES = 2000
 
 
-def predict(run: pathlib.Path, known: Task, rows: list) -> np.ndarray:
+def predict(
+    run: pathlib.Path, known: TextClassification, rows: list
+) -> np.ndarray:
     """Returns the predictions of a run for N rows of a task, [N] or [N, C]."""
     logits = teacher.targets(Predictor.open(str(run)), known, rows)
     return postprocessing.predictions(logits, known.labels.kind)

@@ -52,10 +52,13 @@ def _kind(name: str) -> str | None:
 
 
 def measure(
-    config: BertConfig, batch_size: int, length: int, masks: int
+    config: BertConfig,
+    batch_size: int,
+    length: int,
+    masks: int,
+    kind: str = "float32",
 ) -> dict:
     """Profiles steps, after as many to compile and warm up."""
-    kind = sys.argv[5] if len(sys.argv) > 5 else "float32"
     with precision.computing_in(kind):
         training, data = pretraining_step.make_steps(
             config, batch_size, length, masks
@@ -81,4 +84,7 @@ def measure(
 
 
 if __name__ == "__main__":
-    pretraining_step.print_figures(measure, "bert/configs/bert_small.json")
+    pretraining_step.print_figures(
+        lambda *sizes: measure(*sizes, *sys.argv[5:6]),
+        "bert/configs/bert_small.json",
+    )
