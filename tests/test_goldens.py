@@ -318,7 +318,7 @@ def scripts(commands: Iterable[str]) -> dict:
 
 def preprocessor(commands: Iterable[str]) -> dict:
     """Command -> files it leaves; and what the export answers."""
-    left = {x: run(x)[0] for x in commands if " " in x}
+    left = files_left(commands)
     rows = tf.saved_model.load("text")(tf.constant([TEXT]))
     return {**left, "input_word_ids": rows["input_word_ids"].numpy().tolist()}
 
@@ -348,6 +348,11 @@ def run_on_a_checkpoint(commands: Iterable[str]) -> dict:
     model = networks.build_pretraining_model(BertConfig(**CONFIG), seed=3)
     tensor_files.write("bert_model.ckpt", model_files.values_of(model))
     write_config("bert_config.json")
+    return files_left(commands)
+
+
+def files_left(commands: Iterable[str]) -> dict:
+    """Command -> files it leaves; keys of other values are skipped."""
     return {x: run(x)[0] for x in commands if " " in x}
 
 

@@ -54,14 +54,6 @@ class Exports:
         folder = once.written(self.factory, f"tf_hub_{name}", write)
         return str(folder / name)
 
-    def write(self) -> None:
-        """Writes the checkpoint."""
-        text.write_vocabulary(self.folder / "vocab.txt")
-        config = self.config.to_json()
-        (self.folder / "bert_config.json").write_text(config)
-        values = model_files.values_of(self.model)
-        tensor_files.write(str(self.folder / "bert_model.ckpt"), values)
-
     def expected(self, rows: dict) -> dict[str, np.ndarray]:
         """What the network gives for rows under the original's names."""
         found = self.model.get_layer("bert")({n: rows[n] for n in ENCODER})
@@ -111,7 +103,10 @@ def made(factory: pytest.TempPathFactory) -> Exports:
             variable.assign(rng.normal(mean, 0.3, variable.shape))
 
         def write(folder):
-            Exports(folder, config, model, factory).write()
+            text.write_vocabulary(folder / "vocab.txt")
+            (folder / "bert_config.json").write_text(config.to_json())
+            values = model_files.values_of(model)
+            tensor_files.write(str(folder / "bert_model.ckpt"), values)
 
         folder = once.written(factory, "tf_hub_checkpoint", write)
         _made.append(Exports(folder, config, model, factory))
