@@ -24,17 +24,17 @@ class PackedBatch(NamedTuple):
     Attributes:
         inputs: dict. Feature name -> int32 [R, W], the inputs of a packed
             encoder. `next_sentence_positions` is [R, K].
-        rows: int [N]. Row of each sequence.
-        slots: int [N]. Index of each sequence in its row.
-        starts: int [N]. First column of each sequence.
-        lengths: int [N]. Number of tokens of each sequence.
+        rows: list of N int. Row of each sequence.
+        slots: list of N int. Index of each sequence in its row.
+        starts: list of N int. First column of each sequence.
+        lengths: list of N int. Number of tokens of each sequence.
     """
 
     inputs: dict[str, np.ndarray]
-    rows: np.ndarray
-    slots: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
+    rows: list[int]
+    slots: list[int]
+    starts: list[int]
+    lengths: list[int]
 
 
 def pack(
@@ -86,8 +86,7 @@ def pack(
         feature_names.SEQUENCE_IDS: sequence_ids,
         feature_names.NEXT_SENTENCE_POSITIONS: read_positions,
     }
-    indices = map(np.array, (rows, slots, starts, lengths))
-    return PackedBatch(inputs, *indices)
+    return PackedBatch(inputs, rows, slots, starts, lengths)
 
 
 def map_packed(
