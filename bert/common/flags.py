@@ -173,6 +173,18 @@ def as_dict(
     }
 
 
+def from_json(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values of flags that were written as JSON.
+
+    Args:
+        values: dict. Name of a flag, or a former name -> JSON value.
+    """
+    return {
+        RENAMED.get(name, name): tuple(x) if isinstance(x, list) else x
+        for name, x in values.items()
+    }
+
+
 def read_time(text: str) -> float | None:
     """Converts a time such as 90m to seconds.
 
@@ -186,15 +198,6 @@ def read_time(text: str) -> float | None:
     if match is None:
         return None
     return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
-
-
-def with_current_names(recorded: dict[str, Any]) -> dict[str, Any]:
-    """Replaces the former names of flags in settings that a run recorded.
-
-    Args:
-        recorded: dict. Settings in the JSON file of a checkpoint.
-    """
-    return {RENAMED.get(name, name): recorded[name] for name in recorded}
 
 
 def _kind(hint: Any) -> type:

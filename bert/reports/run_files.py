@@ -81,7 +81,7 @@ def read_run(folder: str) -> RunFiles:
     if step is not None:
         steps.append(step)
 
-    settings = flags.with_current_names(description.get("settings", {}))
+    settings = flags.from_json(description.get("settings", {}))
     environment = settings.pop("environment", {})
     return RunFiles(
         folder,

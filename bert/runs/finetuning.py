@@ -55,8 +55,9 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
 
     if settings.do_train:
         validate = run.validate if settings.eval_steps else None
+        first = trainer.step
         trainer.fit([phase(settings, trainer, examples)], validate)
-        wrote.append(trainer.state.checkpoint)
+        wrote += [trainer.state.checkpoint] if trainer.step > first else []
 
     # From here on, the best weights are used.
     trainer.state.restore_best()

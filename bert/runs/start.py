@@ -7,6 +7,7 @@ Scripts import this module after their flags are checked.
 
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from bert.common import flags
 from bert.common.errors import UserError
@@ -264,7 +265,7 @@ def warn_of_changes(
     if rule := optimization.OLD_RULES.get(before.get("optimizer")):
         before = {**before, "optimizer": rule}
     changed = {
-        name: f"--{name} was {before[name]}, is {now[name]}"
+        name: f"--{name} was {_shown(before[name])}, is {_shown(now[name])}"
         for name in decisive
         if before.get(name, now[name]) != now[name]
     }
@@ -296,3 +297,10 @@ def warn_of_changes(
         f"warning: {'; '.join(changed.values())}: the run continues: "
         f"{', '.join(dict.fromkeys(effects))}"
     )
+
+
+def _shown(value: Any) -> str:
+    """Formats the value of a flag as on the command line."""
+    if value is None or value == ():
+        return "not given"
+    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -315,7 +315,7 @@ class Saver:
         # A checkpoint copied over another may have the same sizes.
         if values.get(GLOBAL_STEP) != step:
             raise ValueError(f"global_step is {values.get(GLOBAL_STEP)}")
-        settings = flags.with_current_names(description.settings)
+        settings = flags.from_json(description.settings)
         return Restored(step, values, settings, description.state)
 
     def _name_newest(self) -> None:

@@ -23,14 +23,16 @@ class ForkServer:
 
     Args:
         modules: names of modules to import once.
+        **environment: more environment variables of the processes.
     """
 
-    def __init__(self, *modules: str):
+    def __init__(self, *modules: str, **environment: str):
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.helpers.fork_server", *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, **environment},
             cwd=pathlib.Path(__file__).parents[2],
         )
 

@@ -208,7 +208,7 @@ def _settings_of(prefix: str) -> dict:
     if not storage.exists(path):
         return {}
     description = json_files.read(path, _Description, has_nan=True)
-    return flags.with_current_names(description.settings or {})
+    return flags.from_json(description.settings or {})
 
 
 def recorded_casing(path: str) -> Casing:
