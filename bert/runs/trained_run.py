@@ -61,11 +61,6 @@ class TrainedRun:
             the metrics, a report on the first file, and the rows of a fold.
         """
         settings, (file, *others) = self._settings, self._files[DEV]
-        metrics = {}
-        for other in others:
-            found = self._score(other, self._results(other))
-            metrics |= self._metrics(other, found)
-
         encoded, results = self._encoded(file), self._results(file)
         if file in self._files[TEST]:
             self._computed[file] = results
@@ -75,7 +70,10 @@ class TrainedRun:
             )
         else:
             evaluation = self._score(file, results)
-        metrics |= self._metrics(file, evaluation)
+        metrics = self._metrics(file, evaluation)
+        for other in others:  # with the post-processing of the first file
+            found = self._score(other, self._results(other))
+            metrics |= self._metrics(other, found)
         for warning in evaluation.warnings:
             log(f"warning: {file.path}: {warning}")
 
