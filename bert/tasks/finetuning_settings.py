@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Self
 
-from bert.common import outputs
+from bert.common import outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import (
     DATA,
@@ -58,6 +58,19 @@ def _check_micro_batches(settings: "FineTuning") -> None:
     one = (settings.train_batch_size,)
     for size in dict(settings.grid).get("train_batch_size", one):
         settings.check_micro_batches(size)
+
+
+def _check_export_dir(settings: "FineTuning") -> None:
+    """Raises a UserError if the files of a run and an export would mix."""
+    run, export = settings.output_dir, settings.export_dir
+    if export and f"{storage.absolute(export)}/".startswith(
+        f"{storage.absolute(run)}/"
+    ):
+        raise UserError(
+            f"--export_dir={export} and --output_dir={run}",
+            expected="an export outside the folder of the run",
+            fix="pass another --export_dir",
+        )
 
 
 def _check_folds(number: int) -> None:
@@ -188,6 +201,12 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         rule("A run trains, evaluates, predicts or exports.", _check_work),
         rule("Each file that is read has a flag.", _check_files, "do_train"),
         needs("export_openvino", "export_dir"),
+        rule(
+            "--export_dir is outside --output_dir.",
+            _check_export_dir,
+            "output_dir=run",
+            "export_dir=run",
+        ),
         rule(
             "--export_openvino=int8 needs texts.",
             _check_openvino,

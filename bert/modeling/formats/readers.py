@@ -57,6 +57,7 @@ def format_of(path: str) -> str:
     if openvino_engine.is_network(folder):
         return "openvino"
     if storage.is_file(os.path.join(folder, _PROTO)):
+        _check_newest(path, os.path.join(folder, _PROTO))
         has_sizes = storage.is_file(os.path.join(folder, _GOOGLE.sizes))
         return "export" if has_sizes else "tf_hub"
 
@@ -74,6 +75,22 @@ def format_of(path: str) -> str:
             if _OBJECTS in file.read(_START):
                 return "model_garden"
     return "google"
+
+
+def _check_newest(path: str, graph: str) -> None:
+    """Rejects an export that is older than a run in the same folder."""
+    newest = f"{checkpoint_files.prefix_of(path)}.index"
+    if not storage.is_file(newest):
+        return
+    times = [storage.version(file)[1] for file in (newest, graph)]
+    if times[0] > times[1]:
+        raise UserError(
+            "holds an export and a later checkpoint of a run",
+            path=path,
+            expected="one model",
+            fix="move the export's files to another folder, or remove them: "
+            "saved_model.pb, variables, assets and openvino",
+        )
 
 
 def checkpoints():
