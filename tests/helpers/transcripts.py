@@ -64,7 +64,11 @@ _MASKS = [
         (r"\b\d+(\.\d+){2,}\b", "VERSION"),
         (r"\b\d[\d,.]* ([a-zA-Z]+/s)\b", r"# \1"),
         (r"\b\d[\d.]* (h|min) \d+ (min|s)\b|\b\d[\d.]* s\b", "# s"),
-        (r"\b\d+\.\d+(e[+-]?\d+)?\b|\b\d+e-\d+\b", "#.#"),
+        (r"-?\b\d+\.\d+(e[+-]?\d+)?\b|\b\d+e-\d+\b", "#.#"),
+        (r"(?<=^OpenVINO \|) .*", " ..."),
+        (r"(?<=grad norm )\d+(?= )", "#.#"),
+        (r" {2,}(?=#|eval_|chosen)", "  "),
+        (r"(not better than a baseline|a linear model .*): .*; ", r"\1; "),
         (r"events\.out\S+", "events.out.tfevents"),
         (r"\b\d{4}-\d\d-\d\d\b", "DATE"),
         (r"\b(?=[a-f]*\d)[0-9a-f]{16,64}\b", "HASH"),
@@ -135,6 +139,7 @@ class Shell:
             )
             code, printed = done.returncode, done.stdout
         log.unlink(missing_ok=True)
+        printed = printed.replace(f"{folder}/", "")
         for pattern, mask in _MASKS:
             printed = pattern.sub(mask, printed)
         lines = printed.splitlines()
