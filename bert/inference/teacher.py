@@ -41,7 +41,8 @@ def check(teacher: Any, student: Any, path: str) -> None:
             expected=f"a model for {student.name}",
         )
 
-    lacking = {*student.inputs} - {*teacher.inputs, *teacher.optional_inputs}
+    read = (*teacher.inputs, *teacher.optional_inputs)
+    lacking = [name for name in student.inputs if name not in read]
     if lacking:
         raise UserError(
             f"a model without {', '.join(lacking)}",

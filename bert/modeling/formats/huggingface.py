@@ -98,7 +98,7 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             masked-LM output differs from the word embeddings.
     """
     theirs: dict[str, np.ndarray] = {}
-    for path in _files(folder):
+    for path in weight_files(folder):
         try:
             with _local_copy(path) as local:
                 _check_types(local, path)
@@ -160,7 +160,7 @@ def shapes_of(folder: str) -> dict[str, list[int]]:
     """
     shapes = {}
     try:
-        for path in _files(folder):
+        for path in weight_files(folder):
             with safetensors.safe_open(path, "np") as file:
                 for name in file.keys():  # noqa: SIM118
                     shape = file.get_slice(name).get_shape()
@@ -274,7 +274,15 @@ def write(
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
 
 
-def _files(folder: str) -> list[str]:
+def weight_files(folder: str) -> list[str]:
+    """Returns the files of the weights, one or several.
+
+    Args:
+        folder: str. See `read`.
+
+    Raises:
+        UserError: there is no such file, or one of several is missing.
+    """
     single, index = (os.path.join(folder, x) for x in (WEIGHTS, _INDEX))
     if storage.is_file(single):
         return [single]

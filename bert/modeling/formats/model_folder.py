@@ -14,7 +14,6 @@ The best checkpoint of a run is in a subfolder of its own.
 
 import dataclasses
 import functools
-import glob
 import hashlib
 import json
 import os
@@ -360,19 +359,18 @@ class ModelFolder:
         return self._reader.resolve(self.path)
 
     def digest(self) -> str:
-        """Returns a hash of the files that predictions depend on, in hex."""
-        path = self.resolve()
-        files = storage.files_below(path)
-        if not files:  # the prefix of a checkpoint
-            folder, name = os.path.split(path)
-            files = storage.find(folder, f"{glob.escape(name)}.*")
-        parts = {os.path.basename(x): storage.hash_file(x) for x in files}
-        parts["vocabulary"] = self.tokenizer.sha256
-        parts["config"] = storage.hash_file(self.config_file)
-        listed = json.dumps(
-            [parts, self.task, self.given.__dict__], default=str
-        )
-        return hashlib.sha256(listed.encode()).hexdigest()
+        """Returns a hash of everything that predictions depend on, in hex."""
+        tokenizer = self.tokenizer
+        pooling = self.pooling_config or PoolingConfig("none")
+        files = [*self._reader.files(self.resolve()), self.config_file]
+        values = [
+            [storage.hash_file(path) for path in files],
+            tokenizer.sha256,
+            [tokenizer.do_lower_case, tokenizer.strips_accents],
+            [self.max_length, self.layers, self.task],
+            dataclasses.asdict(dataclasses.replace(pooling, mistake=None)),
+        ]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     def check_sizes(self, config: BertConfig | None = None) -> None:
         """Compares a config with the shapes of the weights.

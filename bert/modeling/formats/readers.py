@@ -4,6 +4,7 @@ A new format is a module of its own and an entry here. Modules that need
 TensorFlow are imported late, so that most mistakes are reported before.
 """
 
+import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ class FormatReader(NamedTuple):
         labels: function. Path -> kind and names of the labels, as in
             `task.json`, or None.
         resolve: function. Path -> prefix of the checkpoint, or the folder.
+        files: function. Result of `resolve` -> files of the weights.
         shapes: function. Path -> original name -> shape. Empty if shapes are
             unknown, or if the config was inferred from them.
         weights: function. Path, whether to read optimizer slots and the step,
@@ -47,6 +49,7 @@ class FormatReader(NamedTuple):
     tokenizer: Callable[[str], Recorded]
     labels: Callable[[str], dict | None]
     resolve: Callable[[str], str]
+    files: Callable[[str], list[str]]
     shapes: Callable[[str], Mapping[str, Sequence[int]]]
     weights: Callable[[str, bool], Weights]
 
@@ -100,6 +103,25 @@ def checkpoints():
     return checkpoints
 
 
+def _google_files(prefix: str) -> list[str]:
+    folder, name = os.path.split(prefix)
+    name = glob.escape(name)
+    return [
+        *storage.find(folder or ".", f"{name}.index"),
+        *storage.find(folder or ".", f"{name}.data-*"),
+    ]
+
+
+def _saved_model_files(folder: str) -> list[str]:
+    variables = storage.files_below(os.path.join(folder, "variables"))
+    return [os.path.join(folder, _PROTO), *variables]
+
+
+def _openvino_files(folder: str) -> list[str]:
+    names = openvino_engine.FILE, openvino_engine.WEIGHTS
+    return [os.path.join(folder, name) for name in names]
+
+
 def _google_shapes(path: str) -> dict[str, list[int]]:
     return checkpoints().shapes_of(checkpoint_files.resolve(path))
 
@@ -146,6 +168,7 @@ _GOOGLE = FormatReader(
     ),
     labels=checkpoint_files.task_of,
     resolve=checkpoint_files.resolve,
+    files=_google_files,
     shapes=_google_shapes,
     weights=_google_weights,
 )
@@ -157,6 +180,7 @@ READERS = {
         tokenizer=huggingface.read_tokenizer,
         labels=huggingface.read_task,
         resolve=str,
+        files=huggingface.weight_files,
         shapes=huggingface.shapes_of,
         weights=lambda path, slots: huggingface.read(path),
     ),
@@ -165,10 +189,14 @@ READERS = {
     ),
     MEMORY: _GOOGLE._replace(resolve=str, shapes=lambda path: {}),
     "openvino": _GOOGLE._replace(
-        resolve=str, shapes=lambda path: {}, weights=_openvino_weights
+        resolve=str,
+        files=_openvino_files,
+        shapes=lambda path: {},
+        weights=_openvino_weights,
     ),
     "export": _GOOGLE._replace(
         resolve=str,
+        files=_saved_model_files,
         shapes=lambda path: {},
         weights=lambda path, slots: _saved_models().read_export(path),
     ),
@@ -180,6 +208,7 @@ READERS = {
         ),
         labels=lambda path: None,
         resolve=str,
+        files=_saved_model_files,
         shapes=lambda path: {},
         weights=lambda path, slots: _saved_models().read(path),
     ),

@@ -82,7 +82,7 @@ class Inputs:
 
         # Records must only match lengths from the command line.
         names = ("max_seq_length", "max_predictions_per_seq")
-        given = settings.given & set(names)
+        given = [name for name in names if name in settings.given]
         lengths = {name: getattr(settings, name) for name in given}
         flag = "phases" if settings.phases else "input_file"
         phases = []

@@ -1,6 +1,7 @@
 """Models of each format, with the other files of their folders."""
 
 import json
+import shutil
 
 import ml_dtypes
 import numpy as np
@@ -12,9 +13,9 @@ from bert.data.text import tokenizer_files, vocabulary
 from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, encoder
-from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats import checkpoint_files, conversion
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from tests.helpers import model_files, small
+from tests.helpers import classifier_files, model_files, small
 
 TOKENS = [*vocabulary.SPECIAL_TOKENS, "the", "cat", "[unused1]", "dog"]
 
@@ -55,6 +56,49 @@ def test_a_recorded_length_is_at_most_the_positions(google, tmp_path):
     for path, length in ((None, 11), (str(few), 7)):
         model = ModelFolder.open(str(google), ModelFiles(bert_config_file=path))
         assert model.max_length == length
+
+
+@pytest.mark.parametrize(
+    ("format", "weights"),
+    [
+        ("google", "bert_model.ckpt.data-00000-of-00001"),
+        ("google", "bert_model.ckpt.index"),
+        ("huggingface", "model.safetensors"),
+        ("openvino", "openvino_model.bin"),
+        ("export", "variables/variables.data-00000-of-00001"),
+    ],
+)
+def test_a_digest_has_all_that_predictions_depend_on(
+    tmp_path, tmp_path_factory, format, weights
+):
+    folder = tmp_path / "copy"
+    if format in ("google", "huggingface"):
+        folder.mkdir()
+        model = classifier_files.classifier_of(tmp_path)
+        conversion.write(model, format, str(folder))
+    else:
+        path = classifier_files.shared_export(tmp_path_factory)
+        path = path if format == "export" else f"{path}/openvino"
+        shutil.copytree(path, folder)
+        if format == "export":
+            shutil.rmtree(folder / "openvino")
+
+    def digest(**given):
+        model = ModelFolder.open(str(folder), ModelFiles(**given))
+        assert model.format == format
+        return model.digest()
+
+    found = [digest(do_lower_case=True)]
+    (folder / "vectors.npy.partial").write_text("of an unfinished output")
+    assert digest(do_lower_case=True) == found[0]
+    found.append(digest(do_lower_case=False))
+    found.append(digest(do_lower_case=True, strip_accents=False))
+    tokenizer_files.write_config(str(folder), Casing(), 7)
+    found.append(digest(do_lower_case=True))
+    with open(folder / weights, "ab") as file:
+        file.write(b"1")
+    found.append(digest(do_lower_case=True))
+    assert len({*found}) == 5
 
 
 def test_a_folder_of_transformers(tmp_path):
