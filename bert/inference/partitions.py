@@ -19,7 +19,6 @@ form other batches than those of the partition, so it is not used.
 import dataclasses
 import functools
 import gzip
-import itertools
 import json
 import math
 import os
@@ -37,10 +36,11 @@ from bert.common.progress import log
 from bert.common.text_lines import Span
 
 PARTITION_MB = 0.25  # a minute of a large model on two cores
-# Flags that do not change the parts, beside those that are compared as files.
+# Flags that do not change the parts, or are compared as files or as `model`.
 _FREE = {
     *("input_file", "output_file", "num_processes", "num_shards", "runner"),
-    *("model", "init_checkpoint", "engine"),
+    *("model", "init_checkpoint", "engine", "use_one_hot_embeddings"),
+    *("vocab_file", "bert_config_file", "do_lower_case", "strip_accents"),
 }
 
 
@@ -183,7 +183,7 @@ def open_job(
     record = {
         **model,
         "list of files": [*map(storage.absolute, files)],
-        **{f"version of {x}": storage.version(x) for x in files},
+        **{_version_of(x): storage.version(x) for x in files},
         **{f"--{k}": x for k, x in given if k not in _FREE},
     }
     folder, name = os.path.split(storage.absolute(settings.output_file))
@@ -281,6 +281,11 @@ def copy_parts(parts: list[str], counts: list[dict], path: str) -> None:
                 shutil.copyfileobj(read, file, 1 << 20)
 
 
+def _version_of(path: str) -> str:
+    """Returns the name of a file's size and time in `RowJob.record`."""
+    return f"version of {storage.absolute(path)}"
+
+
 def _num_rows(partition: Partition) -> int:
     return partition.rows
 
@@ -302,7 +307,12 @@ def _plan(job: RowJob, run: start.Run) -> list[Partition]:
     if not storage.exists(path):
         log(f"dividing {errors.name_of(job.files)} into partitions")
         divided = run(RowJob.divide, job.files, "dividing", "files")
-        listed = list(itertools.chain(*divided))
+        # The place of a file: the same command may spell its path otherwise.
+        listed = [
+            [number, *place, rows]
+            for number, spans in enumerate(divided)
+            for (_, *place), rows in spans
+        ]
         if not listed:
             raise UserError(
                 "no rows", path=job.files[0], expected="one text per line"
@@ -310,10 +320,10 @@ def _plan(job: RowJob, run: start.Run) -> list[Partition]:
         with runners.whole_file(path) as file:
             file.write(json.dumps(listed).encode())
 
-    listed, first = runners.read_json(path), 0
-    plan = []
-    for number, (span, rows) in enumerate(listed):
-        plan.append(Partition(number, Span(*span), first, rows))
+    plan, first = [], 0
+    for file, *place, rows in runners.read_json(path):
+        span = Span(job.files[file], *place)
+        plan.append(Partition(len(plan), span, first, rows))
         first += rows
     return plan
 
@@ -353,5 +363,5 @@ def _check_unchanged(job: RowJob) -> None:
         UserError: A file has changed since the start.
     """
     for path in job.files:
-        if [*storage.version(path)] != job.record[f"version of {path}"]:
+        if [*storage.version(path)] != job.record[_version_of(path)]:
             raise UserError("has changed while it was read", path=path)

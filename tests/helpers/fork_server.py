@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+FOLDER = pathlib.Path(__file__).parents[2]  # current folder of the processes
+
 
 class ForkServer:
     """Runs one process after the other; a context manager.
@@ -33,7 +35,7 @@ class ForkServer:
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, **environment},
-            cwd=pathlib.Path(__file__).parents[2],
+            cwd=FOLDER,
         )
 
     def __enter__(self):

@@ -70,6 +70,11 @@ def predict(argv: list[str]) -> int:
     return _run("predict", argv)
 
 
+def extract(argv: list[str]) -> int:
+    """Runs extract_features in this process; returns its exit code."""
+    return _run("extract_features", argv)
+
+
 def create(argv: list[str], partition_bytes: int) -> int:
     """Runs create_pretraining_data in this process; returns its exit code.
 

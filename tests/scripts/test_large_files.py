@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -17,7 +18,7 @@ import extract_features
 import predict
 from bert.common.jobs import runners
 from bert.data.text import tokenizer
-from tests.helpers import classifier_files, text
+from tests.helpers import classifier_files, fork_server, text
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.fork_server import ForkServer
 
@@ -301,26 +302,27 @@ def test_a_bad_row_has_no_embedding(embed, texts, tmp_path):
 
 @pytest.fixture(scope="module")
 def server():
-    with ForkServer("predict") as server:
+    with ForkServer("predict", "extract_features") as server:
         yield server
 
 
 @pytest.fixture
 def kill(server, model, tmp_path):
-    """Runs the script up to a call that kills it."""
+    """Runs a script up to a call that kills it."""
 
-    def run(path, function, number):
+    def run(path, function, number, script="predict", **flags):
+        flags = flags or {"model": model}
         flags = {
-            "model": model,
             "input_file": path,
             "output_file": tmp_path / "out.jsonl",
             "partition_mb": MB,
             "num_processes": 1,
+            **flags,
         }
         server.start(
             "tests.helpers.killed_runs:die",
             [f"--{name}={value}" for name, value in flags.items()],
-            "predict",
+            script,
             function,
             "",
             number,
@@ -362,6 +364,45 @@ def test_a_killed_run_continues(
     else:
         assert (int(match[1]) if match else 0) == finished
     assert not [x for x in os.listdir(tmp_path) if x.startswith(".")]
+
+
+@pytest.mark.slow
+def test_killed_embeddings_continue(
+    run_script, kill, texts, tmp_path, monkeypatch
+):
+    """In another folder, with other processes and shards.
+
+    The output may be in the folder of the model.
+    """
+    folder = tmp_path / "files"
+    folder.mkdir()
+    embedding = classifier_files.embedding_model_of(folder)
+    model = pathlib.Path(write_networks(folder, embedding))
+    path = write(tmp_path, "t.jsonl", texts)
+    named = {
+        "init_checkpoint": model,
+        "vocab_file": model / "vocab.txt",
+        "output_file": model / "out.npy",
+        "layers": -1,
+        "pooling": "mean",
+        "max_seq_length": 13,
+    }
+    more = {"input_file": path, "partition_mb": MB}
+    straight = named | more | {"output_file": tmp_path / "straight.npy"}
+    assert run_script(extract_features, **straight)[0] == 0
+    path = os.path.relpath(path, fork_server.FOLDER)
+    kill(path, f"{PARTITIONS}.RowJob.make_part", 4, "extract", **named)
+
+    monkeypatch.chdir(tmp_path)
+    named["vocab_file"] = folder / "vocab.txt"  # the same content
+    named["init_checkpoint"] = "files/model"
+    more |= {"input_file": "./t.jsonl", "num_processes": 2}
+    code, _, err = run_script(extract_features, num_shards=2, **named, **more)
+    assert code == 0, err
+    assert "continuing: 3 of " in err
+    found = [np.load(x) for x in sorted(model.glob("out-*.npy"))]
+    expected = np.load(tmp_path / "straight.npy")
+    np.testing.assert_array_equal(np.concatenate(found), expected)
 
 
 @pytest.mark.slow
