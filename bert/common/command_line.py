@@ -7,7 +7,6 @@
 """
 
 import functools
-import math
 import os
 import re
 import textwrap
@@ -27,6 +26,7 @@ from bert.common.flags import (
     TPU,
     TRAINING,
     Flag,
+    check_value,
     flags_of,
     read_time,
 )
@@ -117,7 +117,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         value = values[one.name].value
         each = [_value(one, x) for x in (value if one.several else [value])]
         for item in each:
-            mistakes += raised_by(_check_value, one, item)
+            mistakes += raised_by(check_value, one, item)
         read[one.name] = each[0]
         if len(each) > 1:
             grid.append((one.name, tuple(each)))
@@ -270,25 +270,6 @@ def _unknown(
     if near and "Did you mean" not in message:
         fix = f"did you mean {' or '.join(near)}?"
     return UserError(message, fix=fix)
-
-
-def _check_value(one: Flag, value: Any) -> None:
-    """Checks the range of a number, or a string with the flag's `parse`.
-
-    Raises:
-        UserError: The value is out of range or invalid.
-    """
-    low, high = one.at_least, one.at_most
-    if value is None:
-        return
-    if one.kind is float and not math.isfinite(value):
-        raise UserError(f"--{one.name}={value}", expected="a finite number")
-    if low is not None and value < low:
-        raise UserError(f"--{one.name}={value}", expected=f"at least {low}")
-    if high is not None and value > high:
-        raise UserError(f"--{one.name}={value}", expected=f"at most {high}")
-    if one.parse:
-        one.parse(value)
 
 
 def _value(one: Flag, value: Any) -> Any:

@@ -16,12 +16,15 @@ by the topic of the field, or by the `topic` of the class that declares it.
 
 import dataclasses
 import inspect
+import math
+import numbers
 import re
 import types
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from bert.common.errors import UserError
 from bert.common.rules import Rule
 
 _FLAG = "flag"  # key of a field's metadata
@@ -152,6 +155,56 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
                     topic=declared.topic or topic,
                     kind=_kind(hints[name]),
                 )
+
+
+def check_value(one: Flag, value: Any, shown: str = "") -> None:
+    """Checks the range of a number, or a string with the flag's `parse`.
+
+    Args:
+        one: Flag. The flag.
+        value: Its value, with the type of the flag; None is valid.
+        shown: str. Name in the message. Default: "", the name of the flag.
+
+    Raises:
+        UserError: The value is out of range or invalid.
+    """
+    low, high = one.at_least, one.at_most
+    found = f"{shown or f'--{one.name}'}={value}"
+    if value is None:
+        return
+    if one.kind is float and not math.isfinite(value):
+        raise UserError(found, expected="a finite number")
+    if low is not None and value < low:
+        raise UserError(found, expected=f"at least {low}")
+    if high is not None and value > high:
+        raise UserError(found, expected=f"at most {high}")
+    if one.parse:
+        one.parse(value)
+
+
+def check_argument(
+    settings_class: type, name: str, value: Any, shown: str = ""
+) -> None:
+    """Checks a number that is an argument of a function, as a flag.
+
+    Args:
+        settings_class: type. Class that has the flag.
+        name: str. Name of the flag.
+        value: The argument; None is valid.
+        shown: str. Name of the argument. Default: "", the name of the flag.
+
+    Raises:
+        UserError: The value is not a number, or out of the range of the flag.
+    """
+    (one,) = (x for x in flags_of(settings_class) if x.name == name)
+    kinds = {int: numbers.Integral, float: numbers.Real}
+    is_number = isinstance(value, kinds[one.kind])
+    if value is not None and (not is_number or isinstance(value, bool)):
+        raise UserError(
+            f"{shown or name}={value!r:.60}",
+            expected="an integer" if one.kind is int else "a number",
+        )
+    check_value(one, value, shown or name)
 
 
 def as_dict(

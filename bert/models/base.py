@@ -16,7 +16,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference.predictor import Predictor
 from bert.modeling import networks
 from bert.modeling.engines.keras_engine import KerasEngine
-from bert.models import compilation, exporting, preprocessing
+from bert.models import arguments, compilation, exporting, preprocessing
 from bert.models.validation import Validation
 
 _CHUNK = 32  # batches of a prediction that are sorted by length together
@@ -213,7 +213,7 @@ class TextModel(keras.Model):
     ) -> dict[str, float]:
         """Scores examples; `others` are further arguments of `evaluate`."""
         others.pop("verbose", None)
-        _check_arguments(batch_size, others)
+        arguments.check_prediction(batch_size, others)
         return self._scores(examples)
 
     def _scores(self, examples: list) -> dict[str, float]:
@@ -243,7 +243,7 @@ class TextModel(keras.Model):
         Raises:
             UserError: A text or an argument is invalid.
         """
-        _check_arguments(batch_size, kwargs)
+        arguments.check_prediction(batch_size, kwargs)
         examples = self._inputs(x)
         predictor, size = self._predictor(), _CHUNK * batch_size
         bar = keras.utils.Progbar(
@@ -463,6 +463,7 @@ class TextModel(keras.Model):
                 of the dataset is unknown, or a callback sets the learning
                 rate of a schedule.
         """
+        arguments.check_numbers(learning_rate=learning_rate)
         # The schedule ends at the last step, so it needs the number of steps.
         steps = steps_per_epoch or steps
         if self._has_schedule:
@@ -487,14 +488,4 @@ class TextModel(keras.Model):
             shuffle=False,
             callbacks=callbacks,
             **kwargs,
-        )
-
-
-def _check_arguments(batch_size, others: dict) -> None:
-    """Rejects invalid batch sizes, and other arguments of `keras.Model`."""
-    bucketing.check_size(batch_size)
-    if others:
-        raise UserError(
-            f"the argument {next(iter(others))} is given",
-            expected="batch_size or verbose",
         )

@@ -28,6 +28,7 @@ from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
+    arguments,
     builders,
     distillation,
     exporting,
@@ -222,6 +223,11 @@ class TextClassifier(TextModel):
         Raises:
             UserError: A text, a label or an argument is invalid.
         """
+        arguments.check_numbers(
+            learning_rate=learning_rate,
+            distill_weight=distill_weight,
+            distill_temperature=distill_temperature,
+        )
         held_out = None
         if validation_data is not None and not validation_split:
             if not isinstance(validation_data, tuple):
@@ -383,8 +389,8 @@ class TextClassifier(TextModel):
     def from_config(cls, config, custom_objects=None):
         """Creates a model from the result of `get_config`."""
         answered = "decision", "windows"
-        arguments = {k: x for k, x in config.items() if k not in answered}
-        model = super().from_config(arguments, custom_objects)
+        given = {k: x for k, x in config.items() if k not in answered}
+        model = super().from_config(given, custom_objects)
         model._set_long_texts(LongTexts.of_task(config))
         model._set_decision(PostProcessing.of_task(config))
         return model

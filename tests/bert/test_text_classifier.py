@@ -514,6 +514,20 @@ def test_mistakes_are_one_line(fitted, arguments, message):
             "^ReduceLROnPlateau, and a schedule .*; call compile first",
         ),
         ({"class_weight": {}, "sample_weight": [1.0]}, "64 and 64 and 1 rows"),
+        ({"learning_rate": math.nan}, "^learning_rate=nan; expected a finite"),
+        ({"teacher": "x", "distill_weight": 2}, "^distill_weight=2; .* at mo"),
+        (
+            {"teacher": "x", "distill_weight": math.nan},
+            "^distill_weight=nan; expected a finite number$",
+        ),
+        (
+            {"teacher": "x", "distill_temperature": 0},
+            "^distill_temperature=0; expected at least 0.01$",
+        ),
+        (
+            {"teacher": "x", "distill_temperature": "2"},
+            "^distill_temperature='2'; expected a number$",
+        ),
     ],
 )
 def test_mistakes_of_fit(new, arguments, message):
