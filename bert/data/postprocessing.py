@@ -36,7 +36,8 @@ def probabilities(
     if kind == CLASSES:
         chances = softmax(logits)
     elif kind == MULTI_LABEL:
-        chances = np.exp(-np.logaddexp(0.0, -logits))
+        with np.errstate(invalid="ignore"):  # NumPy warns of NaN
+            chances = np.exp(-np.logaddexp(0.0, -logits))
     else:
         chances = logits
     return chances.astype(np.float32)
@@ -98,7 +99,9 @@ def predicted_probabilities(
 
 
 def is_rejected(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
-    """Returns whether each prediction is below `unknown_below`, bool [N].
+    """Returns whether each prediction is rejected, bool [N].
+
+    It is below `unknown_below`, or its logits are not finite.
 
     Args:
         logits: float32 [N, C]. Logits of CLASSES.
@@ -108,4 +111,4 @@ def is_rejected(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
     given = predicted_probabilities(
         chances, predictions(logits, CLASSES, decision)
     )
-    return given < np.float32(decision.unknown_below)
+    return ~(given >= np.float32(decision.unknown_below))  # also of NaN

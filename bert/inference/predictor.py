@@ -323,14 +323,23 @@ class Predictor:
 
         Args:
             sequences: list of Sequence. See `sequences_of`.
+
+        Returns:
+            list of arrays. See `sequence_packing.map_packed`. If an output is
+            not finite, all outputs of its sequence are NaN: no prediction
+            then has finite probabilities.
         """
-        return sequence_packing.map_packed(
+        computed = sequence_packing.map_packed(
             self._engine,
             [row for row, _ in sequences],
             self._is_pooled,
             self._batch_tokens,
             [position for _, position in sequences],
         )
+        return [
+            x if np.isfinite(x).all() else np.full_like(x, np.nan)
+            for x in computed
+        ]
 
     def combine(
         self, encoded: list[Encoded], outputs: Iterable[np.ndarray]

@@ -5,6 +5,7 @@ from typing import Any
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.data import bucketing
+from bert.inference.predictor import json_values
 from bert.tasks.classification.settings import Distillation
 from bert.training.settings import Training
 
@@ -44,3 +45,27 @@ def check_prediction(batch_size: Any, others: dict) -> None:
             f"the argument {next(iter(others))} is given",
             expected="batch_size or verbose",
         )
+
+
+def check_finite(predictions: list[dict], first: int = 0) -> list[dict]:
+    """Rejects predictions with a number that is not finite.
+
+    Args:
+        predictions: list of dict. JSON values of each example.
+        first: int. Index of the first example, for the message. Default: 0.
+
+    Returns:
+        The same predictions.
+
+    Raises:
+        UserError: A number is not finite.
+    """
+    for i, prediction in enumerate(predictions, first):
+        try:
+            json_values(prediction)
+        except ValueError:
+            raise UserError(
+                f"the outputs for x[{i}] are not finite",
+                fix="check the text and the training of the model",
+            ) from None
+    return predictions

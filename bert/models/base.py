@@ -241,7 +241,8 @@ class TextModel(keras.Model):
             dict: name -> column of predictions, see the class.
 
         Raises:
-            UserError: A text or an argument is invalid.
+            UserError: A text or an argument is invalid, or the outputs for a
+                text are not finite.
         """
         arguments.check_prediction(batch_size, kwargs)
         examples = self._inputs(x)
@@ -252,13 +253,15 @@ class TextModel(keras.Model):
         )
         predictions: list[dict] = []
         for start in range(0, len(examples), size):
-            predictions += predictor(examples[start : start + size])
+            some = predictor(examples[start : start + size])
+            predictions += arguments.check_finite(some, start)
             bar.add(1)
         return self._columns_of(predictions)
 
     def predict_on_batch(self, x) -> dict:
         """Predicts the labels of one batch of texts; see `predict`."""
-        return self._columns_of(self._predictor()(self._inputs(x)))
+        predictions = self._predictor()(self._inputs(x))
+        return self._columns_of(arguments.check_finite(predictions))
 
     def train_on_batch(self, x, y, sample_weight=None, **kwargs):
         """Takes a training step on one batch of texts.

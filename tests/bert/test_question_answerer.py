@@ -6,6 +6,7 @@ import pytest
 
 import bert
 from bert.common.errors import UserError
+from bert.inference import predictor as predictor_lib
 from bert.tasks.squad.examples import Answer
 from tests.helpers import trained
 
@@ -137,3 +138,17 @@ def test_the_loss_does_not_read_the_padding(model):
     is_padding = np.stack([batch["input_mask"] == 0] * 2, 1)
     assert is_padding.any() and (logits[is_padding] < -1e8).all()
     assert (np.abs(logits[~is_padding]) < 1e3).all()
+
+
+def test_a_window_that_is_not_finite_has_no_answer(folder):
+    sizes = {"max_length": 13, "doc_stride": 2, "n_best_size": 6}
+    model = bert.QuestionAnswerer(folder, **sizes)
+    predictor = model._predictor()
+    examples = [{"question": "who?", "context": "anna sees bob " * 5}]
+    encoded = predictor.encode(examples)
+    outputs = predictor.compute_sequences(predictor_lib.sequences_of(encoded))
+    assert len(outputs) > 1
+    outputs[0] = outputs[0] * np.nan
+    results = predictor.combine(encoded, outputs)
+    (answer,) = predictor.decode(examples, encoded, results)
+    assert np.isnan(answer["probability"])

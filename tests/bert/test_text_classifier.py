@@ -544,6 +544,23 @@ def test_mistakes_of_predict(fitted):
         fitted.predict(["win"], steps=1)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("kind", [{}, {"multi_label": True}])
+def test_outputs_that_are_not_finite_get_no_label(new, kind, value):
+    """Also where the probabilities would be finite, as 0 for -inf."""
+    model = new(**kind)
+    model.network.get_layer("classifier").output_bias.assign([0.0, value])
+    for predict in (model.predict, model.predict_on_batch):
+        with pytest.raises(UserError, match=r"^the outputs for x\[0\] are not"):
+            predict(SPAM)
+
+    # Scripts and servers reject the numbers.
+    predictor = model._predictor()
+    (answer,) = predictor([{"text": "win"}])
+    assert answer["label"] == ([] if kind else None)
+    assert np.isnan([*answer["probabilities"].values()]).all()
+
+
 def test_an_export_writes_over_nothing(fitted, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="already exists; .* another folder"):

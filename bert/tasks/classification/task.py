@@ -192,7 +192,8 @@ class TextClassification(Task):
 
         Returns:
             a dict for each example. For classes: `label`, a name, or None if
-            the prediction is rejected, and `probabilities`, name -> float.
+            the prediction is rejected or the logits are not finite, and
+            `probabilities`, name -> float.
             With several labels, `label` is a list of names. For regression:
             `value`, a float.
         """
@@ -203,7 +204,7 @@ class TextClassification(Task):
 
         predicted = postprocessing.predictions(logits, kind, decision)
         shown: list = [self.shown(x) for x in predicted]
-        if kind == CLASSES and decision.unknown_below:
+        if kind == CLASSES:
             rejected = postprocessing.is_rejected(logits, decision)
             shown = [None if x else name for name, x in zip(shown, rejected)]
         probabilities = postprocessing.probabilities(logits, kind, decision)

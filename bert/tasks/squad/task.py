@@ -121,8 +121,12 @@ class QuestionAnswering(Task):
 
         Args:
             encoded: the question.
-            outputs: logits, float32 [S, 2], of its windows.
+            outputs: logits, float32 [S, 2], of its windows. If they are not
+                finite, the probabilities are NaN.
         """
+        # Or else the best of the other windows would be the answer.
+        if not all(np.isfinite(x).all() for x in outputs):
+            outputs = [np.full_like(x, np.nan) for x in outputs]
         context, records = encoded.details
         settings = self.settings
         windows = [
