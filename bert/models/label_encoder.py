@@ -2,7 +2,7 @@
 
 import collections
 import numbers
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -143,6 +143,40 @@ def ids(values, labels: Labels) -> np.ndarray:
         else:
             row[[number(label, f"labels[{i}]: ") for label in entry]] = 1.0
     return rows
+
+
+def class_weights(weights, labels: Labels) -> dict[int, float]:
+    """Converts the weights of classes for Keras.
+
+    Args:
+        weights: dict. Name or index of a class -> weight.
+        labels: Labels. Kind and names of the labels.
+
+    Returns:
+        dict: index of each class -> weight; 1 without a given weight.
+
+    Raises:
+        UserError: A class is unknown, a weight is not finite, or the labels
+            are not classes.
+    """
+    if labels.kind != CLASSES:
+        raise UserError(
+            f"class_weight is given for labels of kind {labels.kind}",
+            fix="pass sample_weight",
+        )
+    if not isinstance(weights, Mapping):
+        raise UserError(
+            f"class_weight={weights!r:.60}",
+            expected="a dict from class name to weight, such as "
+            "{" + f"{labels.names[0]!r}: 2.0" + "}",
+        )
+    number = numbering(labels.names)
+    found = [number(name, "class_weight: ") for name in weights]
+    values = finite(weights.values(), "class_weight")
+
+    # Keras fails at class indices above the largest one in the dict.
+    usual = dict.fromkeys(range(labels.size), 1.0)
+    return usual | dict(zip(found, values.tolist(), strict=True))
 
 
 def numbering(names: tuple[str, ...]) -> Callable[..., int]:

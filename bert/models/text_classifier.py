@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -22,7 +21,6 @@ from bert.data.labels import (
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.data.sequences import TRUNCATIONS, LongTexts
-from bert.data.text.array_inputs import finite
 from bert.modeling import networks
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
@@ -265,7 +263,9 @@ class TextClassifier(TextModel):
             batches, steps = self._batches(encoded, batch_size, shuffle)
 
         if class_weight:
-            class_weight = self._class_weight(class_weight)
+            class_weight = label_encoder.class_weights(
+                class_weight, self.labels
+            )
 
         # Thresholds and temperature were fitted to the weights before.
         self._set_decision(PLAIN)
@@ -326,7 +326,9 @@ class TextClassifier(TextModel):
                 called.
         """
         if class_weight:
-            class_weight = self._class_weight(class_weight)
+            class_weight = label_encoder.class_weights(
+                class_weight, self.labels
+            )
         self._set_decision(PLAIN)
         return super().train_on_batch(
             x, y, sample_weight, class_weight=class_weight, **kwargs
@@ -479,25 +481,3 @@ class TextClassifier(TextModel):
             "label": [x["label"] for x in predictions],
             "probabilities": np.reshape(np.array(rows, np.float32), shape),
         }
-
-    def _class_weight(self, weights: dict) -> dict[int, float]:
-        """Converts class names or indices to class indices."""
-        kind = self.labels.kind
-        if kind != CLASSES:
-            raise UserError(
-                f"class_weight is given for labels of kind {kind}",
-                fix="pass sample_weight",
-            )
-        if not isinstance(weights, Mapping):
-            raise UserError(
-                f"class_weight={weights!r:.60}",
-                expected="a dict from class name to weight, such as "
-                "{" + f"{self.labels.names[0]!r}: 2.0" + "}",
-            )
-        number = label_encoder.numbering(self.labels.names)
-        ids = [number(name, "class_weight: ") for name in weights]
-        values = finite(weights.values(), "class_weight")
-
-        # Keras fails at class indices above the largest one in the dict.
-        usual = dict.fromkeys(range(self.labels.size), 1.0)
-        return usual | dict(zip(ids, values.tolist(), strict=True))
