@@ -185,6 +185,7 @@ class TextClassifier(TextModel):
         teacher=None,
         distill_weight: float = 0.5,
         distill_temperature: float = 2.0,
+        callbacks=None,
         **kwargs,
     ):
         """Trains on labelled texts, or on the outputs of a teacher.
@@ -213,6 +214,9 @@ class TextClassifier(TextModel):
                 another order. Default: None.
             distill_weight, distill_temperature: float. See the flags of
                 run_classifier.py.
+            callbacks: list or None. Callbacks of Keras. With validation,
+                their logs have `val_accuracy` and the other metrics of
+                `evaluate`.
             **kwargs: arguments of `keras.Model.fit`.
 
         Returns:
@@ -253,13 +257,13 @@ class TextClassifier(TextModel):
 
             encoded = self._encoded(examples)
             if teacher is not None:
+                distillation.add(
+                    teacher, self._task(), examples, encoded, distill_weight
+                )
                 self._teacher_loss = distillation.TeacherLoss(
                     self.labels, distill_temperature
                 )
                 self.train_function = None  # it may have another temperature
-                distillation.add(
-                    teacher, self._task(), examples, encoded, distill_weight
-                )
             batches, steps = self._batches(encoded, batch_size, shuffle)
 
         if class_weight:
@@ -267,8 +271,13 @@ class TextClassifier(TextModel):
                 class_weight, self.labels
             )
 
-        # Thresholds and temperature were fitted to the weights before.
-        self._set_decision(PLAIN)
+        # Thresholds and temperature are fitted to the weights before a step.
+        callbacks = keras.tree.flatten(callbacks or [])
+        if self.labels.decision != PLAIN:
+            reset = keras.callbacks.LambdaCallback(
+                on_train_batch_end=lambda batch, logs: self._set_decision(PLAIN)
+            )
+            callbacks = [reset, *callbacks]
 
         with self._texts.errors():
             return self._train(
@@ -277,6 +286,7 @@ class TextClassifier(TextModel):
                 held_out,
                 epochs,
                 learning_rate,
+                callbacks,
                 class_weight=class_weight,
                 **kwargs,
             )
@@ -329,10 +339,11 @@ class TextClassifier(TextModel):
             class_weight = label_encoder.class_weights(
                 class_weight, self.labels
             )
-        self._set_decision(PLAIN)
-        return super().train_on_batch(
+        logs = super().train_on_batch(
             x, y, sample_weight, class_weight=class_weight, **kwargs
         )
+        self._set_decision(PLAIN)
+        return logs
 
     def export(  # type: ignore[override]
         self,

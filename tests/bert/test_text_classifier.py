@@ -228,14 +228,12 @@ def test_the_seed_repeats(new):
 def test_arguments_of_fit(new, monkeypatch):
     """Those of a text class, and those that Keras gets."""
     model, given = new(), []
-    model._set_decision(PostProcessing(temperature=2.0))
     monkeypatch.setattr(keras.Model, "fit", lambda *_, **x: given.append(x))
     for weights in ({"spam": 2.0, "ham": 0.5}, {1: 2.0}):
         model.fit(TEXTS, LABELS, 30, learning_rate=0.0, class_weight=weights)
     found = [x["class_weight"] for x in given]
     assert found == [{0: 0.5, 1: 2.0}, {0: 1.0, 1: 2.0}]
     assert model.optimizer._learning_rate.peak == 0
-    assert model.labels.decision == PLAIN
     model.fit(TEXTS, LABELS, steps_per_epoch=5)
     assert [x["steps_per_epoch"] for x in given] == [3, 3, 5]
     model.compile("adam")
@@ -533,6 +531,31 @@ def test_mistakes_are_one_line(fitted, arguments, message):
 def test_mistakes_of_fit(new, arguments, message):
     with pytest.raises(UserError, match=message):
         new().fit(TEXTS, LABELS, **arguments)
+
+
+def test_a_rejected_training_keeps_the_decision(new):
+    """Thresholds are reset by a step, not by a mistake."""
+    model, decision = new(), PostProcessing(temperature=2.0)
+    model._set_decision(decision)
+    model.compile("sgd")
+    eggs = dataset((TEXTS[:2], ["ham", "eggs"])).batch(2)
+    for train, error in (
+        (lambda: model.fit(TEXTS, LABELS, learning_rate=0.1), UserError),
+        (lambda: model.fit(TEXTS, LABELS, epoch=2), TypeError),
+        (lambda: model.fit(eggs, verbose=0), UserError),
+        (lambda: model.train_on_batch(["win"], ["eggs"]), UserError),
+    ):
+        with pytest.raises(error):
+            train()
+        assert model.labels.decision == decision
+        assert model.network.task["decision"]["temperature"] == 2.0
+
+    model.train_on_batch(TEXTS[:2], LABELS[:2])
+    assert model.labels.decision == PLAIN
+    model._set_decision(decision)
+    model.fit(TEXTS[:2], LABELS[:2], verbose=0)
+    assert model.labels.decision == PLAIN
+    assert "decision" not in model.network.task
 
 
 def test_mistakes_of_predict(fitted):
