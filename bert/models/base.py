@@ -121,7 +121,8 @@ class TextModel(keras.Model):
             learning_rate: float or None. Peak of the schedule; an error after
                 `compile`. Default: 5e-5, as in the original.
             validation_split: float. Fraction of the texts to evaluate on
-                after each epoch, taken from the end. Default: 0.
+                after each epoch, taken from the end; ignored if
+                `validation_data` is given. Default: 0.
             validation_data: tuple or None. (x, y) to evaluate on after each
                 epoch.
             shuffle: bool. Whether to shuffle before each epoch. Default: True.
@@ -136,10 +137,10 @@ class TextModel(keras.Model):
             UserError: A text, a label or an argument is invalid.
         """
         examples, held_out = self._labelled_examples(x, y), None
-        if validation_split:
-            examples, held_out = preprocessing.split(examples, validation_split)
-        elif validation_data is not None:
+        if validation_data is not None:
             held_out = self._labelled_examples(*validation_data)
+        elif validation_split:
+            examples, held_out = preprocessing.split(examples, validation_split)
         return self._train(
             *self._batches(self._encoded(examples), batch_size, shuffle),
             held_out,

@@ -202,7 +202,8 @@ class TextClassifier(TextModel):
             learning_rate: float or None. Peak of the schedule; an error after
                 `compile`. Default: 5e-5, as in the original.
             validation_split: float. Fraction of the texts to evaluate on
-                after each epoch, taken from the end. Default: 0.
+                after each epoch, taken from the end; ignored if
+                `validation_data` is given. Default: 0.
             validation_data: tuple, dataset or None. (texts, labels), (texts,
                 labels, weights) or a dataset to evaluate on after each epoch.
             shuffle: bool. Whether to shuffle before each epoch. Default: True.
@@ -231,7 +232,8 @@ class TextClassifier(TextModel):
             distill_temperature=distill_temperature,
         )
         held_out = None
-        if validation_data is not None and not validation_split:
+        if validation_data is not None:
+            validation_split = 0.0  # as in Keras
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
             held_out = self._texts.examples(*validation_data)

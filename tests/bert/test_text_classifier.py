@@ -61,6 +61,11 @@ def new(tokenizer):
     return make
 
 
+@pytest.fixture
+def model_of_words(tokenizer):
+    return bert.TokenClassifier((bert.new_encoder(TINY), tokenizer), ["O", "X"])
+
+
 @pytest.fixture(scope="module")
 def fitted(new):
     model = new()
@@ -273,6 +278,29 @@ def test_each_epoch_has_another_order_without_the_held_out_texts(
     assert epochs[0] != epochs[1]
     assert [sorted(x) for x in epochs[:2]] == [trained, trained]
     assert epochs[2:] == [trained, trained]
+
+
+def test_validation_data_has_precedence_over_a_split(
+    new, model_of_words, monkeypatch
+):
+    """As in Keras: no text is then held out of the training."""
+    sizes = []
+
+    def fit(_, batches, callbacks, steps_per_epoch, **given):
+        sizes.append((steps_per_epoch, len(callbacks[0]._held_out)))
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    both = {"batch_size": 1, "validation_split": 0.25}
+    held_out = dataset((SPAM[:2], LABELS[:2])).batch(2)
+    new().fit(TEXTS, LABELS, validation_data=(SPAM, LABELS[:4]), **both)
+    new().fit(
+        dataset((TEXTS, LABELS)).batch(1), validation_data=held_out, **both
+    )
+    words, tags = [["win"], ["free"]], [["O"], ["X"]]
+    model_of_words.fit(
+        words, tags, validation_data=(words[:1], tags[:1]), **both
+    )
+    assert sizes == [(64, 4), (None, 2), (2, 1)]
 
 
 def test_xla_compiles_few_lengths(new, monkeypatch):
