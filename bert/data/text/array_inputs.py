@@ -98,10 +98,9 @@ def objects(values, name: str) -> list:
     Raises:
         UserError: `values` is not a column.
     """
-    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
-        raise UserError(
-            f"{name} is {values!r:.60}", expected="a list, or a column"
-        )
+    _check_column(values, name)
+    if isinstance(values, str):
+        raise _not_a_column(values, name)
 
     # A table has one column of lists; an array may have one row per list.
     if hasattr(values, "columns") or hasattr(values, "column_names"):
@@ -154,13 +153,26 @@ def _array(values, name: str) -> np.ndarray:
     """Returns the values as an array of objects."""
     # NumPy cannot convert iterators, so they become lists.
     is_array = isinstance(values, str) or hasattr(values, "__array__")
-    if isinstance(values, Mapping) or not (
-        is_array or isinstance(values, Iterable)
-    ):
-        raise UserError(
-            f"{name} is {values!r:.60}", expected="a list, or a column"
-        )
+    if not is_array:
+        _check_column(values, name)
     return np.asarray(values if is_array else list(values), object)
+
+
+def _check_column(values, name: str) -> None:
+    """Rejects values without an order of their elements."""
+    if isinstance(values, set | frozenset):
+        kind = type(values).__name__
+        raise UserError(
+            f"{name} is a {kind}, which has no order", fix="pass a list"
+        )
+    if isinstance(values, Mapping) or not isinstance(values, Iterable):
+        raise _not_a_column(values, name)
+
+
+def _not_a_column(values, name: str) -> UserError:
+    return UserError(
+        f"{name} is {values!r:.60}", expected="a list, or a column"
+    )
 
 
 def _number(value) -> float:

@@ -46,6 +46,7 @@ def test_one_is_a_column_of_one():
         (None, "texts is None; expected a list, or a column"),
         (5, "texts is 5; expected a list, or a column"),
         ({"text": TEXTS}, "texts is {'text': ['a', 'bb', 'ccc']}; expected a"),
+        ({"a"}, "texts is a set, which has no order; pass a list"),
         (Frame(a=TEXTS, b=TEXTS), "texts of shape [3, 2]; expected one column"),
         (TABLE, "texts of shape [3, 2]; expected one column; pass one"),
         ([("a", "b")], "texts of shape [1, 2]; expected one column; pass one"),
