@@ -71,17 +71,19 @@ def names_of(given, fewest: int = 2) -> tuple[str, ...]:
         fewest: int. Minimum number of labels. Default: 2.
 
     Raises:
-        UserError: A name is missing or occurs twice, or the number of labels
-            is too small.
+        UserError: A name is missing, blank or occurs twice, the number of
+            labels is too small, or they have no order.
     """
     given = elements(given, "labels")
     names = tuple(map(name_of, given))
-    is_whole = all(
-        isinstance(x, (str, *_NUMBER)) and x == x for x in given
-    )  # no NaN
+    is_whole = all(  # no NaN, no blank
+        isinstance(x, (str, *_NUMBER)) and x == x and str(x).strip()
+        for x in given
+    )
     if not is_whole or len(set(names)) < max(len(names), fewest):
+        least = "one" if fewest == 1 else "two"
         raise UserError(
-            f"labels={given!r:.60}", expected="two or more names, once"
+            f"labels={given!r:.60}", expected=f"{least} or more names, once"
         )
     return names
 

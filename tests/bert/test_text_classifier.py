@@ -371,11 +371,31 @@ def test_several_labels_that_look_like_truth_values(labels, values, expected):
         ("io", [], "labels=.*io.*; expected two or more names, once"),
         ([1.0, float("nan")], [], "two or more names, once"),
         (["ham", None], [], "two or more names, once"),
+        (["ham", ""], [], "labels=.*; expected two or more names, once"),
+        (["ham", " "], [], "labels=.*; expected two or more names, once"),
+        (
+            {"ham", "spam"},
+            [],
+            "^labels is a set, which has no order; pass a list$",
+        ),
+        (
+            ["ham", "spam"],
+            frozenset(["ham"]),
+            "^labels is a frozenset, which has no order",
+        ),
     ],
 )
 def test_labels_that_are_numbers_are_values(labels, values, expected):
     names = label_encoder.names_of
     assert_ids(lambda: Labels(CLASSES, names(labels)), values, expected)
+
+
+def test_one_name_is_enough_for_several_labels():
+    for kind, message in ({}, "two"), ({"multi_label": True}, "one"):
+        with pytest.raises(UserError, match=f"expected {message} or more nam"):
+            label_encoder.chosen(
+                [], None, **{"multi_label": False} | kind, regression=False
+            )
 
 
 @pytest.mark.long
