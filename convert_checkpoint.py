@@ -27,7 +27,7 @@ def main(argv: list[str]) -> None:
     # Read the run's records before any file is written.
     recorded = checkpoint_files.recorded_settings(model.path)
     report = checkpoint_files.beside(model.path, model_card.REPORT)
-    step = checkpoint_files.step_of(model.path)
+    step = checkpoint_files.step_of(model.resolve())
     scores = model_card.read_scores(os.path.dirname(report), step)
 
     from bert.modeling.formats import conversion, extend_embeddings

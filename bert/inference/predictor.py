@@ -9,14 +9,12 @@ imported only by the Keras engine and by tasks that tokenize with TensorFlow.
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 import numpy as np
 
-from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import downloads, json_files
 from bert.common.progress import log
@@ -421,7 +419,7 @@ def load_keras(model: ModelFolder, head: str | None = None, **options) -> Any:
 
 
 def open_model(path: str) -> ModelFolder:
-    """Opens the folder of a model, or the best checkpoint of a run.
+    """Opens the folder of a model or of a run, and checks its files.
 
     Args:
         path: str. The folder, or the name of a published model.
@@ -429,9 +427,7 @@ def open_model(path: str) -> ModelFolder:
     Raises:
         UserError: The folder has no model.
     """
-    path = downloads.fetch(path)
-    best = os.path.join(path, checkpoint_files.BEST)
-    model = ModelFolder.open(best if storage.is_folder(best) else path)
+    model = ModelFolder.open(path)
     model.check()
     return model
 

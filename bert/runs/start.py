@@ -197,6 +197,7 @@ def initialize(trainer: Trainer, model: ModelFolder) -> bool:
             fix="pass --do_train or --init_checkpoint",
         )
 
+    model = model.last() if settings.resume_optimizer else model
     path = model.resolve()
     weights, _ = model.weights(settings.resume_optimizer)
 

@@ -4,9 +4,14 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+import bert
 from bert.common.errors import UserError
+from bert.common.formats import tensor_files
 from bert.data.sequences import Encoded
 from bert.inference import predictor as predictor_lib
+from bert.inference.predictor import Predictor
+from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.swag.task import CHOICE_TEXTS
 from tests.helpers import library_files
 from tests.helpers.predictors import predictor_of
@@ -45,10 +50,25 @@ def test_an_example_has_at_least_one_choice():
         predictor.parse({CHOICE_TEXTS: []})
 
 
-def test_the_best_checkpoint_of_a_run_is_opened(tmp_path):
-    library_files.run(tmp_path / "run")
-    best = str(tmp_path / "run" / "best")
-    assert predictor_lib.open_model(str(tmp_path / "run")).path != best
-    library_files.run(tmp_path / "run" / "best")
-    opened = predictor_lib.open_model(str(tmp_path / "run"))
-    assert opened.path.startswith(best)
+def test_every_entry_point_reads_the_best_checkpoint(tmp_path):
+    """Of predict.py, of classes, of conversions and of --init_checkpoint."""
+    run = tmp_path / "run"
+    last = {name: 0 * x for name, x in library_files.run(run).items()}
+    tensor_files.write(str(run / "model.ckpt-7"), last)
+    best = library_files.run(run / "best")["output_weights"]
+    task = {"kind": "classes", "labels": ["a", "b", "c"]}
+    checkpoint_files.write_task(str(run), task)
+    expected = pytest.approx(best)
+    assert predictor_lib.open_model(str(run)).values["output_weights"] == (
+        expected
+    )
+    assert ModelFolder.open(str(run)).values["output_weights"] == expected
+    network = bert.TextClassifier(str(run)).network
+    head = network.get_layer("classifier").output_weights
+    assert head.numpy() == expected
+    again = Predictor.open(str(run)).task
+    assert again.labels.names == ("a", "b", "c")
+
+    # Only the last checkpoint has the state of the optimizer.
+    model = ModelFolder.open(str(run))
+    assert model.last().resolve() == f"{run}/model.ckpt-7"

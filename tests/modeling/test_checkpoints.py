@@ -110,25 +110,21 @@ def test_a_wrong_prefix_is_named(written, tmp_path, given, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "fitted", [{"decision": {"temperature": 2.0}}, {"tuned_step": 600}]
-)
-def test_a_folder_means_its_newest_checkpoint(written, tmp_path, fitted):
+def test_a_folder_means_its_best_or_its_newest_checkpoint(written, tmp_path):
     assert checkpoint_files.resolve(str(tmp_path)) == written[0]
     for step in (200, 1000):
         (tmp_path / f"model.ckpt-{step}.index").touch()
     newest = f"{tmp_path}/model.ckpt-1000"
     assert checkpoint_files.resolve(str(tmp_path)) == newest
 
-    # What was fitted to the best weights belongs to them.
+    # The folder of the best is made before its first checkpoint.
     (tmp_path / "best").mkdir()
-    (tmp_path / "best/model.ckpt-600.index").touch()
-    task = {"kind": "classes", "labels": ["a", "b"]}
-    checkpoint_files.write_task(str(tmp_path), task)
     assert checkpoint_files.resolve(str(tmp_path)) == newest
-    checkpoint_files.write_task(str(tmp_path), task | fitted)
+    (tmp_path / "best/model.ckpt-600.index").touch()
     best = f"{tmp_path}/best/model.ckpt-600"
     assert checkpoint_files.resolve(str(tmp_path)) == best
+    assert checkpoint_files.resolve(f"{tmp_path}/best") == best
+    assert checkpoint_files.prefix_of(str(tmp_path)) == newest
 
 
 def test_a_file_beside_the_best_checkpoint_may_be_in_the_runs_folder(tmp_path):

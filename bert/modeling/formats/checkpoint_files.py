@@ -29,7 +29,6 @@ BEST = "best"  # folder of the best checkpoint
 _QUESTIONS = "spans"  # kind of question answering in a task.json
 _THRESHOLD = "null_threshold.json"  # beside the checkpoints of earlier versions
 TUNED_STEP = "tuned_step"  # step of the weights that task.json is fitted to
-_FITTED = {"decision", TUNED_STEP}  # task.json entries fitted to the best
 _HASH = "sha256 of {}"  # checkpoint setting: hash of a file beside it
 
 
@@ -112,18 +111,15 @@ def resolve(path: str) -> str:
 
     Args:
         path: str. Prefix such as `bert_model.ckpt`, or a folder. A folder
-            resolves to its newest checkpoint by step. It resolves to the best
-            checkpoint if its `task.json` has thresholds or a temperature,
-            which were fitted to that checkpoint.
+            resolves to the best checkpoint of its run, if there is one; else
+            to its newest checkpoint by step, see `prefix_of`.
 
     Raises:
         UserError: there are no checkpoints, or several without a step.
     """
     best = os.path.join(path, BEST)
-    if storage.is_folder(best):
-        task = recorded_task(path) or {}
-        if not task.keys().isdisjoint(_FITTED):
-            return resolve(best)
+    if prefix_of(best) != best:
+        return resolve(best)
 
     prefix, *others = _prefixes_of(path)
     if storage.is_folder(path):

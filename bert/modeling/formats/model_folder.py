@@ -350,8 +350,18 @@ class ModelFolder:
         layers = kept_layers.read(given, count, path)
         return dataclasses.replace(self, layers=layers)
 
+    def last(self) -> Self:
+        """Returns the model at the last checkpoint of its run.
+
+        It has the state of the optimizer, which the best checkpoint lacks.
+        """
+        path = checkpoint_files.prefix_of(self.path)
+        return dataclasses.replace(self, path=path)
+
     def resolve(self) -> str:
         """Prefix of the checkpoint, or the folder of another format.
+
+        Of a run it is the best checkpoint, if there is one; else the last.
 
         Raises:
             UserError: the folder has no checkpoints, or several.
