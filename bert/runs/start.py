@@ -95,7 +95,7 @@ def build_trainer(
 
     # Recorded in each checkpoint, and compared when a run is resumed.
     description = {
-        **flags.as_dict(settings),
+        **settings.described,
         "use_xla": use_xla,
         "do_lower_case": getattr(folder.tokenizer, "do_lower_case", None),
         "strip_accents": getattr(folder.tokenizer, "strip_accents", None),

@@ -259,6 +259,7 @@ def _trial(settings: Any, name: str, group: str = "", **changes: Any) -> Trial:
     path = os.path.join(settings.output_dir, name)
     one = {"num_seeds": 1, "grid": (), "do_predict": False, "export_dir": None}
     one |= {"output_dir": path, "sweep_dir": settings.output_dir, **changes}
+    one["first_seed"] = settings.random_seed
     return Trial(name, dataclasses.replace(settings, **one), group)
 
 

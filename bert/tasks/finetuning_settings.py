@@ -2,9 +2,9 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
-from bert.common import outputs, storage
+from bert.common import flags, outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import (
     DATA,
@@ -115,6 +115,8 @@ class SweepFlags(Training):
         fold: int. Number of the held-out fold of this run, from 1. 0 holds out
             no fold.
         sweep_dir: str. Folder of all runs; "" for a single run.
+        first_seed: int or None. --random_seed of the command that trains
+            several runs. Default: None, a single run.
         scores: Scores or None. Scores to export with a run that is not
             evaluated.
     """
@@ -158,7 +160,19 @@ class SweepFlags(Training):
     )
     fold: int = dataclasses.field(default=0, kw_only=True)
     sweep_dir: str = dataclasses.field(default="", kw_only=True)
+    first_seed: int | None = dataclasses.field(default=None, kw_only=True)
     scores: Scores | None = dataclasses.field(default=None, kw_only=True)
+
+    @property
+    def split_seed(self) -> int:
+        """Seed that divides the training file, the same for all runs."""
+        seed = self.first_seed
+        return self.random_seed if seed is None else seed
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Settings that a checkpoint records: the flags, and `split_seed`."""
+        return {**flags.as_dict(self), "split_seed": self.split_seed}
 
     @property
     def is_several(self) -> bool:
@@ -226,6 +240,7 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
     ]
     topic = TRAINING
     teacher = None  # a flag of tasks with `TeacherFlags`
+    start_head = False  # a flag of run_classifier.py
     eval_fix = "name the file"  # if --eval_file is missing
 
     vocab_file: str | None = changed(

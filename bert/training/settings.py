@@ -3,7 +3,9 @@
 import dataclasses
 import re
 from collections.abc import Iterator
+from typing import Any
 
+from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.flags import (
     MODEL,
@@ -284,6 +286,11 @@ class Training(Devices):
         at_most=1e3,
         resume=True,
     )
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Settings that a checkpoint records: the flags."""
+        return flags.as_dict(self)
 
     @property
     def steps_to_profile(self) -> tuple[int, int] | None:

@@ -121,6 +121,8 @@ def test_seeds_have_means_and_deviations(run, capsys):
     }
     folder, trained = run(scores, num_seeds=3, random_seed=5)
     assert [x.random_seed for x in trained] == [5, 6, 7]
+    # All are evaluated on the same rows of the training file.
+    assert {x.described["split_seed"] for x in trained} == {5}
 
     # A score that one run lacks has no mean.
     table = rows_of(folder / "runs.tsv")

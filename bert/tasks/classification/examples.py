@@ -218,7 +218,7 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
     by_stratum: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
         by_stratum.setdefault(strata[number], []).append(number)
-    seed = settings.random_seed % 2**63  # it may be negative
+    seed = settings.split_seed % 2**63  # it may be negative
     generator, chosen = np.random.default_rng(seed), set()
     for _, numbers in sorted(by_stratum.items()):
         drawn = generator.permutation(numbers)

@@ -292,9 +292,13 @@ def _warn_of_other_fraction(folder: Any) -> None:
         return
 
     # Another fraction or seed splits the file differently.
-    given = {"eval_fraction": fraction, "random_seed": settings.random_seed}
-    for name, value in given.items():
-        trained = folder.recorded.get(name, value)
+    seed, recorded = settings.random_seed, folder.recorded
+    recorded_seed = recorded.get("split_seed", recorded.get("random_seed"))
+    for name, value, trained in (
+        ("eval_fraction", fraction, recorded.get("eval_fraction")),
+        ("random_seed", seed, recorded_seed),
+    ):
+        trained = value if trained is None else trained
         if trained != value:
             log(
                 f"warning: --{name}={value}, but {path} was trained with "

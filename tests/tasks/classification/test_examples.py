@@ -221,3 +221,5 @@ def test_another_seed_holds_out_other_rows():
         for x in (7, 8)
     ]
     assert sides[0] != sides[1]
+    later = Settings(eval_fraction=0.3, random_seed=8, first_seed=7)
+    assert hold_out(later, rows, NUMBER) == sides[0]
