@@ -59,7 +59,10 @@ def fit(
             columns = zip(names, margins[part].T, is_one[part].T)
             thresholds = {name: cut_of(x, y) for name, x, y in columns}
             in_order = tuple(thresholds.get(name, 0.0) for name in labels.names)
-            decision = dataclasses.replace(decision, thresholds=in_order)
+            # A minimum probability applies to predictions without thresholds.
+            decision = dataclasses.replace(
+                decision, thresholds=in_order, unknown_below=0.0
+            )
         if scoring.calibrate:
             logs = tuple(np.log(task.class_weights).tolist())
             shifted = logits[part] - (np.array(logs) if logs else 0.0)

@@ -11,7 +11,7 @@ from scipy import special
 from sklearn.metrics import f1_score, precision_score, recall_score
 
 from bert.data import postprocessing
-from bert.data.labels import CLASSES, MULTI_LABEL, Labels
+from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.tasks.classification import fitting, scores
 from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.settings import Scoring
@@ -35,6 +35,19 @@ def predicted(labels, evaluation):
     return np.array(
         [[x in some for x in labels.names] for some in evaluation.predicted]
     )
+
+
+def test_thresholds_replace_a_minimum_probability():
+    """It was recorded by an earlier command, and excludes thresholds."""
+    rejecting = Labels(
+        names=("ham", "spam"), decision=PostProcessing(unknown_below=0.9)
+    )
+    logits = np.array([[1, 0], [0, 1], [2, 0], [0, 3]], "f4")
+    gold = np.array([0, 1, 0, 1])
+    decision, _ = fit(rejecting, logits, gold, tune_thresholds=True)
+    assert decision.thresholds and decision.unknown_below == 0.0
+    decision, _ = fit(rejecting, logits, gold, calibrate=True)
+    assert decision.unknown_below == 0.9
 
 
 HALVES = st.integers(-6, 6).map(lambda x: x / 2)
