@@ -12,6 +12,7 @@ names it `metric/kind`:
     word_overlap  fraction of words that two texts share
     before        the weights before training
     tfidf         linear model of the words
+    frozen        linear model of the outputs of the encoder before training
 """
 
 import os
@@ -20,8 +21,16 @@ from bert.common import atomic
 from bert.common.formats import json_files
 from bert.common.progress import log
 from bert.modeling.formats.model_card import REPORT
-from bert.tasks.evaluation import TFIDF
+from bert.tasks.evaluation import (
+    CHANCE,
+    FREQUENCIES,
+    FROZEN,
+    TFIDF,
+    UNIGRAMS,
+)
 from bert.tasks.metrics import sign
+
+SIMPLER = (TFIDF, FROZEN)  # models that read the texts
 
 
 def describe(name: str, value: float, baselines: dict[str, float]) -> str:
@@ -33,49 +42,66 @@ def describe(name: str, value: float, baselines: dict[str, float]) -> str:
     return f"{value:.6f}{f' ({beside})' if beside else ''}"
 
 
-def warning(metrics: dict[str, float], baselines: dict[str, float]) -> str:
-    """Names metrics that are not better than all of their baselines, or ""."""
-    worse, better = [], []
+def warning(
+    metrics: dict[str, float],
+    baselines: dict[str, float],
+    has_cause: bool = False,
+) -> str:
+    """Names metrics that a baseline reaches, and one remedy; or "".
+
+    Args:
+        metrics: dict. Metric -> value.
+        baselines: dict. "metric/kind" -> value.
+        has_cause: bool. Whether a warning about the predictions has named the
+            remedy already. Default: False.
+    """
+    worse, kinds, better = [], {}, []
     for name, value in metrics.items():
         beside = _of(name, baselines)
-        beside.pop(TFIDF, None)  # see `simpler`
-        if not beside:
-            continue
-
-        kind = max(beside, key=lambda key: sign(name) * beside[key])
-        if sign(name) * value > sign(name) * beside[kind]:  # not NaN
-            better.append(name)
-        else:
+        # A linear model that is just as good is not better.
+        beaten = {
+            kind: x
+            for kind, x in beside.items()
+            if sign(name) * x > sign(name) * value
+            or (kind not in SIMPLER and not sign(name) * value > sign(name) * x)
+        }
+        if beaten:
+            kind = max(beaten, key=lambda key: sign(name) * beaten[key])
             worse.append(f"{name} {value:.6f} ({kind} {beside[kind]:.6f})")
+            kinds[name] = kind
+        elif beside:
+            better.append(name)
     if not worse:
         return ""
+    found = f"not better than a baseline: {', '.join(worse)}"
+    return found if has_cause else f"{found}; {_remedy(kinds, better)}"
 
-    # A worse loss with better predictions has another cause.
-    advice = "check --learning_rate, the number of steps and the data"
-    if better and all(
-        text.partition(" ")[0].endswith("loss") for text in worse
-    ):
-        advice = (
+
+def _remedy(kinds: dict[str, str], better: list[str]) -> str:
+    """Names a remedy for one cause.
+
+    Args:
+        kinds: dict. Metric that is not better -> kind of the best baseline.
+        better: list of str. Metrics that are better than all baselines.
+    """
+    others = [x for name, x in kinds.items() if not name.endswith("loss")]
+    of_classes = {CHANCE, FREQUENCIES, UNIGRAMS, FROZEN}.issuperset
+    if better and not others and of_classes(kinds.values()):
+        return (
             "its predictions are better, but overconfident: train for fewer "
             "epochs or lower --learning_rate"
         )
-    return f"not better than a baseline: {', '.join(worse)}; {advice}"
-
-
-def simpler(metrics: dict[str, float], baselines: dict[str, float]) -> str:
-    """Names metrics for which the linear model of words is better, or ""."""
-    worse = []
-    for name, value in metrics.items():
-        simple = _of(name, baselines).get(TFIDF, value)
-        if sign(name) * simple > sign(name) * value:
-            worse.append(f"{name} {value:.6f} ({TFIDF} {simple:.6f})")
-    if not worse:
-        return ""
-    return (
-        "a linear model of the words is better: "
-        f"{', '.join(worse)}; train for more epochs, with another "
-        "--learning_rate or from another --init_checkpoint, or use that model"
-    )
+    if FROZEN in others:
+        return (
+            "the encoder was better before its fine-tuning: lower "
+            "--learning_rate"
+        )
+    if others and {*others} <= {*SIMPLER}:
+        return (
+            "a linear model of the words is better: use it, or train from "
+            "another --init_checkpoint"
+        )
+    return "check --learning_rate, the number of steps and the data"
 
 
 def _of(name: str, baselines: dict[str, float]) -> dict[str, float]:
@@ -107,11 +133,10 @@ def write(
     summary = {"task": report["task"], "step": step}
     summary |= {"records": report["records"], "metrics": metrics}
     whole = summary | report
-    baselines = report.get("references", {})
-    both = warning(metrics, baselines), simpler(metrics, baselines)
-    for worse in filter(None, both):
+    has_cause = bool(report.get("warnings"))
+    if worse := warning(metrics, report.get("references", {}), has_cause):
         log(f"warning: {worse}")
-        whole["warning"] = "; ".join(filter(None, both))
+        whole["warning"] = worse
     path = os.path.join(folder, REPORT)
     text = json_files.to_json(whole, indent=1, ensure_ascii=False)
     atomic.write_whole(path, text + "\n")

@@ -1,8 +1,10 @@
 """Baselines, errors and warnings of the evaluations of several tasks."""
 
+import collections
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +13,8 @@ from numpy.typing import ArrayLike
 MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"
-TFIDF = "tfidf"
+TFIDF, FROZEN = "tfidf", "frozen"
+_NEARLY_ALL = 0.99  # fraction of predictions
 _WORST = 20  # number of errors to list
 _SHOWN = 20  # names in a message
 
@@ -46,19 +49,36 @@ def worst(errors: Iterable[dict]) -> list[dict]:
     return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
 
 
-def one_prediction_warnings(predictions: Sequence) -> list[str]:
-    """Returns a warning if a model predicts the same for all examples.
+def one_prediction_warnings(predictions: Sequence, gold: Sequence) -> list[str]:
+    """Returns a warning if a model predicts the same for nearly all examples.
 
     Args:
-        predictions: sequence. Predicted label of each example, or list of
+        predictions: sequence. Predicted label of each of N examples, or list of
             labels.
+        gold: sequence. True label or labels of each. The same label in nearly
+            all of them is not a mistake of the model, unless it predicts
+            nothing else.
     """
-    first, *others = predictions
+    count = len(predictions)
+    ((first, most),) = collections.Counter(map(_key, predictions)).most_common(
+        1
+    )
 
     # A single example always has a single prediction.
-    if others and all(x == first for x in others):
-        return [f"all {len(predictions):,} predictions are {first!r}"]
-    return []
+    right = sum(_key(x) == first for x in gold)
+    if count == 1 or most < _NEARLY_ALL * count or right >= most < count:
+        return []
+    of_all = f"all {count:,}" if most == count else f"{most:,} of {count:,}"
+    shown = predictions[[*map(_key, predictions)].index(first)]
+    return [
+        f"{of_all} predictions are {shown!r}; train for more steps, or with "
+        "another --learning_rate"
+    ]
+
+
+def _key(label: Any) -> Hashable:
+    """A label, or a list of labels, as a key."""
+    return tuple(label) if isinstance(label, list) else label
 
 
 def first_names(names: Iterable[str]) -> str:

@@ -85,19 +85,32 @@ def test_the_worst_errors_name_their_lines():
 
 
 @pytest.mark.parametrize(
-    ("answers", "warned"),
+    ("found", "gold", "warned"),
     [
-        (["dog"] * 3, "'dog'"),
-        (["dog", "dog", "cat"], None),
-        (["dog"], None),
-        ([["cat", "dog"]] * 3, "['cat', 'dog']"),
-        ([[]] * 3, "[]"),
+        (["dog"] * 3, ["cat"] * 3, "all 3 predictions are 'dog'"),
+        (["dog"] * 3, ["dog"] * 3, "all 3 predictions are 'dog'"),
+        (["dog", "dog", "cat"], ["cat"] * 3, ""),
+        (["dog"], ["cat"], ""),
+        (
+            [["cat", "dog"]] * 3,
+            [[]] * 3,
+            "all 3 predictions are ['cat', 'dog']",
+        ),
+        ([[]] * 3, [["cat"]] * 3, "all 3 predictions are []"),
+        # Nearly all, but few of the labels.
+        (
+            ["dog"] * 994 + ["cat"] * 6,
+            ["dog"] * 690 + ["cat"] * 310,
+            "994 of 1,000 predictions are 'dog'",
+        ),
+        (["dog"] * 994 + ["cat"] * 6, ["dog"] * 995 + ["cat"] * 5, ""),
+        (["dog"] * 98 + ["cat"] * 2, ["cat"] * 100, ""),
     ],
 )
-def test_one_answer_to_everything_is_reported(answers, warned):
-    found = evaluation.one_prediction_warnings(answers)
-    line = f"all 3 predictions are {warned}"
-    assert found == [line] * (warned is not None)
+def test_one_answer_to_everything_is_reported(found, gold, warned):
+    lines = evaluation.one_prediction_warnings(found, gold)
+    remedy = "; train for more steps, or with another --learning_rate"
+    assert lines == [f"{warned}{remedy}"] * bool(warned)
 
 
 @pytest.mark.parametrize("name", metrics_lib.METRICS)
@@ -108,64 +121,70 @@ def test_a_metric_has_its_sign_with_any_prefix(name):
         assert metrics_lib.sign(prefix + name) == sign
 
 
+CHECK = "check --learning_rate, the number of steps and the data"
+SURE = (
+    "its predictions are better, but overconfident: train for fewer epochs or "
+    "lower --learning_rate"
+)
+WORDS = (
+    "a linear model of the words is better: use it, or train from another "
+    "--init_checkpoint"
+)
+FROZEN = "the encoder was better before its fine-tuning: lower --learning_rate"
+BOTH = "acc 0.400000 (tfidf 0.600000), loss 1.050000 (frequencies 1.000000)"
+
+
 @pytest.mark.parametrize(
-    ("metrics", "warned"),
+    ("metrics", "warned", "remedy"),
     [
-        ({"acc": 0.7, "loss": 0.9}, None),
-        ({"acc": 0.5, "loss": 0.9}, "acc 0.500000 (majority 0.500000)"),
-        ({"acc": 0.4, "loss": 0.9}, "acc 0.400000 (majority 0.500000)"),
-        ({"loss": math.nan}, "loss nan (frequencies 1.000000)"),
+        ({"acc": 0.7, "loss": 0.9}, "", ""),
+        ({"acc": 0.6, "loss": 0.9}, "", ""),  # a tie with tfidf
+        ({"other": 0.0}, "", ""),
+        ({"f1": 0.1}, "f1 0.100000 (chance 0.100000)", CHECK),
+        ({"f1": math.nan}, "f1 nan (chance 0.100000)", CHECK),
+        ({"acc": 0.5, "loss": 0.9}, "acc 0.500000 (tfidf 0.600000)", WORDS),
+        # One remedy, also where several baselines are better.
+        ({"acc": 0.4, "loss": 1.05}, BOTH, WORDS),
         (
-            {"acc": 0.1, "loss": 1},
-            "acc 0.100000 (majority 0.500000), loss 1.000000 (frequencies "
-            "1.000000)",
+            {"acc": 0.4, "f1": 0.0},
+            "acc 0.400000 (tfidf 0.600000), f1 0.000000 (chance 0.100000)",
+            CHECK,
         ),
-        ({"other": 0.0}, None),
-        (
-            {"acc": 0.4, "loss": 1.05, "f1": 0.9},
-            "acc 0.400000 (majority 0.500000), loss 1.050000 (frequencies "
-            "1.000000)",
-        ),
-        # Its predictions are better.
         (
             {"acc": 0.7, "loss": 1.05},
-            "loss 1.050000 (frequencies 1.000000); its predictions are "
-            "better, but overconfident: train for fewer epochs or lower "
-            "--learning_rate",
+            "loss 1.050000 (frequencies 1.000000)",
+            SURE,
+        ),
+        ({"macro": 0.5}, "macro 0.500000 (frozen 0.800000)", FROZEN),
+        ({"mae": 2.1}, "mae 2.100000 (tfidf 2.000000)", WORDS),
+        # The squared error of numbers has no confidence.
+        (
+            {"pearson": 0.9, "eval_loss": 5},
+            "eval_loss 5.000000 (majority 3.000000)",
+            CHECK,
         ),
     ],
 )
-def test_a_model_that_is_not_better_is_reported(metrics, warned):
+def test_a_model_that_is_not_better_is_reported(metrics, warned, remedy):
     references = {
         "acc/majority": 0.5,
         "acc/chance": 0.25,
+        "acc/tfidf": 0.6,
         "loss/frequencies": 1.0,
         "loss/chance": 1.1,
         "f1/chance": 0.1,
+        "macro/tfidf": 0.6,
+        "macro/frozen": 0.8,
+        "mae/tfidf": 2.0,
+        "pearson/tfidf": 0.5,
+        "eval_loss/majority": 3.0,
     }
-    shown = f"not better than a baseline: {warned}"
-    if warned and "overconfident" not in warned:
-        shown += "; check --learning_rate, the number of steps and the data"
     found = eval_report.warning(metrics, references)
-    assert found == (shown if warned else "")
-
-
-@pytest.mark.parametrize(
-    ("metrics", "warned"),
-    [
-        ({"acc": 0.6, "mae": 2.0, "other": 0.0}, ""),
-        ({"acc": 0.5, "mae": 1.9}, "acc 0.500000 (tfidf 0.600000)"),
-        ({"acc": 0.7, "mae": 2.1}, "mae 2.100000 (tfidf 2.000000)"),
-    ],
-)
-def test_a_simple_model_that_is_better_is_reported(metrics, warned):
-    references = {"acc/tfidf": 0.6, "mae/tfidf": 2.0, "acc/majority": 0.4}
-    found = eval_report.simpler(metrics, references)
-    start = f"a linear model of the words is better: {warned}; train for "
-    assert found.startswith(start if warned else "") and bool(found) == (
-        bool(warned)
-    )
-    assert eval_report.warning(metrics, references) == ""
+    shown = f"not better than a baseline: {warned}"
+    assert found == (f"{shown}; {remedy}" if warned else "")
+    # The remedy is named once.
+    later = eval_report.warning(metrics, references, has_cause=True)
+    assert later == (shown if warned else "")
 
 
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):

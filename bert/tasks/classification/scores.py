@@ -91,8 +91,10 @@ def evaluation_of(
     warnings: list[str] = []
     shown: list = [task.shown(x) for x in predicted]
     if labels.kind != REGRESSION:
-        warnings += _never_predicted(task, gold, predicted)
-        warnings += evaluation.one_prediction_warnings(shown)
+        # One cause has one remedy.
+        warnings = evaluation.one_prediction_warnings(
+            shown, [task.shown(x) for x in gold]
+        ) or _never_predicted(task, gold, predicted)
         report = {
             "labels": [*labels.names],
             "per_class": class_report.per_class(gold, predicted, labels.names),

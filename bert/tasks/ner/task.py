@@ -268,7 +268,7 @@ class TokenClassification(Task):
         found["loss"] = float(losses.sum()) / len(losses)
 
         unknown = {*gold} - {*self._labels}
-        warnings = evaluation.one_prediction_warnings(predicted)
+        warnings = evaluation.one_prediction_warnings(predicted, gold)
         if unknown:
             warnings.append(
                 "labels that are not in the training data count as errors: "
