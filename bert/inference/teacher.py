@@ -19,7 +19,7 @@ from bert.data.records.examples import Examples
 from bert.inference.predictor import Predictor
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.similarity.task import TextEmbedding
-from bert.tasks.task import AT_ONCE
+from bert.tasks.task import AT_ONCE, Task
 
 
 def check(teacher: Any, student: Any, path: str) -> None:
@@ -81,20 +81,34 @@ def targets(predictor: Predictor, student: Any, rows: list) -> np.ndarray:
         [N * T, D], embeddings of the T texts of each row.
     """
     task: Any = predictor.task
-    examples = student.inputs_of(rows)
-    progress = Progress("teacher", len(examples), "texts")
-    encoded = itertools.chain.from_iterable(
-        task.encode(examples[i : i + AT_ONCE])
-        for i in range(0, len(examples), AT_ONCE)
-    )
-    computed = predictor.compute(encoded, progress.update)
-    results: Any = np.stack([result for _, result in computed])
+    results: Any = np.stack(outputs(predictor, rows, student, "teacher"))
     if isinstance(task, TextEmbedding):
         return results
     if student.labels.names:
         names = task.labels.names
         results = results[:, [names.index(x) for x in student.labels.names]]
     return results
+
+
+def outputs(
+    predictor: Predictor, rows: list, task: Task, description: str
+) -> list[np.ndarray]:
+    """Computes the results of all rows, with progress.
+
+    Args:
+        predictor: Predictor. The model.
+        rows: list. Rows of a file.
+        task: Task. The task that the rows belong to.
+        description: str. Name of the work.
+    """
+    examples = task.inputs_of(rows)
+    progress = Progress(description, len(examples), "texts")
+    encoded = itertools.chain.from_iterable(
+        predictor.task.encode(examples[i : i + AT_ONCE])
+        for i in range(0, len(examples), AT_ONCE)
+    )
+    computed = predictor.compute(encoded, progress.update)
+    return [result for _, result in computed]
 
 
 def add(

@@ -10,7 +10,7 @@ from typing import Any
 from bert.reports import drawing
 from bert.runs import distillation, program_cache, sweep
 from bert.runs.run_folder import RunFolder
-from bert.tasks.task import Files, Task
+from bert.tasks.task import TRAIN, Files, Task
 from bert.training import workers
 
 
@@ -36,6 +36,8 @@ def run(
     else:
         with RunFolder.open(settings) as folder:
             task, files = read(folder)
+            num_rows = sum(len(file.rows) for file in files[TRAIN])
+            folder = folder.with_recipe(task, num_rows)
             distillation.check(folder.settings, task)
             program_cache.use(folder.config)
 

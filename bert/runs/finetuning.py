@@ -13,7 +13,14 @@ from bert.data.sequences import Encoded
 from bert.export import folder as export_folder
 from bert.modeling import checkpoints
 from bert.modeling.formats import checkpoint_files, sentence_files
-from bert.runs import distillation, objectives, run_folder, start, trained_run
+from bert.runs import (
+    distillation,
+    head_start,
+    objectives,
+    run_folder,
+    start,
+    trained_run,
+)
 from bert.runs.run_folder import RunFolder
 from bert.runs.sweep import Result
 from bert.runs.trained_run import TrainedRun
@@ -47,10 +54,12 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
     """
     settings, wrote = folder.settings, []
     examples, records = training_examples(folder, task, files[TRAIN])
-    trainer = build_trainer(folder, task, len(examples), records)
+    trainer, fresh = build_trainer(folder, task, len(examples), records)
+    rows = rows_of(files[TRAIN])
     if settings.teacher:  # after the devices are chosen
-        rows = rows_of(files[TRAIN])
         distillation.add_targets(folder, task, rows, examples)
+    if settings.start_head:
+        head_start.start(trainer, folder, task, rows, fresh)
     run = TrainedRun(folder, task, files, trainer)
 
     if settings.do_train:
@@ -128,13 +137,16 @@ def rows_of(files: list[InputFile]) -> list:
 
 def build_trainer(
     folder: RunFolder, task: Task, num_examples: int, records: str
-) -> Trainer:
+) -> tuple[Trainer, list[str]]:
     """Builds the network of a task, and loads its weights.
 
     Args:
         folder, task: see `train_and_evaluate`.
         num_examples: int. Number of training examples; 0 without training.
         records: str. Description of the examples.
+
+    Returns:
+        the trainer, and the names of the variables with random weights.
     """
     settings, config = folder.settings, folder.config
     learning_rate = schedule(settings, num_examples)
@@ -162,7 +174,8 @@ def build_trainer(
             settings.gradient_accumulation_steps,
         )
 
-    if start.restore_or_initialize(trainer, folder):
+    fresh = start.restore_or_initialize(trainer, folder)
+    if len(fresh) == len(trainer.state.named):
         log("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels or the pooling beside the checkpoints.
@@ -172,7 +185,7 @@ def build_trainer(
         else:
             size, most = config.hidden_size, settings.max_seq_length
             sentence_files.write(folder.path, task.pooling_config, size, most)
-    return trainer
+    return trainer, fresh
 
 
 def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:

@@ -23,6 +23,7 @@ from bert.modeling.formats.checkpoint_files import VOCABULARY
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.runs import eval_report
 from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.task import Task
 from bert.training import cluster
 
 
@@ -204,6 +205,21 @@ class RunFolder:
         if tokenizer and has_checkpoint(folder):
             ModelFolder.open(folder).check_casing(tokenizer)
         return dataclasses.replace(self, config=config, tokenizer=tokenizer)
+
+    def with_recipe(self, task: Task, num_rows: int) -> Self:
+        """Returns the folder with settings that are chosen for the data.
+
+        Args:
+            task: Task. Task of the run.
+            num_rows: int. Number of training rows; 0 without training.
+        """
+        recorded = self.recorded if self.resumes else {}
+        settings = self.settings
+        if settings.do_train and self.config:
+            settings = task.with_recipe(
+                settings, recorded, num_rows, self.config
+            )
+        return dataclasses.replace(self, settings=settings)
 
     def identify(self, sha256: str, holds_out: bool = False) -> str:
         """Identifies the training data, and checks that a run had the same.

@@ -122,7 +122,7 @@ def build_trainer(
     return Trainer(state)
 
 
-def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
+def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> list[str]:
     """Resumes a run in its folder, or starts it from the initial weights.
 
     Then it writes the config, the vocabulary and the command.
@@ -132,7 +132,7 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
         folder: RunFolder. Folder of the run.
 
     Returns:
-        Whether the weights are random.
+        Names of the variables with random weights.
 
     Raises:
         UserError: weights to evaluate are missing, weights do not fit the
@@ -163,16 +163,16 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> bool:
         warn_of_changes(
             restored.settings, trainer.state.description, decisive, rates
         )
-    is_random = not restored and initialize(trainer, folder.model)
+    fresh = [] if restored else initialize(trainer, folder.model)
 
     # The files are written last, once no check can fail.
     if trainer.settings.do_train:
         check_step(trainer)
     folder.write_inputs()
-    return is_random
+    return fresh
 
 
-def initialize(trainer: Trainer, model: ModelFolder) -> bool:
+def initialize(trainer: Trainer, model: ModelFolder) -> list[str]:
     """Assigns the first weights.
 
     Args:
@@ -180,7 +180,7 @@ def initialize(trainer: Trainer, model: ModelFolder) -> bool:
         model: ModelFolder. Initial weights.
 
     Returns:
-        Whether the weights are random.
+        Names of the variables with random weights.
 
     Raises:
         UserError: weights to evaluate are missing, or weights do not fit the
@@ -189,7 +189,7 @@ def initialize(trainer: Trainer, model: ModelFolder) -> bool:
     settings, trains = trainer.settings, trainer.settings.do_train
     if model.path in ("", settings.output_dir):
         if trains:
-            return True
+            return [*trainer.state.named]
         raise UserError(
             "no checkpoint",
             path=settings.output_dir,
@@ -211,11 +211,11 @@ def initialize(trainer: Trainer, model: ModelFolder) -> bool:
     fresh = checkpoints.assign(trainer.state.named, weights, path, required)
 
     # Log random variables, which reveal a wrong checkpoint.
-    fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
-    log(f"starting from {path}; {fresh}")
+    shown = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
+    log(f"starting from {path}; {shown}")
     if settings.resume_optimizer:
         trainer.state.assign(weights, path, "omit --resume_optimizer")
-    return False
+    return fresh
 
 
 def check_step(trainer: Trainer) -> None:

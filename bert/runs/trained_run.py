@@ -15,9 +15,10 @@ from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files, model_card
 from bert.modeling.formats.model_folder import ModelFolder
+from bert.runs import head_start
 from bert.runs.run_folder import RunFolder
 from bert.runs.sweep import HeldOut
-from bert.tasks.evaluation import BEFORE
+from bert.tasks.evaluation import BEFORE, FROZEN
 from bert.tasks.task import (
     AT_ONCE,
     DEV,
@@ -80,6 +81,8 @@ class TrainedRun:
         report: dict = {"task": self._task.name, "records": file.path}
         report |= {"rows": file.part} if file.part else {}
         report |= {"references": self._baselines(file), **evaluation.report}
+        if evaluation.warnings:
+            report["warnings"] = evaluation.warnings
         held_out = None
         if settings.fold and self._task.joins_folds:
             held_out = HeldOut(self._task, file.rows, encoded, results)
@@ -256,14 +259,22 @@ class TrainedRun:
 
         # The weights before training.
         model, folder = self._folder.model, self._folder
-        trains = settings.do_train and task.compares_before
-        if trains and model.path not in ("", folder.shared):
+        head = head_start.read(folder) if settings.start_head else None
+        compares = task.compares_before or head is not None
+        if (
+            settings.do_train
+            and compares
+            and model.path not in ("", folder.shared)
+        ):
             trained = trainer.state.weights()
             checkpoints.assign(
                 trainer.state.named, model.weights()[0], model.path
             )
+            if head is not None:
+                head_start.assign(trainer, task, head)
+            kind = BEFORE if head is None else FROZEN
             before = self._score(file, self._results(file)).metrics
-            found |= {f"{k}/{BEFORE}": x for k, x in before.items()}
+            found |= {f"{k}/{kind}": x for k, x in before.items()}
             checkpoints.assign(trainer.state.named, trained, folder.path)
         return {f"{task.prefix}{k}": x for k, x in found.items()}
 

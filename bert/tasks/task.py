@@ -18,6 +18,7 @@ import numpy as np
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import RecordSchema
 from bert.data.sequences import Encoded
+from bert.modeling.config import BertConfig
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -195,6 +196,22 @@ class Task:
             dict. "metric/kind" -> value. Default: {}.
         """
         return {}
+
+    def with_recipe(
+        self, settings: Any, recorded: dict, num_rows: int, config: BertConfig
+    ) -> Any:
+        """Returns settings of training that are chosen for the data.
+
+        Args:
+            settings: settings of the script.
+            recorded: dict. Flags of the run to resume; {} for a new one.
+            num_rows: int. Number of training rows.
+            config: BertConfig. Sizes of the network.
+
+        Returns:
+            the settings. Default: unchanged.
+        """
+        return settings
 
     def fit_decision(
         self, rows: list, encoded: list[Encoded], results: list, settings: Any

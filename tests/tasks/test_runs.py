@@ -59,7 +59,11 @@ class Labelling:
 
 def test_a_second_file_has_names_of_its_own():
     settings = types.SimpleNamespace(
-        fits_decision=False, eval_batch_size=2, do_train=True, fold=0
+        fits_decision=False,
+        eval_batch_size=2,
+        do_train=True,
+        fold=0,
+        start_head=False,
     )
     folder = types.SimpleNamespace(settings=settings, model=None)
     files = {
@@ -271,7 +275,7 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
     monkeypatch.setattr(
         collectives, "check_settings", lambda _, x: compared.append(x)
     )
-    monkeypatch.setattr(start, "initialize", lambda *_: True)
+    monkeypatch.setattr(start, "initialize", lambda *_: ["a"])
     monkeypatch.setattr(start, "check_step", assigned.append)
     trainer = types.SimpleNamespace(
         settings=settings,
@@ -317,7 +321,7 @@ def test_only_training_may_start_with_a_random_head(capsys):
         trainer = types.SimpleNamespace(settings=settings, state=state)
         return start.initialize(trainer, model)
 
-    assert not assign(True)
+    assert assign(True) == ["output_weights", "output_bias"]
     fresh = "fresh: output_weights, output_bias"
     assert capsys.readouterr().err == f"starting from a.ckpt; {fresh}\n"
     with pytest.raises(UserError, match="a.ckpt: .*output_weights"):

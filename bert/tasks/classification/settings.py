@@ -18,6 +18,7 @@ from bert.common.rules import at_most, excludes, needs, rule
 from bert.data import table_rows, tables
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
+from bert.tasks.classification import recipe
 from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.finetuning_settings import HELD_OUT, FineTuning, TeacherFlags
 from bert.tasks.metrics import F1, selecting
@@ -424,6 +425,21 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
         per_worker=True,
         topic=OUTPUT,
     )
+    recipe: str | None = flag(
+        None,
+        "Defaults of the training flags. table: chosen by the number of rows "
+        "and the size of the network; original: the original's. Default: "
+        "table for your own tables.",
+        choices=(recipe.TABLE, recipe.ORIGINAL),
+        topic=TRAINING,
+    )
+    start_head: bool = flag(
+        False,
+        "Start the head from a linear model of the outputs of the encoder, "
+        "instead of random weights. Default: as in --recipe.",
+        resume=True,
+        topic=RARE,
+    )
     tfidf_baseline: bool = flag(
         True,
         "Also evaluate a TF-IDF baseline: a linear model fitted to the same "
@@ -436,6 +452,12 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
         """--task_name, spelled as in `GLUE_TASKS`."""
         task = (self.task_name or "").lower().replace("-", "")
         return OWN if task in _OWN_KINDS else task
+
+    @property
+    def uses_recipe(self) -> bool:
+        """Whether training has the defaults of `recipe.choose`."""
+        usual = recipe.TABLE if self.task == OWN else recipe.ORIGINAL
+        return self.do_train and (self.recipe or usual) == recipe.TABLE
 
     @property
     def divides(self) -> bool:

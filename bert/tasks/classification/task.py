@@ -23,9 +23,10 @@ from bert.data.labels import (
 from bert.data.records.encoding import Feature
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
-from bert.tasks.classification import predictions
+from bert.tasks.classification import predictions, recipe
 from bert.tasks.classification.glue import (
     TextExample,
     labels_of,
@@ -234,6 +235,14 @@ class TextClassification(Task):
     ) -> Evaluation:
         """Scores the predictions of labelled texts; see `Task`."""
         return _scores().evaluate(self, rows, self._stacked(results))
+
+    def with_recipe(
+        self, settings: Any, recorded: dict, num_rows: int, config: BertConfig
+    ) -> Any:
+        """Returns the settings with the recipe for tables; see `Task`."""
+        return recipe.completed(
+            settings, recorded, num_rows, self.labels, config
+        )
 
     def fit_decision(
         self,

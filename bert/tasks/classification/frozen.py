@@ -1,0 +1,100 @@
+"""Linear model of the frozen outputs of an encoder, the start of the head.
+
+    pooled outputs of the training texts -> ridge regression -> W, b
+
+A head with random weights disturbs the encoder in the first steps of
+fine-tuning (Kumar et al. 2022, arXiv:2202.10054). This one predicts from the
+encoder as it is.
+"""
+
+import numpy as np
+from scipy import optimize, special
+from sklearn.linear_model import LogisticRegression, RidgeCV
+
+from bert.data.labels import MULTI_LABEL, REGRESSION
+
+MAX_FITTED = 10_000  # training texts; more change little
+# Dropout of the features at rate p is a penalty of p / (1 - p) per text (Wager
+# et al. 2013, arXiv:1307.1493); larger ones are tried, too.
+_PENALTIES = 0.1 / 0.9 * np.logspace(0, 3.5, 9)
+_MAX_SCALE = 30.0
+
+
+def fit(
+    features: np.ndarray,
+    gold: np.ndarray,
+    kind: str,
+    num_outputs: int,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Fits the weights of a head to frozen features.
+
+    Ridge regression of the labels. Its penalty has the smallest error of
+    predictions for left-out texts, and is at least that of the dropout before
+    the head. For classes and several labels, the outputs are scaled so that
+    these predictions have the smallest cross entropy. The weights are near 0
+    where the features predict nothing.
+
+    Args:
+        features: float32 [N, H]. Pooled outputs of the training texts.
+        gold: int [N] class ids, int [N, C] zeros and ones, or float [N].
+        kind: str. Kind of the labels.
+        num_outputs: int. C.
+        weights: float [N] or None. Weights of the texts. Default: None.
+
+    Returns:
+        float32 [C, H + 1]. W of x W^T + b, and b in the last column.
+    """
+    features = features.astype(np.float64)
+    mean, size = features.mean(0), np.sqrt(np.square(features).mean())
+    targets = gold
+    if kind not in (MULTI_LABEL, REGRESSION):
+        targets = np.eye(num_outputs)[gold]
+    targets = targets.reshape(len(gold), num_outputs).astype(np.float64)
+
+    alphas = len(gold) * _PENALTIES
+    model = RidgeCV(
+        alphas, scoring="neg_mean_squared_error", store_cv_results=True
+    )
+    model.fit((features - mean) / size, targets, weights)
+    chosen = np.flatnonzero(alphas == model.alpha_)[0]
+    # [N, C]: each text is predicted by the others.
+    left_out = model.cv_results_[..., chosen].reshape(targets.shape)
+    scale, shift = _calibration(left_out, gold, kind)
+
+    coefficients = model.coef_.reshape(num_outputs, -1) / size
+    bias = model.intercept_ - coefficients @ mean
+    head = np.column_stack([coefficients, bias]) * scale[:, None]
+    head[:, -1] += shift
+    return head.astype(np.float32)
+
+
+def _calibration(
+    predicted: np.ndarray, gold: np.ndarray, kind: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Factors and summands, [C], that turn regressions into logits."""
+    size = predicted.shape[1]
+    scale, shift = np.ones(size), np.zeros(size)
+    if kind == REGRESSION:
+        return scale, shift
+    if kind == MULTI_LABEL:
+        for i, column in enumerate(gold.T):
+            if np.ptp(column):  # both values occur
+                one = LogisticRegression(C=100.0)
+                one.fit(predicted[:, i : i + 1], column)
+                scale[i], shift[i] = (
+                    max(0.0, one.coef_[0, 0]),
+                    one.intercept_[0],
+                )
+            else:
+                shift[i] = 4.0 if column[0] else -4.0
+        return scale, shift
+
+    def loss(factor: float) -> float:
+        logs = special.log_softmax(factor * predicted, -1)
+        return -logs[np.arange(len(gold)), gold].mean()
+
+    found = optimize.minimize_scalar(
+        loss, bounds=(0.0, _MAX_SCALE), method="bounded"
+    )
+    return scale * found.x, shift

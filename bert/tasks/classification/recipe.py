@@ -1,0 +1,98 @@
+"""Recipe: training settings for a user's own table.
+
+The original's defaults were made for BERT-base and 3,000 to 400,000 rows. With
+fewer rows, most of the steps are spent on finding a head from random weights.
+The evidence is in docs/finetuning.md, "The recipe for tables".
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+from bert.common.progress import log
+from bert.data.labels import REGRESSION, Labels
+from bert.modeling.config import BertConfig
+
+ORIGINAL, TABLE = "original", "table"
+_EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 3, 100, 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Values of training flags; the defaults are the original's.
+
+    Attributes:
+        start_head: bool. Whether the head starts from a linear model of the
+            outputs of the encoder. Default: False.
+        num_train_epochs: float. Number of passes over the rows. Default: 3.
+    """
+
+    start_head: bool = False
+    num_train_epochs: float = 3.0
+
+
+def choose(num_rows: int, batch_size: int) -> Recipe:
+    """Chooses the training settings for a table.
+
+        choose(1000, 32)  # Recipe(start_head=True, num_train_epochs=4.0)
+
+    Args:
+        num_rows: int. Number of training rows.
+        batch_size: int. Rows of a batch.
+    """
+    wanted = math.ceil(_LEAST_STEPS * batch_size / max(1, num_rows))
+    return Recipe(True, float(min(max(_EPOCHS, wanted), _MOST_EPOCHS)))
+
+
+def completed(
+    settings: Any,
+    recorded: dict,
+    num_rows: int,
+    labels: Labels,
+    config: BertConfig,
+) -> Any:
+    """Returns settings of training with the values of the recipe.
+
+    A flag that is given keeps its value, and a resumed run keeps the values
+    that it was started with.
+
+    Args:
+        settings: Settings. Settings of run_classifier.py.
+        recorded: dict. Flags of the run in the folder; {} for a new one.
+        num_rows: int. Number of training rows.
+        labels: Labels. Labels of the rows.
+        config: BertConfig. Sizes of the network.
+    """
+    if not settings.uses_recipe:
+        return settings
+    chosen = choose(num_rows, settings.train_batch_size)
+    values = dataclasses.asdict(chosen)
+    if recorded:  # earlier versions had no recipe
+        values = dataclasses.asdict(Recipe()) | {
+            name: recorded[name] for name in values if name in recorded
+        }
+    for name in settings.given.intersection(values):
+        del values[name]
+    settings = dataclasses.replace(settings, **values)
+    log(describe(settings, num_rows, labels, config))
+    return settings
+
+
+def describe(
+    settings: Any, num_rows: int, labels: Labels, config: BertConfig
+) -> str:
+    """Describes the settings of training in a line.
+
+    Args:
+        settings, num_rows, labels, config: see `completed`.
+    """
+    layers, size = config.num_hidden_layers, config.hidden_size
+    kind = "numbers" if labels.kind == REGRESSION else f"{labels.size} labels"
+    epochs = settings.num_train_epochs
+    steps = int(num_rows / settings.train_batch_size * epochs)
+    start = "frozen features" if settings.start_head else "random weights"
+    return (
+        f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: head from "
+        f"{start}, {epochs:g} epochs ({steps:,} steps); "
+        "--recipe=original for the original's"
+    )

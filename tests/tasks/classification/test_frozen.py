@@ -1,0 +1,118 @@
+"""The linear model of frozen features, and the recipe for tables."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import special
+
+from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.tasks.classification import frozen, recipe
+from bert.tasks.classification.recipe import Recipe
+from bert.tasks.classification.settings import Settings
+from tests.helpers import small
+
+N, H, C = 211, 13, 3
+_RNG = np.random.default_rng(7)
+FEATURES = np.tanh(_RNG.normal(0.3, 1, (N, H))).astype("f4")
+TRUE = FEATURES @ _RNG.normal(0, 2, (H, C))
+
+
+def logits(head, features=FEATURES):
+    assert head.shape == (head.shape[0], H + 1) and head.dtype == "f4"
+    return features @ head[:, :-1].T + head[:, -1]
+
+
+def test_classes_are_predicted_with_probabilities():
+    gold = TRUE.argmax(-1)
+    found = logits(frozen.fit(FEATURES[:150], gold[:150], CLASSES, C))
+    assert (found.argmax(-1) == gold)[150:].mean() > 0.75
+    chances = special.softmax(found, -1)[np.arange(N), gold]
+    assert -np.log(chances[150:]).mean() < 0.5  # nats; chance has 1.1
+
+
+def test_numbers_are_predicted():
+    gold = (TRUE[:, 0] + 5).astype("f4")
+    found = logits(frozen.fit(FEATURES[:150], gold[:150], REGRESSION, 1))
+    assert np.corrcoef(found[150:, 0], gold[150:])[0, 1] > 0.97
+    assert found.mean() == pytest.approx(gold.mean(), abs=0.2)
+
+
+def test_several_labels_are_predicted():
+    gold = (TRUE > [0, 1, 99]).astype(int)  # nobody has the last one
+    found = logits(frozen.fit(FEATURES[:150], gold[:150], MULTI_LABEL, C))
+    assert ((found > 0) == gold)[150:].mean() > 0.75
+    assert (found[:, 2] < 0).all()
+
+
+@pytest.mark.parametrize("kind", [CLASSES, MULTI_LABEL])
+def test_features_that_tell_nothing_get_small_weights(kind):
+    gold = np.random.default_rng(1).integers(0, 2, N)
+    gold = gold if kind == CLASSES else gold[:, None]
+    head = frozen.fit(FEATURES, gold, kind, 2 if kind == CLASSES else 1)
+    assert logits(head).std(0).max() < 0.3
+
+
+def test_a_weight_counts_as_copies():
+    gold = TRUE.argmax(-1)[:60]
+    twice = np.concatenate([FEATURES[:60], FEATURES[:60][gold == 1]])
+    again = np.concatenate([gold, gold[gold == 1]])
+    weights = np.where(gold == 1, 2.0, 1.0)
+    weighted = frozen.fit(FEATURES[:60], gold, CLASSES, C, weights)
+    copied = frozen.fit(twice, again, CLASSES, C)
+    shares = [logits(x).argmax(-1) for x in (weighted, copied)]
+    assert (shares[0] == shares[1]).mean() > 0.9
+
+
+def settings_of(*given, **values):
+    made = Settings("out", task_name="csv", do_train=True, **values)
+    return dataclasses.replace(made, given=frozenset(given))
+
+
+def completed(settings, recorded, rows=1000):
+    found = recipe.completed(
+        settings, recorded, rows, Labels(CLASSES, ("a", "b")), small.config()
+    )
+    return Recipe(**{x: getattr(found, x) for x in vars(Recipe())})
+
+
+LINE = (
+    "recipe: 1,000 rows, 2 labels, 2 x 15: head from frozen features, 4 epochs "
+    "(125 steps); --recipe=original for the original's\n"
+)
+
+
+def test_a_table_has_a_recipe_that_is_printed(capsys):
+    assert completed(settings_of(), {}) == Recipe(True, 4.0)
+    assert capsys.readouterr().err == LINE
+
+
+@pytest.mark.parametrize(
+    ("rows", "epochs"), [(10, 20), (200, 16), (1000, 4), (1100, 3), (10**6, 3)]
+)
+def test_few_rows_are_read_more_often(rows, epochs):
+    assert recipe.choose(rows, 32) == Recipe(True, epochs)
+
+
+def test_the_original_has_no_recipe(capsys):
+    for values in ({"recipe": "original"}, {"task_name": "cola"}):
+        settings = dataclasses.replace(settings_of(), **values)
+        assert completed(settings, {}) == Recipe(False, 3.0)
+    assert not capsys.readouterr().err
+    settings = dataclasses.replace(settings, recipe="table")
+    assert completed(settings, {}) == Recipe(True, 4.0)
+
+
+def test_a_given_flag_keeps_its_value():
+    settings = settings_of("num_train_epochs", num_train_epochs=1.0)
+    assert completed(settings, {}) == Recipe(True, 1.0)
+    settings = settings_of("start_head", start_head=False)
+    assert completed(settings, {}) == Recipe(False, 4.0)
+
+
+def test_a_resumed_run_keeps_its_values():
+    recorded = {"start_head": True, "num_train_epochs": 7.0}
+    assert completed(settings_of(), recorded) == Recipe(True, 7.0)
+    # An earlier version had no recipe.
+    earlier = {"num_train_epochs": 3.0}
+    assert completed(settings_of(), earlier) == Recipe(False, 3.0)
