@@ -2,31 +2,87 @@
 
 from typing import Any
 
+import numpy as np
+
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.data import bucketing
 from bert.inference.predictor import json_values
-from bert.tasks.classification.settings import Distillation
 from bert.training.settings import Training
 
-_FLAGS = {  # argument -> class that has the flag of this name
-    "distill_temperature": Distillation,
-    "distill_weight": Distillation,
-    "learning_rate": Training,
-}
 
-
-def check_numbers(**given: Any) -> None:
+def check_numbers(settings_class: type, **given: Any) -> None:
     """Checks numbers as the flags of the same names.
 
     Args:
-        **given: Arguments of a class, keys of `_FLAGS`; None is valid.
+        settings_class: type. Class that has the flags.
+        **given: Arguments of a class; None is valid.
 
     Raises:
         UserError: An argument is not a number, or out of range.
     """
     for name, value in given.items():
-        flags.check_argument(_FLAGS[name], name, value)
+        flags.check_argument(settings_class, name, value)
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Checks an integer that is not a flag.
+
+    Args:
+        name: str. Name of the argument.
+        value: The argument.
+        least: int. Smallest valid value. Default: 1.
+
+    Raises:
+        UserError: The value is not an integer, or too small.
+    """
+    is_count = isinstance(value, int | np.integer)
+    if not is_count or isinstance(value, bool) or value < least:
+        raise UserError(
+            f"{name}={value!r:.60}", expected=f"an integer of {least} or more"
+        )
+
+
+def check_training(epochs: Any, learning_rate: Any) -> None:
+    """Checks the numbers of epochs and the learning rate of `fit`."""
+    check_count("epochs", epochs, 0)
+    check_numbers(Training, learning_rate=learning_rate)
+
+
+def check_unweighted(**given: Any) -> None:
+    """Rejects weights of classes or of examples.
+
+    Args:
+        **given: Arguments of `keras.Model.fit`.
+
+    Raises:
+        UserError: A weight is given.
+    """
+    for name in ("class_weight", "sample_weight"):
+        if given.get(name) is not None:
+            raise UserError(
+                f"{name} is given",
+                expected="no weights: each word or answer counts once",
+            )
+
+
+def check_not_empty(num_texts: int, num_examples: int) -> None:
+    """Rejects texts that nothing can be learned from.
+
+    Args:
+        num_texts: int. Number of texts.
+        num_examples: int. Number of their training examples.
+
+    Raises:
+        UserError: A number is 0.
+    """
+    if not num_texts:
+        raise UserError("no texts", expected="one or more")
+    if not num_examples:
+        raise UserError(
+            f"no words or answers in {num_texts:,} texts",
+            expected="a word, or an answer that is at its answer_start",
+        )
 
 
 def check_prediction(batch_size: Any, others: dict) -> None:

@@ -43,6 +43,7 @@ class TextModel(keras.Model):
     """
 
     _has_schedule = True  # `fit` makes one, until `compile` is called
+    _has_weights = False  # whether classes and examples may have weights
 
     def __init__(
         self,
@@ -136,6 +137,8 @@ class TextModel(keras.Model):
         Raises:
             UserError: A text, a label or an argument is invalid.
         """
+        arguments.check_training(epochs, learning_rate)
+        arguments.check_unweighted(**kwargs)
         examples, held_out = self._labelled_examples(x, y), None
         if validation_data is not None:
             held_out = self._labelled_examples(*validation_data)
@@ -171,12 +174,11 @@ class TextModel(keras.Model):
         """Encodes labelled examples for training.
 
         Raises:
-            UserError: There are no examples.
+            UserError: There are no examples, or none can be learned.
         """
         task = self._task()
         examples = Examples(task.records(rows), task.schema)
-        if not len(examples):
-            raise UserError("no texts", expected="one or more")
+        arguments.check_not_empty(len(rows), len(examples))
         return examples
 
     def _divide(self, batch: dict) -> tuple:
@@ -283,6 +285,8 @@ class TextModel(keras.Model):
                 fix='call compile first, as in compile("adam")',
             )
         processes.check_not_forked(processes.TENSORFLOW)
+        if not self._has_weights:
+            arguments.check_unweighted(sample_weight=sample_weight, **kwargs)
         examples = self._encoded(self._training_rows(x, y, sample_weight))
         every = np.arange(len(examples))
         batch = batching.batch(examples, self._lengths, every)
@@ -406,8 +410,6 @@ class TextModel(keras.Model):
 
     def _training_rows(self, x, y, weights) -> list:
         """Checks texts and labels for `train_on_batch`."""
-        if weights is not None:
-            raise UserError("sample_weight is given", expected="none")
         return self._labelled_examples(x, y)
 
     @property
@@ -467,7 +469,6 @@ class TextModel(keras.Model):
                 of the dataset is unknown, or a callback sets the learning
                 rate of a schedule.
         """
-        arguments.check_numbers(learning_rate=learning_rate)
         # The schedule ends at the last step, so it needs the number of steps.
         steps = steps_per_epoch or steps
         if self._has_schedule:

@@ -7,7 +7,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.task_heads import MASKED_LM
-from bert.models import builders
+from bert.models import arguments, builders
 from bert.models.loading import Encoder, config_of, load_pair
 from bert.tasks.fill_mask import task as masks
 from bert.tasks.fill_mask.task import MaskedWords
@@ -44,8 +44,7 @@ def fill_mask(
         UserError: The text has no mask or is too long, the checkpoint has no
             masked-LM head, or a word is not a token of the vocabulary.
     """
-    if top_k < 1:
-        raise UserError(f"top_k={top_k}", expected="1 or more")
+    arguments.check_count("top_k", top_k)
     if not isinstance(text, str):
         raise UserError(f"text is {text!r:.60}", expected="a str")
     chosen = [] if words is None else strings(words, "words")

@@ -240,8 +240,8 @@ def length_of(
             positions of the network.
     """
     longest = config_of(network).max_position_embeddings
-    size = given or min(usual, longest)
-    if not shortest <= size <= longest:
+    size = min(usual, longest) if given is None else given
+    if size not in range(shortest, longest + 1):
         raise UserError(
             f"max_length={size}", expected=f"{shortest} to {longest}"
         )

@@ -203,8 +203,9 @@ def split(examples: list, fraction: float) -> tuple[list, list]:
     Raises:
         UserError: One of the parts would be empty.
     """
-    count = len(examples)
-    at = math.floor(count * (1.0 - fraction))
+    count, at = len(examples), 0
+    if isinstance(fraction, int | float) and 0 < fraction < 1:
+        at = math.floor(count * (1.0 - fraction))
     if not 0 < at < count:
         raise UserError(
             f"validation_split={fraction} of {count} texts",

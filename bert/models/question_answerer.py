@@ -7,11 +7,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert.common import flags
 from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.records.examples import Examples
 from bert.data.text.array_inputs import objects, strings
-from bert.models import builders, loading
+from bert.models import arguments, builders, loading
 from bert.models.base import TextModel
 from bert.tasks.squad import examples as squad
 from bert.tasks.squad import settings as squad_settings
@@ -19,6 +20,7 @@ from bert.tasks.squad.examples import Answer, SquadExample
 from bert.tasks.squad.settings import Settings
 from bert.tasks.squad.task import QuestionAnswering
 
+_THRESHOLD = "null_score_diff_threshold"  # flag of `null_threshold`
 _PADDING = -1e9  # added to the logits of padding
 
 
@@ -121,10 +123,8 @@ class QuestionAnswerer(TextModel):
             "max_answer_length": max_answer_length,
             "n_best_size": n_best_size,
         }
+        arguments.check_numbers(Settings, **given)
         given = {k: int(x) for k, x in given.items() if x is not None}
-        for name, value in given.items():
-            if value < 1:
-                raise UserError(f"{name}={value}", expected="1 or more")
         if max_query_length > room:
             raise UserError(
                 f"max_query_length={max_query_length}",
@@ -158,6 +158,7 @@ class QuestionAnswerer(TextModel):
 
     @null_threshold.setter
     def null_threshold(self, threshold: float | None):
+        flags.check_argument(Settings, _THRESHOLD, threshold, "null_threshold")
         self._settings = dataclasses.replace(
             self._settings,
             version_2_with_negative=threshold is not None,

@@ -37,6 +37,7 @@ from bert.models import (
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
 from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.settings import Distillation
 from bert.tasks.classification.task import TextClassification
 
 SAVED_MODEL, ONNX = "tf_saved_model", "onnx"
@@ -110,6 +111,8 @@ class TextClassifier(TextModel):
     Raises:
         UserError: An argument is invalid, or the model cannot be loaded.
     """
+
+    _has_weights = True
 
     def __init__(
         self,
@@ -226,8 +229,9 @@ class TextClassifier(TextModel):
         Raises:
             UserError: A text, a label or an argument is invalid.
         """
+        arguments.check_training(epochs, learning_rate)
         arguments.check_numbers(
-            learning_rate=learning_rate,
+            Distillation,
             distill_weight=distill_weight,
             distill_temperature=distill_temperature,
         )

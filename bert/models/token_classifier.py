@@ -104,7 +104,7 @@ class TokenClassifier(TextModel):
         half = (length - 2) // 2
         if doc_stride is None:
             doc_stride = min(recorded.get("doc_stride", 0), half)
-        if not 0 <= doc_stride <= half:
+        if doc_stride not in range(half + 1):
             raise UserError(f"doc_stride={doc_stride}", expected=f"0 to {half}")
         self.doc_stride = doc_stride
         network.task = {  # for `bert.save` and exports

@@ -47,5 +47,5 @@ def test_mistakes(folder, loaded):
         bert.fill_mask("the cat", loaded)
     with pytest.raises(UserError, match="has 14 tokens; expected at most 13"):
         bert.fill_mask("[MASK] " + "the " * 11, loaded)
-    with pytest.raises(UserError, match="top_k=0; expected 1 or more"):
+    with pytest.raises(UserError, match="top_k=0; expected an integer of 1"):
         bert.fill_mask("[MASK]", loaded, top_k=0)

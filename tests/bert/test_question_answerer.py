@@ -61,7 +61,10 @@ def test_the_length_of_transformers_is_the_default(model, tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"doc_stride": 0}, "^doc_stride=0; expected 1 or more$"),
+        ({"doc_stride": 0}, "^doc_stride=0; expected at least 1$"),
+        ({"doc_stride": 1.5}, "^doc_stride=1.5; expected an integer$"),
+        ({"null_threshold": np.nan}, "^null_threshold=nan; expected a finite"),
+        ({"null_threshold": "a"}, "^null_threshold='a'; expected a number$"),
         ({"max_query_length": 16}, "^max_query_length=16; expected at most 15"),
     ],
 )
@@ -126,6 +129,14 @@ def test_answers_to_train_on_are_in_their_contexts(model, folder, capsys):
         model.fit(X, ["rome", "lima"])
     with pytest.raises(UserError, match="max_length=7; expected 8 to 19"):
         bert.QuestionAnswerer(folder, max_length=7)
+    moved = [
+        {"text": "rome", "answer_start": 3},
+        {"text": "bob", "answer_start": 12},
+    ]
+    with pytest.raises(
+        UserError, match="^no words or answers in 2 texts; .* answer_start$"
+    ):
+        model.fit(X, moved)
     assert model.evaluate(X, ["rome", "lima"], verbose=0)["f1"] >= 0
     # Training uses the first.
     rows = model._training_rows(X, [["rome", "lima"], "bob"], None)

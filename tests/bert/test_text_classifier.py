@@ -560,6 +560,10 @@ def test_mistakes_are_one_line(fitted, arguments, message):
             "^ReduceLROnPlateau, and a schedule .*; call compile first",
         ),
         ({"class_weight": {}, "sample_weight": [1.0]}, "64 and 64 and 1 rows"),
+        ({"epochs": 1.5}, "^epochs=1.5; expected an integer of 0 or more$"),
+        ({"epochs": -1}, "^epochs=-1; expected an integer of 0 or more$"),
+        ({"validation_split": math.nan}, "^validation_split=nan of 64 texts"),
+        ({"validation_split": "a"}, "^validation_split=a of 64 texts; expect"),
         ({"learning_rate": math.nan}, "^learning_rate=nan; expected a finite"),
         ({"teacher": "x", "distill_weight": 2}, "^distill_weight=2; .* at mo"),
         (
@@ -738,8 +742,10 @@ def test_a_head_has_an_output_for_each_label(new, tokenizer, kind):
         bert.TextClassifier((new().network, tokenizer), **kind)
 
 
-def test_the_length_is_at_most_the_positions(tokenizer):
-    with pytest.raises(UserError, match="max_length=17; expected 3 to 16"):
+@pytest.mark.parametrize("length", [0, 2, 17, 7.5, "7", True])
+def test_the_length_fits_the_positions(tokenizer, length):
+    message = f"max_length={length}; expected 3 to 16$"
+    with pytest.raises(UserError, match=message):
         bert.TextClassifier(
-            (bert.new_encoder(TINY), tokenizer), ["a", "b"], max_length=17
+            (bert.new_encoder(TINY), tokenizer), ["a", "b"], max_length=length
         )

@@ -129,7 +129,7 @@ def test_callbacks_see_the_scores_of_an_epoch(folder):
         ([["a"]], [[5]], "the label 5; expected one of O, B-LOC"),
         ([["a"]], [[None]], "the label None; expected one of O, B-LOC"),
         ([], [], "no texts; expected one or more"),
-        ([[]], [[]], "no (texts|words); expected one or more"),
+        ([[]], [[]], "no words( or answers in 1 texts)?; expected"),
         ([["a"]], None, "y is None; expected the labels of the texts"),
     ],
 )
@@ -137,6 +137,23 @@ def test_mistakes_are_one_line(model, words, tags, message):
     for call in (model.fit, model.evaluate):
         with pytest.raises(UserError, match=message):
             call(words, tags, verbose=0)
+
+
+@pytest.mark.parametrize("name", ["class_weight", "sample_weight"])
+def test_words_have_no_weights(model, name):
+    given = {name: {"O": 2.0} if name == "class_weight" else [1.0] * 3}
+    message = f"^{name} is given; expected no weights: each word or answer"
+    with pytest.raises(UserError, match=message):
+        model.fit(WORDS, TAGS, **given)
+    compiled = bert.TokenClassifier((model.network, model.tokenizer), BIO)
+    compiled.compile("sgd")
+    with pytest.raises(UserError, match=message):
+        compiled.train_on_batch(WORDS, TAGS, **given)
+
+
+def test_a_stride_is_an_integer(folder):
+    with pytest.raises(UserError, match="^doc_stride=1.5; expected 0 to"):
+        bert.TokenClassifier(folder, BIO, doc_stride=1.5)
 
 
 def test_mistakes_of_labels_and_of_batches(model, folder, tmp_path, capsys):

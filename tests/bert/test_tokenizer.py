@@ -172,6 +172,11 @@ def test_invalid_arguments(options, message, tokenizer):
         tokenizer(["the"], **options)
 
 
+def test_a_length_has_room_for_a_token():
+    with pytest.raises(UserError, match="max_length=0; expected 3 or more"):
+        bert.Tokenizer("vocab.txt", max_length=0, tokens=["a"])
+
+
 @pytest.mark.parametrize("offsets", [False, True])
 @pytest.mark.parametrize(
     ("value", "shown"), [(b"a", "b'a'"), (None, "None"), (float("nan"), "nan")]

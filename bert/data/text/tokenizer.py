@@ -91,6 +91,8 @@ class Tokenizer:
         max_length: int | None = None,
         tokens: list[str] | None = None,
     ):
+        if max_length is not None and max_length < 3:
+            raise UserError(f"max_length={max_length}", expected="3 or more")
         recorded = Casing()
         folder = downloads.fetch(vocab_file, weights=False)
         if folder != vocab_file:
