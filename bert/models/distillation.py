@@ -5,12 +5,16 @@ from typing import Any
 
 import keras
 
+from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.labels import MULTI_LABEL, Labels
 from bert.data.records.examples import Examples
 from bert.inference import teacher as teachers
 from bert.inference.predictor import Predictor
 from bert.modeling import task_losses
+from bert.models import arguments
+from bert.models.base import TextModel
+from bert.tasks.classification.settings import Distillation
 
 
 class TeacherLoss(keras.losses.Loss):
@@ -25,6 +29,34 @@ class TeacherLoss(keras.losses.Loss):
         super().__init__(name="teacher")
         self.call = task_losses.teacher_loss(
             labels.size, labels.kind == MULTI_LABEL, temperature
+        )
+
+
+def check(teacher: Any, distill_weight: Any, distill_temperature: Any) -> None:
+    """Checks the teacher of `fit`, and the numbers of its loss.
+
+    Args:
+        teacher: The teacher, or None.
+        distill_weight, distill_temperature: See the flags of these names.
+
+    Raises:
+        UserError: The teacher is not a model that takes text or a path, or a
+            number is out of range, or is given without a teacher.
+    """
+    given = {
+        "distill_weight": distill_weight,
+        "distill_temperature": distill_temperature,
+    }
+    arguments.check_numbers(Distillation, **given)
+    for name, value in given.items():
+        if teacher is None and value != getattr(Distillation, name):
+            raise UserError(
+                f"{name}={value} without teacher", fix="pass teacher too"
+            )
+    if not isinstance(teacher, str | os.PathLike | TextModel | None):
+        raise UserError(
+            f"teacher is a {type(teacher).__name__}",
+            expected="a TextClassifier, or a path",
         )
 
 

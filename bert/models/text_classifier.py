@@ -37,7 +37,6 @@ from bert.models import (
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
 from bert.tasks.classification.glue import TextExample
-from bert.tasks.classification.settings import Distillation
 from bert.tasks.classification.task import TextClassification
 
 SAVED_MODEL, ONNX = "tf_saved_model", "onnx"
@@ -230,11 +229,7 @@ class TextClassifier(TextModel):
             UserError: A text, a label or an argument is invalid.
         """
         arguments.check_training(epochs, learning_rate)
-        arguments.check_numbers(
-            Distillation,
-            distill_weight=distill_weight,
-            distill_temperature=distill_temperature,
-        )
+        distillation.check(teacher, distill_weight, distill_temperature)
         held_out = None
         if validation_data is not None:
             validation_split = 0.0  # as in Keras

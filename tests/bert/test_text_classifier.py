@@ -560,6 +560,16 @@ def test_mistakes_are_one_line(fitted, arguments, message):
             "^ReduceLROnPlateau, and a schedule .*; call compile first",
         ),
         ({"class_weight": {}, "sample_weight": [1.0]}, "64 and 64 and 1 rows"),
+        ({"distill_weight": 0.4}, "^distill_weight=0.4 without teacher; pass"),
+        ({"distill_temperature": 1}, "^distill_temperature=1 without teacher"),
+        (
+            {"teacher": ("x", "y")},
+            r"^teacher is a tuple; expected a TextClassi",
+        ),
+        (
+            {"teacher": keras.Sequential()},
+            "^teacher is a Sequential; expected a TextClassifier, or a path$",
+        ),
         ({"epochs": 1.5}, "^epochs=1.5; expected an integer of 0 or more$"),
         ({"epochs": -1}, "^epochs=-1; expected an integer of 0 or more$"),
         ({"validation_split": math.nan}, "^validation_split=nan of 64 texts"),

@@ -49,6 +49,8 @@ CLASSIFIER = [
         "--do_predict --task_name=xnli --glue_dir=x",
         "--glue_dir with --task_name=xnli; expected a GLUE task",
     ),
+    (f"{FILE} --distill_weight=0.5", "--distill_weight without --teacher; pas"),
+    (f"{FILE} --distill_temperature=1", "--distill_temperature without --tea"),
     (f"{WINDOWS} --window_stride=127", "=127; expected at most a window, 126"),
 ]
 PROFILED = ["7", "0:3", "5:4", "a:b", "1:2,3:4", "-1:2"]

@@ -327,11 +327,27 @@ def _check_selection(settings: "Settings") -> None:
         )
 
 
+def _check_distillation(settings: "Distillation") -> Iterator[UserError]:
+    """Yields an error for each flag of a loss without a teacher."""
+    for name in ("distill_weight", "distill_temperature"):
+        if name in settings.given and not settings.teacher:
+            yield UserError(
+                f"--{name} without --teacher", fix="pass --teacher too"
+            )
+
+
 @dataclasses.dataclass(frozen=True)
 class Distillation(TeacherFlags):
     """A teacher, and the loss of its student."""
 
-    RULES = [needs("unlabelled_file", "teacher")]
+    RULES = [
+        needs("unlabelled_file", "teacher"),
+        rule(
+            "--distill_weight and --distill_temperature need --teacher.",
+            _check_distillation,
+            "distill_weight=0.25",
+        ),
+    ]
     topic = TRAINING
 
     unlabelled_file: str | None = flag(
