@@ -428,6 +428,7 @@ def open_model(path: str) -> ModelFolder:
         UserError: The folder has no model.
     """
     model = ModelFolder.open(path)
+    model.resolve()  # a folder without a model has no vocabulary either
     model.check()
     return model
 

@@ -72,3 +72,11 @@ def test_every_entry_point_reads_the_best_checkpoint(tmp_path):
     # Only the last checkpoint has the state of the optimizer.
     model = ModelFolder.open(str(run))
     assert model.last().resolve() == f"{run}/model.ckpt-7"
+
+
+def test_a_folder_without_a_model_is_named(tmp_path):
+    """No flag would help: --vocab_file is not a flag of predict.py."""
+    (tmp_path / "mail.txt").touch()
+    for opened in (predictor_lib.open_model, Predictor.open):
+        with pytest.raises(UserError, match="no checkpoints in this folder"):
+            opened(str(tmp_path))
