@@ -79,9 +79,18 @@ def targets(predictor: Predictor, student: Any, rows: list) -> np.ndarray:
     Returns:
         float32 [N, C], logits in the order of the student's labels; or
         [N * T, D], embeddings of the T texts of each row.
+
+    Raises:
+        UserError: an output is not finite.
     """
     task: Any = predictor.task
     results: Any = np.stack(outputs(predictor, rows, student, "teacher"))
+    if count := int((~np.isfinite(results).all(-1)).sum()):
+        raise UserError(
+            f"teacher: outputs for {count:,} of {len(results):,} texts are not "
+            "finite",
+            fix="check the texts and the training of the teacher",
+        )
     if isinstance(task, TextEmbedding):
         return results
     if student.labels.names:

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -70,17 +71,19 @@ def add_targets(
 
 def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
     """Reads the outputs for rows, or computes and stores them."""
-    settings = folder.settings
-    identity = [digest(settings.teacher), student.inputs_of(rows)]
+    settings, examples = folder.settings, student.inputs_of(rows)
+    identity = [digest(settings.teacher), examples]
     if isinstance(student, TextClassification):
         identity.append(student.labels.names)  # the order of the outputs
     described = json.dumps(identity).encode()
     name = f"teacher-{hashlib.sha256(described).hexdigest()[:16]}.npy"
     path = os.path.join(settings.sweep_dir or folder.shared, name)
     if storage.exists(path):
-        log(f"outputs of the teacher: {path}")
-        with storage.open_file(path, "rb") as file:
-            return np.load(io.BytesIO(file.read()))
+        stored = _read(path)
+        if stored is not None and len(stored) == len(examples):
+            log(f"outputs of the teacher: {path}")
+            return stored
+        log(f"warning: {path} is damaged: the outputs are computed again")
 
     opened = Predictor.open(settings.teacher)
     outputs = teacher.targets(opened, student, rows)
@@ -89,3 +92,20 @@ def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
         np.save(content, outputs)
         write_whole(path, content.getvalue())
     return outputs
+
+
+def _read(path: str) -> np.ndarray | None:
+    """Reads stored outputs, float32 [N, D]; None if they are damaged."""
+    with storage.open_file(path, "rb") as file:
+        content = io.BytesIO(file.read())
+    try:
+        outputs = np.load(content)
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile):
+        return None
+    is_whole = (
+        isinstance(outputs, np.ndarray)
+        and outputs.dtype == np.float32
+        and outputs.ndim == 2
+        and np.isfinite(outputs).all()
+    )
+    return outputs if is_whole else None

@@ -9,8 +9,10 @@ from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.pooling import PoolingConfig
 from bert.inference import teacher
+from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.similarity.task import TextEmbedding
+from tests.helpers.predictors import predictor_of
 
 ABC = Labels(CLASSES, ("a", "b", "c"))
 
@@ -75,3 +77,12 @@ def test_resized_vectors_are_the_best_projection(size, rank, seed):
     kept = (u * s)[:, :size]
     kept /= np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1e-12)
     np.testing.assert_allclose(found @ found.T, kept @ kept.T, atol=1e-3)
+
+
+def test_outputs_that_are_not_finite_are_not_learned():
+    predictor = predictor_of()
+    predictor.task, student = classifier(), classifier()
+    predictor.compute = lambda *_: [(None, np.float32([0, np.nan, 1]))]
+    predictor.task.encode = lambda examples: []
+    with pytest.raises(UserError, match="^teacher: outputs .* are not finite"):
+        teacher.targets(predictor, student, [TextExample("1", "a", "", None)])

@@ -93,6 +93,27 @@ def test_runs_of_seeds_share_the_outputs(student, tmp_path):
     assert log.count(f"outputs of the teacher: {path}") == 1
 
 
+@pytest.mark.parametrize("content", ["cut", "empty", "pickle", "short"])
+def test_damaged_outputs_are_computed_again(student, content):
+    once = {"num_train_epochs": 1}
+    run, _ = student("labels", **once)
+    (path,) = run.glob("teacher-*.npy")
+    expected = np.load(path)
+    for other in run.iterdir():  # as if it was killed before a checkpoint
+        if other != path:
+            other.unlink()
+    whole = path.read_bytes()
+    if content == "short":
+        np.save(path, expected[1:])
+    elif content == "pickle":
+        np.save(path, np.array([{}]))
+    else:
+        path.write_bytes(whole[:-9] if content == "cut" else b"")
+    _, log = student("labels", **once)
+    assert f"warning: {path} is damaged: the outputs are computed again" in log
+    np.testing.assert_allclose(np.load(path), expected, atol=1e-6)
+
+
 def test_a_resumed_run_ends_with_the_same_bits(student, tmp_path, monkeypatch):
     student("labels", output_dir=tmp_path / "straight")
     save = RunState.save
