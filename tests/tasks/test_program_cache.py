@@ -13,6 +13,7 @@ import pytest
 from bert.common import processes
 from bert.modeling.config import BertConfig
 from bert.runs import program_cache
+from tests.helpers import full_disk
 
 LARGE = BertConfig(17, hidden_size=128, num_attention_heads=2)
 CPU = "processor : 0\nflags : avx2{}\nMHz : {}\n\nprocessor : 1\nflags : avx2\n"
@@ -78,15 +79,84 @@ def test_a_disk_that_is_full_or_read_only_has_no_cache(use, monkeypatch):
     assert use() is None
 
 
+def recorded(folder, *names):
+    """Writes programs as a process that compiled them and ended."""
+    for name in names:
+        (folder / name).write_bytes(name.encode() * 99)
+    program_cache._record(str(folder))
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[7] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: shutil.copy(path.parent / "b.pb", path),
+        flip,
+    ],
+    ids=["truncated", "empty", "exchanged", "flipped"],
+)
+def test_a_damaged_program_is_compiled_again(use, capsys, damage):
+    folder = use()
+    recorded(folder, "a.pb", "b.pb")
+    assert use() == folder and not capsys.readouterr().err
+    assert {x.name for x in folder.glob("*.pb")} == {"a.pb", "b.pb"}
+    damage(folder / "a.pb")
+    assert use() == folder
+    found = capsys.readouterr().err
+    assert found == f"compiling 1 damaged programs of {folder} again\n"
+    assert {x.name for x in folder.glob("*.pb")} == {"b.pb"}
+
+
+def test_programs_without_hashes_are_compiled_again(use, capsys):
+    folder = use()
+    recorded(folder, "a.pb")
+    (folder / "killed.pb").write_bytes(b"of a process that was killed")
+    assert use() == folder
+    assert [x.name for x in folder.glob("*.pb")] == ["a.pb"]
+    (folder / "sha256.json").write_text("[")
+    assert use() == folder and not [*folder.glob("*.pb")]
+    assert not capsys.readouterr().err
+
+
+def test_a_folder_that_others_may_write_is_not_used(use, capsys):
+    folder = use()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for path in (folder, folder.parent):
+        path.chmod(0o770)
+        assert use() is None
+        assert f"write to {folder}" in capsys.readouterr().err
+        path.chmod(0o755)  # as an earlier version made it
+        assert use() == folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+    moved = folder.rename(folder.with_name("moved"))
+    folder.symlink_to(moved)
+    assert use() is None
+
+
+def test_a_quota_that_is_used_up_has_no_cache(use):
+    folder = use()
+    with full_disk.files_of_at_most(2**20):
+        assert use() is None
+    assert not [*folder.glob("probe*")]
+
+
 def test_old_programs_are_removed(use, monkeypatch):
     folder = use()
+    recorded(folder, *map(str, range(5)))
     for i in range(5):
-        (folder / str(i)).touch()
         os.utime(folder / str(i), (100 - i, 100 - i))
     monkeypatch.setattr(program_cache, "_MOST", 5)
-    assert use() == folder and len(os.listdir(folder)) == 5
+    assert use() == folder and len(os.listdir(folder)) == 6
     monkeypatch.setattr(program_cache, "_MOST", 4)
-    assert use() == folder and sorted(os.listdir(folder)) == ["0", "1", "2"]
+    assert use() == folder
+    assert sorted(os.listdir(folder)) == ["0", "1", "2", "sha256.json"]
 
 
 @pytest.mark.long
