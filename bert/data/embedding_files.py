@@ -18,6 +18,7 @@ from bert.common import atomic, storage
 from bert.common.formats import parquet_files
 from bert.common.formats.json_files import to_json
 
+_ID = "id"
 Join = Callable[[list[str], list[dict], str], None]  # see `joiner`
 
 
@@ -29,7 +30,7 @@ class Vectors(NamedTuple):
         ids: list of int. Ids of the tokens.
         values: float32 [T, ...], or [...] for a pooled embedding. ... is
             [K, D] for K separate layers, [D] for mixed layers.
-        key: str or int. Id of the row. Default: 0.
+        kept: dict. `id` of the row, if it has one. Default: {}.
         error: dict or None. Error in the row, in the place of its values,
             which are not numbers; for tokens, T = 0. Default: None.
     """
@@ -37,7 +38,7 @@ class Vectors(NamedTuple):
     tokens: list[str]
     ids: list[int]
     values: np.ndarray
-    key: str | int = 0
+    kept: dict[str, Any] = {}
     error: dict | None = None
 
 
@@ -46,7 +47,6 @@ def json_line(
     vectors: Vectors,
     layers: Sequence[int] | None,
     pooled: bool,
-    has_key: bool = False,
 ) -> str:
     """Formats embeddings as a JSON line, as extract_features.py did.
 
@@ -59,7 +59,6 @@ def json_line(
             layers.
         pooled: bool. Whether each text has one embedding instead of one per
             token.
-        has_key: bool. Whether to write the id of the row.
     """
 
     def described(values: np.ndarray) -> dict:
@@ -76,9 +75,7 @@ def json_line(
             ]
         }
 
-    line: dict = {"linex_index": number}
-    if has_key:
-        line["id"] = vectors.key
+    line: dict = {"linex_index": number} | vectors.kept
     if vectors.error is not None:
         line |= vectors.error
     elif pooled:
@@ -93,23 +90,32 @@ def json_line(
     return to_json(line) + "\n"
 
 
-def write_arrays(rows: list[Vectors], pooled: bool, file: BinaryIO) -> None:
+def write_arrays(
+    rows: list[Vectors], pooled: bool, file: BinaryIO, first: int = 0
+) -> None:
     """Writes a part: the embeddings of a partition.
 
     Args:
         rows: list of Vectors. Embeddings of at least one text.
         pooled: bool. See `json_line`.
         file: binary file. The part.
+        first: int. Number of the first row. Default: 0.
     """
     values = [x.values for x in rows]
-    keys = json.dumps([x.key for x in rows]).encode()
+    keys = json.dumps([x.kept.get(_ID) for x in rows]).encode()
     np.savez(
         file,
         values=np.stack(values) if pooled else np.concatenate(values),
         input_ids=np.array([y for x in rows for y in x.ids], np.int32),
         lengths=np.array([len(x.ids) for x in rows]),
         keys=np.frombuffer(keys, np.uint8),
+        first=first,
     )
+
+
+def schema_of(rows: list[Vectors]) -> str:
+    """Returns the type of the ids of a part, for `joiner` of "parquet"."""
+    return parquet_files.schema_of([{_ID: x.kept.get(_ID)} for x in rows])
 
 
 def joiner(kind: str, layers: Sequence[int] | None, pooled: bool) -> Join:
@@ -121,7 +127,7 @@ def joiner(kind: str, layers: Sequence[int] | None, pooled: bool) -> Join:
 
     Returns:
         callable. Gets the files of parts, the counts of all parts of all
-        outputs, with `has_text_keys`, and the path of the file.
+        outputs, with `schema_of` for "parquet", and the path of the file.
     """
     if kind == "npz":
         return functools.partial(_join_npz, layers, pooled)
@@ -188,13 +194,13 @@ def _join_npy(parts: list[str], counts: list[dict], path: str) -> None:
 def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
     """Writes the columns `id` and `embedding`, a list of D float32.
 
-    The values of a row with an error are NaN: pyarrow cannot read a file with
+    If no row of any part has an id, the ids are the numbers of the rows. The
+    values of a row with an error are NaN: pyarrow cannot read a file with
     lists of a fixed size that are null.
     """
     pyarrow = parquet_files.load_pyarrow()
-    has_texts = any(x["has_text_keys"] for x in counts)
-    kind: Callable = str if has_texts else int
-    id_type = pyarrow.string() if has_texts else pyarrow.int64()
+    (kind,) = parquet_files.common_schema(counts).types
+    has_ids = kind != pyarrow.null()
 
     with atomic.open_whole(path) as file:
         writer = None
@@ -205,11 +211,12 @@ def _join_parquet(parts: list[str], counts: list[dict], path: str) -> None:
                 values.shape[1],
             )
 
-            keys = json.loads(part["keys"].tobytes())
-            keys = [None if x is None else kind(x) for x in keys]
-            table = pyarrow.table(
-                {"id": pyarrow.array(keys, id_type), "embedding": embeddings}
-            )
+            first, count = int(part["first"]), len(values)
+            ids = pyarrow.array(range(first, first + count), pyarrow.int64())
+            if has_ids:
+                given = json.loads(part["keys"].tobytes())
+                ids = parquet_files.column(given, kind)
+            table = pyarrow.table({_ID: ids, "embedding": embeddings})
 
             writer = writer or pyarrow.parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
@@ -196,9 +197,12 @@ def _example_of_row(path: str, line: int, **fields: Any) -> Example:
     """Makes an example from the columns of a row."""
     kept = {"id": fields.pop("id")} if "id" in fields else {}
 
-    # Ids in a Parquet file may be dates or have other types.
-    if not isinstance(kept.get("id"), str | int | None):
-        kept["id"] = str(kept["id"])
+    # Ids in a Parquet file may be NaN or dates, which JSON does not have.
+    found = kept.get("id")
+    if isinstance(found, float) and not math.isfinite(found):
+        kept["id"] = None
+    elif not isinstance(found, str | int | float | None):
+        kept["id"] = str(found)
     try:
         with json_files.reported(path, line=line):
             texts = {name: tables.text(x, name) for name, x in fields.items()}

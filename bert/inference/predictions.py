@@ -16,7 +16,6 @@ from bert.inference.partitions import Partition
 from bert.inference.predictor import Predictor, network_of, open_model
 from bert.inference.settings import KERAS, OPENVINO, Settings
 
-_SCHEMA = "schema"  # key of the counts
 _JOIN = {  # format of the output -> function that joins the parts
     "json": partitions.copy_parts,
     "parquet": parquet_files.join_lines,
@@ -73,7 +72,8 @@ class PredictionWriter:
         file.write(lines)
         counts = dataclasses.asdict(printer.counts)
         if _format(settings) == "parquet":
-            counts[_SCHEMA] = parquet_files.schema_of(lines)
+            rows = parquet_files.objects(io.BytesIO(lines))
+            counts[parquet_files.SCHEMA] = parquet_files.schema_of(rows)
         return counts
 
 
@@ -117,7 +117,7 @@ def write(settings: Settings, beam_options: list[str]) -> None:
     found = partitions.compute(job, settings, beam_options, _JOIN[kind])
     total = jsonl.Counts()
     for of_part in found:
-        of_part.pop(_SCHEMA, None)
+        of_part.pop(parquet_files.SCHEMA, None)
         total.add(jsonl.Counts(**of_part))
     for line in total.notes():
         log(line)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bert.common import flags
 from bert.common.errors import UserError, printable
+from bert.common.formats.parquet_files import SCHEMA
 from bert.common.progress import log
 from bert.common.text_lines import Span
 from bert.data import embedding_files, sequence_packing
@@ -103,26 +104,28 @@ class EmbeddingWriter:
         """See `partitions.Writer`."""
         extraction, span = self._extraction, partition.span
         examples = [*self._reader.read(span.path, span, stream)]
-        rows, truncated = self._vectors(examples, span.path, partition.first)
+        rows, truncated = self._vectors(examples, span.path)
         pooled = extraction.how.pooling != "none"
-        has_keys = any("id" in x.kept for x in examples)
-        if extraction.settings.output_format == "jsonl":
+        kind = extraction.settings.output_format
+        if kind == "jsonl":
             for number, row in enumerate(rows, partition.first):
                 line = embedding_files.json_line(
-                    number, row, extraction.separate_layers, pooled, has_keys
+                    number, row, extraction.separate_layers, pooled
                 )
                 file.write(line.encode())
         else:
-            embedding_files.write_arrays(rows, pooled, file)
-        return {
+            embedding_files.write_arrays(rows, pooled, file, partition.first)
+        counts: dict[str, Any] = {
             "rows": len(rows),
             "truncated": truncated,
             "errors": sum(x.error is not None for x in rows),
-            "has_text_keys": any(isinstance(x.key, str) for x in rows),
         }
+        if kind == "parquet":
+            counts[SCHEMA] = embedding_files.schema_of(rows)
+        return counts
 
     def _vectors(
-        self, examples: list[Example], path: str, first: int
+        self, examples: list[Example], path: str
     ) -> tuple[list[Vectors], int]:
         """Returns the vectors of examples, and the number of truncated ones."""
         predictor, tokens = self._predictor, self._extraction.model.tokenizer
@@ -133,12 +136,12 @@ class EmbeddingWriter:
         rest, shape = iter(found), found[0][1].shape
 
         rows = []
-        for number, (line, fields, kept) in enumerate(examples, first):
-            key = kept.get("id", number)
+        for line, fields, kept in examples:
+            kept = {k: x for k, x in kept.items() if k == "id"}
             if isinstance(fields, dict):
                 ids, values = next(rest)
                 names = [tokens.tokens[i] for i in ids]
-                rows.append(Vectors(names, ids, values, key))
+                rows.append(Vectors(names, ids, values, kept))
                 continue
             message = str(fields).removeprefix(f"{path}:{line}: ")
             error = {"error": message, "line": line}
@@ -147,7 +150,7 @@ class EmbeddingWriter:
             pooled = self._extraction.how.pooling != "none"
             size = shape if pooled else (0, *shape[1:])
             nothing = np.full(size, np.nan, np.float32)
-            rows.append(Vectors([], [], nothing, key, error))
+            rows.append(Vectors([], [], nothing, kept, error))
         return rows, sum(x.is_truncated for x in encoded)
 
 
@@ -260,7 +263,8 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
     counts = partitions.compute(job, settings, beam_options, join)
 
     # Log.
-    total = {name: sum(x[name] for x in counts) for name in counts[0]}
+    names = "rows", "errors", "truncated"
+    total = {name: sum(x[name] for x in counts) for name in names}
     if total["errors"]:
         log(
             "warning: rows with an error instead of a vector: "

@@ -26,16 +26,15 @@ def texts(pooled, mixed):
     ]
 
 
-COUNTS = [{"has_text_keys": False}]
-
-
-def write(path, kind, rows, pooled, mixed, counts=COUNTS):
+def write(path, kind, rows, pooled, mixed):
     """Writes a file from two parts."""
     layers = None if mixed else [-1, 0]
     parts = [path.parent.parent / f"part-{i}" for i in range(2)]
+    counts = []
     for part, some in zip(parts, (rows[:2], rows[2:])):
         with open(part, "wb") as file:
             embedding_files.write_arrays(some, pooled, file)
+        counts.append({"schema": embedding_files.schema_of(some)})
     join = embedding_files.joiner(kind, layers, pooled)
     join([*map(str, parts)], counts, str(path))
     assert [p.name for p in path.parent.iterdir()] == [path.name]
@@ -101,7 +100,7 @@ def test_an_error_at_the_end_leaves_the_earlier_file(folder, monkeypatch):
 def test_rows_of_arrays_and_tables_are_texts(folder, has_texts):
     """A row with an error has no numbers."""
     rows = [
-        x._replace(values=x.values[:1], key=key)
+        x._replace(values=x.values[:1], kept={"id": key})
         for x, key in zip(texts(True, False), [7, "b" if has_texts else 8, 9])
     ]
     nothing = np.full_like(rows[2].values, np.nan)
@@ -111,8 +110,7 @@ def test_rows_of_arrays_and_tables_are_texts(folder, has_texts):
     np.testing.assert_array_equal(found, [x.values[0] for x in rows])
 
     (folder / "v.npy").unlink()
-    counts = [{"has_text_keys": False}, {"has_text_keys": has_texts}]
-    write(folder / "v.parquet", "parquet", rows, True, False, counts)
+    write(folder / "v.parquet", "parquet", rows, True, False)
     table = parquet.read_table(folder / "v.parquet")
     assert str(table.schema.field("embedding").type) == (
         "fixed_size_list<element: float>[5]"

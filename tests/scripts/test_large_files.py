@@ -213,7 +213,7 @@ def test_an_input_that_changes_is_an_error(large, tmp_path, monkeypatch):
 def embed(model, run_script, tmp_path):
     """Runs extract_features.py; returns the content of its output."""
 
-    def run(path, output, *words, **named):
+    def run(path, output, *words, rows=ROWS, **named):
         named = {
             "init_checkpoint": model,
             "input_file": path,
@@ -225,7 +225,7 @@ def embed(model, run_script, tmp_path):
         }
         code, out, err = run_script(extract_features, *words, **named)
         assert code == 0, err
-        assert f"{ROWS} lines to " in out
+        assert f"{rows} lines to " in out
         return tmp_path / output
 
     return run
@@ -270,6 +270,89 @@ def test_embeddings_are_the_same_in_all_formats(embed, texts, tmp_path):
     np.testing.assert_array_equal(values, found)
     with np.load(embed(path, "out.npz", *POOLED)) as arrays:
         np.testing.assert_array_equal(arrays["values"][:, 0], found)
+
+
+IDS = {  # name -> ids of some rows, type of the column, its values
+    "floats": ({1: 1.5, 2: 1.9}, "double", None),
+    "mixed numbers": ({1: 7, 96: 2.5}, "double", {1: 7.0, 96: 2.5}),
+    "large numbers": ({1: 2**64 - 1, 96: 5}, "uint64", None),
+    "larger numbers": (
+        {1: 2**64, 96: -5},
+        "string",
+        {1: "18446744073709551616", 96: "-5"},
+    ),
+    "too exact": (
+        {1: 2**53 + 1, 96: 2.5},
+        "string",
+        {1: "9007199254740993", 96: "2.5"},
+    ),
+    "objects": (
+        {1: {"a": 3}, 96: {"b": "x"}},
+        "struct<a: int64, b: string>",
+        {1: {"a": 3, "b": None}, 96: {"a": None, "b": "x"}},
+    ),
+    "no table": ({1: {}, 2: {}}, "string", {1: "{}", 2: "{}"}),
+    "types in a partition": ({1: "a", 2: 7}, "string", {1: "a", 2: "7"}),
+    "types of partitions": (
+        {1: True, 96: [3, "ä"]},
+        "string",
+        {1: "true", 96: '[3, "ä"]'},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_column_of_ids_has_a_type_that_holds_all(
+    embed, large, texts, tmp_path, name
+):
+    """Each id is the given one, and null where there is none."""
+    given, kind, expected = IDS[name]
+    expected = given if expected is None else expected
+    rows = [
+        {"text": x} | ({"id": given[i]} if i in given else {})
+        for i, x in enumerate(texts)
+    ]
+    lines = [json.dumps(x) for x in rows]
+    lines[50] = "broken"
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(lines))
+    found = embed(path, "e.parquet", "--pooling=mean", num_processes=1)
+    large(input_file=path, output="p.parquet", num_processes=1)
+    for file in (found, tmp_path / "p.parquet"):
+        column = parquet.read_table(file)["id"]
+        assert str(column.type) == kind
+        assert column.to_pylist() == [expected.get(i) for i in range(ROWS)]
+
+
+def test_lines_of_embeddings_have_the_ids_that_are_given(embed, tmp_path):
+    path = tmp_path / "t.jsonl"
+    rows = [{"text": "a", "id": 2**70}, {"text": "a"}, {"text": "a", "id": "x"}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    lines = embed(path, "e.jsonl", "--pooling=mean", rows=3).read_text()
+    found = [json.loads(x) for x in lines.splitlines()]
+    assert [x.get("id", "no id") for x in found] == [2**70, "no id", "x"]
+
+
+def test_ids_of_a_table_keep_their_type(embed, large, texts, tmp_path):
+    """NaN is no id: pandas has it where an integer is missing."""
+    path, ids = tmp_path / "t.parquet", [*map(float, range(ROWS))]
+    ids[5] = float("nan")
+    parquet.write_table(pyarrow.table({"id": ids, "text": texts}), path)
+    expected = [None if i == 5 else float(i) for i in range(ROWS)]
+    embed(path, "e.parquet", *POOLED)
+    large("--id_column=id", input_file=path, output="p.parquet")
+    for name in ("e.parquet", "p.parquet"):
+        found = parquet.read_table(tmp_path / name)["id"]
+        assert found.to_pylist() == expected
+        assert str(found.type) == "double"
+
+
+def test_without_ids_the_rows_have_numbers(embed, texts, tmp_path):
+    """In the shards, too."""
+    path = write(tmp_path, "t.txt", texts)
+    embed(path, "e.parquet", "--pooling=mean", num_shards=2)
+    found = [parquet.read_table(x)["id"] for x in sorted(tmp_path.glob("e-*"))]
+    assert [y for x in found for y in x.to_pylist()] == [*range(ROWS)]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "npy", "npz", "parquet"])

@@ -12,6 +12,7 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.common.text_lines import Span
 
+SCHEMA = "schema"  # key of the counts of a part, see `schema_of`
 _ROWS = 1024  # rows that are decoded together
 
 
@@ -92,22 +93,101 @@ def divide(path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
                 yield Span(path, start + 1, start, stop), stop - start
 
 
-def schema_of(lines: bytes) -> str:
-    """Returns the columns of JSON lines, as base64 of a schema.
+def schema_of(rows: list[dict]) -> str:
+    """Returns the columns of a part's rows, for `common_schema`.
 
     Args:
-        lines: bytes. An object per line.
+        rows: list of dict. JSON objects.
 
-    Raises:
-        UserError: The values of a column have different types.
+    Returns:
+        str. Base64 of a schema. Its metadata are the ranges of the columns of
+        integers.
     """
-    rows = _objects(io.BytesIO(lines))
-    names = dict.fromkeys(name for row in rows for name in row)
-    with _one_type():
-        table = load_pyarrow().Table.from_pylist(
-            [dict.fromkeys(names) | row for row in rows]
-        )
-    return base64.b64encode(table.schema.serialize()).decode()
+    pyarrow = load_pyarrow()
+    fields = []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [x for x in (row.get(name) for row in rows) if x is not None]
+        if {*map(type, values)} == {int}:
+            limits = {"least": str(min(values)), "most": str(max(values))}
+            fields.append(pyarrow.field(name, pyarrow.int64(), metadata=limits))
+            continue
+        try:
+            kind = pyarrow.array(values).type
+        except (pyarrow.ArrowException, OverflowError):
+            kind = pyarrow.string()
+        fields.append(pyarrow.field(name, kind))
+    schema = pyarrow.schema(fields)
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def common_schema(counts: list[dict]) -> Any:
+    """Returns the columns of all parts, with types that hold all values.
+
+    Args:
+        counts: list of dict. `SCHEMA`, of `schema_of`, of all parts of all
+            outputs: a column may be missing or have no value in some parts.
+
+    Returns:
+        pyarrow.Schema. A column whose values have no common type has strings,
+        see `column`.
+    """
+    pyarrow = load_pyarrow()
+    named: dict[str, list] = {}
+    for text in dict.fromkeys(x[SCHEMA] for x in counts):
+        buffer = pyarrow.py_buffer(base64.b64decode(text))
+        for field in pyarrow.ipc.read_schema(buffer):
+            named.setdefault(field.name, []).append(field)
+    return pyarrow.schema((x, _common_type(named[x])) for x in named)
+
+
+def _common_type(fields: list) -> Any:
+    """Returns the type of a column that has these types in parts."""
+    pyarrow = load_pyarrow()
+    limits = [int(x) for y in fields for x in (y.metadata or {}).values()]
+    least, most = min(limits, default=0), max(limits, default=0)
+    try:
+        schemas = [pyarrow.schema([x.remove_metadata()]) for x in fields]
+        schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
+        kind = schema.types[0]
+        if kind == pyarrow.int64() and most >= 2**63:
+            kind = pyarrow.uint64()
+        exact = {  # type -> integers that it holds
+            pyarrow.int64(): (-(2**63), 2**63 - 1),
+            pyarrow.uint64(): (0, 2**64 - 1),
+            pyarrow.float64(): (-(2**53), 2**53),
+        }
+        first, last = exact.get(kind, (least, most))
+        if not first <= least <= most <= last:
+            return pyarrow.string()
+
+        # Parquet has no objects without keys.
+        columns = pyarrow.schema([(schema.names[0], kind)])
+        pyarrow.parquet.ParquetWriter(io.BytesIO(), columns).close()
+        return kind
+    except pyarrow.ArrowException:
+        return pyarrow.string()
+
+
+def column(values: list, kind: Any) -> Any:
+    """Makes a column.
+
+    Args:
+        values: list. JSON values. In a column of strings, values of other
+            types are written as JSON.
+        kind: pyarrow.DataType. The type, of `common_schema`.
+
+    Returns:
+        pyarrow.Array. The column.
+    """
+    pyarrow = load_pyarrow()
+    if kind == pyarrow.string():
+        values = [
+            x
+            if isinstance(x, str | None)
+            else json_files.to_json(x, ensure_ascii=False)
+            for x in values
+        ]
+    return pyarrow.array(values, kind)
 
 
 def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
@@ -115,35 +195,26 @@ def join_lines(parts: list[str], counts: list[dict], path: str) -> None:
 
     Args:
         parts: list of str. Files of JSON lines.
-        counts: list of dict. `schema`, of `schema_of`, of all parts of all
-            outputs: a column may be missing or have no value in some parts.
+        counts: list of dict. See `common_schema`.
         path: str. The file to write, with a row group for each part.
-
-    Raises:
-        UserError: The values of a column have different types.
     """
-    pyarrow = load_pyarrow()
-    schemas = dict.fromkeys(x["schema"] for x in counts)
-    with _one_type():
-        schema = pyarrow.unify_schemas(
-            [
-                pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(x)))
-                for x in schemas
-            ],
-            promote_options="permissive",
-        )
-        with (
-            atomic.open_whole(path) as file,
-            pyarrow.parquet.ParquetWriter(file, schema) as writer,
-        ):
-            for part in parts:
-                with storage.open_file(part, "rb") as lines:
-                    rows = _objects(lines)
-                table = pyarrow.Table.from_pylist(rows, schema)
-                writer.write_table(table)
+    pyarrow, schema = load_pyarrow(), common_schema(counts)
+    with (
+        atomic.open_whole(path) as file,
+        pyarrow.parquet.ParquetWriter(file, schema) as writer,
+    ):
+        for part in parts:
+            with storage.open_file(part, "rb") as lines:
+                rows = objects(lines)
+            columns = [
+                column([row.get(x.name) for row in rows], x.type)
+                for x in schema
+            ]
+            writer.write_table(pyarrow.table(columns, schema=schema))
 
 
-def _objects(lines: Iterable[bytes]) -> list[dict]:
+def objects(lines: Iterable[bytes]) -> list[dict]:
+    """Returns the objects of JSON lines."""
     return [json_files.decode(line, dict) for line in lines]
 
 
@@ -162,18 +233,6 @@ def load_pyarrow(path: str | None = None) -> Any:
     except ImportError:
         raise errors.missing_packages("parquet", "pyarrow", path=path) from None
     return pyarrow
-
-
-@contextlib.contextmanager
-def _one_type() -> Iterator[None]:
-    try:
-        yield
-    except load_pyarrow().ArrowException as error:
-        raise UserError(
-            f"not a table: {str(error)[:200]}",
-            expected="values of one type in each column",
-            fix="pass an --output_file in .jsonl",
-        ) from None
 
 
 def _groups(table) -> list[tuple[int, int]]:
