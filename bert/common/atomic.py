@@ -5,12 +5,11 @@ no rename, so files for it are written to the local disk and copied.
 """
 
 import contextlib
-import glob
 import hashlib
 import os
 import re
+import secrets
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -32,8 +31,7 @@ def write_whole(
         path: str. The file; an existing file is replaced.
         content: str or bytes. A str is written as UTF-8.
         is_shared: bool. Whether several processes may write the file at once.
-            Then temporary files of killed processes are removed, too. Default:
-            False.
+            Then each has a temporary file of its own. Default: False.
 
     Raises:
         UserError: the file cannot be written.
@@ -42,25 +40,9 @@ def write_whole(
         content = content.encode()
     suffix = "partial"
     if is_shared:
-        suffix = f"{socket.gethostname()}-{os.getpid()}.partial"
-        _remove_left(path)
+        suffix = f"{secrets.token_hex(8)}.partial"
     with open_whole(path, suffix) as file:
         file.write(content)
-
-
-def _remove_left(path: str) -> None:
-    """Removes what killed processes of this machine left of a shared file."""
-    folder, name = os.path.split(path)
-    start = scratch(folder, f"{name}.{socket.gethostname()}-")
-    for left in glob.glob(f"{glob.escape(start)}*.partial"):
-        pid = left.removeprefix(start).partition(".")[0]
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            with contextlib.suppress(OSError):
-                os.remove(left)
-        except PermissionError:  # another user's process
-            continue
 
 
 @contextlib.contextmanager

@@ -2,8 +2,6 @@
 
 import os
 import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -150,13 +148,14 @@ def test_a_file_may_have_the_name_of_a_pattern(tmp_path):
     assert found == [f"{tmp_path}/a[1].txt", f"{tmp_path}/b.txt"]
 
 
-def test_files_of_killed_processes_are_removed(tmp_path):
-    """Another process that still runs keeps its own."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait()
-    path, host = tmp_path / "vocab.txt", socket.gethostname()
-    kept = f"vocab.txt.{host}-{os.getppid()}.partial"
-    for name in (f"vocab.txt.{host}-{ended.pid}.partial", kept):
-        (tmp_path / name).touch()
-    atomic.write_whole(str(path), "a", is_shared=True)
-    assert {x.name for x in tmp_path.iterdir()} == {"vocab.txt", kept}
+def test_processes_on_all_hosts_may_write_the_same_file(tmp_path, monkeypatch):
+    """Also if the name of a host starts with another's name."""
+    path = tmp_path / "vocab.txt"
+    monkeypatch.setattr(socket, "gethostname", lambda: "node")
+    (tmp_path / "vocab.txt.node-1-4711.partial").write_text("another host's")
+    with atomic.open_whole(str(path), "partial") as file:
+        file.write(b"a")
+        file.flush()
+        atomic.write_whole(str(path), "b", is_shared=True)
+        assert path.read_text() == "b" and len(os.listdir(tmp_path)) == 3
+    assert path.read_text() == "a" and len(os.listdir(tmp_path)) == 2
