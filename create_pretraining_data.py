@@ -12,10 +12,9 @@ Named groups, such as languages, are sampled so that small ones get more weight:
 """
 
 import functools
-import os
 import sys
 
-from bert.common import command_line
+from bert.common import command_line, processes
 from bert.common import main as common_main
 from bert.common.errors import printable
 from bert.common.jobs import runners
@@ -32,7 +31,7 @@ def main(argv: list[str]) -> None:
     settings.check_runner(beam_options)
 
     job = creation.open_job(settings)
-    most = settings.num_processes or os.cpu_count() or 1
+    most = settings.num_processes or processes.num_cores()
     run_job = functools.partial(local_runner.run_local, num_processes=most)
     if settings.runner:
         from bert.data.pretraining import beam_pipeline

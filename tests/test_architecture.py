@@ -390,6 +390,18 @@ def _is_file_call(node: ast.AST) -> bool:
     )
 
 
+def test_cores_are_counted_in_one_module():
+    """`os.cpu_count` counts cores that the process may not use."""
+    using = [
+        path.relative_to(ROOT).as_posix()
+        for path in sources("bert", *(f"{name}.py" for name in SCRIPTS))
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("cpu_count", "process_cpu_count", "sched_getaffinity")
+    ]
+    assert set(using) == {"bert/common/processes.py"}
+
+
 def test_graphs_are_loaded_in_one_module():
     """Everything else reads weights and JSON."""
     loaders = (

@@ -5,7 +5,7 @@ import dataclasses
 import os
 import zlib
 
-from bert.common import outputs, storage
+from bert.common import outputs, processes, storage
 from bert.common.errors import UserError, name_of
 from bert.common.flags import BaseSettings, flag
 from bert.common.formats import endings
@@ -204,7 +204,7 @@ def prepare(
     sentences = raw_text.split_all(
         paragraphs,
         settings.language,
-        settings.num_processes or os.cpu_count() or 1,
+        settings.num_processes or processes.num_cores(),
     )
 
     # Sentences are streamed, so memory does not grow with the corpus.

@@ -1,10 +1,9 @@
 """Creates a vocabulary from a corpus, new or by extending another."""
 
 import dataclasses
-import os
 from collections.abc import Iterator
 
-from bert.common import outputs
+from bert.common import outputs, processes
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
 from bert.common.progress import log
@@ -158,7 +157,7 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     counts = word_counts.count_corpus(
         files,
         settings,
-        settings.num_processes or os.cpu_count() or 1,
+        settings.num_processes or processes.num_cores(),
     )
 
     if counts.dropped_below:
