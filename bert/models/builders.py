@@ -4,10 +4,12 @@ A head has the weights of the checkpoint, if the checkpoint has such a head.
 """
 
 import keras
+import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data.labels import Labels
+from bert.inference import frozen_features
 from bert.modeling import checkpoints, networks
 from bert.modeling.task_heads import (
     CLASSIFIER,
@@ -19,6 +21,8 @@ from bert.modeling.task_heads import (
     TOKENS,
 )
 from bert.models.loading import Encoder, config_of
+from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.task import TextClassification
 
 
 def classifier(
@@ -201,6 +205,40 @@ def with_labels(
             )
         return network
     return trained_head(network, head, labels.size, seed)
+
+
+def is_new(loaded: keras.Model, network: keras.Model, head: str) -> bool:
+    """Whether a head with random weights was added to a loaded encoder.
+
+    Args:
+        loaded: keras.Model. The model before.
+        network: keras.Model. Result of `with_labels`.
+        head: str. Key of `task_heads.HEADS`.
+    """
+    checkpoint = getattr(loaded, "checkpoint", None)
+    if network is loaded or checkpoint is None:
+        return False
+    found = checkpoint.values.get(f"{HEADS[head].scope}output_weights")
+    weights = network.get_layer(head).output_weights.numpy()
+    return found is None or not np.array_equal(found, weights)
+
+
+def start_head(
+    network: keras.Model, task: TextClassification, examples: list[TextExample]
+) -> None:
+    """Adds a linear model of frozen features to the random weights of a head.
+
+    Args:
+        network: keras.Model. A network with the head of the task.
+        task: TextClassification. The task.
+        examples: list of TextExample. The training texts.
+    """
+    encoder = network.get_layer("bert")
+    start = frozen_features.head(task, encoder, examples)
+    if start is not None:
+        layer = network.get_layer(task.head)
+        layer.output_weights.assign_add(start[:, :-1])
+        layer.output_bias.assign_add(start[:, -1])
 
 
 def new_head(

@@ -5,13 +5,32 @@ import os
 import tempfile
 from collections.abc import Iterator
 
-from bert.common import atomic, outputs
+from bert.common import atomic, errors, outputs
 from bert.data.sequences import TokenSequence
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.modeling.engines import openvino_engine
+from bert.modeling.formats import conversion
+from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.models import loading
+
+ONNX = "onnx"
+
+
+def write_onnx(model, folder: str) -> None:
+    """Writes the network of a model as ONNX.
+
+    Args:
+        model: TextModel. The model.
+        folder: str. Path of a new or empty folder.
+
+    Raises:
+        UserError: See `TextModel.export`.
+    """
+    errors.check_packages(ONNX, *NETWORKS[ONNX], needed_by="format=onnx")
+    with source(model, folder) as written:
+        conversion.convert(written, ONNX, folder)
 
 
 def write(

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from bert.common import errors
 from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.labels import (
@@ -22,8 +21,6 @@ from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.modeling import networks
-from bert.modeling.formats import conversion
-from bert.modeling.formats.conversion_settings import NETWORKS
 from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
     arguments,
@@ -36,10 +33,12 @@ from bert.models import (
 )
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
+from bert.tasks.classification import recipe
 from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.task import TextClassification
 
-SAVED_MODEL, ONNX = "tf_saved_model", "onnx"
+SAVED_MODEL, ONNX = "tf_saved_model", exporting.ONNX
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -99,6 +98,7 @@ class TextClassifier(TextModel):
         **kwargs: arguments of `keras.Model`.
 
     Attributes:
+        recipe: Recipe. `start_head` and `num_train_epochs` of the last `fit`.
         network: the model of `bert.classifier`, from token ids to logits. Its
             layer "bert" is the encoder, for `enable_lora` and `quantize`.
         tokenizer: Tokenizer. The tokenizer of the encoder.
@@ -132,9 +132,11 @@ class TextClassifier(TextModel):
         task = loading.task_of(network)
         checkpoint = getattr(network, "checkpoint", None)
         has_head = checkpoint and "output_weights" in checkpoint.values
+        loaded = network
         network = builders.with_labels(
             network, CLASSIFIER, chosen, trained, seed
         )
+        has_new_head = builders.is_new(loaded, network, CLASSIFIER)
 
         if truncate not in (None, *TRUNCATIONS):
             raise UserError(
@@ -150,7 +152,8 @@ class TextClassifier(TextModel):
             usual = tokenizer.max_length
         length = loading.length_of(network, max_length, usual)
         super().__init__(network, tokenizer, length, seed, **kwargs)
-        self.labels = chosen
+        self.labels, self.recipe = chosen, Recipe()
+        self._has_new_head = has_new_head
         self._texts = TextBatches(chosen)
         self._set_long_texts(long_texts)
 
@@ -176,8 +179,9 @@ class TextClassifier(TextModel):
         x,
         y=None,
         batch_size: int = 32,
-        epochs: int = 1,
+        epochs: int | None = None,
         *,
+        start_head: bool | None = None,
         learning_rate: float | None = None,
         validation_split: float = 0.0,
         validation_data=None,
@@ -200,7 +204,13 @@ class TextClassifier(TextModel):
             batch_size: int. Number of texts per batch; ignored for a dataset.
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
-            epochs: int. Number of passes over the texts. Default: 1.
+            epochs: int or None. Number of passes over the texts. Default:
+                without `compile`, at least 3 and as many as make 100 steps,
+                up to 20; else, and for a dataset, 1.
+            start_head: bool or None. Whether the head starts from a linear
+                model of the outputs of the encoder for the texts, instead of
+                random weights. Default: if the head is new and the encoder
+                was loaded; not for a dataset.
             learning_rate: float or None. Peak of the schedule; an error after
                 `compile`. Default: 5e-5, as in the original.
             validation_split: float. Fraction of the texts to evaluate on
@@ -228,7 +238,7 @@ class TextClassifier(TextModel):
         Raises:
             UserError: A text, a label or an argument is invalid.
         """
-        arguments.check_training(epochs, learning_rate)
+        arguments.check_training(1 if epochs is None else epochs, learning_rate)
         distillation.check(teacher, distill_weight, distill_temperature)
         held_out = None
         if validation_data is not None:
@@ -238,7 +248,11 @@ class TextClassifier(TextModel):
             held_out = self._texts.examples(*validation_data)
 
         if isinstance(x, tf.data.Dataset):
-            given = {"validation_split": validation_split, "teacher": teacher}
+            given = {
+                "validation_split": validation_split,
+                "teacher": teacher,
+                "start_head": start_head,
+            }
             if names := [name for name, value in given.items() if value]:
                 raise UserError(
                     f"{names[0]} is given, but x is a tf.data.Dataset",
@@ -247,7 +261,7 @@ class TextClassifier(TextModel):
             batches = self._texts.batches(
                 x, y, sample_weight, self._encoded_texts, self._lengths
             ).map(self._divide)
-            steps = None
+            steps, examples = None, []
         else:
             needs_labels = teacher is None or validation_split > 0
             examples = self._texts.examples(x, y, sample_weight, needs_labels)
@@ -272,6 +286,19 @@ class TextClassifier(TextModel):
                 class_weight, self.labels
             )
 
+        self.recipe = recipe.of_fit(
+            len(examples),
+            batch_size,
+            not self._has_schedule,
+            self._has_new_head,
+            epochs,
+            start_head,
+        )
+        if self.recipe.start_head:
+            task = self._task()
+            builders.start_head(self.network, task, examples)
+        self._has_new_head = False
+
         # Thresholds and temperature are fitted to the weights before a step.
         callbacks = keras.tree.flatten(callbacks or [])
         if self.labels.decision != PLAIN:
@@ -285,7 +312,7 @@ class TextClassifier(TextModel):
                 batches,
                 steps,
                 held_out,
-                epochs,
+                int(self.recipe.num_train_epochs),
                 learning_rate,
                 callbacks,
                 class_weight=class_weight,
@@ -344,6 +371,7 @@ class TextClassifier(TextModel):
             x, y, sample_weight, class_weight=class_weight, **kwargs
         )
         self._set_decision(PLAIN)
+        self._has_new_head = False
         return logs
 
     def export(  # type: ignore[override]
@@ -379,12 +407,7 @@ class TextClassifier(TextModel):
                 expected=f"{SAVED_MODEL} or {ONNX}",
             )
         if format == ONNX:
-            errors.check_packages(
-                ONNX, *NETWORKS[ONNX], needed_by="format=onnx"
-            )
-            filepath = os.fspath(filepath)
-            with exporting.source(self, filepath) as source:
-                conversion.convert(source, ONNX, filepath)
+            exporting.write_onnx(self, os.fspath(filepath))
             return
         self._write_export(filepath, openvino, texts, pairs=pairs)
 

@@ -44,6 +44,33 @@ def choose(num_rows: int, batch_size: int) -> Recipe:
     return Recipe(True, float(min(max(_EPOCHS, wanted), _MOST_EPOCHS)))
 
 
+def of_fit(
+    num_rows: int,
+    batch_size: int,
+    is_compiled: bool,
+    has_new_head: bool,
+    epochs: int | None,
+    start_head: bool | None,
+) -> Recipe:
+    """Chooses the settings of `TextClassifier.fit`.
+
+    Args:
+        num_rows: int. Number of training texts; 0 if unknown.
+        batch_size: int. Texts of a batch.
+        is_compiled: bool. Whether the user has chosen an optimizer.
+        has_new_head: bool. Whether the head has random weights, and the
+            encoder was loaded.
+        epochs, start_head: the arguments of `fit`, or None.
+    """
+    chosen = Recipe(num_train_epochs=1.0)
+    if num_rows and not is_compiled:
+        chosen = choose(num_rows, batch_size)
+    return Recipe(
+        has_new_head and num_rows > 0 if start_head is None else start_head,
+        chosen.num_train_epochs if epochs is None else epochs,
+    )
+
+
 def completed(
     settings: Any,
     recorded: dict,
