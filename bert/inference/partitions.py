@@ -10,7 +10,7 @@ processes nor on the runner. The parts are in the order of the rows.
         run.json         model, input and flags, see `RowJob.record`
         plan.json        the partitions
         part-00007       the results of the rows of a partition
-        part-00007.json  its counts, written last
+        part-00007.json  its counts and checksum, written last
 
 The unit of Apache Beam's work is a partition, too. Its `RunInference` would
 form other batches than those of the partition, so it is not used.
@@ -19,6 +19,8 @@ form other batches than those of the partition, so it is not used.
 import dataclasses
 import functools
 import gzip
+import hashlib
+import importlib.metadata
 import json
 import math
 import os
@@ -42,6 +44,8 @@ _FREE = {
     *("model", "init_checkpoint", "engine", "use_one_hot_embeddings"),
     *("vocab_file", "bert_config_file", "do_lower_case", "strip_accents"),
 }
+# Starts of names in `RowJob.record` whose values are shown; others are hashes.
+_SHOWN = "--", "version of openvino", "version of tensorflow"
 
 
 class Partition(NamedTuple):
@@ -137,12 +141,10 @@ class RowJob:
             UserError: The input cannot be read, or the disk is full.
         """
         stream = self._streams.open(partition.span.path)
-        with runners.whole_file(self.data_path(partition.number)) as file:
+        number, hashes = partition.number, dict[str, str]()
+        with runners.part_file(self.data_path(number), hashes) as file:
             counts = self.writer.write(partition, stream, file)
-
-        # Written last: this file marks the part as complete.
-        with runners.whole_file(self.part_path(partition.number)) as file:
-            file.write(json.dumps(counts).encode())
+        runners.finish_part(self.part_path(number), counts, hashes)
 
     def data_path(self, number: int) -> str:
         """Returns the file of the results of a partition."""
@@ -180,8 +182,11 @@ def open_job(
     outputs_lib.check_file(settings.output_file, "output_file")
     outputs_lib.check_no_input(shards_of(settings), files)
     given = flags.as_dict(settings).items()
+    package = "openvino" if uses_openvino else "tensorflow"
     record = {
         **model,
+        "version of this project": _hash_of_code(),
+        f"version of {package}": _installed(package),
         "list of files": [*map(storage.absolute, files)],
         **{_version_of(x): storage.version(x) for x in files},
         **{f"--{k}": x for k, x in given if k not in _FREE},
@@ -260,7 +265,7 @@ def compute(
         run(RowJob.make_part, left, "rows", "rows", size_of=_num_rows)
         _check_unchanged(job)
 
-        counts = [runners.read_json(job.part_path(x.number)) for x in plan]
+        counts = runners.counts_of(job, plan)
         for i, path in enumerate(outputs):
             chosen = _range(i, len(outputs), len(plan))
             join([job.data_path(x) for x in chosen], counts, path)
@@ -279,6 +284,25 @@ def copy_parts(parts: list[str], counts: list[dict], path: str) -> None:
         for part in parts:
             with storage.open_file(part, "rb") as read:
                 shutil.copyfileobj(read, file, 1 << 20)
+
+
+def _hash_of_code() -> str:
+    """Returns a hash of the modules of this project."""
+    folder = storage.__file__.rpartition("/common/")[0]
+    hashes = [
+        storage.hash_file(path)
+        for path in storage.files_below(folder)
+        if path.endswith(".py")
+    ]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _installed(package: str) -> str | None:
+    """Returns the version of a package, or None if pip did not install it."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _version_of(path: str) -> str:
@@ -317,11 +341,10 @@ def _plan(job: RowJob, run: start.Run) -> list[Partition]:
             raise UserError(
                 "no rows", path=job.files[0], expected="one text per line"
             )
-        with runners.whole_file(path) as file:
-            file.write(json.dumps(listed).encode())
+        runners.write_record(path, listed)
 
     plan, first = [], 0
-    for file, *place, rows in runners.read_json(path):
+    for file, *place, rows in runners.read_record(path):
         span = Span(job.files[file], *place)
         plan.append(Partition(len(plan), span, first, rows))
         first += rows
@@ -336,11 +359,10 @@ def _check_record(job: RowJob) -> None:
     """
     path = f"{job.folder}/run.json"
     if not storage.exists(path):
-        with runners.whole_file(path) as file:
-            file.write(json.dumps(job.record).encode())
+        runners.write_record(path, job.record)
         return
 
-    before = runners.read_json(path)
+    before = runners.read_record(path)
     changed = [
         name
         for name in {**job.record, **before}
@@ -351,7 +373,7 @@ def _check_record(job: RowJob) -> None:
         raise UserError(
             f"has the finished partitions of a run with another {name}",
             path=job.folder,
-            expected=json.dumps(found) if name.startswith("--") else None,
+            expected=json.dumps(found) if name.startswith(_SHOWN) else None,
             fix="repeat that command, or remove the folder",
         )
 

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -16,8 +17,11 @@ from pyarrow import parquet
 
 import extract_features
 import predict
+from bert.common import storage
+from bert.common.errors import UserError
 from bert.common.jobs import runners
 from bert.data.text import tokenizer
+from bert.inference.partitions import RowJob
 from tests.helpers import classifier_files, fork_server, text
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.fork_server import ForkServer
@@ -207,6 +211,87 @@ def test_an_input_that_changes_is_an_error(large, tmp_path, monkeypatch):
     monkeypatch.setattr(runners, "missing", change)
     _, err = large(code=2, input_file=path, num_processes=1)
     assert f"{path}: has changed while it was read" in err
+
+
+@pytest.fixture
+def stopped(large, texts, tmp_path, monkeypatch):
+    """The input of a run that stopped after three parts, and its folder."""
+    path, make, calls = write(tmp_path, "t.jsonl", texts), RowJob.make_part, []
+
+    def make_three(job, partition):
+        if len(calls) == 3:
+            raise UserError("stopped")
+        calls.append(partition)
+        make(job, partition)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowJob, "make_part", make_three)
+        large(code=2, input_file=path, num_processes=1)
+    (folder,) = tmp_path.glob(".partial-*")
+    return path, folder
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size - 40)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, flip, os.remove])
+@pytest.mark.parametrize("name", ["part-00001", "part-00001.json"])
+def test_a_damaged_part_is_computed_again(
+    large, stopped, tmp_path, name, damage
+):
+    path, folder = stopped
+    damage(folder / name)
+    found, err = large(input_file=path, num_processes=1)
+    assert "continuing: 2 of " in err
+    is_removed = damage is os.remove and name.endswith(".json")
+    assert ("1 is damaged, and is computed again" in err) != is_removed
+    expected, _ = large(input_file=path, output="straight.jsonl")
+    assert found == expected
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, flip])
+@pytest.mark.parametrize("name", ["plan.json", "run.json"])
+def test_a_damaged_folder_of_parts_is_an_error(large, stopped, name, damage):
+    path, folder = stopped
+    damage(folder / name)
+    _, err = large(code=2, input_file=path)
+    assert err.splitlines()[-1] == (
+        f"error: {folder}/{name}: is damaged; remove its folder, and repeat "
+        "the command"
+    )
+
+
+def test_parts_of_other_versions_are_not_joined(large, stopped, monkeypatch):
+    """Of OpenVINO, and of the project."""
+    path, folder = stopped
+    version = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata,
+        "version",
+        lambda name: "1.2" if name == "openvino" else version(name),
+    )
+    _, err = large(code=2, input_file=path)
+    assert err.splitlines()[-1] == (
+        f"error: {folder}: has the finished partitions of a run with another "
+        f'version of openvino; expected "{version("openvino")}"; repeat that '
+        "command, or remove the folder"
+    )
+    monkeypatch.undo()
+    files_below = storage.files_below
+    monkeypatch.setattr(storage, "files_below", lambda x: files_below(x)[1:])
+    _, err = large(code=2, input_file=path)
+    assert "a run with another version of this project; " in err
 
 
 @pytest.fixture

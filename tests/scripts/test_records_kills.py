@@ -93,7 +93,8 @@ MAKE = "bert.data.pretraining.partitions.Job.make_part"
     [
         ("bert.data.corpus.documents._append", 1, 0),  # no text is whole
         (MAKE, 4, 3),
-        ("json.dumps", 5, 1),  # a part's records, without its counts
+        # A part's records, without its counts.
+        ("bert.common.jobs.runners.finish_part", 2, 1),
         ("bert.data.pretraining.partitions.Job.write_shard", 2, 5),
     ],
 )
@@ -108,6 +109,18 @@ def test_a_killed_run_continues(
     found, err = create("killed")
     line = f"continuing: {finished} of {PARTS} partitions are finished"
     assert (line in err) == (finished > 0), err
+    assert found == straight
+
+
+def test_a_damaged_part_is_made_again(create, kill, folder):
+    """From the beginning, as its text is removed."""
+    straight, _ = create("straight")
+    kill("killed", MAKE, 4)
+    (name,) = scratch(folder / "killed")
+    part = folder / "killed" / name / "part-00001.0"
+    os.truncate(part, part.stat().st_size - 7)
+    found, err = create("killed")
+    assert "the text of a damaged part is removed: starting again" in err
     assert found == straight
 
 

@@ -4,12 +4,15 @@ A job is a frozen dataclass. Its methods compute a result from an item, such as
 the part of a partition, and write files in its folder.
 """
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import itertools
 import json
+import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Protocol
 
@@ -160,13 +163,32 @@ def missing(job: Parts, plan: Sequence[Any]) -> list:
         job: Parts. The job.
         plan: sequence of Numbered. All partitions.
     """
-    left = [x for x in plan if not storage.exists(job.part_path(x.number))]
-    if len(left) < len(plan):
+    marks = {x: job.part_path(x.number) for x in plan}
+    found = {x: path for x, path in marks.items() if storage.exists(path)}
+    whole = {x for x, path in found.items() if _is_whole(path)}
+    if found:
+        damaged = len(found) - len(whole)
+        are = "are" if damaged > 1 else "is"
         log(
-            f"continuing: {len(plan) - len(left)} of {len(plan)} "
-            "partitions are finished"
+            f"continuing: {len(whole)} of {len(plan)} partitions are finished"
+            + f"; {damaged} {are} damaged, and {are} computed again"
+            * bool(damaged)
         )
-    return left
+    return [x for x in plan if x not in whole]
+
+
+def _is_whole(path: str) -> bool:
+    """Returns whether the files of a part are those that were written."""
+    try:
+        hashes = read_record(path)["files"]
+    except UserError:
+        return False
+    folder = os.path.dirname(path)
+    files = {os.path.join(folder, name): x for name, x in hashes.items()}
+    return all(
+        storage.exists(file) and storage.hash_file(file) == sha256
+        for file, sha256 in files.items()
+    )
 
 
 def map_shown(
@@ -200,9 +222,79 @@ def map_shown(
 
 
 def read_json(path: str) -> Any:
-    """Reads a JSON file that a run has written."""
+    """Reads a JSON file that this run has written."""
     with storage.open_file(path, "rb") as file:
         return json.load(file)
+
+
+def write_record(path: str, value: Any) -> None:
+    """Writes a JSON value, with a checksum, in the folder of a job.
+
+    Args:
+        path: str. The file.
+        value: Any. The value.
+    """
+    text = json.dumps(value)
+    content = {"sha256": _hash(text), "value": json.loads(text)}
+    with whole_file(path) as file:
+        file.write(json.dumps(content).encode())
+
+
+def read_record(path: str) -> Any:
+    """Reads the value of `write_record`, also of an earlier run.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    try:
+        content = read_json(path)
+        if content["sha256"] == _hash(json.dumps(content["value"])):
+            return content["value"]
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise UserError(
+        "is damaged",
+        path=path,
+        fix="remove its folder, and repeat the command",
+    )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def part_file(path: str, hashes: dict[str, str]) -> Iterator[BinaryIO]:
+    """Context manager that opens a file of a part, see `whole_file`.
+
+    Args:
+        path: str. The file.
+        hashes: dict. Gets the hash of the file at the end, for `finish_part`.
+    """
+    with whole_file(path) as file:
+        yield file
+        file.flush()
+        hashes[os.path.basename(path)] = storage.hash_file(file.name)
+
+
+def finish_part(path: str, counts: Any, hashes: dict[str, str]) -> None:
+    """Marks a part as complete.
+
+    Args:
+        path: str. The file that marks it, see `Parts`.
+        counts: Any. Counts of the part, a JSON value.
+        hashes: dict. Hashes of its files, from `part_file`.
+    """
+    write_record(path, {"files": hashes, "counts": counts})
+
+
+def counts_of(job: Parts, plan: Sequence[Any]) -> list:
+    """Returns the counts of all parts; see `finish_part`.
+
+    Args:
+        job, plan: See `missing`.
+    """
+    return [read_record(job.part_path(x.number))["counts"] for x in plan]
 
 
 def whole_file(path: str) -> AbstractContextManager[BinaryIO]:

@@ -178,7 +178,7 @@ def open_job(settings: Settings) -> partitions.Job:
 
     # Version of the unfinished files, and everything that they depend on.
     identity = [
-        3,
+        4,
         {**flags.as_dict(settings), "num_processes": None},
         tokenizer.sha256,
         [[storage.absolute(path), *storage.version(path)] for path in files],

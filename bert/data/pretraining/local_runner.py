@@ -1,10 +1,7 @@
 """Makes the records of a job with processes of this machine."""
 
-import json
-
 from bert.common import atomic, storage
 from bert.common.jobs import runners
-from bert.common.jobs.runners import read_json
 from bert.common.progress import log
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining.partitions import Job, JobResult, Partition
@@ -26,12 +23,17 @@ def run_local(job: Job, num_processes: int) -> JobResult:
     """
     plan = deal(job)
     missing = runners.missing(job, plan)
+    if not all(storage.exists(f"{job.texts}/{x.number}") for x in missing):
+        log("the text of a damaged part is removed: starting again")
+        storage.remove_folder(job.folder)
+        storage.make_folder(job.folder)
+        plan = missing = deal(job)
 
     # Each process makes its own tokenizer.
     num_processes = min(num_processes, max(len(plan), len(job.outputs)))
     with runners.open_pool(job, num_processes) as pool:
         runners.map_shown(pool, Job.make_part, missing, "records", "partitions")
-        counts = [read_json(job.part_path(x.number)) for x in plan]
+        counts = runners.counts_of(job, plan)
 
         # Every shard has records from every section.
         sections = list(map(len, counts))
@@ -71,6 +73,5 @@ def deal(job: Job) -> list[Partition]:
                     [f"{folder}/{x.number}" for x in plan if x.group == name],
                     job.max_document_mb,
                 )
-            with storage.open_file(f"{folder}/{_PLAN}", "wb") as file:
-                file.write(json.dumps(plan).encode())
-    return [Partition(*x) for x in read_json(f"{job.texts}/{_PLAN}")]
+            runners.write_record(f"{folder}/{_PLAN}", plan)
+    return [Partition(*x) for x in runners.read_record(f"{job.texts}/{_PLAN}")]

@@ -7,7 +7,6 @@ the number of processes or the machine.
 import dataclasses
 import functools
 import itertools
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -68,7 +67,7 @@ class Job:
     folder/
         texts/7          documents of a partition, until its part is made
         part-00007.0     its records, in sections, distributed over the shards
-        part-00007.json  counts of each section, written last
+        part-00007.json  counts of each section and checksums, written last
         shard-00001      a shard, until all are complete
 
     Attributes:
@@ -142,16 +141,15 @@ class Job:
         number = partition.number
         text_path = f"{self.texts}/{number}"
         texts = corpus_lib.read_partition(text_path)
-        counts = []
+        counts: list[dict[str, int]] = []
+        hashes: dict[str, str] = {}
         for portions, of_section in self.make_sections(texts, partition):
             path = self.section_path(number, len(counts))
-            with runners.whole_file(path) as file:
+            with runners.part_file(path, hashes) as file:
                 shuffle.write_portions(file, portions)
             counts.append(of_section)
 
-        # Written last: this file marks the part as complete.
-        with runners.whole_file(self.part_path(number)) as file:
-            file.write(json.dumps(counts).encode())
+        runners.finish_part(self.part_path(number), counts, hashes)
         storage.remove(text_path)
 
     def make_sections(

@@ -104,7 +104,9 @@ def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
     left = sorted(path.name for path in tmp_path.glob("part-*"))
     assert left == names
     assert not (tmp_path / "texts" / "5").exists()
-    first, *others = json.loads((tmp_path / names[-1]).read_text())
+    first, *others = json.loads((tmp_path / names[-1]).read_text())["value"][
+        "counts"
+    ]
     assert first["documents"] == 2
     assert all("documents" not in x for x in others)
     sections = [0] * 5 + [3]
