@@ -135,6 +135,7 @@ class ModelFolder:
         # The values of the cached properties, so that no file is read.
         vars(model).update(
             config=config,
+            config_file=path,
             values=values,
             tokenizer=tokenizer,
             task=task,
@@ -337,7 +338,7 @@ class ModelFolder:
         """Kind and names of the labels, as in `task.json`, or None."""
         return self._reader.labels(self.path) if self.path else None
 
-    def keep_layers(self, given: tuple[str, ...]) -> Self:
+    def keep_layers(self, given: tuple[str, ...]) -> "ModelFolder":
         """Returns the model with some of its layers.
 
         Args:
@@ -348,7 +349,11 @@ class ModelFolder:
         """
         count, path = self.config.num_hidden_layers, self.config_file
         layers = kept_layers.read(given, count, path)
-        return dataclasses.replace(self, layers=layers)
+        if self.format != MEMORY:
+            return dataclasses.replace(self, layers=layers)
+        config = dataclasses.replace(self.config, num_hidden_layers=len(layers))
+        values = kept_layers.select(self.values, layers)
+        return self.replace(config=config, values=values)
 
     def last(self) -> Self:
         """Returns the model at the last checkpoint of its run.

@@ -188,3 +188,19 @@ def test_a_model_in_memory_reads_no_file():
     named = checkpoints.encoder_variables(changed.network())
     for name, variable in named.items():
         np.testing.assert_array_equal(variable, values[name])
+
+
+def test_a_model_in_memory_keeps_some_of_its_layers():
+    """No file is looked for."""
+    config = small.config(num_hidden_layers=3)
+    values = model_files.random_values(encoder.build_encoder(config))
+    model = ModelFolder.of("mine", config, values)
+    found = model.keep_layers(("2", "0"))
+    assert found.config.num_hidden_layers == 2
+    scope = "bert/encoder/layer_{}/output/dense/bias"
+    for new, old in enumerate((2, 0)):
+        kept = found.values[scope.format(new)]
+        np.testing.assert_array_equal(kept, values[scope.format(old)])
+    assert scope.format(2) not in found.values
+    with pytest.raises(UserError, match=r"=3,0; .* from 1 to 3 \(mine\)$"):
+        model.keep_layers(("3", "0"))
