@@ -132,6 +132,13 @@ class RunFolder:
                 values = recorded
             settings = with_recorded(settings, values)
 
+            # A resumed run has the layers of its weights, not all layers.
+            kept = recorded.get("keep_layers")
+            if resumes and kept and "keep_layers" not in settings.given:
+                settings = dataclasses.replace(
+                    settings, keep_layers=tuple(kept)
+                )
+
         return dataclasses.replace(
             self,
             settings=settings,
@@ -157,7 +164,7 @@ class RunFolder:
             model = ModelFolder.open(start, given)
             return dataclasses.replace(self, model=model)
         model = ModelFolder.open(start, settings)
-        if settings.keep_layers and start == settings.init_checkpoint:
+        if settings.keep_layers and not _is_inside(start, settings.output_dir):
             model = model.keep_layers(settings.keep_layers)
         found = dataclasses.replace(
             self, settings=settings.for_model(model), model=model
@@ -389,6 +396,12 @@ def claim(folder: str) -> Iterator[None]:
 def _check_is_folder(folder: str) -> None:
     if storage.exists(folder) and not storage.is_folder(folder):
         raise UserError("is a file", path=folder, expected="a folder")
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or in it."""
+    inside = f"{storage.absolute(path)}/"
+    return inside.startswith(f"{storage.absolute(folder).rstrip('/')}/")
 
 
 def has_checkpoint(folder: str) -> bool:

@@ -235,7 +235,6 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
             "do_train",
         ),
         needs("early_stopping_patience", "eval_steps"),
-        needs("keep_layers", "do_train"),
         needs("keep_layers", "init_checkpoint"),
     ]
     topic = TRAINING

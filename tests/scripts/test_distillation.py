@@ -266,5 +266,43 @@ def test_a_student_has_the_kept_layers_of_its_start(student, tmp_path):
     config = json.loads((run / "bert_config.json").read_text())
     assert config["num_hidden_layers"] == 3
 
-    _, log = student("labels", code=2, keep_layers="0,5", **start)
-    assert "--keep_layers=0,5; expected layers from 0 to 4, or" in log
+    for layers in ("0,5", "1,1"):
+        _, log = student("labels", code=2, keep_layers=layers, **start)
+        expected = "different layers from 0 to 4, or one number from 1 to 5"
+        assert f"--keep_layers={layers}; expected {expected}" in log
+
+
+@pytest.mark.parametrize("kept", [None, "3"])
+def test_a_later_command_reads_the_kept_layers(student, tmp_path, kept):
+    """With --init_checkpoint, as the command that trained has it."""
+    config = model_files.write_sizes(
+        tmp_path,
+        tokens=trained.tokens(),
+        max_position_embeddings=trained.POSITIONS,
+        num_hidden_layers=5,
+    )
+    values = model_files.random_values(networks.build_encoder(config), 0.4)
+    tensor_files.write(str(tmp_path / "bert_model.ckpt"), values)
+    start = {"init_checkpoint": tmp_path, "bert_config_file": None}
+    start |= {"teacher": None, "num_train_epochs": 1}
+    run, _ = student("labels", keep_layers="3", **start)
+    dev = tmp_path / "dev.jsonl"
+    dev.write_text(json.dumps({"text": "a", "label": LABELS[0]}) + "\n")
+    evaluates = {"do_train": None, "do_eval": True, "eval_file": dev}
+    more = start | {"keep_layers": kept}
+    _, log = student("labels", **more | evaluates)
+    assert "eval_accuracy = " in log
+
+    # And a command that trains, which records them again.
+    student("labels", **more)
+    student("labels", **start | evaluates)
+
+    # The run may be its own start, and the start of another one.
+    steps = len(trained.SINGLE) // 5
+    for path, output in (
+        (f"{run}/", run),
+        (run / f"model.ckpt-{steps}", run),
+        (run, tmp_path / "other"),
+    ):
+        more = start | {"init_checkpoint": path, "output_dir": output}
+        student("labels", **more | evaluates)

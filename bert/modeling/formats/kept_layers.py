@@ -31,13 +31,13 @@ def read(given: tuple[str, ...], count: int, path: str) -> tuple[int, ...]:
         UserError: the model has no such layer.
     """
     valid = range(1, count + 1) if len(given) == 1 else range(count)
-    if not all(x.isdecimal() and int(x) in valid for x in given):
+    layers = [int(x) for x in given if x.isdecimal()]
+    if len({*layers} & {*valid}) < len(given):
         raise UserError(
             f"--keep_layers={','.join(given)}",
-            expected=f"layers from 0 to {count - 1}, or one number from 1 to "
-            f"{count} ({path})",
+            expected=f"different layers from 0 to {count - 1}, or one number "
+            f"from 1 to {count} ({path})",
         )
-    layers = [int(text) for text in given]
     if len(layers) == 1:
         layers = np.linspace(0, count - 1, layers[0]).round().tolist()
     return tuple(map(int, layers))
