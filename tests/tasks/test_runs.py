@@ -42,6 +42,8 @@ from bert.training.optimization import WarmupLinearDecay
 from tests.helpers import model_files, run_folders, small
 
 FOLDS = [{"num_folds": 2, "fold": x} for x in (1, 2)]
+# The second of several seeds, whose rows are those of the first.
+SEED = {"eval_fraction": 0.3, "random_seed": 8, "first_seed": 7}
 
 
 class Labelling:
@@ -229,12 +231,19 @@ def identified(recorded="", sha256="ab", **changed):
 
 @pytest.mark.parametrize(
     ("changed", "is_advised"),
-    [({}, True), ({"eval_fraction": 0.3}, False), (FOLDS[0], False)],
+    [
+        ({}, True),
+        ({"eval_fraction": 0.3}, False),
+        (FOLDS[0], False),
+        (SEED, False),
+    ],
 )
 def test_a_run_is_identified_by_its_data_and_rows(changed, is_advised):
     """Weights that may have seen held-out rows are not advised."""
-    descriptions = {identified(**x) for x in ({}, *FOLDS)}
-    assert len(descriptions) == 3
+    descriptions = {identified(**x) for x in ({}, *FOLDS, SEED)}
+    assert len(descriptions) == 4
+    first = SEED | {"random_seed": 7}
+    assert identified(**first) == identified(eval_fraction=0.3)
     recorded = identified(**changed)
     assert identified(recorded, **changed) == recorded
     with pytest.raises(UserError, match="other training data") as caught:

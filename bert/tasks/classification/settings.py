@@ -493,7 +493,10 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
 
     @property
     def rows(self) -> str:
-        """Describes the training rows of a fold; "" for all rows."""
+        """Describes the training rows; "" if the flags alone choose them."""
+        # Earlier versions divided the file by the seed of each run.
+        if self.eval_fraction and self.split_seed != self.random_seed:
+            return f"fraction of seed {self.split_seed}"
         rows = super().rows
         groups = f"sorted {self.group_column}" if self.group_column else None
         return rows and f"{rows}, {groups}"
