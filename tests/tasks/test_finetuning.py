@@ -31,7 +31,7 @@ def make_run(folder, **named):
     model = ModelFolder.open(settings.init_checkpoint)
     config = small.config()
     opened = RunFolder(path, path, config, settings=settings, model=model)
-    return finetuning.build_trainer(opened, TASK, ROWS, "rows")
+    return finetuning.build_trainer(opened, TASK, ROWS, "rows")[0]
 
 
 @pytest.mark.parametrize("frozen", [0, 1])
