@@ -79,8 +79,11 @@ def main(argv: list[str]) -> None:
     for examples in jsonl.read(settings, predictor, path, inputs):
         printer.print(examples)
 
-    for line in printer.counts.notes():
+    counts = printer.counts
+    for line in counts.notes():
         log(line)
+    if printer.first_error and counts.errors == counts.lines:
+        raise printer.first_error
 
 
 if __name__ == "__main__":

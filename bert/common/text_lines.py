@@ -21,6 +21,7 @@ LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
 HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
 _BLOCK = 1 << 20  # maximum number of bytes read at once
+_START = 40  # bytes; every second byte of ASCII in UTF-16 is zero
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f utf-16 -t utf-8`"
 _NOT_WINDOWS = frozenset(b"\0\x81\x8d\x8f\x90\x9d")  # undefined in cp1252
@@ -30,15 +31,18 @@ _OTHER_KINDS = {  # first bytes -> kind and advice
     b"\xfe\xff": ("UTF-16", _ICONV),
     b"PK\x03\x04": ("a zip archive, such as .xlsx or .docx", _SAVE_AS),
     b"\xd0\xcf\x11\xe0": ("an Office file, such as .xls or .doc", _SAVE_AS),
-    b"%PDF": ("a PDF", "extract its text, for example with `pdftotext`"),
-    b"PAR1": ("a Parquet file", "prepare_corpus.py reads NAME.parquet"),
+    b"%PDF-": ("a PDF", "extract its text, for example with `pdftotext`"),
+    b"PAR1\x15": ("a Parquet file", "prepare_corpus.py reads NAME.parquet"),
     b"\x1f\x8b": (
         "compressed with gzip",
         "decompress it, or, unless it is a vocabulary, let its name end in .gz",
     ),
     b"\x80": ("a pickle", "pass a text"),
     b"\x89HDF": ("an HDF5 file", "pass a text"),
-    b"BZh": ("compressed with bzip2", _UNPACK.format("bzcat")),
+    **{
+        b"BZh%d1AY" % size: ("compressed with bzip2", _UNPACK.format("bzcat"))
+        for size in range(1, 10)
+    },
     b"\xfd7zXZ": ("compressed with xz", _UNPACK.format("xzcat")),
     b"\x28\xb5\x2f\xfd": ("compressed with zstd", _UNPACK.format("zstdcat")),
 }
@@ -386,6 +390,9 @@ def check_start(raw: bytes, path: str) -> None:
         (x for start, x in _OTHER_KINDS.items() if raw.startswith(start)),
         (None, None),
     )
+    start = raw[:_START]
+    if len(start) > 3 and not (any(start[::2]) and any(start[1::2])):
+        kind, fix = _OTHER_KINDS[b"\xff\xfe"]  # without a byte order mark
     if kind:
         raise UserError(
             f"is {kind}", path=path, line=1, expected="UTF-8", fix=fix

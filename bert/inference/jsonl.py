@@ -72,21 +72,34 @@ def read(
 
 
 def divide(
-    settings: RowSettings, predictor: Predictor, path: str, num_bytes: float
+    settings: RowSettings,
+    predictor: Predictor,
+    path: str,
+    inputs: Sequence[str],
+    num_bytes: float,
 ) -> Iterator[tuple[text_lines.Span, int]]:
     """Divides a file into ranges of whole rows, with their numbers of rows.
 
     Args:
-        settings, predictor, path: See `read`.
+        settings, predictor, path, inputs: See `read`.
         num_bytes: float. Size of a range.
 
     Raises:
-        UserError: See `read_table`.
+        UserError: See `read_table`; or all rows of the file have an error.
     """
+    first: UserError | None = None
+    for example in itertools.chain.from_iterable(
+        read(settings, predictor, path, inputs)
+    ):
+        if not isinstance(example.fields, UserError):
+            break
+        first = first or example.fields
+    else:
+        if first:
+            raise first
     if not settings.reads_table(path):
         return text_lines.divide(path, num_bytes)
     reader = table_reader(settings, predictor, path)
-    next(iter(reader), None)  # rejects columns that do not exist
     return table_rows.divide(path, num_bytes, reader.header, settings.delimiter)
 
 
@@ -104,9 +117,14 @@ def read_examples(
         stream: binary file, see `text_lines.blocks`.
         predictor, is_json, inputs, source: see `fields_of`.
         span: Span or None. Lines to read. Default: None, all lines.
+
+    Raises:
+        UserError: The file is not a text, by its first bytes.
     """
     for block in text_lines.blocks(span or text_lines.Span(source), stream):
         examples = []
+        if block.line == 1:
+            text_lines.check_start(block.content, source)
         lines = block.content.removesuffix(b"\n").split(b"\n")
         for number, line in enumerate(lines, block.line):
             try:
@@ -376,6 +394,7 @@ class PredictionPrinter:
 
     Attributes:
         counts: Counts. Numbers of lines so far.
+        first_error: UserError or None. The first error of a line.
     """
 
     def __init__(
@@ -393,6 +412,7 @@ class PredictionPrinter:
         self._signature, self._file = signature, file
         self._batch_size, self._strict = batch_size, strict
         self.counts = Counts(max_length=predictor.task.max_length)
+        self.first_error: UserError | None = None
         self._ids: set[int] = set()  # hashes
 
     def print(self, examples: list[Example]) -> None:
@@ -439,6 +459,7 @@ class PredictionPrinter:
                 if self._strict:
                     raise
                 counts.errors += 1
+                self.first_error = self.first_error or error
                 message = str(error).removeprefix(f"{self._source}:{number}: ")
                 failure = {"error": message, "line": number, **self._where}
                 print(_dump(kept | failure), file=self._file)

@@ -45,7 +45,9 @@ class PredictionWriter:
 
     def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
         """See `partitions.Writer`."""
-        return jsonl.divide(self._settings, self._predictor, path, num_bytes)
+        return jsonl.divide(
+            self._settings, self._predictor, path, self._inputs, num_bytes
+        )
 
     def write(
         self, partition: Partition, stream: Any, file: BinaryIO

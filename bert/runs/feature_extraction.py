@@ -48,7 +48,9 @@ class RowReader:
 
     def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
         """See `partitions.Writer`."""
-        return jsonl.divide(self._settings, self._predictor, path, num_bytes)
+        return jsonl.divide(
+            self._settings, self._predictor, path, (TEXT,), num_bytes
+        )
 
     def read(
         self, path: str, span: Span | None = None, stream=None

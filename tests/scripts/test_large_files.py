@@ -1,5 +1,6 @@
 """Predictions and embeddings of large files: runners, formats, killed runs."""
 
+import bz2
 import csv
 import gzip
 import importlib.metadata
@@ -355,6 +356,53 @@ def test_embeddings_are_the_same_in_all_formats(embed, texts, tmp_path):
     np.testing.assert_array_equal(values, found)
     with np.load(embed(path, "out.npz", *POOLED)) as arrays:
         np.testing.assert_array_equal(arrays["values"][:, 0], found)
+
+
+OTHER_FILES = {  # name -> content, error
+    "utf16.txt": ("a tree\n".encode("utf-16") * 3, "is UTF-16; expected UTF-8"),
+    "le.txt": ("a tree\n".encode("utf-16-le") * 3, "is UTF-16; expected UTF-8"),
+    "be.txt": ("a tree\n".encode("utf-16-be") * 3, "is UTF-16; expected UTF-8"),
+    "bzip2.txt": (bz2.compress(b"a tree\n"), "is compressed with bzip2; expec"),
+    "gzip.txt": (gzip.compress(b"a tree\n"), "is compressed with gzip; expect"),
+    "latin.txt": (
+        b"caf\xe9\n" * 3,
+        "invalid UTF-8 byte 0xe9 at column 4; conv",
+    ),
+    "broken.jsonl": (b"a tree\n\n{}\n", "JSON is malformed: invalid char"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_a_file_of_another_kind_is_an_error(
+    large, ask, model, run_script, tmp_path, name
+):
+    """Before anything is computed, and not only of its first line."""
+    (tmp_path / "a.txt").write_text("a tree\n" * 7)
+    content, message = OTHER_FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    start = f"error: {path}:1: {message}"
+    many = f"{tmp_path}/a.txt,{path}"
+    for named in ({}, {"num_processes": 1}, {"num_processes": 2}):
+        _, err = large(code=2, input_file=many, **named)
+        assert err.splitlines()[-1].startswith(start)
+    code, out, err = run_script(
+        extract_features,
+        init_checkpoint=model,
+        input_file=many,
+        output_file=tmp_path / "out.jsonl",
+        layers=-1,
+        max_seq_length=13,
+    )
+    assert code == 2 and err.splitlines()[-1].startswith(start)
+    assert not (tmp_path / "out.jsonl").exists()
+
+    # Without an output file, the other lines are answered as they are read.
+    words = ["--json"] if name.endswith(".jsonl") else []
+    for named, source in (({"input_file": path}, path), ({}, "stdin")):
+        code, _, err = ask(model, content, *words, **named)
+        assert code == 2
+        assert err.splitlines()[-1].startswith(f"error: {source}:1: {message}")
 
 
 IDS = {  # name -> ids of some rows, type of the column, its values
