@@ -24,6 +24,7 @@ import importlib.metadata
 import json
 import math
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -176,11 +177,13 @@ def open_job(
             there are several files.
 
     Raises:
-        UserError: An input file is missing, or is also an output.
+        UserError: An input file is missing, or is also an output; or there
+            are shards of an earlier command with another number of shards.
     """
     files = storage.list_files(settings.input_file, "input_file")
     outputs_lib.check_file(settings.output_file, "output_file")
     outputs_lib.check_no_input(shards_of(settings), files)
+    _check_shards(settings)
     given = flags.as_dict(settings).items()
     package = "openvino" if uses_openvino else "tensorflow"
     record = {
@@ -223,6 +226,26 @@ def shards_of(settings: PartSettings) -> list[str]:
     name, ending = os.path.splitext(path)
     count = settings.num_shards
     return [f"{name}-{i:05d}-of-{count:05d}{ending}" for i in range(count)]
+
+
+def _check_shards(settings: PartSettings) -> None:
+    """Checks that a glob of the shards will match no others."""
+    if settings.num_shards is None:
+        return
+    shards = [*map(storage.absolute, shards_of(settings))]
+    folder, name = os.path.split(storage.absolute(settings.output_file or ""))
+    start, end = map(re.escape, os.path.splitext(name))
+    for found in storage.list_folder(folder):
+        path = os.path.join(folder, found)
+        is_shard = re.fullmatch(rf"{start}-\d+-of-\d+{end}", found)
+        if is_shard and path not in shards:
+            raise UserError(
+                "is a shard of an earlier command",
+                path=path,
+                expected="one set of shards with this name",
+                fix="remove the earlier shards, or choose another "
+                "--output_file",
+            )
 
 
 def compute(

@@ -197,9 +197,20 @@ def test_there_are_at_most_as_many_shards_as_partitions(large, texts, tmp_path):
     assert len(shards) == int(most) > 3
     assert all(x.stat().st_size for x in shards)
     rows = b"".join(x.read_bytes() for x in shards)
+    _, err = large(code=2, input_file=path, num_shards=3)
+    assert err.splitlines()[-1] == (
+        f"error: {shards[0]}: is a shard of an earlier command; expected one "
+        "set of shards with this name; remove the earlier shards, or choose "
+        "another --output_file"
+    )
+    for shard in shards:
+        shard.unlink()
+    (tmp_path / "out-00000-of-00004.csv").touch()  # not a shard of this name
+    (tmp_path / "out-a-of-b.jsonl").touch()
     large(input_file=path, num_shards=3)
     shards = sorted(tmp_path.glob("out-*-of-00003.jsonl"))
     assert b"".join(x.read_bytes() for x in shards) == rows
+    large(input_file=path, num_shards=3)  # replaces them
 
 
 def test_an_input_that_changes_is_an_error(large, tmp_path, monkeypatch):
