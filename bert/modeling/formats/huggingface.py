@@ -35,6 +35,7 @@ from bert.modeling.formats.huggingface_config import (
 WEIGHTS = "model.safetensors"
 TAIL = "tail"  # `truncate` of a task.json that keeps the last tokens
 _INDEX = "model.safetensors.index.json"
+_LARGEST_HEADER = 100_000_000  # bytes, as in safetensors
 
 _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
@@ -62,6 +63,10 @@ _TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
+
+
+class _Tensor(msgspec.Struct):
+    shape: list[int]
 
 
 class _Index(msgspec.Struct):
@@ -155,18 +160,15 @@ def shapes_of(folder: str) -> dict[str, list[int]]:
         folder: str. See `read`.
 
     Returns:
-        Dict: original name -> shape. Empty if the files are remote, or if
-        `read` would reject them.
+        Dict: original name -> shape. Empty if `read` would reject the files.
     """
     shapes = {}
     try:
         for path in weight_files(folder):
-            with safetensors.safe_open(path, "np") as file:
-                for name in file.keys():  # noqa: SIM118
-                    shape = file.get_slice(name).get_shape()
-                    name = _canonical(name)
-                    shapes[_TIED.get(name, name)] = shape
-    except (UserError, OSError, safetensors.SafetensorError):
+            for name, shape in _header(path).items():
+                name = _canonical(name)
+                shapes[_TIED.get(name, name)] = shape
+    except (UserError, OSError, msgspec.MsgspecError):
         return {}
 
     named = {_original_name(name, None): x for name, x in shapes.items()}
@@ -174,6 +176,25 @@ def shapes_of(folder: str) -> dict[str, list[int]]:
         name: shape[::-1] if name.endswith("/kernel") else shape
         for name, shape in named.items()
         if name
+    }
+
+
+def _header(path: str) -> dict[str, list[int]]:
+    """Reads the shapes of a safetensors file, which may be remote.
+
+    The file starts with the size of a JSON object, 8 bytes.
+
+    Raises:
+        msgspec.MsgspecError: the object is damaged.
+    """
+    with storage.open_file(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        content = file.read(min(size, _LARGEST_HEADER))
+    entries = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    entries.pop("__metadata__", None)
+    return {
+        name: msgspec.json.decode(entry, type=_Tensor).shape
+        for name, entry in entries.items()
     }
 
 

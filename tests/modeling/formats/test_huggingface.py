@@ -103,7 +103,23 @@ def test_weights_on_shared_storage_are_read_from_a_copy(
     before = set(tmp_path.iterdir())
     outputs.copy_folder(str(folder), "ram://huggingface")
     assert_read("ram://huggingface", values)
+
+    # The shapes are known before the weights are copied.
+    expected = {name: [*x.shape] for name, x in values.items()}
+    for path in (str(folder), "ram://huggingface"):
+        assert huggingface.shapes_of(path) == expected
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"\xff" * 8, b"\x09" + bytes(7) + b"{}", b"\x02" + bytes(7)]
+)
+def test_damaged_weights_have_no_shapes(folder, start):
+    """`read` names the damage."""
+    (folder / "model.safetensors").write_bytes(start)
+    assert huggingface.shapes_of(str(folder)) == {}
+    with pytest.raises(UserError, match="model.safetensors"):
+        huggingface.read(str(folder))
 
 
 def test_an_encoder_alone_has_no_prefix(tmp_path, values):
