@@ -191,6 +191,7 @@ class _Programs:
     def __init__(self, graph: Callable):
         self._graph = graph
         self._batches: collections.Counter = collections.Counter()
+        self._lock = threading.Lock()
         self._programs: dict[tuple[int, int], Callable] = {}
 
     def find(
@@ -208,8 +209,10 @@ class _Programs:
         )
         if shape in self._programs:
             return self._programs[shape], _with_sizes(inputs, 1, *shape)
-        self._batches[shape] += 1
-        if self._batches[shape] == _BATCHES:
+        with self._lock:  # or two threads would both skip a number
+            self._batches[shape] += 1
+            is_due = self._batches[shape] == _BATCHES
+        if is_due:
             threading.Thread(target=self._compile, args=shape).start()
         return self._graph, inputs
 
