@@ -1,6 +1,7 @@
 """Examples as our scripts encode them, for benchmarks and their peers."""
 
 import dataclasses
+import pathlib
 from typing import Any
 
 from bert.runs.run_folder import RunFolder
@@ -16,8 +17,11 @@ def model_flags(model: str) -> dict[str, str]:
     """Flags of the files in a folder of weights.
 
     Args:
-        model: folder with bert_model.ckpt, bert_config.json and vocab.txt.
+        model: folder with bert_model.ckpt, bert_config.json and vocab.txt, or
+            in another layout.
     """
+    if not pathlib.Path(model, "bert_config.json").exists():
+        return {"init_checkpoint": model}
     return {
         "vocab_file": f"{model}/vocab.txt",
         "bert_config_file": f"{model}/bert_config.json",
@@ -39,14 +43,22 @@ def classified(
     Returns:
         the task, whose `records` are the examples, and its files.
     """
-    folder = _open(
-        classification.Settings,
+    return read(
         model,
         task_name=task,
         data_dir=data_dir,
         max_seq_length=max_seq_length,
     )
-    return inputs.read(folder)
+
+
+def read(model: str, **changed: Any) -> tuple[TextClassification, Files]:
+    """Reads what flags of run_classifier.py name; see `classified`.
+
+    Args:
+        model: as for `model_flags`.
+        **changed: flags of run_classifier.py.
+    """
+    return inputs.read(_open(classification.Settings, model, **changed))
 
 
 def window_maker(model: str, **changed: int) -> WindowMaker:

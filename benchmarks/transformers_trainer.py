@@ -58,6 +58,7 @@ def run(python: str, **settings) -> dict:
         "learning_rate": 2e-5,
         "epochs": 1,
         "warmup_proportion": 0.0,
+        "weight_decay": 0.01,
         "seed": 1,
         "num_labels": None,
         "bf16": False,
@@ -91,12 +92,18 @@ def logits(
         examples: examples to train on.
         held_out: examples to predict.
         names: our feature name of a label -> the peer's.
-        settings: further settings, see `run`.
+        settings: further settings, see `run`, or others than ours.
 
     Returns:
         `seconds` of training and `command_seconds` of the process, and the
         logits of the held-out examples.
     """
+    settings = {
+        "batch_size": by_seed.BATCH_SIZE,
+        "learning_rate": by_seed.RATE,
+        "warmup_proportion": 0.1,
+        **settings,
+    }
     with tempfile.TemporaryDirectory() as folder:
         paths = {
             name: os.path.join(folder, f"{name}.npz")
@@ -109,9 +116,6 @@ def logits(
             peer[0],
             folder=peer[1],
             logits=answers,
-            batch_size=by_seed.BATCH_SIZE,
-            learning_rate=by_seed.RATE,
-            warmup_proportion=0.1,
             **paths,
             **settings,
         )

@@ -3,12 +3,12 @@
     python huggingface_finetuning.py SETTINGS.json
 
 SETTINGS.json has `model_class`, `folder` of the weights, `examples`,
-`batch_size`, `learning_rate`, `epochs`, `warmup_proportion`, `seed`,
-`num_labels`, and `bf16` for mixed precision; to predict held-out examples also
-`held_out`, and `logits`, the output file. Files of examples are `.npz` with
-concatenated `input_ids` and `segment_ids`, `lengths`, and a column for each
-label. Batches are padded to their longest example, as by the collator of
-transformers. Prints one JSON line. Runs in the environment that `make peers`
+`batch_size`, `learning_rate`, `epochs`, `warmup_proportion`, `weight_decay`,
+`seed`, `num_labels`, and `bf16` for mixed precision; to predict held-out
+examples also `held_out`, and `logits`, the output file. Files of examples are
+`.npz` with concatenated `input_ids` and `segment_ids`, `lengths`, and a column
+for each label. Batches are padded to their longest example, as by the collator
+of transformers. Prints one JSON line. Runs in the environment that `make peers`
 installs.
 """
 
@@ -76,7 +76,7 @@ def main(path: str) -> None:
                 num_train_epochs=settings["epochs"],
                 learning_rate=settings["learning_rate"],
                 warmup_steps=settings["warmup_proportion"],
-                weight_decay=0.01,
+                weight_decay=settings["weight_decay"],
                 seed=settings["seed"],
                 save_strategy="no",
                 logging_strategy="no",

@@ -14,6 +14,7 @@ from benchmarks import (
     checkpoint_save,
     determinism,
     finetuning,
+    first_result,
     glue,
     gpu_steps,
     guard,
@@ -53,7 +54,8 @@ def folder(tmp_path, monkeypatch):
     squad_files.write(tmp_path / "questions.json", 19, 7, version_2=False)
     (tmp_path / "lines.txt").write_text("".join(f"{x}\n" for x in LINES))
     (tmp_path / "config.json").write_text(small.config().to_json())
-    monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", small.POSITIONS)
+    for module in (first_result, glue):
+        monkeypatch.setattr(module, "MAX_SEQ_LENGTH", small.POSITIONS)
     monkeypatch.setattr(squad, "WINDOWS", WINDOWS)
     monkeypatch.setattr(finetuning, "BATCH_SIZE", 7)
     monkeypatch.setattr(gpu_steps, "MATMUL_SIZE", 13)
@@ -73,6 +75,24 @@ def run_finetuning(folder):
         )
         for name, path in files.items()
     ]
+
+
+def run_first_result(folder):
+    """A second run computes nothing again."""
+    table = folder / "mails"
+    table.mkdir()
+    classifier_files.write_table(table, 61)
+    (table / "mails.csv").rename(table / "train.csv")
+    (table / "dev.csv").write_text((table / "train.csv").read_text())
+    words = [str(folder / "results"), str(folder), [str(table)]]
+    figures, again = (
+        first_result.measure(*words, sizes="37,62", seeds="2-2")
+        for _ in range(2)
+    )
+    sides = ["ours", "words", "pooler", "mean"]
+    assert figures == again and [x["side"] for x in figures] == sides
+    assert "| mails, 37 | " in first_result.summary(figures)
+    return figures
 
 
 def run_instances(folder):
@@ -135,6 +155,7 @@ RUNS = {
         small.config(), B, S, P, runs=1
     ),
     "finetuning": run_finetuning,
+    "first_result": run_first_result,
     "glue": lambda folder: glue.measure(
         "mrpc", str(folder), str(folder), 1, by_seed.numbers("2-3")
     ),
