@@ -25,6 +25,7 @@ from bert.data.tables import Table
 from bert.tasks import folds
 from bert.tasks.classification.glue import Split, TextExample
 from bert.tasks.classification.settings import Settings
+from bert.tasks.evaluation import first_names
 from bert.tasks.task import DEV
 
 
@@ -132,7 +133,9 @@ def check_labelled(table: Table, kind: str) -> None:
         )
 
 
-def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
+def label(
+    table: Table, labels: Labels, needed: bool, fix: str = ""
+) -> list[TextExample]:
     """Checks the labels of a table.
 
     Args:
@@ -140,6 +143,8 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
         labels: the valid labels.
         needed: bool. Whether each row must have a label, see
             `check_labelled`; if not, missing labels become None.
+        fix: str. Advice for a few rows with other labels. Default: "", to
+            check the file.
 
     Returns:
         the examples, with labels as numbers.
@@ -150,26 +155,68 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
     """
     names = {*labels.names, *dict(labels.aliases)}
     table.check_header(names, "label", "id")
-    has_header = table.cells.get("label") is not None
 
-    def checked(example: TextExample) -> TextExample:
+    def read(example: TextExample) -> Any:
         field = example.label
         if not needed and _is_absent(field, labels):
-            return example._replace(label=None)
-
+            return None
         if labels.kind == REGRESSION:
-            return example._replace(label=tables.number(field, "label"))
-        found = _names(field, labels)
-        for name in found:
-            if name not in labels.names:
-                is_header = example.line == 1 and not has_header
-                raise _unknown(name, labels, is_header)
-        if labels.kind == CLASSES:
-            return example._replace(label=labels.names.index(found[0]))
-        bits = [int(name in found) for name in labels.names]
-        return example._replace(label=bits)
+            return tables.number(field, "label")
+        return _names(field, labels)
 
-    return _each(table, checked)
+    found = _each(table, read)
+    if labels.kind != REGRESSION:
+        _check_known(table, found, labels, fix)
+        found = [x if x is None else _encoded(x, labels) for x in found]
+    return [
+        example._replace(label=x)
+        for example, x in zip(table.rows, found, strict=True)
+    ]
+
+
+def _encoded(names: list[str], labels: Labels) -> int | list[int]:
+    """The id of a class, or zeros and ones for several labels."""
+    if labels.kind == CLASSES:
+        return labels.names.index(names[0])
+    return [int(name in names) for name in labels.names]
+
+
+def _check_known(
+    table: Table, found: list[list[str] | None], labels: Labels, fix: str
+) -> None:
+    """Rejects rows with unknown labels; the message has their number.
+
+    Args:
+        table: the table.
+        found: the names of the labels of each row.
+        labels, fix: see `label`.
+    """
+    valid, lines, unknown = {*labels.names}, [], dict[str, None]()
+    for example, names in zip(table.rows, found, strict=True):
+        others = [name for name in names or () if name not in valid]
+        if others:
+            lines.append(example.line)
+            unknown |= dict.fromkeys(others)
+    if not lines:
+        return
+
+    # Many other labels are those of another file or column.
+    if not fix or 2 * len(lines) >= len(table.rows):
+        fix = "is this the right file and the right label column?"
+    if lines[0] == 1 and table.cells.get("label") is None:
+        fix = "it looks like a header, but this file should have none"
+    expected = ", ".join(labels.names[:10])
+    if labels.size > 10:
+        expected += ", ..."
+    shown = first_names(repr(name[:60]) for name in unknown)
+    raise UserError(
+        f"unknown label{'s' * (len(unknown) > 1)} {shown} in {len(lines):,} of "
+        f"{len(table.rows):,} rows",
+        path=table.path,
+        line=lines[0],
+        expected=f"one of {expected}",
+        fix=fix,
+    )
 
 
 def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
@@ -332,15 +379,3 @@ def _is_absent(field, labels: Labels) -> bool:
     if labels.kind == CLASSES and "-1" not in labels.names:
         return text in ("", "-1", "-1.0")
     return not text and labels.kind != MULTI_LABEL
-
-
-def _unknown(name: str, labels: Labels, is_header: bool) -> UserError:
-    fix = "is this the right file and the right label column?"
-    if is_header:
-        fix = "it looks like a header, but this file should have none"
-    valid = ", ".join(labels.names[:10])
-    if labels.size > 10:
-        valid += ", ..."
-    return UserError(
-        f"unknown label {name[:60]!r}", expected=f"one of {valid}", fix=fix
-    )

@@ -39,6 +39,7 @@ from bert.tasks.classification.glue import (
 )
 from bert.tasks.classification.settings import (
     BALANCED,
+    OWN,
     WINDOWS,
     Settings,
 )
@@ -121,11 +122,15 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
     labels = _with_post_processing(settings, labels, recorded or {})
 
     splits: Files = {name: [] for name in _FLAGS}
-    lines = []
+    lines, more_labels = [], ""
+    if settings.task == OWN:  # a small training file may lack a rare label
+        more_labels = (
+            "to train a model with more labels, list all of them in --labels"
+        )
     class_weights = (recorded or {}).get("class_weights", ())
     for file, table in files:
         # Labels become numbers here, as all of them are known now.
-        rows = examples.label(table, labels, needed=file.is_for_labels)
+        rows = examples.label(table, labels, file.is_for_labels, more_labels)
         split = dataclasses.replace(file, rows=rows, sha256=table.sha256)
         if settings.divides and split.is_for_labels:
             split = examples.hold_out(settings, split, labels)

@@ -86,6 +86,39 @@ def test_a_label_becomes_a_number(tmp_path, row, labels, needed, found):
         assert [x[3] for x in read(source, labels, needed)] == [found]
 
 
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        (
+            ["no"] * 9 + ["maybe", "perhaps", "maybe"],
+            YES_NO,
+            "x.tsv:11: unknown labels 'maybe', 'perhaps' in 3 of 12 rows; "
+            "expected one of no, yes; more",
+        ),
+        (
+            ["a,b"] * 3 + ["d,c"],
+            ABC,
+            "x.tsv:5: unknown label 'd' in 1 of 4 rows; expected one of a, b, "
+            "c; more",
+        ),
+        # Other labels in half of the rows: another file or column.
+        (
+            ["no", "maybe"],
+            YES_NO,
+            "x.tsv:3: unknown label 'maybe' in 1 of 2 rows; expected one of "
+            "no, yes; is this the right file and the right label column?",
+        ),
+    ],
+)
+def test_rows_with_unknown_labels_are_counted(tmp_path, rows, labels, message):
+    lines = "".join(f"text {i}\t{x}\n" for i, x in enumerate(rows))
+    path = write(tmp_path, f"t\tl\n{lines}")
+    table = classification.read(file_of(path, "t", label="l"))
+    with pytest.raises(UserError) as error:
+        classification.label(table, labels, True, "more")
+    assert str(error.value).endswith(message)
+
+
 @pytest.mark.parametrize("labels", [YES_NO, ABC, NUMBER], ids=str)
 def test_rows_without_a_label_are_counted(tmp_path, labels):
     """In files for training; only several labels may be an empty field."""

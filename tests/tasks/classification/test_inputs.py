@@ -234,6 +234,35 @@ def test_own_labels_can_be_given_and_are_recorded(tmp_path):
     assert task.labels.names == ("yes", "no")
 
 
+def test_a_label_that_training_lacks_is_listed_in_labels(tmp_path):
+    """A small training file may lack a rare one."""
+    train, dev = tmp_path / "train.csv", tmp_path / "dev.csv"
+    train.write_text("text,label\none,a\ntwo,b\nthree,a\nfour,b\n")
+    dev.write_text("text,label\nfive,a\nsix,b\nseven,c\neight,a\n")
+    named = {"train_file": train, "eval_file": dev, "task_name": "csv"}
+    with pytest.raises(UserError) as error:
+        read("--do_train", "--do_eval", **named)
+    assert str(error.value) == (
+        f"{dev}:4: unknown label 'c' in 1 of 4 rows; expected one of a, b; to "
+        "train a model with more labels, list all of them in --labels"
+    )
+    _, files = read("--do_train", "--do_eval", **named, labels="a,b,c")
+    assert [e[3] for e in examples(files, DEV)[0]] == [0, 1, 2, 0]
+
+    # The labels of a trained model are fixed.
+    recorded = json.dumps({"kind": "classes", "labels": ["a", "b"]})
+    (tmp_path / "task.json").write_text(recorded)
+    (tmp_path / "checkpoint").touch()
+    named = {"eval_file": dev, "task_name": "csv", "output_dir": tmp_path}
+    with pytest.raises(UserError, match="list all of them in --labels"):
+        read("--do_eval", **named)
+    glue = tmp_path / "msr.tsv"
+    rows = [f"{label}\t1\t2\ta\tb\n" for label in ("x", 0, 1, 2, 1)]
+    glue.write_text("".join(rows))
+    with pytest.raises(UserError, match="'2' in 1 of 4 .* the right file"):
+        read("--do_train", task_name="mrpc", train_file=glue)
+
+
 def test_an_export_alone_has_both_texts(tmp_path):
     named = {"task_name": "tsv", "labels": "a,b", "export_dir": "none"}
     named |= {"text_column": "t", "output_dir": tmp_path}
