@@ -47,6 +47,27 @@ def test_all_missing_packages_are_named(monkeypatch):
 
 def test_a_runner_without_beam_names_its_flag(monkeypatch):
     """Also a Beam that is installed and cannot be imported."""
-    monkeypatch.setitem(sys.modules, "apache_beam.runners", None)
+    module = "bert.common.jobs.beam_runner"
+    monkeypatch.delattr("bert.common.jobs.beam_runner", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UserError, match="^--runner: missing packages: apache"):
-        runners.check_beam("DirectRunner")
+        runners.check_beam("DirectRunner", [])
+
+
+@pytest.mark.parametrize(
+    ("runner", "message"),
+    [
+        ("DataflowRunner", "Missing required option: project"),
+        ("FlinkRunner", "job server"),
+        ("PortableRunner", "without a job server; pass -- --job_endpoint"),
+        ("Nothing", "expected a runner of Apache Beam"),
+    ],
+)
+def test_a_runner_that_cannot_start_is_one_line(runner, message, capfd):
+    options = []
+    if runner == "FlinkRunner":
+        options = ["--flink_job_server_jar=missing"]
+    with pytest.raises(UserError, match=f"^--runner={runner}") as caught:
+        runners.check_beam(runner, options)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert "apitools" not in capfd.readouterr().err

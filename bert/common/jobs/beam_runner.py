@@ -15,7 +15,16 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import (
+    PipelineOptions,
+    PortableOptions,
+)
+from apache_beam.options.pipeline_options_validator import (
+    PipelineOptionsValidator,
+)
+from apache_beam.runners import create_runner
+from apache_beam.runners.portability.job_server import JavaJarJobServer
+from apache_beam.runners.portability.portable_runner import PortableRunner
 from apache_beam.utils import shared
 
 from bert.common import storage
@@ -70,6 +79,52 @@ class WriteResults(beam.DoFn):
         _, results = element
         write(self._path, results_json(results))
         return ()
+
+
+def check(runner: str, options: list[str]) -> None:
+    """Checks a runner and its options, and fetches its job server.
+
+    Args:
+        runner: str. Beam's name of the runner.
+        options: list of str. Beam's command-line options.
+
+    Raises:
+        UserError: The runner does not exist, lacks options, or its job server
+            cannot be downloaded.
+    """
+    named = f"--runner={runner}"
+    try:
+        made = create_runner(runner)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise UserError(
+            f"{named}: {error}", expected="a runner of Apache Beam"
+        ) from None
+
+    parsed = PipelineOptions([*options, named])
+    if missing := PipelineOptionsValidator(parsed, made).validate():
+        raise UserError(
+            f"{named}: {' '.join(missing)}",
+            fix="pass Beam's options after --, such as -- --project=name",
+        )
+
+    # Flink and Spark have a job server in Java, unless one is running.
+    is_running = parsed.view_as(PortableOptions).job_endpoint
+    if isinstance(made, PortableRunner) and not is_running:
+        try:
+            server = made.default_job_server(parsed)
+            server = getattr(server, "_job_server", server)
+            if isinstance(server, JavaJarJobServer):
+                server.local_jar(server.path_to_jar())
+        except NotImplementedError:
+            raise UserError(
+                f"{named} without a job server",
+                fix="pass -- --job_endpoint=host:port",
+            ) from None
+        except (RuntimeError, ValueError, OSError) as error:
+            raise UserError(
+                f"{named}: {str(error).splitlines()[0]}",
+                fix="pass -- --job_endpoint=host:port of a running job server",
+            ) from None
 
 
 def run(

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import itertools
 import json
+import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -41,8 +42,8 @@ class Runners(BaseSettings):
             beam_options: list of str. Beam's command-line options.
 
         Raises:
-            UserError: Options are given without --runner, Beam is not
-                installed, or it does not have the runner.
+            UserError: Options are given without --runner, or the runner
+                cannot be used, see `check_beam`.
         """
         if beam_options and not self.runner:
             raise UserError(
@@ -50,7 +51,7 @@ class Runners(BaseSettings):
                 fix="pass --runner too",
             )
         if self.runner:
-            check_beam(self.runner)
+            check_beam(self.runner, beam_options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,27 +117,30 @@ def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
     return argv[:end], argv[end + 1 :]
 
 
-def check_beam(runner: str) -> None:
-    """Checks that a Beam runner can be used.
+def check_beam(runner: str, beam_options: list[str]) -> None:
+    """Checks that a Beam runner can be used, before any work.
 
     Args:
         runner: str. Name of the runner.
+        beam_options: list of str. Beam's command-line options.
 
     Raises:
-        UserError: Beam is not installed, or the runner does not exist.
+        UserError: Beam is not installed, the runner does not exist or lacks
+            options, or its job server cannot be downloaded.
     """
+    # Beam logs which of its own packages are missing.
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
-        from apache_beam.runners import runner as runners
+        from bert.common.jobs import beam_runner
     except ImportError:
         raise errors.missing_packages(
             "beam", "apache_beam", needed_by="--runner"
         ) from None
-    try:
-        runners.create_runner(runner)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise UserError(
-            f"--runner={runner}: {error}", expected="a runner of Apache Beam"
-        ) from None
+    else:
+        beam_runner.check(runner, beam_options)
+    finally:
+        logging.disable(level)
 
 
 def open_pool(job: Any, num_processes: int) -> processes.Pool:
