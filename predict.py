@@ -11,7 +11,8 @@ repeats their keys that are not inputs of the model.
 
 In lines of text, tabs separate the inputs of the model, including each choice:
 
-    text, or text and text_b    models of run_classifier.py
+    text, or text and text_b    models of run_classifier.py; of a Hugging Face
+                                classifier, text_b may be missing
     text                        models of run_ner.py
     question, context           models of run_squad.py
     context, choices            models of run_swag.py
@@ -73,7 +74,8 @@ def main(argv: list[str]) -> None:
         settings.signature,
     )
 
-    inputs = settings.ordered(predictor.task.inputs)
+    task = predictor.task
+    inputs = settings.ordered(task.inputs, task.optional_inputs)
     if not path and sys.stdin.isatty():
         log(f"reading {', '.join(inputs)}, separated by tabs; ^D ends")
     for examples in jsonl.read(settings, predictor, path, inputs):

@@ -197,21 +197,28 @@ def table_reader(
     }
     schema = {
         field: Column(
-            tables.column_of(field if name is None else name), None, flag=flag
+            tables.column_of(field if name is None else name),
+            None,
+            name is None and field in task.optional_inputs,
+            flag,
         )
         for field, (flag, name) in zip(fields, given.items())
-        if name is not None or field in task.inputs
+        if name is not None
+        or field in task.inputs
+        or settings.text_column is None
     }
     if settings.id_column is not None:
         schema["id"] = Column(tables.column_of(settings.id_column), None)
 
     # Names of columns need a header. With numbers, the first row is data.
     header = any(isinstance(x.name, str) for x in schema.values())
-    make = functools.partial(_example_of_row, path)
+    make = functools.partial(_example_of_row, path, task.optional_inputs)
     return tables.TableReader(path, schema, make, header, settings.delimiter)
 
 
-def _example_of_row(path: str, line: int, **fields: Any) -> Example:
+def _example_of_row(
+    path: str, optional: Sequence[str], line: int, **fields: Any
+) -> Example:
     """Makes an example from the columns of a row."""
     kept = {"id": fields.pop("id")} if "id" in fields else {}
 
@@ -223,7 +230,11 @@ def _example_of_row(path: str, line: int, **fields: Any) -> Example:
         kept["id"] = str(found)
     try:
         with json_files.reported(path, line=line):
-            texts = {name: tables.text(x, name) for name, x in fields.items()}
+            texts = {
+                name: tables.text(x, name)
+                for name, x in fields.items()
+                if x is not None or name not in optional
+            }
     except UserError as error:
         return Example(line, error, kept)
     return Example(line, texts, kept)
@@ -257,8 +268,7 @@ def fields_of(
     text_lines.check(line, source, number)
     text = text_lines.decode(line, source, number).removesuffix("\r")
     if not is_json:
-        values = _split(text, predictor.has_choices, inputs, source, number)
-        return values, {}
+        return _split(text, predictor, inputs, source, number), {}
 
     with json_files.reported(source, "a JSON object", line=number):
         values = json_files.decode(text, dict)
@@ -268,22 +278,30 @@ def fields_of(
 
 
 def _split(
-    text: str, has_choices: bool, inputs: Sequence[str], source: str, line: int
+    text: str,
+    predictor: Predictor,
+    inputs: Sequence[str],
+    source: str,
+    line: int,
 ) -> dict:
     """Splits a line of text into its fields, which tabs separate."""
     most = len(inputs)
     fields: list = [text] if most == 1 else text.split("\t")
     count = len(fields)
-    if count < most or (count > most and not has_choices):
+    optional = predictor.task.optional_inputs
+    lacks = any(name not in optional for name in inputs[count:])
+    if lacks or (count > most and not predictor.has_choices):
+        may_lack = inputs[-1] in optional
         raise UserError(
             "1 field" if count == 1 else f"{count} fields",
             path=source,
             line=line,
-            expected=f"{most} separated by tabs: {', '.join(inputs)}",
+            expected=f"{f'{most - 1} or ' * may_lack}{most} separated by tabs: "
+            f"{', '.join(inputs)}",
         )
 
     # The remaining fields are the choices.
-    if has_choices:
+    if predictor.has_choices:
         fields[most - 1 :] = [fields[most - 1 :]]
     return dict(zip(inputs, fields))
 

@@ -41,7 +41,7 @@ class PredictionWriter:
         )
         task = self._predictor.task
         settings.check_signature(task.signatures)
-        self._inputs = settings.ordered(task.inputs)
+        self._inputs = settings.ordered(task.inputs, task.optional_inputs)
 
     def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
         """See `partitions.Writer`."""

@@ -52,7 +52,9 @@ class Settings(PartSettings, RowSettings):
         topic=RARE,
     )
     inputs: tuple[str, ...] | None = flag(
-        None, "Names of the inputs, in the order of the fields of a line."
+        None,
+        "Names of the inputs, in the order of the fields of a line. Default: "
+        "text or text, text_b of a Hugging Face classifier; else all inputs.",
     )
     batch_size: int = flag(
         256, "Maximum number of lines that are computed at once.", at_least=1
@@ -75,22 +77,28 @@ class Settings(PartSettings, RowSettings):
                 expected=f"one of {', '.join(known)}",
             )
 
-    def ordered(self, inputs: Sequence[str]) -> Sequence[str]:
+    def ordered(
+        self, inputs: Sequence[str], optional: Sequence[str] = ()
+    ) -> Sequence[str]:
         """Returns the order of the fields of a line, see --inputs.
 
         Args:
             inputs: sequence of str. Names of the inputs of the model.
+            optional: sequence of str. Names of inputs that a line may lack.
+                Default: no names.
 
         Raises:
             UserError: --inputs has other names, or choices are not last.
         """
-        given = self.inputs or inputs
+        known = (*inputs, *optional)
+        given = self.inputs or known
+        named = [name for name in known if name in (*inputs, *given)]
         is_last = given[-1] == inputs[-1] or inputs[-1] != "choices"
-        if sorted(given) != sorted(inputs) or not is_last:
+        if sorted(given) != sorted(named) or not is_last:
             raise UserError(
                 f"--inputs={','.join(given)}",
                 path=self.model,
-                expected=", ".join(inputs),
+                expected=", ".join(known),
             )
         return given
 

@@ -19,6 +19,7 @@ from bert.common.errors import UserError
 from bert.data.row_settings import RowSettings
 from bert.inference import jsonl
 from bert.inference.settings import Settings
+from bert.modeling.formats import conversion
 from tests.helpers import classifier_files
 from tests.helpers.predictors import predictor_of
 
@@ -264,6 +265,66 @@ def fields_of(line, is_json):
 def test_choices_are_all_fields_that_are_left(line, is_json, fields):
     expected = dict(zip(("context", "choices"), fields))
     assert fields_of(line, is_json) == (expected, {})
+
+
+EITHER = predictor_of(dict, "text")
+EITHER.task.optional_inputs = ("text_b",)
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "fields"),
+    [
+        (b"a", None, {"text": "a"}),
+        (b"a\tb", None, {"text": "a", "text_b": "b"}),
+        (b"a\tb", "text,text_b", {"text": "a", "text_b": "b"}),
+        (b"a\tb", "text_b,text", {"text": "b", "text_b": "a"}),
+        (b"a\tb", "text", {"text": "a\tb"}),
+        (b"a\tb\tc", None, "3 fields; expected 1 or 2 separated by tabs: te"),
+        (b"a", "text_b,text", "1 field; expected 2 separated by tabs: text_b"),
+        (b"a", "text_b", "--inputs=text_b; expected text, text_b"),
+        (b"a", "text,text", "--inputs=text,text; expected text, text_b"),
+    ],
+)
+def test_a_second_text_may_be_missing(line, given, fields):
+    """Of folders of transformers, which do not record what a model reads."""
+
+    def read():
+        settings = Settings(inputs=given and tuple(given.split(",")))
+        task = EITHER.task
+        inputs = settings.ordered(task.inputs, task.optional_inputs)
+        return jsonl.fields_of(line, 1, EITHER, False, inputs)
+
+    if isinstance(fields, dict):
+        assert read() == (fields, {})
+        return
+    with pytest.raises(UserError, match=re.escape(fields)):
+        read()
+
+
+def test_a_pair_model_of_transformers_reads_both_texts(ask, tmp_path):
+    """Of a line, of JSON, and of the columns with their names."""
+    model = classifier_files.classifier_of(tmp_path, pairs=True)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    conversion.write(model, "huggingface", str(folder))
+    (folder / "task.json").unlink()  # which transformers does not write
+    (tmp_path / "t.csv").write_text("text,text_b\nthe cat,a dog\nthe cat,\n")
+    table = pyarrow.table({"text": ["the cat"] * 2, "text_b": ["a dog", None]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    pair = b'{"text": "the cat", "text_b": "a dog"}\n{"text": "the cat"}'
+    _, expected, _ = ask(folder, pair, "--json")
+    assert expected[0]["probabilities"] != expected[1]["probabilities"], (
+        expected
+    )
+    for content, named in (
+        (b"the cat\ta dog\nthe cat\n", {}),
+        (b"a dog\tthe cat\n\tthe cat\n", {"inputs": "text_b,text"}),
+        (b"", {"input_file": tmp_path / "t.csv"}),
+        (b"", {"input_file": tmp_path / "t.parquet"}),
+    ):
+        code, found, err = ask(folder, content, **named)
+        assert code == 0, err
+        assert found == expected
 
 
 @pytest.mark.parametrize(
