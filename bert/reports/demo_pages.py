@@ -119,7 +119,9 @@ def _drawn(answer: dict, example: list) -> list:
         drawn = [gr.Label(best, label="Answer"), passage]
 
     elif "entities" in answer:
-        entities = [x | {"entity": x["type"]} for x in answer["entities"]]
+        entities = [
+            x | {"entity": x["type"] or "entity"} for x in answer["entities"]
+        ]
         drawn = [_marked(example[0], entities)]
 
     elif isinstance(label, list):  # multi-label

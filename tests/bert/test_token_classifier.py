@@ -54,6 +54,7 @@ def test_columns_of_every_kind(model, words, tags):
     [
         (["S-X", "B-X", "O"], ["O", "B-X", "I-X"], [0, 2], ["B-X", "O"]),
         (["B-X", "I-X", "O"], ["B-X", "I-X", "O"], [2, "B-X"], ["O", "B-X"]),
+        (["B", "I", "O"], ["B", "I", "O"], [1, "S"], ["B", "B"]),
         ([7, 9], ["7", "9"], [9, "7"], ["9", "7"]),
         (["NOUN", "VERB"], ["NOUN", "VERB"], [1, "NOUN"], ["VERB", "NOUN"]),
     ],

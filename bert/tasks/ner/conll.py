@@ -114,7 +114,7 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
     """Whether the labels mark entities.
 
     They do if a label begins with `B-` or `I-`, or if all labels are `O` or
-    entity labels, such as `S-PER` in IOBES.
+    entity labels, such as `S-PER` in IOBES, see `entities.kind_of`.
 
     Args:
         sentences: the labelled sentences.
@@ -137,11 +137,11 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
                 expected="entity labels in upper case, such as B-PER and O",
                 fix="correct the labels, or pass --label_kind=any",
             )
-        return all(map(entities.is_entity_label, lines))
+        return entities.kind_of(lines) == entities.ENTITIES
 
     # Entities are marked, so all labels must be entity labels.
     for label, line in lines.items():
-        if not entities.is_entity_label(label):
+        if entities.kind_of([label]) == entities.ANY:
             raise UserError(
                 f"label {label!r} among entity labels",
                 path=path,

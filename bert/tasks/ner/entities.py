@@ -6,6 +6,8 @@
     IOBES   B-PER   E-PER   O       B-LOC  I-LOC  E-LOC   S- marks a single word
     BILOU   B-PER   L-PER   O       B-LOC  I-LOC  L-LOC   U- marks a single word
 
+Labels without a type, such as B, I and O, mark entities of one type, "".
+
 A sequence that is invalid in all schemes is read as in `conlleval`, the scorer
 of CoNLL-2003. An entity begins at a new type, and at any label after `O`.
 """
@@ -15,7 +17,7 @@ from collections.abc import Iterable
 
 ENTITIES, ANY = "entities", "any"  # kinds of labels
 OUTSIDE = "O"
-_ENTITY = re.compile(r"[BIESLU]-.+")
+_ENTITY = re.compile(r"[BIESLU](-.+)?")
 _BEGINS, _ENDS = "BSU", "ESLU"
 
 Entity = tuple[int, int, str]  # first word, first word after it, type
@@ -27,8 +29,22 @@ def is_entity_label(label: str) -> bool:
 
 
 def kind_of(labels: Iterable[str]) -> str:
-    """The kind of labels: `ENTITIES` if all are entity labels, else `ANY`."""
-    return ENTITIES if all(map(is_entity_label, labels)) else ANY
+    """The kind of labels: `ENTITIES` if all are entity labels, else `ANY`.
+
+    Single letters may be other labels. Without types, `O`, and `B` or `I`, must
+    be among the labels.
+    """
+    distinct = set(labels)
+    if not all(map(is_entity_label, distinct)):
+        return ANY
+    untyped = {x for x in distinct if len(x) == 1}
+    if (
+        untyped <= {OUTSIDE}
+        or untyped == distinct
+        and (OUTSIDE in untyped and untyped & {"B", "I"})
+    ):
+        return ENTITIES
+    return ANY
 
 
 def in_lower_case(labels: Iterable[str]) -> str | None:
@@ -52,15 +68,17 @@ def find(labels: Iterable[str]) -> list[Entity]:
         outside = label == OUTSIDE
 
         # An entity ends before the first word that cannot continue it.
-        if kind and (outside or closed or prefix in _BEGINS or name != kind):
+        if kind is not None and (
+            outside or closed or prefix in _BEGINS or name != kind
+        ):
             found.append((start, index, kind))
             kind = None
         if outside:
             continue
-        if not kind:
+        if kind is None:
             start, kind = index, name
         closed = prefix in _ENDS
-    if kind:
+    if kind is not None:
         found.append((start, index + 1, kind))
     return found
 
@@ -69,8 +87,8 @@ def to_bio(labels: list[str]) -> list[str]:
     """Converts the labels of a sentence from any scheme to BIO."""
     converted = [OUTSIDE] * len(labels)
     for start, limit, kind in find(labels):
-        converted[start] = f"B-{kind}"
-        converted[start + 1 : limit] = [f"I-{kind}"] * (limit - start - 1)
+        converted[start:limit] = [_label("I", kind)] * (limit - start)
+        converted[start] = _label("B", kind)
     return converted
 
 
@@ -80,4 +98,9 @@ def bio_labels(types: Iterable[str]) -> list[str]:
     Args:
         types: list of str. Names of the types; duplicates are ignored.
     """
-    return [OUTSIDE] + [f"{p}-{x}" for x in sorted(set(types)) for p in "BI"]
+    return [OUTSIDE] + [_label(p, x) for x in sorted(set(types)) for p in "BI"]
+
+
+def _label(prefix: str, kind: str) -> str:
+    """The label of a word in an entity of a type, which may be ""."""
+    return f"{prefix}-{kind}" if kind else prefix

@@ -99,13 +99,8 @@ def find(
         path = getattr(settings, name)
         marked = conll.has_entities(part, path)
         if not marked and kind == ENTITIES:
-            raise UserError(
-                f"labels such as {part[0].labels[0]!r}",
-                path=path,
-                line=part[0].lines[0],
-                expected="O, or B- or I- and a type",
-                fix="see --label_kind and --label_column",
-            )
+            _check_entities(part, path)
+            marked = True
 
         kind = ENTITIES if marked else ANY
         if marked:
@@ -134,3 +129,17 @@ def find(
         )
     folder.check_labels(Labels(kind, tuple(labels)))
     return kind, labels
+
+
+def _check_entities(sentences: list[conll.Sentence], path: str) -> None:
+    """Raises a UserError for the first label that marks no entity."""
+    for sentence in sentences:
+        for line, label in zip(sentence.lines, sentence.labels, strict=True):
+            if not entities.is_entity_label(label):
+                raise UserError(
+                    f"labels such as {label!r}",
+                    path=path,
+                    line=line,
+                    expected="O, or B- or I- and a type",
+                    fix="see --label_kind and --label_column",
+                )

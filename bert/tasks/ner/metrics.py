@@ -32,8 +32,9 @@ def score_entities(
     scores = score_labels(gold, predicted)
     scores |= _scores(right.total(), found.total(), actual.total())
 
-    # Includes types that are only predicted; their precision is 0.
-    for kind in sorted(actual | found):
+    # Includes types that are only predicted; their precision is 0. A type
+    # without a name is the only one.
+    for kind in sorted({*actual, *found} - {""}):
         one = _scores(right[kind], found[kind], actual[kind])
         scores |= {f"{name}_{kind}": value for name, value in one.items()}
     return scores

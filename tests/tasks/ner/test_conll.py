@@ -122,6 +122,10 @@ def test_kinds_of_labels(write):
     assert has_entities("Jim S-PER\nis O\n")
     assert has_entities("is O\nJim U-PER\n")
     assert not has_entities("EU S-x\nis VBZ\n")
+    assert has_entities("EU B\nis O\n")
+    assert not has_entities("EU S\nis O\n")
+    with pytest.raises(UserError, match=r"conll:2: label 'I' among entity la"):
+        has_entities("EU B-ORG\nUnion I\n")
     with pytest.raises(UserError, match=r"conll:2: label 'b-x'; .* upper cas"):
         has_entities("is o\nEU b-x\n")
     with pytest.raises(UserError, match=r"conll:4: label 'B_PER' among entit"):

@@ -26,16 +26,42 @@ def entities_of(labels):
     return found
 
 
-@given(st.lists(LABEL, max_size=12))
+UNNAMED = st.sampled_from(["O", *"BIESLU"])
+
+
+@given(st.one_of(*(st.lists(x, max_size=12) for x in (LABEL, UNNAMED))))
 def test_entities_are_those_of_conlleval(labels):
     """In every scheme, and in sequences that are invalid in all."""
     found = entities_of(labels)
     assert entities.find(labels) == found
     bio = ["O"] * len(labels)
     for start, limit, kind in found:
-        bio[start:limit] = [f"B-{kind}"] + [f"I-{kind}"] * (limit - start - 1)
+        end = f"-{kind}" if kind else ""
+        bio[start:limit] = [f"B{end}"] + [f"I{end}"] * (limit - start - 1)
     assert entities.to_bio(labels) == bio
-    assert entities.kind_of(labels) == entities.ENTITIES
+
+
+@pytest.mark.parametrize(
+    ("labels", "marked"),
+    [
+        (["O"], True),
+        (["B-A", "I-x-y", "O"], True),
+        (["S-A", "O"], True),
+        (["O", "NN"], False),
+        # One type without a name.
+        (["B", "I", "O"], True),
+        (["B", "I", "E", "S", "O"], True),
+        (["I", "O"], True),
+        # Parts of sentences or of words.
+        (["S", "O"], False),
+        (["S", "V", "O", "I"], False),
+        (["B", "I", "E", "S"], False),
+        (["B", "I-A", "O"], False),
+    ],
+)
+def test_labels_mark_entities(labels, marked):
+    kind = entities.ENTITIES if marked else entities.ANY
+    assert entities.kind_of(labels) == kind
 
 
 def test_labels_of_types():
@@ -46,11 +72,11 @@ def test_labels_of_types():
         "B-PER",
         "I-PER",
     ]
-    known = {"O", "B-A", "S-A", "U-A", "L-A"}
+    assert entities.bio_labels(["", ""]) == ["O", "B", "I"]
+    known = {"O", "B-A", "S-A", "U-A", "L-A", "B", "S"}
     assert all(map(entities.is_entity_label, known))
     for label in ("NN", "B-", "B_PER", "X-PER", "o", "-LRB-", "B-A\n"):
         assert not entities.is_entity_label(label), label
-    assert entities.kind_of(["O", "NN"]) == entities.ANY
 
 
 @given(st.lists(st.lists(st.tuples(LABEL, LABEL), max_size=6), max_size=4))
@@ -73,3 +99,10 @@ def test_scores_are_those_of_the_definition(sentences):
     assert metrics.score_entities(gold, found) == pytest.approx(expected)
     accuracy = {"accuracy": expected["accuracy"]}
     assert metrics.score_labels(gold, found) == accuracy
+
+
+def test_a_type_without_a_name_has_the_scores_of_all():
+    found = metrics.score_entities([["B", "I", "O"]], [["B", "I", "B"]])
+    names = {"accuracy", "precision", "recall", "f1"}
+    assert found.keys() == names
+    assert found["precision"] == 0.5 and found["recall"] == 1.0
