@@ -19,6 +19,7 @@ SCRIPTS = set(flags_page.SCRIPTS)
 MAY_IMPORT = {
     "common": set(),
     "common.jobs.start": {"common", "common.jobs.beam_runner"},
+    "common.jobs.runners": {"common", "common.jobs.beam_runner"},
     "data": {"common"},
     "data.feature_names": set(),
     "data.pooling": {"common"},

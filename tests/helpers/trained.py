@@ -313,6 +313,7 @@ _TEXTS = (
     | _SHARED
     | {
         "task_name": "jsonl",
+        "recipe": "original",
         "eval_file": "train.jsonl",
         "tfidf_baseline": False,
     }

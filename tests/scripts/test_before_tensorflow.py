@@ -71,7 +71,7 @@ MISTAKES = [
     (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
     ("predict", "missing --model; "),
     ("predict --model=none/", "none: no such checkpoint; "),
-    ("predict --model=model", "model/vocab.txt: no such file; "),
+    ("predict --model=model", "model: no checkpoints in this folder; "),
     ("serve --model=none", "none/: no model; expected an existing folder"),
     ("serve --model=model", "model/: no model; "),
     ("report --run=none", "none: no such folder; expected a run"),

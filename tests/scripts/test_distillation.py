@@ -191,6 +191,7 @@ def test_the_class_has_the_loss_of_a_teacher(
         teacher=teacher,
         distill_weight=0.3,
         distill_temperature=3.0,
+        epochs=1,
         shuffle=False,
         verbose=0,
     )

@@ -81,7 +81,7 @@ def test_a_run_learns_and_writes_the_originals_files(made):
 def test_the_scores_of_the_best_weights_are_in_its_cards(
     made, run_script, tmp_path
 ):
-    """Of the export, and of a conversion; the last weights have none."""
+    """Of the export, and of conversions: a run means its best weights."""
     for folder in ("best", "."):
         code, _, err = run_script(
             convert_checkpoint,
@@ -99,7 +99,7 @@ def test_the_scores_of_the_best_weights_are_in_its_cards(
     common = {"pipeline_tag": "text-classification", "tags": ["bert"]}
     theirs = common | {"library_name": "transformers", "license": "mit"}
     assert cards == [common | {"library_name": "tensorflow"}, theirs, theirs]
-    assert last is None and best[0]["name"] == "cats"
+    assert last == best and best[0]["name"] == "cats"
     assert best[0]["results"] == export[0]["results"]
     (result,) = export[0]["results"]
     assert result["dataset"] == {"type": "mrpc", "name": "dev.tsv"}
