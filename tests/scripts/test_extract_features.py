@@ -49,6 +49,7 @@ def extract(made, run_script, tmp_path):
         named = {
             "input_file": folder / "lines.txt",
             "output_file": tmp_path / "out",
+            "output_format": "jsonl",
             "vocab_file": folder / "vocab.txt",
             "bert_config_file": folder / "config.json",
             "init_checkpoint": folder / "bert_model.ckpt",
@@ -57,9 +58,10 @@ def extract(made, run_script, tmp_path):
             "layers": "-1",
             **named,
         }
+        named = {k: x for k, x in named.items() if x is not None}
         found, out, err = run_script(extract_features, *words, **named)
         assert found == code, err
-        return tmp_path / "out", out, err
+        return named["output_file"], out, err
 
     return run
 
@@ -126,6 +128,35 @@ def test_lines_are_the_originals(extract, expected):
                 )
                 assert all(x == round(x, 6) for x in layer["values"])
                 assert any(x != round(x, 5) for x in layer["values"])
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("e.jsonl", b'{"linex_index": 0'),
+        ("e.json", b'{"linex_index": 0'),
+        ("e.npz", b"PK"),
+        ("e.npy", b"\x93NUMPY"),
+        ("e.parquet", b"PAR1"),
+        ("e.csv", None),
+        ("e.pt", None),
+        ("e.jsonl.gz", None),
+        ("e", None),
+    ],
+)
+def test_the_ending_is_the_format(extract, tmp_path, name, start):
+    path, code = tmp_path / name, 2 * (start is None)
+    named = {"output_file": path, "output_format": None, "pooling": "mean"}
+    _, _, err = extract(code=code, **named)
+    if code == 0:
+        assert path.read_bytes().startswith(start)
+        return
+    assert err.splitlines()[-1] == (
+        f"error: --output_file={path}; expected a name in .jsonl, .npz, .npy "
+        "or .parquet; rename it, or pass --output_format"
+    )
+    extract(**named | {"output_format": "npy"})
+    assert path.read_bytes().startswith(b"\x93NUMPY")
 
 
 def test_texts_have_one_vector(extract, expected):

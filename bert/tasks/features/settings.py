@@ -1,6 +1,7 @@
 """Settings of extract_features.py, with checks."""
 
 import dataclasses
+import os
 import re
 from typing import Any
 
@@ -71,7 +72,7 @@ class Settings(PartSettings, RowSettings, Devices, ModelFiles):
         "layers (no K with --layer_pooling) and D dimensions. Without pooling "
         "it has values [tokens, K, D], input_ids, and row_splits [N + 1]. npy "
         "has the values, without K for one layer; parquet has id and "
-        "embedding. Default: by the ending of --output_file, else jsonl.",
+        "embedding. Default: the ending of --output_file.",
         choices=FORMATS,
         topic=OUTPUT,
     )
@@ -148,9 +149,16 @@ def check(settings: Settings) -> Extraction:
             is invalid.
     """
     if settings.output_format is None:
-        ending = (settings.output_file or "").rpartition(".")[2]
-        kind = ending if ending in FORMATS else FORMATS[0]
-        settings = dataclasses.replace(settings, output_format=kind)
+        path = settings.output_file or ""
+        ending = os.path.splitext(path)[1].removeprefix(".")
+        kind = {x: x for x in FORMATS} | {"json": "jsonl"}
+        if ending not in kind:
+            raise UserError(
+                f"--output_file={path}",
+                expected="a name in .jsonl, .npz, .npy or .parquet",
+                fix="rename it, or pass --output_format",
+            )
+        settings = dataclasses.replace(settings, output_format=kind[ending])
     if settings.output_format == "parquet":
         errors.check_packages("parquet", "pyarrow", needed_by="--output_file")
     model = ModelFolder.open(settings.init_checkpoint, settings)
