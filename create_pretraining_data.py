@@ -18,7 +18,7 @@ from bert.common import command_line, processes
 from bert.common import main as common_main
 from bert.common.errors import printable
 from bert.common.jobs import runners
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.data.pretraining import creation, local_runner, partitions
 from bert.data.pretraining.creation import Settings
 
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> None:
     for line in partitions.warnings(counts, settings):
         log(f"warning: {line}")
     print(
-        f"wrote {counts['records']:,} records to "
+        f"wrote {counted(counts['records'], 'record')} to "
         f"{printable(', '.join(settings.output_files))}"
     )
 

@@ -5,9 +5,9 @@
     python predict.py --model=export --input_file=table.csv \\
         --text_column=subject --id_column=id
 
-Tables are .csv, .tsv or .parquet files. The output has a line for each row,
-with its id. JSON lines are read from .jsonl files or with --json. The output
-repeats their keys that are not inputs of the model.
+Tables are .csv or .tsv files, also with .gz, or .parquet files. The output has
+a line for each row, with its id. JSON lines are read from .jsonl files or with
+--json. The output repeats their keys that are not inputs of the model.
 
 In lines of text, tabs separate the inputs of the model, including each choice:
 

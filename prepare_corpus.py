@@ -12,6 +12,7 @@ import sys
 from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.errors import printable
+from bert.common.progress import counted
 from bert.data.corpus import preparation
 from bert.data.corpus.preparation import Settings
 
@@ -23,8 +24,9 @@ def main(argv: list[str]) -> None:
     files = preparation.list_inputs(settings)
     for path, counts, size in preparation.prepare(settings, files):
         print(
-            f"wrote {counts.sentences:,} sentences of {counts.documents:,} "
-            f"documents ({size / 1e6:.1f} MB) to {printable(path)}"
+            f"wrote {counted(counts.sentences, 'sentence')} of "
+            f"{counted(counts.documents, 'document')} "
+            f"({size / 1e6:.1f} MB) to {printable(path)}"
         )
 
 

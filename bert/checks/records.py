@@ -12,7 +12,7 @@ from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.checks.record_statistics import Counter
 from bert.common import storage
 from bert.common.errors import UserError, name_of
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.data.corpus import documents
 from bert.data.pretraining import partitions
 from bert.data.pretraining.settings import InstanceSettings
@@ -61,7 +61,7 @@ def scan(
         UserError: A pattern matches no file.
     """
     files = shards.list_files(patterns, "input_file")
-    log(f"reading the records of {documents.number_of(files)}")
+    log(f"reading the records of {counted(len(files), 'file')}")
     result = Scan(tokenizer=tokenizer)
     try:
         _scan(files, result, vocab_size)

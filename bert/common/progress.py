@@ -28,6 +28,11 @@ def quantity(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
+def counted(count: int, unit: str) -> str:
+    """Formats a number of things: `1 file`, `1,200 files`."""
+    return f"{count:,} {unit}{'s' * (count != 1)}"
+
+
 class Progress:
     """Shows amount done, rate and time left.
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from bert.common import errors
 from bert.common.errors import UserError, printable
 from bert.common.formats import downloads, endings, parquet_files
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.common.text_lines import Span
 from bert.inference import jsonl, partitions
 from bert.inference.partitions import Partition
@@ -124,4 +124,4 @@ def write(settings: Settings, beam_options: list[str]) -> None:
     for line in total.notes():
         log(line)
     shown = ", ".join(map(printable, partitions.shards_of(settings)))
-    print(f"wrote {total.lines:,} predictions to {shown}")
+    print(f"wrote {counted(total.lines, 'prediction')} to {shown}")

@@ -29,8 +29,8 @@ class Settings(PartSettings, RowSettings):
     input_file: str | None = flag(
         None,
         "File with one text per line, JSON lines (.jsonl) or a table (.csv, "
-        ".tsv, .parquet), also with .gz. With --output_file: files and globs, "
-        "separated by commas. Default: standard input.",
+        ".tsv), also with .gz, or .parquet. With --output_file: files and "
+        "globs, separated by commas. Default: standard input.",
         path=True,
     )
     output_file: str | None = changed(

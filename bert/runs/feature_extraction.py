@@ -14,7 +14,7 @@ import numpy as np
 from bert.common import flags
 from bert.common.errors import UserError, printable
 from bert.common.formats.parquet_files import SCHEMA
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.common.text_lines import Span
 from bert.data import embedding_files, sequence_packing
 from bert.data.embedding_files import Vectors
@@ -273,10 +273,11 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
             f"{total['errors']:,} of {total['rows']:,}"
         )
     if total["truncated"]:
+        were = "was" if total["truncated"] == 1 else "were"
         log(
-            f"{total['truncated']:,} lines were truncated to "
+            f"{counted(total['truncated'], 'line')} {were} truncated to "
             f"{settings.max_seq_length} tokens; see --max_seq_length"
         )
     what = "embeddings" if pooled else "token vectors"
     shown = ", ".join(map(printable, partitions.shards_of(settings)))
-    return f"wrote the {what} of {total['rows']:,} lines to {shown}"
+    return f"wrote the {what} of {counted(total['rows'], 'line')} to {shown}"

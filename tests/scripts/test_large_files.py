@@ -153,6 +153,19 @@ def test_files_are_read_in_order_and_name_their_errors(large, texts, tmp_path):
     assert f"error: {tmp_path}/a.txt:2: invalid UTF-8 byte 0xe9" in err
 
 
+def test_one_row_is_singular(large, embed, ask, model, tmp_path):
+    """And a compressed table is read, in all ways."""
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b'id,text\n7,"the cat\nsees"\n'))
+    found, _ = large("--id_column=id", input_file=path)
+    _, expected, _ = ask(model, b"", "--id_column=id", input_file=path)
+    assert [json.loads(found)] == expected and expected[0]["id"] == "7"
+    (tmp_path / "out.jsonl").unlink()
+    out, _ = large(input_file=path, num_shards=1)
+    assert out.startswith("wrote 1 prediction to ")
+    embed(path, "out.npy", *POOLED, rows="1 line")
+
+
 def test_each_compressed_file_is_read(large, tmp_path):
     for name in ("a.txt.gz", "b.txt.gz"):
         write(tmp_path, name, ["tree" if name[0] == "a" else "the cat sees"])
@@ -310,7 +323,7 @@ def test_parts_of_other_versions_are_not_joined(large, stopped, monkeypatch):
 def embed(model, run_script, tmp_path):
     """Runs extract_features.py; returns the content of its output."""
 
-    def run(path, output, *words, rows=ROWS, **named):
+    def run(path, output, *words, rows=f"{ROWS} lines", **named):
         named = {
             "init_checkpoint": model,
             "input_file": path,
@@ -322,7 +335,7 @@ def embed(model, run_script, tmp_path):
         }
         code, out, err = run_script(extract_features, *words, **named)
         assert code == 0, err
-        assert f"{rows} lines to " in out
+        assert f" of {rows} to " in out
         return tmp_path / output
 
     return run
@@ -472,7 +485,7 @@ def test_lines_of_embeddings_have_the_ids_that_are_given(embed, tmp_path):
     path = tmp_path / "t.jsonl"
     rows = [{"text": "a", "id": 2**70}, {"text": "a"}, {"text": "a", "id": "x"}]
     path.write_text("\n".join(map(json.dumps, rows)))
-    lines = embed(path, "e.jsonl", "--pooling=mean", rows=3).read_text()
+    lines = embed(path, "e.jsonl", "--pooling=mean", rows="3 lines").read_text()
     found = [json.loads(x) for x in lines.splitlines()]
     assert [x.get("id", "no id") for x in found] == [2**70, "no id", "x"]
 

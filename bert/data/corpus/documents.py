@@ -325,11 +325,6 @@ def split_partition(content: bytes) -> list[list[str]]:
     return [document.split("\n") for document in documents]
 
 
-def number_of(files: list[str]) -> str:
-    """Formats the number of files for a message: `1 file`, `1,200 files`."""
-    return "1 file" if len(files) == 1 else f"{len(files):,} files"
-
-
 def _append(held: dict[int, list[bytes]], paths: list[str]) -> None:
     for number in sorted(held):
         with storage.open_file(paths[number], "ab") as file:

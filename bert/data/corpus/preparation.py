@@ -9,9 +9,9 @@ from bert.common import outputs, processes, storage
 from bert.common.errors import UserError, name_of
 from bert.common.flags import BaseSettings, flag
 from bert.common.formats import endings
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.common.rules import rule
-from bert.data.corpus import corpus_writer, documents, raw_text
+from bert.data.corpus import corpus_writer, raw_text
 
 
 def _check_language(name: str) -> None:
@@ -188,7 +188,7 @@ def prepare(
         UserError: A file cannot be read or written, the inputs have no text,
             or --held_out selects no or all documents.
     """
-    log(f"reading {documents.number_of(files)}")
+    log(f"reading {counted(len(files), 'file')}")
     outputs = settings.outputs
     counts = [corpus_writer.CorpusCounts() for _ in outputs]
     sizes = [0 for _ in outputs]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bert.common import outputs, processes
 from bert.common.errors import UserError
 from bert.common.flags import BaseSettings, flag
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.common.rules import needs, rule
 from bert.data.corpus import (
     documents,
@@ -153,7 +153,7 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
         documents.sample_lines(files),
     )
 
-    log(f"counting the words of {documents.number_of(files)}")
+    log(f"counting the words of {counted(len(files), 'file')}")
     counts = word_counts.count_corpus(
         files,
         settings,

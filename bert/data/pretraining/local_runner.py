@@ -2,7 +2,7 @@
 
 from bert.common import atomic, storage
 from bert.common.jobs import runners
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.data.corpus import documents as corpus_lib
 from bert.data.pretraining.partitions import Job, JobResult, Partition
 
@@ -61,7 +61,7 @@ def deal(job: Job) -> list[Partition]:
         corpora = {}
         for name, files in job.inputs.items():
             of_group = f" of {name}" if name else ""
-            log(f"reading {corpus_lib.number_of(files)}{of_group}")
+            log(f"reading {counted(len(files), 'file')}{of_group}")
             corpora[name] = corpus_lib.scan(files, job.max_document_mb)
 
         plan = job.plan(corpora)

@@ -32,7 +32,7 @@ class Settings(PartSettings, RowSettings, Devices, ModelFiles):
         None,
         "Files and globs, separated by commas: one text per line, or "
         "`first ||| second` for a pair; JSON lines (.jsonl) or tables (.csv, "
-        ".tsv, .parquet); also with .gz.",
+        ".tsv), also with .gz, or .parquet.",
         required=True,
         path=True,
     )
