@@ -248,7 +248,9 @@ def test_an_export_in_bfloat16_is_half_as_large_and_nearly_equal(
     for folder in (made / "export", small_one):
         model = tf.saved_model.load(str(folder))
         call = model.signatures["serving_default"]
-        sizes.append(sum(tf.size(x) * x.dtype.size for x in call.variables))
+        sizes.append(
+            sum(int(tf.size(x)) * x.dtype.size for x in call.variables)
+        )
         answers.append(call(text=text, text_b=text_b)["probabilities"].numpy())
     assert sizes[1] < 0.51 * sizes[0]
     np.testing.assert_allclose(*answers, atol=0.02)
