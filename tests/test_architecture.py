@@ -83,7 +83,8 @@ ADD_ONS = {
     "common.jobs.beam_runner",
     "data.pretraining.beam_pipeline",
 }
-STARTERS = {"runs.driver", "common.jobs.start"}  # their rules name add-ons
+# Their rules name add-ons.
+STARTERS = {"runs.driver", "common.jobs.start", "common.jobs.runners"}
 TASKS = {
     "pretraining",
     "classification",
