@@ -104,7 +104,7 @@ RUNS = {  # name -> script and flags
             "max_seq_length": 31,
             "layers": -1,
             "input_file": "{folder}/masks.txt",
-            "output_file": "{folder}/out",
+            "output_file": "{folder}/out.jsonl",
         },
     ),
     "fill_mask": (

@@ -328,7 +328,7 @@ np.save(out, [vectors, np.load(out)])
             call()
     words = {"init_checkpoint": folder, "input_file": lines}
     words |= {
-        "output_file": tmp_path / "x",
+        "output_file": tmp_path / "x.jsonl",
         "layers": "-1,-2",
         "max_seq_length": 13,
     }

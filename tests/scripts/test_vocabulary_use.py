@@ -122,7 +122,7 @@ def test_unknown_words_of_sentences_are_warned_of(tmp_path, monkeypatch):
         "max_seq_length": small.POSITIONS,
         "input_file": lines,
         "layers": -1,
-        "output_file": tmp_path / "vectors",
+        "output_file": tmp_path / "vectors.jsonl",
     }
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
     settings = command_line.parse(argv, extract_features.Settings, "")

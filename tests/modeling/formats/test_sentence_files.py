@@ -213,7 +213,7 @@ def test_a_written_model_has_the_same_files(folder, tmp_path, target):
 def test_features_of_texts_are_those_of_the_folder(folder, tmp_path, capsys):
     """Prompt, size and normalization are of whole texts, not of tokens."""
     (tmp_path / "lines").write_text("".join(f"{x}\n" for x in TEXTS))
-    output = tmp_path / "out"
+    output = tmp_path / "out.jsonl"
 
     def extract(*words):
         argv = [f"--input_file={tmp_path}/lines", f"--output_file={output}"]

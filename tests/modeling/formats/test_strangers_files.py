@@ -77,7 +77,7 @@ def test_sizes_are_compared_before_a_network_is_built(
         raise AssertionError("a variable was allocated")
 
     monkeypatch.setattr(keras.layers.Layer, "add_weight", refuse)
-    lines, output = tmp_path / "lines", tmp_path / "out"
+    lines, output = tmp_path / "lines", tmp_path / "out.jsonl"
     lines.write_text("a [MASK]\n")
     words = [f"--init_checkpoint={folder}", f"--input_file={lines}"]
     wanted = [f"--output_file={output}", "--layers=-1"]
