@@ -16,7 +16,6 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, Labels
 from bert.data.records import reader
-from bert.data.sequences import Encoded
 from bert.modeling import checkpoints, networks, task_losses
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.task_heads import CLASSIFIER
@@ -228,30 +227,6 @@ def identified(recorded="", sha256="ab", **changed):
     task = TextClassification(None, Labels(), 7)
     file = InputFile("train.tsv", sha256=sha256)
     return finetuning.training_examples(folder, task, [file])[1]
-
-
-def test_progress_counts_examples_of_several_rows(monkeypatch):
-    """Sentences are rows, and documents with --document_context examples."""
-
-    class Documents(TextClassification):
-        def num_examples(self, rows):
-            return len(rows) // 2
-
-        def records(self, rows, report):
-            for _ in range(0, len(rows), 2):
-                report(Encoded([]))
-            return iter(())
-
-    shown = []
-    progress = types.SimpleNamespace(update=shown.append)
-    monkeypatch.setattr(
-        finetuning, "Progress", lambda *x: shown.append(x) or progress
-    )
-    folder = RunFolder("run", "run", settings=ClassifierSettings())
-    file = InputFile("train.tsv", [None] * 6, "ab")
-    task = Documents(None, Labels(), 7)
-    finetuning.training_examples(folder, task, [file])
-    assert shown == [("tokenized", 3, "examples"), 1, 2, 3]
 
 
 @pytest.mark.parametrize(
