@@ -10,42 +10,49 @@ import tensorflow as tf
 from bert.data.labels import CLASSES
 from bert.inference import teacher
 from bert.inference.predictor import Predictor
-from bert.modeling.encoder import Encoder
+from bert.modeling import checkpoints
 from bert.modeling.engines.keras_engine import KerasEngine
+from bert.tasks import evaluation
 from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.classification.task import TextClassification
 
 _LEAST = 10  # labelled texts
 
 
-def head(
+def start_head(
+    network: keras.Model,
     task: TextClassification,
-    encoder: Encoder,
     rows: list[TextExample],
     strategy: tf.distribute.Strategy | None = None,
 ) -> np.ndarray | None:
-    """Fits the weights of a head to the outputs of a frozen encoder.
+    """Adds a linear model of frozen features to the weights of a head.
+
+    The random weights stay, so that all outputs differ in their gradients.
 
     Args:
-        task: TextClassification. Task of the head.
-        encoder: Encoder. The encoder, with the weights before fine-tuning.
+        network: keras.Model. Network of `networks.build`, before fine-tuning.
+        task: TextClassification. Task of its head.
         rows: list. Training examples; those without a label are not used.
         strategy: tf.distribute.Strategy or None. Devices to compute on.
             Default: None, TensorFlow's default device.
 
     Returns:
-        float32 [C, H + 1], W and b of the head; or None for fewer than ten
-        labelled texts.
+        float32 [C, H + 1], W and b of the linear model; or None for fewer than
+        ten labelled texts, which change nothing.
     """
     from bert.tasks.classification import frozen  # imports scikit-learn
 
     labelled = [row for row in rows if row.label is not None]
     if len(labelled) < _LEAST:
         return None
-    labelled = labelled[: frozen.MAX_FITTED]
+    # In order, as long as all of them are drawn.
+    drawn = np.sort(evaluation.drawn(len(labelled)))
+    labelled = [labelled[i] for i in drawn]
     # Instead of a head, a layer that returns the pooled output.
     engine = KerasEngine(
-        encoder, keras.layers.Identity(name=task.head), strategy=strategy
+        checkpoints.encoder_of(network),
+        keras.layers.Identity(name=task.head),
+        strategy=strategy,
     )
     features = np.stack(
         teacher.outputs(Predictor(task, engine), labelled, task, "features")
@@ -53,6 +60,10 @@ def head(
     gold, weights = labels_of(labelled), None
     if task.class_weights and task.labels.kind == CLASSES:
         weights = np.array(task.class_weights)[gold]
-    return frozen.fit(
+    found = frozen.fit(
         features, gold, task.labels.kind, task.num_outputs, weights
     )
+    layer = network.get_layer(task.head)
+    layer.output_weights.assign_add(found[:, :-1])
+    layer.output_bias.assign_add(found[:, -1])
+    return found

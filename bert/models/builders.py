@@ -9,7 +9,6 @@ import numpy as np
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data.labels import Labels
-from bert.inference import frozen_features
 from bert.modeling import checkpoints, networks
 from bert.modeling.task_heads import (
     CLASSIFIER,
@@ -21,8 +20,6 @@ from bert.modeling.task_heads import (
     TOKENS,
 )
 from bert.models.loading import Encoder, config_of
-from bert.tasks.classification.glue import TextExample
-from bert.tasks.classification.task import TextClassification
 
 
 def classifier(
@@ -221,24 +218,6 @@ def is_new(loaded: keras.Model, network: keras.Model, head: str) -> bool:
     found = checkpoint.values.get(f"{HEADS[head].scope}output_weights")
     weights = network.get_layer(head).output_weights.numpy()
     return found is None or not np.array_equal(found, weights)
-
-
-def start_head(
-    network: keras.Model, task: TextClassification, examples: list[TextExample]
-) -> None:
-    """Adds a linear model of frozen features to the random weights of a head.
-
-    Args:
-        network: keras.Model. A network with the head of the task.
-        task: TextClassification. The task.
-        examples: list of TextExample. The training texts.
-    """
-    encoder = network.get_layer("bert")
-    start = frozen_features.head(task, encoder, examples)
-    if start is not None:
-        layer = network.get_layer(task.head)
-        layer.output_weights.assign_add(start[:, :-1])
-        layer.output_bias.assign_add(start[:, -1])
 
 
 def new_head(

@@ -20,6 +20,7 @@ from bert.data.labels import (
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.data.sequences import TRUNCATIONS, LongTexts
+from bert.inference import frozen_features
 from bert.modeling import networks
 from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
@@ -295,8 +296,7 @@ class TextClassifier(TextModel):
             start_head,
         )
         if self.recipe.start_head:
-            task = self._task()
-            builders.start_head(self.network, task, examples)
+            frozen_features.start_head(self.network, self._task(), examples)
         self._has_new_head = False
 
         # Thresholds and temperature are fitted to the weights before a step.

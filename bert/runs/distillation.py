@@ -6,16 +6,14 @@ runs of seeds, values or folds.
 
 import functools
 import hashlib
-import io
 import json
 import os
-import zipfile
 from typing import Any
 
 import numpy as np
 
 from bert.common import storage
-from bert.common.atomic import write_whole
+from bert.common.formats import array_files
 from bert.common.progress import log
 from bert.data.records.examples import Examples
 from bert.inference import predictor, teacher
@@ -79,7 +77,7 @@ def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
     name = f"teacher-{hashlib.sha256(described).hexdigest()[:16]}.npy"
     path = os.path.join(settings.sweep_dir or folder.shared, name)
     if storage.exists(path):
-        stored = _read(path)
+        stored = array_files.read(path)
         if stored is not None and len(stored) == len(examples):
             log(f"outputs of the teacher: {path}")
             return stored
@@ -88,24 +86,5 @@ def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
     opened = Predictor.open(settings.teacher)
     outputs = teacher.targets(opened, student, rows)
     if folder.is_chief:
-        content = io.BytesIO()
-        np.save(content, outputs)
-        write_whole(path, content.getvalue())
+        array_files.write(path, outputs)
     return outputs
-
-
-def _read(path: str) -> np.ndarray | None:
-    """Reads stored outputs, float32 [N, D]; None if they are damaged."""
-    with storage.open_file(path, "rb") as file:
-        content = io.BytesIO(file.read())
-    try:
-        outputs = np.load(content)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile):
-        return None
-    is_whole = (
-        isinstance(outputs, np.ndarray)
-        and outputs.dtype == np.float32
-        and outputs.ndim == 2
-        and np.isfinite(outputs).all()
-    )
-    return outputs if is_whole else None

@@ -4,15 +4,14 @@ They are computed before the first step, and stored in the folder of the run: an
 evaluation compares the run with them (the baseline `frozen`).
 """
 
-import io
 import os
 
 import numpy as np
 
 from bert.common import storage
-from bert.common.atomic import write_whole
+from bert.common.formats import array_files
+from bert.common.progress import log
 from bert.inference import frozen_features
-from bert.modeling import checkpoints
 from bert.modeling.task_heads import HEADS
 from bert.runs.run_folder import RunFolder
 from bert.tasks.classification.task import TextClassification
@@ -39,45 +38,29 @@ def start(
         fresh: list of str. Variables with random weights. A head that was
             trained before, and a network with random weights, are not changed.
     """
-    path = os.path.join(folder.shared, FILE)
     assert isinstance(task, TextClassification)
-    weights = _names(task)[0]
-    if weights not in fresh or len(fresh) == len(trainer.state.named):
+    is_new = f"{HEADS[task.head].scope}output_weights" in fresh
+    if not is_new or len(fresh) == len(trainer.state.named):
         return
-    found = frozen_features.head(
-        task,
-        checkpoints.encoder_of(trainer.train_step.model),
-        rows,
-        trainer.train_step.strategy,
-    )
-    if found is None:
-        return
-    # The random weights stay, so that all outputs differ in their gradients.
-    head = trainer.state.named[weights].numpy()
-    assign(trainer, task, found + np.pad(head, ((0, 0), (0, 1))))
-    if folder.is_chief:
-        content = io.BytesIO()
-        np.save(content, found)
-        write_whole(path, content.getvalue())
+    step = trainer.train_step
+    found = frozen_features.start_head(step.model, task, rows, step.strategy)
+    if found is not None and folder.is_chief:
+        array_files.write(os.path.join(folder.shared, FILE), found)
 
 
 def read(folder: RunFolder) -> np.ndarray | None:
-    """Reads the weights that a run's head was started with, [C, H + 1]."""
+    """Reads the linear model that a run's head was started with, [C, H + 1]."""
     path = os.path.join(folder.shared, FILE)
     if not storage.exists(path):
         return None
-    with storage.open_file(path, "rb") as file:
-        return np.load(io.BytesIO(file.read()), allow_pickle=False)
+    found = array_files.read(path)
+    if found is None:
+        log(f"warning: {path} is damaged: there is no baseline `frozen`")
+    return found
 
 
 def assign(trainer: Trainer, task: Task, head: np.ndarray) -> None:
     """Assigns float32 [C, H + 1], W and b, to the head of a network."""
-    weights, bias = _names(task)
-    trainer.state.named[weights].assign(head[:, :-1])
-    trainer.state.named[bias].assign(head[:, -1])
-
-
-def _names(task: Task) -> list[str]:
-    """Names of the variables of the head in a checkpoint."""
-    scope = HEADS[task.head].scope
-    return [f"{scope}output_weights", f"{scope}output_bias"]
+    layer = trainer.train_step.model.get_layer(task.head)
+    layer.output_weights.assign(head[:, :-1])
+    layer.output_bias.assign(head[:, -1])

@@ -14,6 +14,7 @@ MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"
 TFIDF, FROZEN = "tfidf", "frozen"
+MAX_FITTED = 10_000  # training examples of a linear model; more take minutes
 _NEARLY_ALL = 0.99  # fraction of predictions
 _WORST = 20  # number of errors to list
 _SHOWN = 20  # names in a message
@@ -42,6 +43,18 @@ def baselines_of_classes(
         frequencies = counts / counts.sum()
         found[f"loss/{FREQUENCIES}"] = float(-np.log(frequencies[gold]).mean())
     return found
+
+
+def drawn(count: int) -> np.ndarray:
+    """Draws the training examples that a linear model is fitted to.
+
+    Args:
+        count: int. Number of training examples.
+
+    Returns:
+        int [at most MAX_FITTED]. Numbers of examples, in random order.
+    """
+    return np.random.default_rng(0).permutation(count)[:MAX_FITTED]
 
 
 def worst(errors: Iterable[dict]) -> list[dict]:

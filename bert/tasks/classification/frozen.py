@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
 
-MAX_FITTED = 10_000  # training texts; more change little
 # Dropout of the features at rate p is a penalty of p / (1 - p) per text (Wager
 # et al. 2013, arXiv:1307.1493); larger ones are tried, too.
 _PENALTIES = 0.1 / 0.9 * np.logspace(0, 3.5, 9)

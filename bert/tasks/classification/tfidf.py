@@ -15,11 +15,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
 from bert.data.text.tokenizer import Tokenizer
+from bert.tasks import evaluation
 from bert.tasks.classification import scores
 from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.evaluation import TFIDF
 
-_MAX_FITTED = 10_000  # training examples; more take minutes
 _STEPS = 1000
 
 
@@ -61,8 +61,7 @@ def predictions(
         predictions, see `postprocessing.predictions`; None if the training
         texts have no tokens.
     """
-    order = np.random.default_rng(0).permutation(len(train))
-    drawn = order[:_MAX_FITTED]
+    drawn = evaluation.drawn(len(train))
     bags = _bags([train[i] for i in drawn], tokenizer)
     if not any(bags):
         return None
