@@ -234,8 +234,8 @@ def test_a_checkpoint_of_the_current_folder_is_not_that_of_a_run(
     (tmp_path / "checkpoint").touch()
     monkeypatch.chdir(tmp_path)
     argv = ["extract_features.py"]
-    argv += [f"--{x}_file=x" for x in ("input", "output", "vocab")]
-    argv += ["--bert_config_file=x", "--init_checkpoint=missing"]
+    argv += [f"--{x}_file=x" for x in ("input", "vocab", "bert_config")]
+    argv += ["--output_file=x.jsonl", "--init_checkpoint=missing"]
     settings = command_line.parse(argv, features_settings.Settings, "")
     with pytest.raises(UserError, match="missing: no such checkpoint"):
         features_settings.check(settings)
