@@ -17,7 +17,7 @@ import sys
 from bert.common import command_line, processes
 from bert.common import main as common_main
 from bert.common.errors import printable
-from bert.common.jobs import runners
+from bert.common.jobs import runners, start
 from bert.common.progress import counted, log
 from bert.data.pretraining import creation, local_runner, partitions
 from bert.data.pretraining.creation import Settings
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> None:
     argv, beam_options = runners.split_options(argv)
     settings = command_line.parse(argv, Settings, __doc__)
     settings.check_outputs()
-    settings.check_runner(beam_options)
+    start.check(settings, beam_options)
 
     job = creation.open_job(settings)
     most = settings.num_processes or processes.num_cores()

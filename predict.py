@@ -42,7 +42,7 @@ import sys
 
 from bert.common import command_line
 from bert.common import main as common_main
-from bert.common.jobs import runners
+from bert.common.jobs import runners, start
 from bert.common.progress import log
 from bert.inference import jsonl, predictions
 from bert.inference.predictor import Predictor
@@ -54,7 +54,7 @@ def main(argv: list[str]) -> None:
     argv, beam_options = runners.split_options(argv)
     settings = command_line.parse(argv, Settings, __doc__)
     settings.check()
-    settings.check_runner(beam_options)
+    start.check(settings, beam_options)
     if settings.output_file:
         predictions.write(settings, beam_options)
         return

@@ -19,7 +19,6 @@ SCRIPTS = set(flags_page.SCRIPTS)
 MAY_IMPORT = {
     "common": set(),
     "common.jobs.start": {"common", "common.jobs.beam_runner"},
-    "common.jobs.runners": {"common", "common.jobs.beam_runner"},
     "data": {"common"},
     "data.feature_names": set(),
     "data.pooling": {"common"},
@@ -83,8 +82,7 @@ ADD_ONS = {
     "common.jobs.beam_runner",
     "data.pretraining.beam_pipeline",
 }
-# Their rules name add-ons.
-STARTERS = {"runs.driver", "common.jobs.start", "common.jobs.runners"}
+STARTERS = {"runs.driver", "common.jobs.start"}  # their rules name add-ons
 TASKS = {
     "pretraining",
     "classification",

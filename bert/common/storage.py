@@ -220,6 +220,12 @@ def absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(path)
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Returns whether a path is a folder, or in it; links are not followed."""
+    inside = f"{absolute(path).rstrip('/')}/"
+    return inside.startswith(f"{absolute(folder).rstrip('/')}/")
+
+
 def _either(path: str, local: Callable, name: str):
     """Calls `local` for a local path, else a function of `tf.io.gfile`."""
     if not is_remote(path):

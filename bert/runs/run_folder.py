@@ -164,7 +164,8 @@ class RunFolder:
             model = ModelFolder.open(start, given)
             return dataclasses.replace(self, model=model)
         model = ModelFolder.open(start, settings)
-        if settings.keep_layers and not _is_inside(start, settings.output_dir):
+        is_own = storage.is_inside(start, settings.output_dir)
+        if settings.keep_layers and not is_own:
             model = model.keep_layers(settings.keep_layers)
         found = dataclasses.replace(
             self, settings=settings.for_model(model), model=model
@@ -220,12 +221,10 @@ class RunFolder:
             task: Task. Task of the run.
             num_rows: int. Number of training rows; 0 without training.
         """
-        recorded = self.recorded if self.resumes else {}
-        settings = self.settings
-        if settings.do_train and self.config:
-            settings = task.with_recipe(
-                settings, recorded, num_rows, self.config
-            )
+        assert self.config
+        settings = task.with_recipe(
+            self.settings, self.recorded, num_rows, self.config
+        )
         return dataclasses.replace(self, settings=settings)
 
     def identify(self, sha256: str, holds_out: bool = False) -> str:
@@ -396,12 +395,6 @@ def claim(folder: str) -> Iterator[None]:
 def _check_is_folder(folder: str) -> None:
     if storage.exists(folder) and not storage.is_folder(folder):
         raise UserError("is a file", path=folder, expected="a folder")
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or in it."""
-    inside = f"{storage.absolute(path)}/"
-    return inside.startswith(f"{storage.absolute(folder).rstrip('/')}/")
 
 
 def has_checkpoint(folder: str) -> bool:

@@ -63,9 +63,7 @@ def _check_micro_batches(settings: "FineTuning") -> None:
 def _check_export_dir(settings: "FineTuning") -> None:
     """Raises a UserError if the files of a run and an export would mix."""
     run, export = settings.output_dir, settings.export_dir
-    if export and f"{storage.absolute(export)}/".startswith(
-        f"{storage.absolute(run)}/"
-    ):
+    if export and storage.is_inside(export, run):
         raise UserError(
             f"--export_dir={export} and --output_dir={run}",
             expected="an export outside the folder of the run",

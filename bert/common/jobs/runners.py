@@ -10,14 +10,13 @@ import functools
 import hashlib
 import itertools
 import json
-import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Protocol
 
-from bert.common import atomic, errors, processes, storage
+from bert.common import atomic, processes, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, BaseSettings, changed, flag
 from bert.common.progress import Progress, log
@@ -34,24 +33,6 @@ class Runners(BaseSettings):
         "Apache Beam runner to use, such as DirectRunner or DataflowRunner; "
         "pass Beam's own options after --.",
     )
-
-    def check_runner(self, beam_options: list[str]) -> None:
-        """Checks that the runner exists, and rejects options without one.
-
-        Args:
-            beam_options: list of str. Beam's command-line options.
-
-        Raises:
-            UserError: Options are given without --runner, or the runner
-                cannot be used, see `check_beam`.
-        """
-        if beam_options and not self.runner:
-            raise UserError(
-                f"{beam_options[0]!r} after -- is for Beam",
-                fix="pass --runner too",
-            )
-        if self.runner:
-            check_beam(self.runner, beam_options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,32 +96,6 @@ def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
         return argv, []
     end = argv.index("--")
     return argv[:end], argv[end + 1 :]
-
-
-def check_beam(runner: str, beam_options: list[str]) -> None:
-    """Checks that a Beam runner can be used, before any work.
-
-    Args:
-        runner: str. Name of the runner.
-        beam_options: list of str. Beam's command-line options.
-
-    Raises:
-        UserError: Beam is not installed, the runner does not exist or lacks
-            options, or its job server cannot be downloaded.
-    """
-    # Beam logs which of its own packages are missing.
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        from bert.common.jobs import beam_runner
-    except ImportError:
-        raise errors.missing_packages(
-            "beam", "apache_beam", needed_by="--runner"
-        ) from None
-    else:
-        beam_runner.check(runner, beam_options)
-    finally:
-        logging.disable(level)
 
 
 def open_pool(job: Any, num_processes: int) -> processes.Pool:

@@ -1,9 +1,12 @@
 """Starts the runner of a job: processes of this machine, or Apache Beam."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from bert.common import errors
+from bert.common.errors import UserError
 from bert.common.jobs import runners
 from bert.common.jobs.runners import Runners
 
@@ -20,6 +23,41 @@ class Run(Protocol):
         size_of: Callable[[Any], float] = ...,
     ) -> list:
         """See `runners.map_shown`; results are JSON values."""
+
+
+def check(settings: Runners, beam_options: list[str]) -> None:
+    """Checks that --runner can be used, before any work.
+
+    Args:
+        settings: Runners. The runner.
+        beam_options: list of str. Beam's command-line options.
+
+    Raises:
+        UserError: Options are given without --runner, Beam is not installed,
+            the runner does not exist or lacks options, or its job server
+            cannot be downloaded.
+    """
+    if not settings.runner:
+        if beam_options:
+            raise UserError(
+                f"{beam_options[0]!r} after -- is for Beam",
+                fix="pass --runner too",
+            )
+        return
+
+    # Beam logs which of its own packages are missing.
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        from bert.common.jobs import beam_runner
+    except ImportError:
+        raise errors.missing_packages(
+            "beam", "apache_beam", needed_by="--runner"
+        ) from None
+    else:
+        beam_runner.check(settings.runner, beam_options)
+    finally:
+        logging.disable(level)
 
 
 @contextlib.contextmanager

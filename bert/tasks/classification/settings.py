@@ -443,9 +443,9 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
     )
     recipe: str | None = flag(
         None,
-        "Defaults of the training flags. table: chosen by the number of rows "
-        "and the size of the network; original: the original's. Default: "
-        "table for your own tables.",
+        "Defaults of the training flags. table: --start_head, and as many "
+        "epochs as the number of rows needs; original: the original's. "
+        "Default: table for your own tables.",
         choices=(recipe.TABLE, recipe.ORIGINAL),
         topic=TRAINING,
     )
