@@ -164,8 +164,9 @@ class RunFolder:
             model = ModelFolder.open(start, given)
             return dataclasses.replace(self, model=model)
         model = ModelFolder.open(start, settings)
-        is_own = storage.is_inside(start, settings.output_dir)
-        if settings.keep_layers and not is_own:
+        # The checkpoints of the run have the kept layers only.
+        keeps = settings.keep_layers and start
+        if keeps and not storage.is_inside(start, settings.output_dir):
             model = model.keep_layers(settings.keep_layers)
         found = dataclasses.replace(
             self, settings=settings.for_model(model), model=model
