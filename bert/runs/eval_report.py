@@ -65,6 +65,7 @@ def warning(
             if sign(name) * x > sign(name) * value
             or (kind not in SIMPLER and not sign(name) * value > sign(name) * x)
         }
+
         if beaten:
             kind = max(beaten, key=lambda key: sign(name) * beaten[key])
             worse.append(f"{name} {value:.6f} ({kind} {beside[kind]:.6f})")

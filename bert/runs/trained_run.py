@@ -272,6 +272,7 @@ class TrainedRun:
             )
             if head is not None:
                 head_start.assign(trainer, task, head)
+
             kind = BEFORE if head is None else FROZEN
             before = self._score(file, self._results(file)).metrics
             found |= {f"{k}/{kind}": x for k, x in before.items()}

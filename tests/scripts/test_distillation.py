@@ -243,7 +243,9 @@ def test_a_number_of_layers_is_evenly_spaced(given, kept):
     assert kept_layers.read(tuple(given.split(",")), 6, "config") == kept
 
 
-def test_a_student_has_the_kept_layers_of_its_start(student, tmp_path):
+@pytest.fixture
+def five_layers(tmp_path):
+    """A checkpoint of five layers: its values, and flags to start from it."""
     config = model_files.write_sizes(
         tmp_path,
         tokens=trained.tokens(),
@@ -253,6 +255,11 @@ def test_a_student_has_the_kept_layers_of_its_start(student, tmp_path):
     values = model_files.random_values(networks.build_encoder(config), 0.4)
     tensor_files.write(str(tmp_path / "bert_model.ckpt"), values)
     start = {"init_checkpoint": tmp_path, "bert_config_file": None}
+    return values, start
+
+
+def test_a_student_has_the_kept_layers_of_its_start(student, five_layers):
+    values, start = five_layers
     run, _ = student(
         "labels", keep_layers="3", learning_rate=0, num_train_epochs=1, **start
     )
@@ -276,17 +283,11 @@ def test_a_student_has_the_kept_layers_of_its_start(student, tmp_path):
 
 
 @pytest.mark.parametrize("kept", [None, "3"])
-def test_a_later_command_reads_the_kept_layers(student, tmp_path, kept):
+def test_a_later_command_reads_the_kept_layers(
+    student, five_layers, tmp_path, kept
+):
     """With --init_checkpoint, as the command that trained has it."""
-    config = model_files.write_sizes(
-        tmp_path,
-        tokens=trained.tokens(),
-        max_position_embeddings=trained.POSITIONS,
-        num_hidden_layers=5,
-    )
-    values = model_files.random_values(networks.build_encoder(config), 0.4)
-    tensor_files.write(str(tmp_path / "bert_model.ckpt"), values)
-    start = {"init_checkpoint": tmp_path, "bert_config_file": None}
+    _, start = five_layers
     start |= {"teacher": None, "num_train_epochs": 1}
     run, _ = student("labels", keep_layers="3", **start)
     dev = tmp_path / "dev.jsonl"

@@ -13,7 +13,8 @@ from bert.common import command_line, flags
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import inputs
-from bert.tasks.classification.settings import OwnTables, Scoring
+from bert.tasks.classification.scoring_settings import Scoring
+from bert.tasks.classification.settings import OwnTables
 from tests.helpers import run_folders
 
 TABLE = "--task_name=tsv --text_column=0 --do_train"

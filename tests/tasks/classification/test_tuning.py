@@ -14,7 +14,7 @@ from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.tasks.classification import fitting, scores
 from bert.tasks.classification.glue import TextExample
-from bert.tasks.classification.settings import Scoring
+from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.classification.task import TextClassification
 
 TWO, THREE = Labels(names=("ham", "spam")), Labels(names=("a", "b", "c"))
