@@ -31,6 +31,7 @@ from bert.tasks.evaluation import (
 from bert.tasks.metrics import sign
 
 SIMPLER = (TFIDF, FROZEN)  # models that read the texts
+_CLEAR = 0.1  # of the distance between a baseline and a perfect score
 
 
 def describe(name: str, value: float, baselines: dict[str, float]) -> str:
@@ -70,7 +71,7 @@ def warning(
             kind = max(beaten, key=lambda key: sign(name) * beaten[key])
             worse.append(f"{name} {value:.6f} ({kind} {beside[kind]:.6f})")
             kinds[name] = kind
-        elif beside:
+        elif beside and _is_clear(name, value, beside):
             better.append(name)
     if not worse:
         return ""
@@ -83,7 +84,7 @@ def _remedy(kinds: dict[str, str], better: list[str]) -> str:
 
     Args:
         kinds: dict. Metric that is not better -> kind of the best baseline.
-        better: list of str. Metrics that are better than all baselines.
+        better: list of str. Metrics that are clearly better than all baselines.
     """
     others = [x for name, x in kinds.items() if not name.endswith("loss")]
     of_classes = {CHANCE, FREQUENCIES, UNIGRAMS, FROZEN}.issuperset
@@ -103,6 +104,13 @@ def _remedy(kinds: dict[str, str], better: list[str]) -> str:
             "another --init_checkpoint"
         )
     return "check --learning_rate, the number of steps and the data"
+
+
+def _is_clear(name: str, value: float, beside: dict[str, float]) -> bool:
+    """Whether a metric is clearly better than all of its baselines."""
+    perfect = 0.0 if sign(name) < 0 else 1.0
+    gap = min(abs(perfect - baseline) for baseline in beside.values())
+    return gap - abs(perfect - value) > _CLEAR * gap
 
 
 def _of(name: str, baselines: dict[str, float]) -> dict[str, float]:

@@ -155,6 +155,12 @@ BOTH = "acc 0.400000 (tfidf 0.600000), loss 1.050000 (frequencies 1.000000)"
             "loss 1.050000 (frequencies 1.000000)",
             SURE,
         ),
+        # Hardly better: the model has learned too little.
+        (
+            {"acc": 0.61, "loss": 1.05},
+            "loss 1.050000 (frequencies 1.000000)",
+            CHECK,
+        ),
         ({"macro": 0.5}, "macro 0.500000 (frozen 0.800000)", FROZEN),
         ({"mae": 2.1}, "mae 2.100000 (tfidf 2.000000)", WORDS),
         # The squared error of numbers has no confidence.
