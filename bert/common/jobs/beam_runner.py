@@ -6,6 +6,8 @@ The process that launches the workers receives results as JSON. Errors are
 results, too: Beam would retry and wrap a raised error.
 """
 
+import contextlib
+import io
 import json
 import os
 import uuid
@@ -22,9 +24,9 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.options.pipeline_options_validator import (
     PipelineOptionsValidator,
 )
-from apache_beam.runners import create_runner
 from apache_beam.runners.portability.job_server import JavaJarJobServer
 from apache_beam.runners.portability.portable_runner import PortableRunner
+from apache_beam.runners.runner import PipelineRunner, create_runner
 from apache_beam.utils import shared
 
 from bert.common import storage
@@ -95,15 +97,19 @@ def check(runner: str, options: list[str]) -> None:
     named = f"--runner={runner}"
     try:
         made = create_runner(runner)
-    except (ValueError, ImportError, AttributeError) as error:
+        if not isinstance(made, PipelineRunner):
+            raise TypeError("not a runner")
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
         raise UserError(
             f"{named}: {error}", expected="a runner of Apache Beam"
         ) from None
 
     parsed = PipelineOptions([*options, named])
-    if missing := PipelineOptionsValidator(parsed, made).validate():
+    mistakes = _mistakes(made, parsed)
+    mistakes = mistakes or PipelineOptionsValidator(parsed, made).validate()
+    if mistakes:
         raise UserError(
-            f"{named}: {' '.join(missing)}",
+            f"{named}: {' '.join(mistakes)}",
             fix="pass Beam's options after --, such as -- --project=name",
         )
 
@@ -125,6 +131,21 @@ def check(runner: str, options: list[str]) -> None:
                 f"{named}: {str(error).splitlines()[0]}",
                 fix="pass -- --job_endpoint=host:port of a running job server",
             ) from None
+
+
+def _mistakes(runner: PipelineRunner, options: PipelineOptions) -> list[str]:
+    """Lists invalid and unknown options."""
+    usage = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(usage):
+            known = options.get_all_options()
+            given = options.get_all_options(retain_unknown_options=True)
+    except SystemExit:  # of argparse, after its usage
+        return [usage.getvalue().rpartition("error: ")[2].strip()]
+
+    if isinstance(runner, PortableRunner):  # its server may know more options
+        return []
+    return [f"unknown option --{x}." for x in sorted(given.keys() - known)]
 
 
 def run(
