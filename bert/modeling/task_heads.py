@@ -22,6 +22,12 @@ class Head(NamedTuple):
         is_pooled: bool. Whether it reads `pooled_output`, one vector per
             sequence, instead of `sequence_output`.
         model: str. Name of the Keras model of `networks.build`.
+        architecture: str or None. Class of transformers that has this head.
+            None: there is none, and the class is that of the encoder.
+        their_layer: str. Name of the layer in transformers, or in a folder
+            for it.
+        pipeline_tag: str or None. Name of the task at Hugging Face, for model
+            cards. None: it has no name.
         outputs: tuple of str. Names of the model's outputs; if there are
             several, each is a column of the logits. Default: ("logits",).
         has_dropout: bool. Whether its input has dropout. Default: True.
@@ -34,6 +40,9 @@ class Head(NamedTuple):
     scope: str
     is_pooled: bool
     model: str
+    architecture: str | None
+    their_layer: str
+    pipeline_tag: str | None
     outputs: tuple[str, ...] = ("logits",)
     has_dropout: bool = True
     has_bias: bool = True
@@ -46,6 +55,9 @@ HEADS = {  # name of the layer -> head
         "cls/predictions/",
         False,
         "pretraining",
+        "BertForMaskedLM",
+        "cls.predictions",
+        "fill-mask",
         outputs=("masked_lm_logits",),
         has_dropout=False,
     ),
@@ -54,24 +66,49 @@ HEADS = {  # name of the layer -> head
         "cls/seq_relationship/",
         True,
         "next_sentence",
+        "BertForNextSentencePrediction",
+        "cls.seq_relationship",
+        None,
         outputs=("next_sentence_logits",),
         has_dropout=False,
     ),
-    CLASSIFIER: Head("classifier", "", True, "sentence"),
+    CLASSIFIER: Head(
+        "classifier",
+        "",
+        True,
+        "sentence",
+        "BertForSequenceClassification",
+        "classifier",
+        "text-classification",
+    ),
     SPANS: Head(
         "span",
         "cls/squad/",
         False,
         "span",
+        "BertForQuestionAnswering",
+        "qa_outputs",
+        "question-answering",
         outputs=("start_logits", "end_logits"),
         has_dropout=False,
     ),
-    TOKENS: Head("token classifier", "cls/ner/", False, "token"),
+    TOKENS: Head(
+        "token classifier",
+        "cls/ner/",
+        False,
+        "token",
+        "BertForTokenClassification",
+        "classifier",
+        "token-classification",
+    ),
     CHOICES: Head(
         "multiple choice",
         "cls/swag/",
         True,
         "choice",
+        "BertForMultipleChoice",
+        "classifier",
+        "multiple-choice",
         has_bias=False,
         has_choices=True,
     ),

@@ -22,9 +22,9 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference.predictor import Predictor, load_keras, sequences_of
 from bert.modeling import encoder, networks
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
-from bert.modeling.formats import openvino
+from bert.modeling.formats import conversion, model_card, openvino
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.modeling.task_heads import MASKED_LM
+from bert.modeling.task_heads import HEADS, MASKED_LM
 from bert.tasks.task import Task
 from tests.helpers import model_files, small
 
@@ -33,6 +33,7 @@ _FIELDS = (
     *("head", "num_outputs", "max_length", "inputs", "optional_inputs"),
     *("signatures", "can_rank", "reads_windows", "pooling_config"),
 )
+EMBEDDING = "sentence-similarity"
 _SETTINGS = types.SimpleNamespace(tfidf_baseline=False)
 
 
@@ -100,6 +101,7 @@ def check(
     assert {(*x,) for x in predictions} == {(*predictions[0],)}
     if task.head != MASKED_LM:
         _check_openvino(folder, predictor, model, encoded)
+    _check_huggingface(folder, task, model)
     again = _again(task, model)
     assert Predictor(again, engine)(examples) == predictions
     if rows:
@@ -156,6 +158,29 @@ def _check_openvino(
     for one, two in zip(found, expected, strict=True):
         scale = max(1.0, np.abs(two).max())
         np.testing.assert_allclose(one, two, rtol=0, atol=1e-5 * scale)
+
+
+def _check_huggingface(
+    folder: pathlib.Path, task: Task, model: ModelFolder
+) -> None:
+    """Compares weights and task.json after a conversion and back."""
+    target = folder / "huggingface"
+    target.mkdir()
+    described = None
+    if not task.pooling_config and task.head != MASKED_LM:
+        described = task.to_json()
+    model = model.replace(task=described)
+    conversion.write(model, "huggingface", str(target))
+    again = conversion.read(ModelFolder.open(str(target)))
+    assert {**again.values}.keys() == {**model.values}.keys()
+    for name, x in model.values.items():
+        np.testing.assert_array_equal(again.values[name], x)
+    if described:
+        assert {**again.task} == described | {
+            "max_seq_length": again.task["max_seq_length"]
+        }
+    names = model_card.task_of(model.values, task.head is None)
+    assert names == (HEADS[task.head].pipeline_tag if task.head else EMBEDDING)
 
 
 def _again(task: Task, model: ModelFolder) -> Task:

@@ -21,6 +21,7 @@ from bert.data.sequences import LongTexts
 from bert.modeling.task_heads import (
     CHOICES,
     CLASSIFIER,
+    HEADS,
     MASKED_LM,
     SPANS,
     TOKENS,
@@ -219,8 +220,16 @@ def test_masked_words(tmp_path):
     conformance.check(tmp_path, task, model, odd)
 
 
-def test_the_task_of_the_documentation(tmp_path):
-    """Docs: adding_a_task.md."""
+@pytest.mark.parametrize("head", [CHOICES, "ordering"])
+def test_the_task_of_the_documentation(tmp_path, monkeypatch, head):
+    """Docs: adding_a_task.md, with a head of another task or a new one."""
+    new = HEADS[CHOICES]._replace(
+        scope="cls/ordering/",
+        architecture=None,
+        their_layer="cls.ordering",
+        pipeline_tag="text-ranking",
+    )
+    monkeypatch.setitem(HEADS, "ordering", new)
     (code,) = re.findall(
         r"^### `bert/tasks/ordering/task.py`\n\n```python\n(.*?)^```$",
         PAGE.read_text(),
@@ -230,8 +239,14 @@ def test_the_task_of_the_documentation(tmp_path):
     spec = util.spec_from_file_location("ordering", tmp_path / "ordering.py")
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    model = conformance.model_of(tmp_path, CHOICES)
-    task = module.TextOrdering(model.tokenizer, S)
+
+    class TextOrdering(module.TextOrdering):
+        def to_json(self):
+            return super().to_json() | {"own": [1, 2]}
+
+    TextOrdering.head = head
+    model = conformance.model_of(tmp_path, head)
+    task = TextOrdering(model.tokenizer, S)
     rows = [
         {"text": a, "text_b": b, "label": i % 2}
         for i, (a, b) in enumerate(zip(TEXTS, TEXTS[1:]))

@@ -7,7 +7,6 @@ replica of several. No TPU ran here.
 """
 
 import re
-import types
 
 import pytest
 import tensorflow as tf
@@ -19,6 +18,7 @@ from bert.data.records.examples import Examples
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import fused_ops, losses, networks, precision
 from bert.runs import objectives
+from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.ner.task import TokenClassification
 from bert.tasks.squad.settings import Settings
@@ -34,9 +34,7 @@ CONFIG = small.config(
     hidden_dropout_prob=0.1,
     attention_probs_dropout_prob=0.1,
 )
-SETTINGS = types.SimpleNamespace(
-    random_seed=3, freeze_layers=0, label_smoothing=0.1
-)
+SETTINGS = ClassifierSettings(random_seed=3, label_smoothing=0.1)
 RATE = optimization.WarmupLinearDecay(0.01, 7, 2)
 FINE_TUNING = (*KINDS, "squad", "ner", "swag")
 

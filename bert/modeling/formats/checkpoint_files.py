@@ -229,8 +229,9 @@ def recorded_task(folder: str) -> dict | None:
         folder: str. Folder of a model.
 
     Returns:
-        Dict with `kind` of the labels and `labels`, their names in order. The
-        file of a run also has `max_seq_length`, except in earlier versions.
+        Dict with `kind` of the labels and `labels`, their names in order, and
+        the other entries of `Task.to_json`. The file of a run also has
+        `max_seq_length`, except in earlier versions.
         None if there is no file, except for question answering of earlier
         versions.
 
@@ -240,7 +241,10 @@ def recorded_task(folder: str) -> dict | None:
     path = os.path.join(folder, TASK)
     if not storage.exists(path):
         return _earlier_task(folder)
-    task = json_files.read(path, _Task, fix="copy it again")
+    task = json_files.read(path, fix="copy it again")
+    with json_files.reported(path, fix="copy it again"):
+        # A task may have keys of its own.
+        task |= msgspec.convert(task, _Task)
 
     # Labels are the keys of probabilities.
     counts = collections.Counter(task["labels"])

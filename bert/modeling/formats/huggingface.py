@@ -31,29 +31,15 @@ from bert.modeling.formats.huggingface_config import (
     PROBLEMS,
     classifier_scopes,
 )
+from bert.modeling.task_heads import HEADS
 
 WEIGHTS = "model.safetensors"
 TAIL = "tail"  # `truncate` of a task.json that keeps the last tokens
 _INDEX = "model.safetensors.index.json"
 _LARGEST_HEADER = 100_000_000  # bytes, as in safetensors
 
-_HEADS = {
-    "cls/predictions/output_bias": "cls.predictions.bias",
-    "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
-    "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
-    "cls/squad/output_weights": "qa_outputs.weight",
-    "cls/squad/output_bias": "qa_outputs.bias",
-}
-_THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
-_CLASSIFIER = {
-    "classifier.weight": "output_weights",
-    "classifier.bias": "output_bias",
-}
-_HEADS |= {
-    scope + ours: theirs
-    for scope in CLASSIFIERS
-    for theirs, ours in _CLASSIFIER.items()
-}
+_OUTPUTS = {"output_weights": "weight", "output_bias": "bias"}
+_THEIR_OUTPUTS = {theirs: ours for ours, theirs in _OUTPUTS.items()}
 _PART = re.compile(
     r"bert\.(embeddings|encoder\.layer\.\d+|pooler)\..*\.(weight|bias)"
     r"|bert\.embeddings\.\w+_embeddings\.weight"
@@ -213,8 +199,12 @@ def read_task(folder: str) -> dict | None:
         None without `task.json`, since it follows from the label names.
     """
     task = huggingface_config.named_labels(folder)
+    named = task["labels"] if task else []
     recorded = checkpoint_files.recorded_task(folder)
-    if recorded and recorded["labels"] == (task["labels"] if task else []):
+    if recorded and recorded["labels"] in (
+        named,
+        huggingface_config.label_names(folder),
+    ):
         task = recorded
     if not task:
         return None
@@ -362,10 +352,13 @@ def _canonical(name: str) -> str:
 
 
 def _original_name(name: str, scope: str | None) -> str | None:
-    if name in _CLASSIFIER:
-        return (scope or "") + _CLASSIFIER[name]
-    if name in _THEIR_HEADS:
-        return _THEIR_HEADS[name]
+    layer, _, part = name.rpartition(".")
+    if output := _THEIR_OUTPUTS.get(part):
+        if layer == "classifier":
+            return (scope or "") + output
+        for head in HEADS.values():
+            if layer == head.their_layer:
+                return head.scope + output
 
     if not _PART.fullmatch(name):
         return None
@@ -380,8 +373,10 @@ def _original_name(name: str, scope: str | None) -> str | None:
 
 
 def _their_name(name: str) -> str:
-    if name in _HEADS:
-        return _HEADS[name]
+    for head in HEADS.values():
+        theirs = _OUTPUTS.get(name.removeprefix(head.scope))
+        if theirs and name.startswith(head.scope):
+            return f"{head.their_layer}.{theirs}"
 
     name = re.sub(r"/layer_(\d+)/", r".layer.\1.", name).replace("/", ".")
     if name.endswith("_embeddings"):

@@ -10,17 +10,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.modeling.config import BertConfig
-from bert.modeling.task_heads import (
-    CHOICES,
-    CLASSIFIER,
-    HEADS,
-    MASKED_LM,
-    NEXT_SENTENCE,
-    PRETRAINING,
-    SPANS,
-    TOKENS,
-    heads_of,
-)
+from bert.modeling.task_heads import HEADS, PRETRAINING, heads_of
 
 CONFIG = "config.json"
 
@@ -52,17 +42,11 @@ _FIXED = {
     "add_cross_attention": False,
     "pruned_heads": {},
 }
-_CLASSES = {  # head -> class of a model with it
-    MASKED_LM: "BertForMaskedLM",
-    NEXT_SENTENCE: "BertForNextSentencePrediction",
-    CLASSIFIER: "BertForSequenceClassification",
-    SPANS: "BertForQuestionAnswering",
-    TOKENS: "BertForTokenClassification",
-    CHOICES: "BertForMultipleChoice",
-}
 # These three heads have the same name, so a folder can only have one of them.
 CLASSIFIERS = {
-    HEADS[name].scope: _CLASSES[name] for name in (CLASSIFIER, TOKENS, CHOICES)
+    head.scope: head.architecture
+    for head in HEADS.values()
+    if head.their_layer == "classifier"
 }
 PROBLEMS = {  # kind of labels -> problem_type of transformers
     "classes": "single_label_classification",
@@ -120,13 +104,11 @@ def read_values(folder: str) -> dict:
 
 def named_labels(folder: str) -> dict | None:
     """Reads the labels of a classifier, if `config.json` names them."""
-    values = read_values(folder)
+    values, labels = read_values(folder), label_names(folder)
     scope = classifier_scope(values)
-    named = values.get("id2label")
-    if scope not in ("", "cls/ner/") or named is None:
+    if scope not in ("", "cls/ner/") or labels is None:
         return None
 
-    labels = [named.get(str(i)) for i in range(len(named))]
     kinds = {theirs: ours for ours, theirs in PROBLEMS.items()}
     kind = kinds.get(values.get("problem_type"), "classes")
     kind = None if scope else kind
@@ -138,6 +120,14 @@ def named_labels(folder: str) -> dict | None:
         return None
 
     return {"kind": kind, "labels": list(map(str, labels))}
+
+
+def label_names(folder: str) -> list | None:
+    """Reads the names of labels in order, None for one without a name."""
+    named = read_values(folder).get("id2label")
+    if named is None:
+        return None
+    return [named.get(str(i)) for i in range(len(named))]
 
 
 def to_json(
@@ -155,14 +145,22 @@ def to_json(
     theirs["architectures"] = architectures(values)
     theirs["pad_token_id"] = 0
 
-    for scope in set(classifier_scopes(values)) - {"cls/swag/"}:
-        labels = _numbered(len(values[f"{scope}output_weights"]))
-        if task and len(task["labels"] or labels) == len(labels):
-            labels = task["labels"] or labels  # regression has no names
-            if task["kind"] in PROBLEMS:
-                theirs["problem_type"] = PROBLEMS[task["kind"]]
-        theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
-        theirs["label2id"] = {label: i for i, label in enumerate(labels)}
+    for name in heads_of(values):
+        head = HEADS[name]
+        if name in PRETRAINING or head.has_choices:
+            continue
+        labels = task["labels"] if task else []
+        if head.scope in CLASSIFIERS:
+            unnamed = _numbered(len(values[f"{head.scope}output_weights"]))
+            if task and len(labels or unnamed) == len(unnamed):
+                if task["kind"] in PROBLEMS:
+                    theirs["problem_type"] = PROBLEMS[task["kind"]]
+            else:
+                labels = unnamed
+            labels = labels or unnamed  # regression has no names
+        if labels:
+            theirs["id2label"] = {str(i): x for i, x in enumerate(labels)}
+            theirs["label2id"] = {x: i for i, x in enumerate(labels)}
 
     return json.dumps(theirs, indent=2, sort_keys=True) + "\n"
 
@@ -174,10 +172,11 @@ def _numbered(count: int) -> list[str]:
 
 def architectures(values: dict[str, np.ndarray]) -> list[str]:
     """Classes of transformers that have exactly these weights."""
-    classes = [_CLASSES[name] for name in heads_of(values)]
-    if classes[:2] == [_CLASSES[name] for name in PRETRAINING]:
+    names = heads_of(values)
+    classes = [HEADS[name].architecture for name in names]
+    if names[:2] == [*PRETRAINING]:
         classes[:2] = ["BertForPreTraining"]
-    return classes or ["BertModel"]
+    return [x for x in classes if x] or ["BertModel"]
 
 
 def classifier_scope(config: dict) -> str | None:

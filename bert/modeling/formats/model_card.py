@@ -20,23 +20,9 @@ from bert.common import atomic, storage
 from bert.common.errors import printable
 from bert.common.flags import OUTPUT, BaseSettings, flag
 from bert.common.formats import downloads, json_files
-from bert.modeling.task_heads import (
-    CHOICES,
-    CLASSIFIER,
-    MASKED_LM,
-    SPANS,
-    TOKENS,
-    heads_of,
-)
+from bert.modeling.task_heads import HEADS, heads_of
 
 README, REPORT = "README.md", "eval_report.json"
-_TASKS = {  # head -> name of the task at Hugging Face
-    CLASSIFIER: "text-classification",
-    TOKENS: "token-classification",
-    SPANS: "question-answering",
-    CHOICES: "multiple-choice",
-    MASKED_LM: "fill-mask",
-}
 _METRICS = {
     "matthews": "matthews_correlation",
     "pearson": "pearsonr",
@@ -117,9 +103,9 @@ def task_of(variables: Collection[str], computes_embeddings: bool) -> str:
     """
     if computes_embeddings:
         return "sentence-similarity"
-    heads = heads_of(variables)
-    tasks = (task for head, task in _TASKS.items() if head in heads)
-    return next(tasks, "feature-extraction")
+    tags = [HEADS[name].pipeline_tag for name in heads_of(variables)]
+    # A head of pre-training comes before that of a task.
+    return next(filter(None, reversed(tags)), "feature-extraction")
 
 
 def write(
