@@ -208,8 +208,8 @@ def documents(
             returns as line ends, or has a document that is too long.
     """
     with text_lines.opened(path, open_file=open_file) as file:
-        for text in _split(path, file, on_read, max_document_mb):
-            yield text.encode()
+        for start, text in _split(path, file, on_read, max_document_mb):
+            yield _checked(text, path, start, max_document_mb)
 
 
 def sample_lines(files: list[str]) -> list[str]:
@@ -234,8 +234,8 @@ def sample_lines(files: list[str]) -> list[str]:
 
 def _split(
     path: str, file, on_read: Callable[[int], None] | None, limit: int
-) -> Iterator[str]:
-    """Yields the documents, each as stripped lines with newlines."""
+) -> Iterator[tuple[int, str]]:
+    """Yields the first line and the text of each document, see `documents`."""
     document: list[str] = []
     start = 1  # first line of the document
     for first, _, raw in text_lines.blocks(
@@ -251,23 +251,30 @@ def _split(
                     start = number
                 document.append(line)
             elif document:
-                yield "\n".join([*document, ""])
+                yield start, "\n".join([*document, ""])
                 document = []
 
         # Joined, because many short strings would need ten times the memory.
         if document:
             document = ["\n".join(document)]
-            if len(document[0]) > limit * 1_000_000:
-                raise UserError(
-                    f"a document of more than {limit} MB begins here",
-                    path=path,
-                    line=start,
-                    expected="blank lines between documents",
-                    fix="add them, or pass a larger --max_document_mb",
-                )
+            _checked(document[0], path, start, limit)
 
     if document:
-        yield "\n".join([*document, ""])
+        yield start, "\n".join([*document, ""])
+
+
+def _checked(text: str, path: str, start: int, limit: int) -> bytes:
+    """Encodes a document, or its beginning, and checks its size."""
+    content = text.encode()
+    if len(content) > limit * 1_000_000:
+        raise UserError(
+            f"a document of more than {limit} MB begins here",
+            path=path,
+            line=start,
+            expected="blank lines between documents",
+            fix="add them, or pass a larger --max_document_mb",
+        )
+    return content
 
 
 def write_partitions(

@@ -77,6 +77,8 @@ def test_globs_are_sorted_and_commas_keep_their_order(tmp_path):
     [
         (b"a b\n" * 250_001, 1),
         (b"a\n\n" + b"a b\n" * 250_001, 3),
+        (b"a b\n" * 250_001 + b"\nb\n", 1),  # ends within a block
+        ("é b\n".encode() * 200_001, 1),  # bytes, not characters
         (b"a\nb\n\n" + b"a" * 1_000_001, 4),
         (b"a\n\n" + b"a b\n" * 600_000 + b"\nb\n", 3),
     ],
