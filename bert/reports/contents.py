@@ -11,7 +11,6 @@ _MOST_LABELS = 20  # rows of a confusion matrix
 _MOST_ERRORS = 20
 _CUTS = 6  # number of labels whose precision and recall are drawn
 _ORDER = tuple(quantities.KNOWN)
-_FROM_ZERO = _ORDER[-4:]
 _EVAL = "eval_"
 
 
@@ -34,7 +33,7 @@ def curves(run: RunFiles) -> list[Figure]:
             quantities.of(name),
             lines[name],
             _references(run, name),
-            has_zero=name in _FROM_ZERO,
+            has_zero=quantities.of(name).has_zero,
         )
         for name in names
     ]

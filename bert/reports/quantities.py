@@ -12,11 +12,13 @@ class Quantity(NamedTuple):
         title: str. Title of its figure.
         unit: str. Unit of its axis.
         meaning: str. One sentence; "" if it is not known.
+        has_zero: bool. Whether its axis begins at 0. Default: False.
     """
 
     title: str
     unit: str
     meaning: str
+    has_zero: bool = False
 
 
 _NEXT = "whether the second text follows the first in the corpus"
@@ -47,18 +49,22 @@ KNOWN = {
         f"Fraction of correct answers to {_NEXT}.",
     ),
     "learning_rate": Quantity(
-        "Learning rate", "learning rate", "Size of the training steps."
+        "Learning rate", "learning rate", "Size of the training steps.", True
     ),
     "gradient_norm": Quantity(
         "Gradient norm",
         "L2 norm before clipping",
         "Length of the gradient: peaks indicate unstable training.",
+        True,
     ),
     "examples_per_second": Quantity(
-        "Throughput: examples", "examples per second", f"Examples {_SPEED}"
+        "Throughput: examples",
+        "examples per second",
+        f"Examples {_SPEED}",
+        True,
     ),
     "tokens_per_second": Quantity(
-        "Throughput: tokens", "tokens per second", f"Tokens {_SPEED}"
+        "Throughput: tokens", "tokens per second", f"Tokens {_SPEED}", True
     ),
 }
 _REFERENCES = {
@@ -66,6 +72,7 @@ _REFERENCES = {
     "chance": "Baseline: predict all labels with equal probability.",
     "frequencies": "Baseline: predict each label with its frequency.",
     "tfidf": "Baseline: linear model of words, fitted to the same examples.",
+    "frozen": "Baseline: linear model of the encoder before fine-tuning.",
     "unigrams": "Baseline: predict each token with its corpus frequency.",
 }
 
