@@ -120,19 +120,19 @@ def _never_predicted(
         x.sum(0) if x.ndim == 2 else np.bincount(x, minlength=len(names))
         for x in (gold, predicted)
     )
-    never = [
-        f"{name!r} ({count:,})"
-        for name, count, given in zip(names, of_labels, of_predictions)
-        if count and not given
-    ]
-    if not never:
+    never = (of_labels > 0) & (of_predictions == 0)
+    if not never.any():
         return []
+
+    # Rare: less than half of an equal share of the examples.
+    is_rare = 2 * len(names) * of_labels[never] < len(gold)
     fix = "train for more epochs"
-    if not task.class_weights:
-        fix = f"pass --class_weights=balanced, or {fix}"
+    if is_rare.all() and not task.class_weights:
+        fix = "pass --class_weights=balanced"
+    shown = (f"{names[i]!r} ({of_labels[i]:,})" for i in np.flatnonzero(never))
     return [
         "never predicted, with the number of examples: "
-        f"{first_names(never)}; {fix}"
+        f"{first_names(shown)}; {fix}"
     ]
 
 

@@ -142,9 +142,25 @@ def test_labels_that_are_never_predicted_are_named(labels, found, never):
     assert any("all 5 predictions are" in x for x in warnings) == is_one
     expected = (
         "never predicted, with the number of examples: "
-        f"{never}; pass --class_weights=balanced, or train for more epochs"
+        f"{never}; train for more epochs"
     )
     assert told == [expected] * bool(never)
+
+
+def test_weights_are_advised_for_rare_labels_alone():
+    """Few steps are the cause if a label is not rare."""
+    rare, equal = [0] * 50 + [1] * 42 + [2] * 8, [0] * 34 + [1] * 33 + [2] * 33
+    for gold, weights, remedy in (
+        (rare, (), "pass --class_weights=balanced"),
+        (rare, (1.0, 1.0, 1.0), "train for more epochs"),
+        (equal, (), "train for more epochs"),
+    ):
+        rows = [TextExample("0", "a", "", x, 2) for x in gold]
+        task = TextClassification(None, THREE, 7, class_weights=weights)
+        found = np.eye(3)[[min(x, 1) for x in gold]]
+        (line,) = task.score(rows, [], [*found]).warnings
+        assert line.startswith("never predicted, with the number of examples: ")
+        assert line.endswith(f"; {remedy}")
 
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
