@@ -116,7 +116,7 @@ def training_examples(
     sha256 = "".join(file.sha256 for file in files)
     sha256 += distillation.digest(settings.teacher)
     digest = folder.identify(sha256, settings.divides)
-    progress = Progress("tokenized", len(rows), "examples")
+    progress = Progress("tokenized", task.num_examples(rows), "examples")
     lengths: list[int] = []
 
     def report(encoded: Encoded) -> None:

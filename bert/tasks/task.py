@@ -153,6 +153,10 @@ class Task:
         """Returns the examples of rows of a file, for `encode`."""
         raise NotImplementedError
 
+    def num_examples(self, rows: list) -> int:
+        """Number of the examples of rows, see `inputs_of`."""
+        return len(rows)
+
     def records(
         self, rows: list, report: Callable[[Encoded], None] = ignore
     ) -> Iterator[dict]:

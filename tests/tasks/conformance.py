@@ -200,7 +200,7 @@ def _check_records(task: Task, rows: list, encoded: list[Encoded]) -> None:
     """Checks the training records of rows."""
     told, sequences = [], set()
     records = [*task.records(rows, told.append)]
-    assert len(told) == len(encoded)
+    assert len(told) == len(encoded) == task.num_examples(rows)
     for record in records:
         ids, segments = record["input_ids"], record["segment_ids"]
         if task.sequences == 1:

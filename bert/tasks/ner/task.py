@@ -108,6 +108,10 @@ class TokenClassification(Task):
             for unit in units
         ]
 
+    def num_examples(self, rows: list[conll.Sentence]) -> int:
+        """Number of documents, or of sentences."""
+        return sum(1 for _ in self._units(rows))
+
     def _units(
         self, rows: list[conll.Sentence]
     ) -> Iterator[list[conll.Sentence]]:

@@ -84,6 +84,10 @@ class TextEmbedding(Task):
         """Returns all texts of rows, as dicts for `encode`."""
         return [{TEXT: text} for row in rows for text in row.texts]
 
+    def num_examples(self, rows: list[TextGroup]) -> int:
+        """Number of texts."""
+        return sum(len(row.texts) for row in rows)
+
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Converts texts to sequences.
 
