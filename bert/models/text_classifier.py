@@ -206,7 +206,7 @@ class TextClassifier(TextModel):
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
             epochs: int or None. Number of passes over the texts. Default:
-                without `compile`, at least 3 and as many as make 100 steps,
+                without `compile`, at least 3 and as many as make 60 steps,
                 up to 20; else, and for a dataset, 1.
             start_head: bool or None. Whether the head starts from a linear
                 model of the outputs of the encoder for the texts, instead of

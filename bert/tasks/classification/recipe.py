@@ -9,12 +9,12 @@ import dataclasses
 import math
 from typing import Any
 
-from bert.common.progress import log
+from bert.common.progress import counted, log
 from bert.data.labels import REGRESSION, Labels
 from bert.modeling.config import BertConfig
 
 ORIGINAL, TABLE = "original", "table"
-_EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 3, 100, 20
+_EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 3, 60, 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Recipe:
 def choose(num_rows: int, batch_size: int) -> Recipe:
     """Chooses the training settings for a table.
 
-        choose(1000, 32)  # Recipe(start_head=True, num_train_epochs=4.0)
+        choose(200, 32)  # Recipe(start_head=True, num_train_epochs=10.0)
 
     Args:
         num_rows: int. Number of training rows.
@@ -120,6 +120,7 @@ def describe(
     start = "frozen features" if settings.start_head else "random weights"
     return (
         f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: head from "
-        f"{start}, {epochs:g} epochs ({steps:,} steps); "
+        f"{start}, {epochs:g} epoch{'s' * (epochs != 1)} "
+        f"({counted(steps, 'step')}); "
         "--recipe=original for the original's"
     )

@@ -69,7 +69,7 @@ def settings_of(*given, **values):
     return dataclasses.replace(made, given=frozenset(given))
 
 
-def completed(settings, recorded, rows=1000):
+def completed(settings, recorded, rows=400):
     found = recipe.completed(
         settings, recorded, rows, Labels(CLASSES, ("a", "b")), small.config()
     )
@@ -77,18 +77,18 @@ def completed(settings, recorded, rows=1000):
 
 
 LINE = (
-    "recipe: 1,000 rows, 2 labels, 2 x 15: head from frozen features, 4 epochs "
-    "(125 steps); --recipe=original for the original's\n"
+    "recipe: 400 rows, 2 labels, 2 x 15: head from frozen features, 5 epochs "
+    "(62 steps); --recipe=original for the original's\n"
 )
 
 
 def test_a_table_has_a_recipe_that_is_printed(capsys):
-    assert completed(settings_of(), {}) == Recipe(True, 4.0)
+    assert completed(settings_of(), {}) == Recipe(True, 5.0)
     assert capsys.readouterr().err == LINE
 
 
 @pytest.mark.parametrize(
-    ("rows", "epochs"), [(10, 20), (200, 16), (1000, 4), (1100, 3), (10**6, 3)]
+    ("rows", "epochs"), [(10, 20), (200, 10), (400, 5), (640, 3), (10**6, 3)]
 )
 def test_few_rows_are_read_more_often(rows, epochs):
     assert recipe.choose(rows, 32) == Recipe(True, epochs)
@@ -100,14 +100,14 @@ def test_the_original_has_no_recipe(capsys):
         assert completed(settings, {}) == Recipe(False, 3.0)
     assert not capsys.readouterr().err
     settings = dataclasses.replace(settings, recipe="table")
-    assert completed(settings, {}) == Recipe(True, 4.0)
+    assert completed(settings, {}) == Recipe(True, 5.0)
 
 
 def test_a_given_flag_keeps_its_value():
     settings = settings_of("num_train_epochs", num_train_epochs=1.0)
     assert completed(settings, {}) == Recipe(True, 1.0)
     settings = settings_of("start_head", start_head=False)
-    assert completed(settings, {}) == Recipe(False, 4.0)
+    assert completed(settings, {}) == Recipe(False, 5.0)
 
 
 def test_a_resumed_run_keeps_its_values():
