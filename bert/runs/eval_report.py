@@ -70,7 +70,9 @@ def warning(
         if beaten:
             kind = max(beaten, key=lambda key: sign(name) * beaten[key])
             worse.append(f"{name} {value:.6f} ({kind} {beside[kind]:.6f})")
-            kinds[name] = kind
+            # Worse than a constant: it has learned too little.
+            constant = [x for x in beaten if x not in SIMPLER]
+            kinds[name] = constant[0] if constant and kind == TFIDF else kind
         elif beside and _is_clear(name, value, beside):
             better.append(name)
     if not worse:
@@ -83,7 +85,7 @@ def _remedy(kinds: dict[str, str], better: list[str]) -> str:
     """Names a remedy for one cause.
 
     Args:
-        kinds: dict. Metric that is not better -> kind of the best baseline.
+        kinds: dict. Metric that is not better -> kind of a better baseline.
         better: list of str. Metrics that are clearly better than all baselines.
     """
     others = [x for name, x in kinds.items() if not name.endswith("loss")]
@@ -100,8 +102,8 @@ def _remedy(kinds: dict[str, str], better: list[str]) -> str:
         )
     if others and {*others} <= {*SIMPLER}:
         return (
-            "a linear model of the words is better: use it, or train from "
-            "another --init_checkpoint"
+            "a linear model of the words is better: train from another "
+            "--init_checkpoint"
         )
     return "check --learning_rate, the number of steps and the data"
 

@@ -83,10 +83,7 @@ def one_prediction_warnings(predictions: Sequence, gold: Sequence) -> list[str]:
         return []
     of_all = f"all {count:,}" if most == count else f"{most:,} of {count:,}"
     shown = predictions[[*map(_key, predictions)].index(first)]
-    return [
-        f"{of_all} predictions are {shown!r}; train for more steps, or with "
-        "another --learning_rate"
-    ]
+    return [f"{of_all} predictions are {shown!r}; train for more steps"]
 
 
 def _key(label: Any) -> Hashable:
