@@ -6,6 +6,8 @@ r"""Transcripts: files of commands, and what each of them prints.
     loading ...
     (killed)
 
+    # Also where a file was written: # killed at "part-00001.json"
+
     $ python predict.py --model=run < texts.txt
     {"label": "y", "probabilities": {"n": #.#, "y": #.#}}
 
@@ -60,6 +62,7 @@ _END = re.compile(r'\s*# killed at "(.*)"$')
 _MASKS = [
     (re.compile(pattern, re.MULTILINE), mask)
     for pattern, mask in (
+        (r"(?<=http://)[\d.]+:\d+", "ADDRESS"),
         (r"\b\d+ threads?(, \w+)?", "# threads"),
         (r"\b\d+(\.\d+){2,}\b", "VERSION"),
         (r"\b\d[\d,.]* ([a-zA-Z]+/s)\b", r"# \1"),
@@ -168,7 +171,8 @@ def run_script(words: Sequence[str], folder: str, output: str, end: str) -> int:
         words: list of str. The script, its flags, and `<` with a file.
         folder: str. Working directory.
         output: str. File for standard output; "" prints it.
-        end: str. The process is killed when it logs this text; "" never.
+        end: str. The process is killed when it logs this text, or has written
+            a file with it in its path; "" never.
 
     Returns:
         The exit code.
@@ -205,17 +209,24 @@ def _wait_for_checkpoints() -> None:
 
 
 def _kill_at(text: str) -> None:
-    """Kills this process when it writes a text to standard error."""
-    write = sys.stderr.write
+    """Kills this process when it logs a text, or has written such a file."""
+    write, replace = sys.stderr.write, os.replace
 
-    def watched(line: str) -> int:
-        count = write(line)
-        if text in line:
+    def kill_at(found: str) -> None:
+        if text in found:
             sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def watched_write(line: str) -> int:
+        count = write(line)
+        kill_at(line)
         return count
 
-    sys.stderr.write = watched
+    def watched_replace(source: str, target: str) -> None:
+        replace(source, target)
+        kill_at(target)
+
+    sys.stderr.write, os.replace = watched_write, watched_replace
 
 
 def write_files(folder: pathlib.Path) -> None:
