@@ -11,24 +11,21 @@ import sys
 
 from bert.common import command_line
 from bert.reports import drawing
-from bert.runs import program_cache, signals
-from bert.runs.run_folder import RunFolder
-from bert.tasks.pretraining.inputs import Inputs
+from bert.runs import opening, program_cache, signals
 from bert.tasks.pretraining.settings import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = command_line.parse(argv, Settings, __doc__)
-    with RunFolder.open(settings) as folder:
-        inputs = Inputs.open(folder)
-        program_cache.use(inputs.folder.config)
+    with opening.open_pretraining(settings) as (run, inputs):
+        program_cache.use(run.config)
 
         # TensorFlow is imported late: invalid flags and files fail before.
         from bert.runs import pretraining
 
-        pretraining.train_and_evaluate(inputs)
-        drawing.draw_trained(settings, folder.is_chief)
+        pretraining.train_and_evaluate(run, inputs)
+        drawing.draw_trained(settings, run.folder.is_chief)
 
 
 if __name__ == "__main__":

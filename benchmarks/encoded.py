@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from bert.runs.run_folder import RunFolder
+from bert.runs import opening
 from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
 from bert.tasks.classification.task import TextClassification
@@ -58,7 +58,8 @@ def read(model: str, **changed: Any) -> tuple[TextClassification, Files]:
         model: as for `model_flags`.
         **changed: flags of run_classifier.py.
     """
-    return inputs.read(_open(classification.Settings, model, **changed))
+    with _opened(classification.Settings, model, **changed) as run:
+        return inputs.read(run)
 
 
 def window_maker(model: str, **changed: int) -> WindowMaker:
@@ -68,17 +69,18 @@ def window_maker(model: str, **changed: int) -> WindowMaker:
         model: as for `model_flags`.
         **changed: flags of run_squad.py.
     """
-    folder = _open(squad.Settings, model, **changed)
-    return WindowMaker(folder.tokenizer, folder.settings)
+    with _opened(squad.Settings, model, **changed) as run:
+        return WindowMaker(run.tokenizer, run.settings)
 
 
-def _open(settings_class: type, model: str, **changed: Any) -> RunFolder:
-    """The folder of a run that trains and evaluates, with its model."""
+def _opened(settings_class: type, model: str, **changed: Any):
+    """Opens a run that trains and evaluates, without a folder of its own."""
     settings = dataclasses.replace(
         settings_class(),
         do_train=True,
         do_eval=True,
+        dry_run=True,
         **model_flags(model),
         **changed,
     )
-    return RunFolder("", "").read(settings).find_model()
+    return opening.open_run(settings)

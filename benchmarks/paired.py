@@ -18,7 +18,7 @@ import numpy as np
 from bert.data import postprocessing
 from bert.inference import teacher
 from bert.inference.predictor import Predictor
-from bert.runs.run_folder import RunFolder
+from bert.runs import opening
 from bert.tasks.classification import inputs, scores
 from bert.tasks.classification.glue import labels_of
 from bert.tasks.classification.settings import Settings
@@ -74,11 +74,13 @@ def main(task: str, data: str, *folders: str) -> None:
     runs = [sorted(pathlib.Path(x).glob("seed_*")) for x in folders]
     settings = Settings(
         do_eval=True,
+        dry_run=True,
         task_name=task,
         data_dir=data,
         init_checkpoint=str(runs[0][0]),
     )
-    known, files = inputs.read(RunFolder("", "").read(settings).find_model())
+    with opening.open_run(settings) as run:
+        known, files = inputs.read(run)
     rows = files[DEV][0].rows
     sides = [[predict(run, known, rows) for run in side] for side in runs]
     metric = known.metric

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator
 import run_similarity
 from benchmarks import by_seed
 from bert.modeling.task_heads import COSENT
-from bert.runs.run_folder import RunFolder
+from bert.runs import opening
 from bert.tasks.similarity import inputs
 from bert.tasks.similarity.settings import Settings
 from bert.tasks.task import DEV, TRAIN
@@ -67,12 +67,14 @@ def theirs(
     read = Settings(
         do_train=True,
         do_eval=True,
+        dry_run=True,
         init_checkpoint=peer[1],
         text_columns=_COLUMNS,
         loss=loss,
         **files,
     )
-    _, found = inputs.read(RunFolder("", "").read(read).find_model())
+    with opening.open_run(read) as run:
+        _, found = inputs.read(run)
     tables = {}
     for name, part in (("train_file", TRAIN), ("eval_file", DEV)):
         rows = found[part][0].rows

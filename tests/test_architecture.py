@@ -116,8 +116,8 @@ FILES_OF_NO_FLAG = {
     "bert/common/locks.py": "locks, which are local",
     "bert/common/jobs/scratch.py:claim": "a new folder, which is local",
     "bert/runs/program_cache.py": "the cache, which is local",
-    "bert/runs/run_folder.py:RunFolder": "/dev/null",
-    "bert/runs/run_folder.py:claim": "the folder of a lock, which is local",
+    "bert/runs/opening.py:open_folder": "/dev/null",
+    "bert/runs/opening.py:claim": "the folder of a lock, which is local",
     "bert/common/processes.py:cpu_info": "/proc/cpuinfo",
     "bert/training/memory_estimate.py": "/proc/self",
 }

@@ -2,7 +2,7 @@
 
 check(task of the teacher, student)
 targets(predictor, student, rows)  # float32 [N, ...]
-add(examples, student, rows, outputs, weight)
+with_outputs(examples, student, rows, outputs, weight)
 """
 
 import itertools
@@ -120,14 +120,14 @@ def outputs(
     return [result for _, result in computed]
 
 
-def add(
+def with_outputs(
     examples: Examples,
-    student: Any,
+    student: TextClassification,
     rows: list,
     outputs: np.ndarray,
     weight: float,
-) -> None:
-    """Adds the outputs of a teacher to the training examples of its student.
+) -> Examples:
+    """Returns the training examples of a student with a teacher's outputs.
 
     Args:
         examples: Examples. The examples of the rows.
@@ -136,8 +136,6 @@ def add(
         outputs: float32 [N, C]. See `targets`.
         weight: float. Weight of the teacher beside a label.
     """
-    add_outputs(examples, outputs)
-
     # Without a label, the accuracy compares with the teacher.
     predicted = postprocessing.predictions(outputs, student.labels.kind)
     labels = [
@@ -145,16 +143,20 @@ def add(
         for row, found in zip(rows, predicted, strict=True)
     ]
     shares = [1.0 if row.label is None else weight for row in rows]
-    name = feature_names.LABEL_IDS
-    examples.add(name, student.schema[name], np.array(labels))
-    name = feature_names.TEACHER_WEIGHTS
-    examples.add(name, Feature("float32"), np.array(shares))
+    name, feature = feature_names.LABEL_IDS, Feature("float32")
+    return (
+        with_vectors(examples, outputs)
+        .with_feature(name, student.schema[name], np.array(labels))
+        .with_feature(feature_names.TEACHER_WEIGHTS, feature, np.array(shares))
+    )
 
 
-def add_outputs(examples: Examples, outputs: np.ndarray) -> None:
-    """Adds the outputs of a teacher, float32 [N, D], to examples."""
+def with_vectors(examples: Examples, outputs: np.ndarray) -> Examples:
+    """Returns examples with the outputs of a teacher, float32 [N, D]."""
     feature = Feature("float32", size=outputs.shape[1])
-    examples.add(feature_names.TEACHER_OUTPUTS, feature, outputs)
+    return examples.with_feature(
+        feature_names.TEACHER_OUTPUTS, feature, outputs
+    )
 
 
 def resized(vectors: np.ndarray, size: int) -> np.ndarray:

@@ -60,10 +60,10 @@ def check(teacher: Any, distill_weight: Any, distill_temperature: Any) -> None:
         )
 
 
-def add(
+def with_outputs(
     teacher: Any, student: Any, rows: list, encoded: Examples, weight: float
-) -> None:
-    """Adds the outputs of a teacher to encoded examples.
+) -> Examples:
+    """Returns encoded examples with the outputs of a teacher.
 
     Args:
         teacher: str, path or TextClassifier.
@@ -83,7 +83,7 @@ def add(
         predictor = teacher._predictor()
     teachers.check(predictor.task, student, path)
     outputs = teachers.targets(predictor, student, rows)
-    teachers.add(encoded, student, rows, outputs, weight)
+    return teachers.with_outputs(encoded, student, rows, outputs, weight)
 
 
 def divided(x: Any, weights: Any) -> tuple:

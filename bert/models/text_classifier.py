@@ -273,7 +273,7 @@ class TextClassifier(TextModel):
 
             encoded = self._encoded(examples)
             if teacher is not None:
-                distillation.add(
+                encoded = distillation.with_outputs(
                     teacher, self._task(), examples, encoded, distill_weight
                 )
                 self._teacher_loss = distillation.TeacherLoss(

@@ -8,7 +8,6 @@ import functools
 import hashlib
 import json
 import os
-from typing import Any
 
 import numpy as np
 
@@ -18,64 +17,76 @@ from bert.common.progress import log
 from bert.data.records.examples import Examples
 from bert.inference import predictor, teacher
 from bert.inference.predictor import Predictor
-from bert.runs.run_folder import RunFolder
+from bert.tasks.classification.settings import Distillation
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.finetuning_settings import FineTuning, FineTuningT, teacher_of
+from bert.tasks.run import Run
 from bert.tasks.task import Task
 
 
-def check(settings: Any, student: Task) -> None:
+def check(settings: FineTuning, student: Task) -> None:
     """Checks that the student can learn from --teacher, if there is one.
 
     Args:
-        settings: settings of the script.
+        settings: FineTuning. Settings of the script.
         student: Task. Task of the run.
 
     Raises:
         UserError: the teacher does not exist, or has another task or labels.
     """
-    if settings.teacher:
-        task = predictor.task_of(predictor.open_model(settings.teacher))
-        teacher.check(task, student, settings.teacher)
+    if path := teacher_of(settings):
+        task = predictor.task_of(predictor.open_model(path))
+        teacher.check(task, student, path)
+
+
+def digest(settings: FineTuning) -> str:
+    """Returns a hash of --teacher, in hex; "" without one."""
+    path = teacher_of(settings)
+    return _digest(path) if path else ""
 
 
 @functools.cache  # the files may have gigabytes
-def digest(path: str | None) -> str:
-    """Returns a hash of a teacher, in hex; "" without one."""
-    return predictor.open_model(path).digest() if path else ""
+def _digest(path: str) -> str:
+    return predictor.open_model(path).digest()
 
 
-def add_targets(
-    folder: RunFolder, student: Task, rows: list, examples: Examples
-) -> None:
-    """Adds the outputs of the teacher to the training examples.
+def with_targets(
+    run: Run[FineTuningT], student: Task, rows: list, examples: Examples
+) -> Examples:
+    """Returns training examples with the outputs of --teacher, if there is one.
 
     Args:
-        folder: RunFolder. Folder of the run.
+        run: Run. The run.
         student: Task. Task of the run.
         rows: list. N rows of training; those without labels only learn from
             the teacher.
         examples: Examples. The examples of the rows.
     """
-    outputs = _stored(folder, student, rows)
+    path = teacher_of(run.settings)
+    if not path:
+        return examples
+    outputs = _outputs(run, path, student, rows)
     if isinstance(student, TextClassification):
-        weight = folder.settings.distill_weight
-        teacher.add(examples, student, rows, outputs, weight)
-        return
+        assert isinstance(run.settings, Distillation)
+        weight = run.settings.distill_weight
+        return teacher.with_outputs(examples, student, rows, outputs, weight)
 
     # The T embeddings of a row.
-    outputs = teacher.resized(outputs, folder.config.hidden_size)
-    teacher.add_outputs(examples, outputs.reshape(len(rows), -1))
+    outputs = teacher.resized(outputs, run.config.hidden_size)
+    return teacher.with_vectors(examples, outputs.reshape(len(rows), -1))
 
 
-def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
+def _outputs(
+    run: Run[FineTuningT], teacher_path: str, student: Task, rows: list
+) -> np.ndarray:
     """Reads the outputs for rows, or computes and stores them."""
-    settings, examples = folder.settings, student.inputs_of(rows)
-    identity = [digest(settings.teacher), examples]
+    examples = student.inputs_of(rows)
+    identity = [_digest(teacher_path), examples]
     if isinstance(student, TextClassification):
         identity.append(student.labels.names)  # the order of the outputs
     described = json.dumps(identity).encode()
     name = f"teacher-{hashlib.sha256(described).hexdigest()[:16]}.npy"
-    path = os.path.join(settings.sweep_dir or folder.shared, name)
+    path = os.path.join(run.settings.sweep_dir or run.folder.shared, name)
     if storage.exists(path):
         stored = array_files.read(path)
         if stored is not None and len(stored) == len(examples):
@@ -83,8 +94,8 @@ def _stored(folder: RunFolder, student: Task, rows: list) -> np.ndarray:
             return stored
         log(f"warning: {path} is damaged: the outputs are computed again")
 
-    opened = Predictor.open(settings.teacher)
+    opened = Predictor.open(teacher_path)
     outputs = teacher.targets(opened, student, rows)
-    if folder.is_chief:
+    if run.folder.is_chief:
         array_files.write(path, outputs)
     return outputs

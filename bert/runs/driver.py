@@ -1,26 +1,27 @@
 """Runs a fine-tuning script: reads, trains, evaluates, predicts and exports.
 
-settings -> read(folder) -> task, files -> finetuning.train_and_evaluate
+settings -> run -> read(run) -> task, files -> finetuning.train_and_evaluate
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from bert.reports import drawing
-from bert.runs import distillation, program_cache, sweep
-from bert.runs.run_folder import RunFolder
+from bert.runs import distillation, opening, program_cache, sweep
+from bert.tasks.finetuning_settings import FineTuningT
+from bert.tasks.run import Run
 from bert.tasks.task import TRAIN, Files, Task
 from bert.training import workers
 
 
 def run(
-    settings: Any, read: Callable[[RunFolder], tuple[Task, Files]]
+    settings: FineTuningT,
+    read: Callable[[Run[FineTuningT]], tuple[Task[FineTuningT], Files]],
 ) -> sweep.Result | None:
     """Runs a script once, or several times for seeds, values or folds.
 
     Args:
-        settings: settings of the script, a subclass of `FineTuning`.
+        settings: FineTuning. Settings of the script.
         read: function. Reads and checks the files of a run; returns its task
             and the files.
 
@@ -34,17 +35,17 @@ def run(
     if settings.is_several:
         sweep.run(settings, functools.partial(run, read=read))
     else:
-        with RunFolder.open(settings) as folder:
-            task, files = read(folder)
+        with opening.open_run(settings) as opened:
+            task, files = read(opened)
             num_rows = sum(len(file.rows) for file in files[TRAIN])
-            folder = folder.with_recipe(task, num_rows)
-            distillation.check(folder.settings, task)
-            program_cache.use(folder.config)
+            opened = task.with_recipe(opened, num_rows)
+            distillation.check(opened.settings, task)
+            program_cache.use(opened.config)
 
             # TensorFlow is imported late: invalid flags and files fail before.
             from bert.runs import finetuning
 
-            result = finetuning.train_and_evaluate(folder, task, files)
+            result = finetuning.train_and_evaluate(opened, task, files)
 
     # Several runs have one report.
     if not settings.sweep_dir:

@@ -1,9 +1,11 @@
 """Fine-tuning of any task, from its files to its export.
 
-fit -> evaluate -> predict -> export
+training data -> trainer -> fit -> evaluate -> predict -> export
 """
 
 import functools
+import hashlib
+from typing import NamedTuple
 
 from bert.common.errors import UserError
 from bert.common.progress import Progress, log
@@ -11,39 +13,38 @@ from bert.data import batching, bucketing
 from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded
 from bert.export import folder as export_folder
-from bert.modeling import checkpoints
 from bert.modeling.formats import checkpoint_files, sentence_files
 from bert.runs import (
     distillation,
+    exporting,
+    file_results,
     head_start,
     objectives,
-    run_folder,
+    results,
+    scoring,
     start,
-    trained_run,
 )
-from bert.runs.run_folder import RunFolder
+from bert.runs.file_results import FileResults
+from bert.runs.scoring import Scored
 from bert.runs.sweep import Result
-from bert.runs.trained_run import TrainedRun
-from bert.tasks.finetuning_settings import FineTuning
-from bert.tasks.task import (
-    TRAIN,
-    Files,
-    InputFile,
-    Task,
-)
+from bert.tasks.finetuning_settings import FineTuning, FineTuningT, teacher_of
+from bert.tasks.run import Run
+from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile, Task
 from bert.training import distribution, workers
 from bert.training.objective import Phase
 from bert.training.optimization import WarmupLinearDecay
 from bert.training.trainer import Trainer
 
 
-def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
+def train_and_evaluate(
+    run: Run[FineTuningT], task: Task, files: Files
+) -> Result:
     """Trains, evaluates, predicts and exports, as the settings request.
 
     Prints the paths of written files.
 
     Args:
-        folder: RunFolder. Folder of the run, with settings and initial model.
+        run: Run. The run.
         task: Task. Task of the run.
         files: dict. TRAIN, DEV or TEST -> files of the run.
 
@@ -52,70 +53,92 @@ def train_and_evaluate(folder: RunFolder, task: Task, files: Files) -> Result:
             run with other training data, or the weights are missing or do not
             fit.
     """
-    settings, wrote = folder.settings, []
-    examples, records = training_examples(folder, task, files[TRAIN])
-    trainer, fresh = build_trainer(folder, task, len(examples), records)
-    rows = rows_of(files[TRAIN])
-    if settings.teacher:  # after the devices are chosen
-        distillation.add_targets(folder, task, rows, examples)
-    if settings.start_head:
-        head_start.start(trainer, folder, task, rows, fresh)
-    run = TrainedRun(folder, task, files, trainer)
+    settings, wrote, scored = run.settings, list[str](), Scored(task)
+    data = training_data(run, task, files[TRAIN])
+    trainer, fresh = make_trainer(run, task, data)
+    # After the devices are chosen: both compute with another network.
+    examples = distillation.with_targets(run, task, data.rows, data.examples)
+    head_start.start(run, task, data.rows, trainer, fresh)
+    computed = FileResults(task, trainer, settings)
+
+    def validate() -> dict[str, float]:
+        found = scoring.score(task, files[DEV][0], computed)
+        return scoring.metrics_of(task, files[DEV][0], found, settings)
 
     if settings.do_train:
-        validate = run.validate if settings.eval_steps else None
         first = trainer.step
-        trainer.fit([phase(settings, trainer, examples)], validate)
+        phases = [phase(settings, trainer, examples)]
+        trainer.fit(phases, validate if settings.eval_steps else None)
         wrote += [trainer.state.checkpoint] if trainer.step > first else []
 
     # From here on, the best weights are used.
     trainer.state.restore_best()
-
-    metrics, report, rank, held_out = {}, {}, (), None
-    if settings.do_eval or settings.fits_decision:
-        metrics, report, held_out = run.evaluate()
-    if settings.do_eval:
-        wrote += folder.write_results(
-            trainer.state.weights_step, metrics, report
-        )
-        objective = trainer.objective
-        loss = metrics.get("eval_loss", 0.0)
-        rank = objective.sign * metrics[objective.metric], -loss
-    run.record_decision()
-    predictions = run.predict() if settings.do_predict else []
-    wrote += predictions
-    if settings.export_dir and folder.is_chief:
-        scores = settings.scores.metrics if settings.scores else metrics
-        save = functools.partial(run.export, metrics=scores)
-        wrote.append(export_folder.write(settings.export_dir, save))
-    run_folder.print_written(wrote)
     step = trainer.state.weights_step
-    return Result(step, metrics, report, rank, predictions, held_out)
+    if settings.do_eval or settings.fits_decision:
+        scored = scoring.evaluate(run, task, files, computed, trainer)
+    if settings.do_eval:
+        wrote += results.write_results(
+            run.folder, step, scored.metrics, scored.report
+        )
+    scoring.record_decision(run, scored.task, step)
+    predictions = []
+    if settings.do_predict:
+        predictions = predict(run, scored, files[TEST], computed)
+    wrote += predictions
+    if settings.export_dir and run.folder.is_chief:
+        save = functools.partial(
+            exporting.export,
+            run=run,
+            files=files,
+            scored=scored,
+            computed=computed,
+            trainer=trainer,
+        )
+        wrote.append(export_folder.write(settings.export_dir, save))
+    results.print_written(wrote)
+    return Result(
+        step,
+        scored.metrics,
+        scored.report,
+        rank_of(trainer, scored.metrics) if settings.do_eval else (),
+        predictions,
+        scored.held_out,
+    )
 
 
-def training_examples(
-    folder: RunFolder, task: Task, files: list[InputFile]
-) -> tuple[Examples, str]:
+class TrainingData(NamedTuple):
+    """Training rows and their examples; none if the run does not train.
+
+    Attributes:
+        rows: list. Rows of the training file, and of texts for a teacher.
+        examples: Examples. The examples of the rows, tokenized.
+        description: str. Number and hash of the examples, for checkpoints.
+    """
+
+    rows: list
+    examples: Examples
+    description: str
+
+
+def training_data(
+    run: Run[FineTuningT], task: Task, files: list[InputFile]
+) -> TrainingData:
     """Tokenizes the training file, and identifies it.
 
     Args:
-        folder, task: see `train_and_evaluate`.
+        run, task: see `train_and_evaluate`.
         files: list of InputFile. The training file, and texts for a teacher;
             or [].
-
-    Returns:
-        The examples, none without training; and a description of them, for
-        the checkpoints.
 
     Raises:
         UserError: the folder holds a run with other training data.
     """
+    rows = [row for file in files for row in file.rows]
     if not files:
-        return Examples((), task.schema, task.sequences), ""
-    rows, settings = rows_of(files), folder.settings
+        nothing = Examples((), task.schema, task.sequences)
+        return TrainingData(rows, nothing, "")
     sha256 = "".join(file.sha256 for file in files)
-    sha256 += distillation.digest(settings.teacher)
-    digest = folder.identify(sha256, settings.divides)
+    digest = _identify(run, sha256 + distillation.digest(run.settings))
     progress = Progress("tokenized", task.num_examples(rows), "examples")
     lengths: list[int] = []
 
@@ -126,43 +149,63 @@ def training_examples(
     records = task.records(rows, report)
     examples = Examples(records, task.schema, task.sequences)
     paths = ", ".join(file.path for file in files)
-    trained_run.log_long_texts(paths, lengths, task.max_length)
-    return examples, f"{len(examples)} examples of {digest}"
+    file_results.log_long_texts(paths, lengths, task.max_length)
+    return TrainingData(rows, examples, f"{len(examples)} examples of {digest}")
 
 
-def rows_of(files: list[InputFile]) -> list:
-    """Returns the rows of files, in order."""
-    return [row for file in files for row in file.rows]
+def _identify(run: Run[FineTuningT], sha256: str) -> str:
+    """Identifies the training data, and checks that a run had the same.
+
+    Args:
+        run: Run. The run.
+        sha256: str. SHA-256 hashes of the files, in hex.
+
+    Returns:
+        str. Part of a SHA-256 hash of the data.
+
+    Raises:
+        UserError: the folder contains a run with other training data.
+    """
+    settings, folder = run.settings, run.folder.shared
+    content = (sha256 + settings.rows).encode()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+
+    # Compare only the digest, which is the end of a description.
+    recorded = run.resumed.recorded if run.resumed else {}
+    if not str(recorded.get("records", digest)).endswith(digest):
+        # Weights that may have seen the held-out rows are not advised.
+        start = f", with --init_checkpoint={folder} to start from its weights"
+        raise UserError(
+            "holds a run with other training data"
+            + " or another --teacher" * bool(teacher_of(settings)),
+            path=folder,
+            fix="pass another --output_dir" + start * (not settings.divides),
+        )
+    return digest
 
 
-def build_trainer(
-    folder: RunFolder, task: Task, num_examples: int, records: str
+def make_trainer(
+    run: Run[FineTuningT], task: Task, data: TrainingData
 ) -> tuple[Trainer, list[str]]:
     """Builds the network of a task, and loads its weights.
 
     Args:
-        folder, task: see `train_and_evaluate`.
-        num_examples: int. Number of training examples; 0 without training.
-        records: str. Description of the examples.
+        run, task: see `train_and_evaluate`.
+        data: TrainingData. The training examples.
 
     Returns:
         the trainer, and the names of the variables with random weights.
     """
-    settings, config = folder.settings, folder.config
-    learning_rate = schedule(settings, num_examples)
-    if folder.model.path and not folder.resumes:
-        folder.model.check_sizes()
+    settings, config = run.settings, run.config
+    learning_rate = schedule(settings, len(data.examples))
+    if run.model.path and not run.resumed:
+        run.model.check_sizes()
     trainer = start.build_trainer(
-        folder,
+        run,
         objectives.objective_of(task, config, settings, learning_rate),
-        records,
+        data.description,
         task.to_json() if task.head else None,
-    )
-    trainer.train_step.optimizer.rate_factors = checkpoints.rate_factors(
-        trainer.state.named,
-        trainer.train_step.model.trainable_variables,
         settings.layer_decay,
-        config.num_hidden_layers,
     )
 
     # Report an invalid batch size before any weights are read.
@@ -174,18 +217,57 @@ def build_trainer(
             settings.gradient_accumulation_steps,
         )
 
-    fresh = start.restore_or_initialize(trainer, folder)
+    fresh = start.restore_or_initialize(trainer, run)
     if len(fresh) == len(trainer.state.named):
         log("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels or the pooling beside the checkpoints.
     if settings.do_train:
+        path = run.folder.path
         if task.head:
-            checkpoint_files.write_task(folder.path, task.to_json())
+            checkpoint_files.write_task(path, task.to_json())
         else:
             size, most = config.hidden_size, settings.max_seq_length
-            sentence_files.write(folder.path, task.pooling_config, size, most)
+            sentence_files.write(path, task.pooling_config, size, most)
     return trainer, fresh
+
+
+def predict(
+    run: Run[FineTuningT],
+    scored: Scored,
+    files: list[InputFile],
+    computed: FileResults,
+) -> list[str]:
+    """Writes the predictions for files; returns the paths that are written.
+
+    Args:
+        run: Run. The run.
+        scored: Scored. Its task, and results that are known.
+        files: list of InputFile. The files.
+        computed: FileResults. Results of the files.
+    """
+    wrote = []
+    for file in files:
+        if file in scored.results:
+            encoded = computed.encoded(file)
+            found = encoded, scored.results[file]
+        else:
+            found = computed.predicted(file)
+        wrote += scored.task.write_predictions(
+            run.folder.path, file, *found, run.settings
+        )
+    return wrote
+
+
+def rank_of(trainer: Trainer, metrics: dict[str, float]) -> tuple[float, ...]:
+    """Rank of a run among several: the best one has the highest.
+
+    Args:
+        trainer: Trainer. Trainer of the run.
+        metrics: dict. Metric -> value.
+    """
+    objective, loss = trainer.objective, metrics.get("eval_loss", 0.0)
+    return objective.sign * metrics[objective.metric], -loss
 
 
 def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:

@@ -13,8 +13,10 @@ from bert.common.formats import array_files
 from bert.common.progress import log
 from bert.inference import frozen_features
 from bert.modeling.task_heads import HEADS
-from bert.runs.run_folder import RunFolder
+from bert.tasks.classification.recipe import RecipeFlags
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.finetuning_settings import FineTuning, FineTuningT
+from bert.tasks.run import Run
 from bert.tasks.task import Task
 from bert.training.trainer import Trainer
 
@@ -22,41 +24,47 @@ FILE = "start_head.npy"
 
 
 def start(
-    trainer: Trainer,
-    folder: RunFolder,
+    run: Run[FineTuningT],
     task: Task,
     rows: list,
+    trainer: Trainer,
     fresh: list[str],
 ) -> None:
-    """Adds a linear model of frozen features to the head of a new run.
+    """Adds a linear model of frozen features to a new head, if --start_head.
 
     Args:
-        trainer: Trainer. Trainer of the run.
-        folder: RunFolder. Folder of the run.
-        task: Task. The `TextClassification` of the run.
+        run: Run. The run.
+        task: Task. Task of the run.
         rows: list. Training rows.
+        trainer: Trainer. Trainer of the run.
         fresh: list of str. Variables with random weights. A head that was
             trained before, and a network with random weights, are not changed.
     """
+    if not _is_requested(run.settings):
+        return
     assert isinstance(task, TextClassification)
     is_new = f"{HEADS[task.head].scope}output_weights" in fresh
     if not is_new or len(fresh) == len(trainer.state.named):
         return
     step = trainer.train_step
     found = frozen_features.start_head(step.model, task, rows, step.strategy)
-    if found is not None and folder.is_chief:
-        array_files.write(os.path.join(folder.shared, FILE), found)
+    if found is not None and run.folder.is_chief:
+        array_files.write(os.path.join(run.folder.shared, FILE), found)
 
 
-def read(folder: RunFolder) -> np.ndarray | None:
+def read(run: Run[FineTuningT]) -> np.ndarray | None:
     """Reads the linear model that a run's head was started with, [C, H + 1]."""
-    path = os.path.join(folder.shared, FILE)
-    if not storage.exists(path):
+    path = os.path.join(run.folder.shared, FILE)
+    if not (_is_requested(run.settings) and storage.exists(path)):
         return None
     found = array_files.read(path)
     if found is None:
         log(f"warning: {path} is damaged: there is no baseline `frozen`")
     return found
+
+
+def _is_requested(settings: FineTuning) -> bool:
+    return isinstance(settings, RecipeFlags) and settings.start_head
 
 
 def assign(trainer: Trainer, task: Task, head: np.ndarray) -> None:

@@ -10,10 +10,11 @@ from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, networks
-from bert.runs import start
+from bert.runs import results, start
 from bert.tasks.pretraining.baselines import TargetCounts
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run import Run
 from bert.training import collectives, distribution, workers
 from bert.training.objective import Objective, Phase
 from bert.training.optimization import (
@@ -69,24 +70,25 @@ def count_records(
     return [int(count) for count in gathered.max(0)][: len(parts)]
 
 
-def train_and_evaluate(inputs: Inputs) -> None:
+def train_and_evaluate(run: Run[Settings], inputs: Inputs) -> None:
     """Trains and evaluates, as the settings request.
 
     Prints the paths of written files.
 
     Args:
-        inputs: Inputs. Records, with the folder of the run.
+        run: Run. The run.
+        inputs: Inputs. Its records.
 
     Raises:
         UserError: a batch does not divide evenly over the devices, a record
             is damaged, or the weights do not fit.
     """
-    folder, settings = inputs.folder, inputs.folder.settings
-    trainer, phases = build_trainer(inputs)
+    settings = run.settings
+    trainer, phases = build_trainer(run, inputs)
     first, wrote = trainer.step, []
 
     def validate() -> dict[str, float]:
-        return trainer.evaluate(batches_to_evaluate(inputs))
+        return trainer.evaluate(batches_to_evaluate(run.settings, inputs))
 
     # Errors name the file of a record that cannot be read.
     with content_check.locating_damage(inputs.sets):
@@ -94,17 +96,22 @@ def train_and_evaluate(inputs: Inputs) -> None:
             trainer.fit(phases, validate if inputs.held_out else None)
             wrote += [trainer.state.checkpoint] if trainer.step > first else []
         if settings.do_eval:
-            metrics, report = evaluate(inputs, trainer)
-            wrote += folder.write_results(trainer.step, metrics, report)
+            metrics, report = evaluate(run, inputs, trainer)
+            wrote += results.write_results(
+                run.folder, trainer.step, metrics, report
+            )
     if wrote:
         print(f"wrote {' and '.join(wrote)}")
 
 
-def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
+def build_trainer(
+    run: Run[Settings], inputs: Inputs
+) -> tuple[Trainer, list[Phase]]:
     """Builds the network, checks the records, and loads the first weights.
 
     Args:
-        inputs: Inputs. Records, with the folder of the run.
+        run: Run. The run.
+        inputs: Inputs. Its records.
 
     Returns:
         The run, and the phases of its training.
@@ -112,12 +119,12 @@ def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
     Raises:
         UserError: see `train_and_evaluate`.
     """
-    folder, settings = inputs.folder, inputs.folder.settings
+    settings = run.settings
     # Without its own checkpoint the run starts from other weights.
-    if folder.model.path and not folder.resumes:
-        folder.model.check_sizes(folder.config)
+    if run.model.path and not run.resumed:
+        run.model.check_sizes(run.config)
     records = fingerprint([part.records for part in inputs.phases])
-    trainer = start.build_trainer(folder, objective_of(inputs), records)
+    trainer = start.build_trainer(run, objective_of(run, inputs), records)
 
     strategy = trainer.train_step.strategy
     parts = settings.gradient_accumulation_steps
@@ -132,23 +139,24 @@ def build_trainer(inputs: Inputs) -> tuple[Trainer, list[Phase]]:
     counts = count_records(
         inputs,
         settings.do_train,
-        folder.config.vocab_size,
+        run.config.vocab_size,
         strategy,
     )
 
     # Last, because it writes the first files of the run.
-    start.restore_or_initialize(trainer, folder)
+    start.restore_or_initialize(trainer, run)
     pairs = zip(inputs.phases, counts)
-    return trainer, [phase(inputs, *pair) for pair in pairs]
+    return trainer, [phase(run, inputs, *pair) for pair in pairs]
 
 
-def objective_of(inputs: Inputs) -> Objective:
+def objective_of(run: Run[Settings], inputs: Inputs) -> Objective:
     """Returns the objective: network, losses and learning rate.
 
     Args:
-        inputs: Inputs. Records, with the folder of the run.
+        run: Run. The run.
+        inputs: Inputs. Its records.
     """
-    config, settings = inputs.folder.config, inputs.folder.settings
+    config, settings = run.config, run.settings
     names = losses.OBJECTIVES
     if not settings.use_next_sentence:
         names = (losses.MASKED_LM,)
@@ -179,10 +187,14 @@ def objective_of(inputs: Inputs) -> Objective:
     )
 
 
-def evaluate(inputs: Inputs, trainer: Trainer) -> tuple[dict, dict]:
+def evaluate(
+    run: Run[Settings], inputs: Inputs, trainer: Trainer
+) -> tuple[dict, dict]:
     """Scores the final weights; returns the metrics and a report."""
-    counts = TargetCounts(inputs.folder.config.vocab_size)
-    metrics = trainer.evaluate(counts.watch(batches_to_evaluate(inputs)))
+    counts = TargetCounts(run.config.vocab_size)
+    metrics = trainer.evaluate(
+        counts.watch(batches_to_evaluate(run.settings, inputs))
+    )
     return metrics, {
         "task": "pretraining",
         "records": name_of(evaluated(inputs).files),
@@ -206,9 +218,9 @@ def evaluated(inputs: Inputs) -> Records:
     return inputs.held_out or inputs.phases[-1].records
 
 
-def batches_to_evaluate(inputs: Inputs) -> Any:
+def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
     """Batches of the records to evaluate."""
-    records, settings = evaluated(inputs), inputs.folder.settings
+    records = evaluated(inputs)
     return reader.evaluation_batches(
         records.files,
         records.schema,
@@ -217,15 +229,18 @@ def batches_to_evaluate(inputs: Inputs) -> Any:
     )
 
 
-def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
+def phase(
+    run: Run[Settings], inputs: Inputs, part: PhaseInputs, num_records: int
+) -> Phase:
     """Phase that trains on a part of the records.
 
     Args:
-        inputs: Inputs. Records, with the folder of the run.
+        run: Run. The run.
+        inputs: Inputs. Its records.
         part: PhaseInputs. Records and steps of the phase.
         num_records: int. Number of its records.
     """
-    files, seed = part.records.files, inputs.folder.settings.random_seed
+    files, seed = part.records.files, run.settings.random_seed
 
     def batches(step: int) -> Any:
         if len(inputs.phases) > 1:
@@ -250,7 +265,7 @@ def phase(inputs: Inputs, part: PhaseInputs, num_records: int) -> Phase:
             return unmasked
 
         # Masks depend on the step, so that a resumed run draws the same.
-        vocab = masking.Vocabulary.of(inputs.folder.tokenizer.vocab)
+        vocab = masking.Vocabulary.of(run.tokenizer.vocab)
         return dynamic_masking.remask_batches(
             unmasked, part.masks, vocab, step, worker
         )

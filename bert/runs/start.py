@@ -15,7 +15,8 @@ from bert.common.progress import log
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.runs.run_folder import RunFolder
+from bert.runs import results
+from bert.tasks.run import Run
 from bert.training import collectives, distribution, optimization
 from bert.training.objective import Objective
 from bert.training.run_state import RunState
@@ -43,23 +44,26 @@ _SCHEDULE = {
 
 
 def build_trainer(
-    folder: RunFolder,
+    run: Run[Any],
     objective: Objective,
     records: str,
     task_json: dict | None = None,
+    layer_decay: float = 1.0,
 ) -> Trainer:
     """Builds the network of an objective on the devices of this process.
 
     Args:
-        folder: RunFolder. Folder and settings of the run.
+        run: Run. The run.
         objective: Objective. Network, losses and learning rate.
         records: str. JSON value that identifies the training data.
         task_json: dict or None. The `task.json` of the run. Default: None.
+        layer_decay: float. Factor of a layer's learning rate relative to the
+            layer above it. Default: 1.
 
     Raises:
         UserError: the device does not exist.
     """
-    settings = folder.settings
+    settings, folder, tokenizer = run.settings, run.folder, run.tokenizer
     # Devices first: determinism, precision and XLA depend on them.
     strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
     deterministic = distribution.set_determinism(
@@ -78,6 +82,12 @@ def build_trainer(
             objective.learning_rate, rule=settings.optimizer
         )
         optimizer.build(model.trainable_variables)
+        optimizer.rate_factors = checkpoints.rate_factors(
+            named,
+            model.trainable_variables,
+            layer_decay,
+            run.config.num_hidden_layers,
+        )
 
     train_step = TrainStep(
         model,
@@ -86,7 +96,7 @@ def build_trainer(
         strategy,
         settings.random_seed,
         fused_ops.step_scope(
-            folder.config, settings.remat, use_xla, deterministic
+            run.config, settings.remat, use_xla, deterministic
         ),
         losses.batch_tokens,
         use_xla,
@@ -97,11 +107,11 @@ def build_trainer(
     description = {
         **settings.described,
         "use_xla": use_xla,
-        "do_lower_case": getattr(folder.tokenizer, "do_lower_case", None),
-        "strip_accents": getattr(folder.tokenizer, "strip_accents", None),
+        "do_lower_case": getattr(tokenizer, "do_lower_case", None),
+        "strip_accents": getattr(tokenizer, "strip_accents", None),
         "records": records,
         **checkpoint_files.hashes_of(
-            folder.tokenizer.tokens if folder.tokenizer else None, task_json
+            tokenizer.tokens if tokenizer else None, task_json
         ),
         "environment": {
             **distribution.environment(strategy),
@@ -122,14 +132,14 @@ def build_trainer(
     return Trainer(state)
 
 
-def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> list[str]:
+def restore_or_initialize(trainer: Trainer, run: Run[Any]) -> list[str]:
     """Resumes a run in its folder, or starts it from the initial weights.
 
     Then it writes the config, the vocabulary and the command.
 
     Args:
         trainer: Trainer. Result of `build_trainer`.
-        folder: RunFolder. Folder of the run.
+        run: Run. The run.
 
     Returns:
         Names of the variables with random weights.
@@ -163,12 +173,12 @@ def restore_or_initialize(trainer: Trainer, folder: RunFolder) -> list[str]:
         warn_of_changes(
             restored.settings, trainer.state.description, decisive, rates
         )
-    fresh = [] if restored else initialize(trainer, folder.model)
+    fresh = [] if restored else initialize(trainer, run.model)
 
     # The files are written last, once no check can fail.
     if trainer.settings.do_train:
         check_step(trainer)
-    folder.write_inputs()
+    results.write_inputs(run.folder, run.config, run.tokenizer)
     return fresh
 
 

@@ -12,15 +12,16 @@ import itertools
 import os
 import statistics
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.common.progress import log
 from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.runs import run_folder
-from bert.runs.run_folder import RunFolder
+from bert.runs import results as results_lib
+from bert.tasks.finetuning_settings import FineTuningT
+from bert.tasks.run import Folder
 from bert.tasks.task import Task
 from bert.training import workers
 
@@ -43,7 +44,7 @@ class HeldOut(NamedTuple):
     results: list
 
 
-class Trial(NamedTuple):
+class Trial(NamedTuple, Generic[FineTuningT]):
     """One of several runs.
 
     Attributes:
@@ -54,7 +55,7 @@ class Trial(NamedTuple):
     """
 
     name: str
-    settings: Any
+    settings: FineTuningT
     group: str = ""
 
 
@@ -80,7 +81,9 @@ class Result(NamedTuple):
     held_out: HeldOut | None = None
 
 
-def run(settings: Any, run_one: Callable[[Any], Result]) -> None:
+def run(
+    settings: FineTuningT, run_one: Callable[[FineTuningT], Result]
+) -> None:
     """Runs a command several times, and once more to predict or export.
 
     Prediction and export use the best run of seeds or lists. With both it is
@@ -108,7 +111,7 @@ def run(settings: Any, run_one: Callable[[Any], Result]) -> None:
     if settings.num_folds:
         last = _of_all_rows(settings, results, best)
     log(f"predictions and export use {last.output_dir}")
-    changes = {
+    changes: dict[str, Any] = {
         "do_predict": settings.do_predict,
         "export_dir": settings.export_dir,
     }
@@ -117,7 +120,7 @@ def run(settings: Any, run_one: Callable[[Any], Result]) -> None:
         _copy(result.predictions, last.output_dir, settings.output_dir)
 
 
-def _by_group(trials: list[Trial]) -> dict[str, list[int]]:
+def _by_group(trials: list[Trial[FineTuningT]]) -> dict[str, list[int]]:
     """Group of runs that differ in their seeds only -> their indices."""
     groups: dict[str, list[int]] = {}
     for i, trial in enumerate(trials):
@@ -125,7 +128,7 @@ def _by_group(trials: list[Trial]) -> dict[str, list[int]]:
     return groups
 
 
-def _best(trials: list[Trial], results: list[Result]) -> int:
+def _best(trials: list[Trial[FineTuningT]], results: list[Result]) -> int:
     """Index of the best run of the group with the best mean."""
     groups = _by_group(trials)
 
@@ -137,7 +140,9 @@ def _best(trials: list[Trial], results: list[Result]) -> int:
     return max(best, key=lambda i: results[i].rank)
 
 
-def _of_all_rows(settings: Any, results: list[Result], best: int) -> Any:
+def _of_all_rows(
+    settings: FineTuningT, results: list[Result], best: int
+) -> FineTuningT:
     """Returns the settings of the run on the rows of all folds.
 
     The scores of the folds are an estimate of its scores.
@@ -154,13 +159,16 @@ def _of_all_rows(settings: Any, results: list[Result], best: int) -> Any:
 
 
 def _write(
-    settings: Any, trials: list[Trial], results: list[Result], best: int
+    settings: FineTuningT,
+    trials: list[Trial[FineTuningT]],
+    results: list[Result],
+    best: int,
 ) -> None:
     """Writes the files about all runs."""
     path = settings.output_dir
     model = ModelFolder.open(trials[best].settings.output_dir)
-    folder = RunFolder(path, path, model.config, model.tokenizer)
-    folder.write_inputs()
+    folder = Folder(path, path)
+    results_lib.write_inputs(folder, model.config, model.tokenizer)
 
     names, metrics = [x.name for x in trials], [x.metrics for x in results]
     means = {
@@ -188,8 +196,8 @@ def _write(
         report = report | {"run": names[best]}
     summary = means.get(trials[best].group, metrics[best])
     step = results[best].step
-    paths += folder.write_results(step, summary, report)
-    run_folder.print_written(paths)
+    paths += results_lib.write_results(folder, step, summary, report)
+    results_lib.print_written(paths)
 
 
 def join(
@@ -224,10 +232,10 @@ def _copy(paths: list[str], source: str, folder: str) -> None:
         if os.path.dirname(path) == source:
             copies.append(os.path.join(folder, os.path.basename(path)))
             storage.copy(path, copies[-1])
-    run_folder.print_written(copies)
+    results_lib.print_written(copies)
 
 
-def expand_trials(settings: Any) -> list[Trial]:
+def expand_trials(settings: FineTuningT) -> list[Trial[FineTuningT]]:
     """Lists the runs of seeds, folds or lists of values, in order.
 
     Args:
@@ -254,12 +262,14 @@ def expand_trials(settings: Any) -> list[Trial]:
     return trials
 
 
-def _trial(settings: Any, name: str, group: str = "", **changes: Any) -> Trial:
+def _trial(
+    settings: FineTuningT, name: str, group: str = "", **changes: Any
+) -> Trial[FineTuningT]:
     """A run that trains and evaluates in a subfolder of --output_dir."""
     path = os.path.join(settings.output_dir, name)
-    one = {"num_seeds": 1, "grid": (), "do_predict": False, "export_dir": None}
-    one |= {"output_dir": path, "sweep_dir": settings.output_dir, **changes}
-    one["first_seed"] = settings.random_seed
+    one: dict[str, Any] = {"num_seeds": 1, "grid": (), "export_dir": None}
+    one |= {"output_dir": path, "sweep_dir": settings.output_dir}
+    one |= {"do_predict": False, "first_seed": settings.random_seed, **changes}
     return Trial(name, dataclasses.replace(settings, **one), group)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from bert.common import flags, outputs, storage
 from bert.common.errors import UserError
@@ -236,8 +236,6 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         needs("keep_layers", "init_checkpoint"),
     ]
     topic = TRAINING
-    teacher = None  # a flag of tasks with `TeacherFlags`
-    start_head = False  # a flag of run_classifier.py
     eval_fix = "name the file"  # if --eval_file is missing
 
     vocab_file: str | None = changed(
@@ -389,3 +387,15 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
                 f"{config.num_hidden_layers} ({where})",
             )
         return self
+
+
+FineTuningT = TypeVar("FineTuningT", bound=FineTuning)
+
+
+def teacher_of(settings: FineTuning) -> str | None:
+    """Returns --teacher; None if it is not given, or is no flag of the script.
+
+    Args:
+        settings: FineTuning. Settings of the script.
+    """
+    return settings.teacher if isinstance(settings, TeacherFlags) else None

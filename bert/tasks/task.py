@@ -11,14 +11,15 @@ servers and Keras classes. No task imports TensorFlow.
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Self
 
 import numpy as np
 
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import RecordSchema
 from bert.data.sequences import Encoded
-from bert.modeling.config import BertConfig
+from bert.tasks.finetuning_settings import FineTuningT
+from bert.tasks.run import Run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ def ignore(encoded: Encoded) -> None:
     """Ignores an encoded example."""
 
 
-class Task:
+class Task(Generic[FineTuningT]):
     """Base class of the tasks.
 
     Attributes:
@@ -186,7 +187,11 @@ class Task:
         raise NotImplementedError
 
     def baselines(
-        self, rows: list, encoded: list[Encoded], train: list, settings: Any
+        self,
+        rows: list,
+        encoded: list[Encoded],
+        train: list,
+        settings: FineTuningT,
     ) -> dict[str, float]:
         """Scores simple predictions, see `runs.eval_report`.
 
@@ -202,23 +207,25 @@ class Task:
         return {}
 
     def with_recipe(
-        self, settings: Any, recorded: dict, num_rows: int, config: BertConfig
-    ) -> Any:
-        """Returns settings of training that are chosen for the data.
+        self, run: Run[FineTuningT], num_rows: int
+    ) -> Run[FineTuningT]:
+        """Returns a run with settings that are chosen for its data.
 
         Args:
-            settings: settings of the script.
-            recorded: dict. Flags of the run to resume; {} for a new one.
-            num_rows: int. Number of training rows.
-            config: BertConfig. Sizes of the network.
+            run: Run. The run.
+            num_rows: int. Number of training rows; 0 without training.
 
         Returns:
-            the settings. Default: unchanged.
+            the run. Default: unchanged.
         """
-        return settings
+        return run
 
     def fit_decision(
-        self, rows: list, encoded: list[Encoded], results: list, settings: Any
+        self,
+        rows: list,
+        encoded: list[Encoded],
+        results: list,
+        settings: FineTuningT,
     ) -> tuple[Self, Evaluation]:
         """Fits the post-processing to labelled rows.
 
@@ -239,7 +246,7 @@ class Task:
         file: InputFile,
         encoded: list[Encoded],
         results: list,
-        settings: Any,
+        settings: FineTuningT,
     ) -> list[str]:
         """Writes the predictions for a file; returns the paths.
 

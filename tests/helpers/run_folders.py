@@ -10,9 +10,13 @@ from typing import Any
 from bert.common import command_line
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
-from bert.runs.run_folder import RunFolder
+from bert.runs import opening
+from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.run import Folder, Run
+from tests.helpers import small
 
 MODEL: Any = types.SimpleNamespace(
+    path="",
     tokenizer=Tokenizer("vocab.txt", tokens=[*vocabulary.SPECIAL_TOKENS]),
     pooling_config=None,
 )
@@ -31,10 +35,22 @@ def parse(settings_class, *words: str, **named):
     return command_line.parse(argv, settings_class, "")
 
 
-def opened(settings) -> RunFolder:
-    """The folder of a run with its settings and records, but no weights."""
-    folder = settings.output_dir
-    return RunFolder(folder, folder, model=MODEL).read(settings)
+def opened(settings) -> Run:
+    """A run with its settings and records, but without a model."""
+    settings = opening.with_initial_model(settings)
+    trained = opening.trained_of(settings)
+    settings = opening.completed(settings, trained)
+    if isinstance(settings, FineTuning) and trained:
+        settings = opening.with_kept_layers(settings, trained)
+    return made(settings, trained=trained)
+
+
+def made(settings, **parts) -> Run:
+    """A run without files; with a tokenizer it would check the texts."""
+    path = settings.output_dir
+    usual = {"trained": None, "model": MODEL, "tokenizer": None}
+    usual["config"] = small.config()
+    return Run(settings, Folder(path, path), **usual | parts)
 
 
 def splits(files) -> list:

@@ -1,13 +1,15 @@
 """Each task keeps the promises of `Task`; see `conformance`."""
 
 import dataclasses
+import importlib
 import pathlib
 import re
-from importlib import util
+import sys
 
 import numpy as np
 import pytest
 
+from bert import tasks
 from bert.common.errors import UserError
 from bert.data.labels import (
     CLASSES,
@@ -230,15 +232,20 @@ def test_the_task_of_the_documentation(tmp_path, monkeypatch, head):
         pipeline_tag="text-ranking",
     )
     monkeypatch.setitem(HEADS, "ordering", new)
-    (code,) = re.findall(
-        r"^### `bert/tasks/ordering/task.py`\n\n```python\n(.*?)^```$",
+    blocks = re.findall(
+        r"^### `bert/tasks/(ordering/\w+.py)`\n\n```python\n(.*?)^```$",
         PAGE.read_text(),
         re.M | re.S,
     )
-    (tmp_path / "ordering.py").write_text(code)
-    spec = util.spec_from_file_location("ordering", tmp_path / "ordering.py")
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    (tmp_path / "ordering").mkdir()
+    for name, code in blocks:
+        (tmp_path / name).write_text(code)
+    path = [*tasks.__path__, str(tmp_path)]
+    monkeypatch.setattr(tasks, "__path__", path)
+    for name in ("", ".settings", ".task"):
+        name = f"bert.tasks.ordering{name}"
+        module = importlib.import_module(name)
+        monkeypatch.delitem(sys.modules, name)
 
     class TextOrdering(module.TextOrdering):
         def to_json(self):

@@ -4,12 +4,12 @@ import math
 import numpy as np
 import pytest
 
-from bert.runs import eval_report
-from bert.runs.run_folder import RunFolder
+from bert.runs import eval_report, results
 from bert.tasks import class_report, evaluation
 from bert.tasks import metrics as metrics_lib
 from bert.tasks.ner import conll
 from bert.tasks.ner.task import TokenClassification
+from bert.tasks.run import Folder
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.task import MultipleChoice
 from tests.helpers import run_folders
@@ -197,9 +197,9 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned, remedy):
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     metrics = {"acc": 2 / 3, "total": 7}
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
-    folder = RunFolder(str(tmp_path), str(tmp_path))
+    folder = Folder(str(tmp_path), str(tmp_path))
     report = {"task": "x", "records": "x.tsv", "references": references}
-    path, _ = folder.write_results(31, metrics, report)
+    path, _ = results.write_results(folder, 31, metrics, report)
     assert capsys.readouterr().out == (
         "acc = 0.666667 (majority 0.500000, chance 0.333333)\n"
         "global_step = 31\ntotal = 7\n"

@@ -13,11 +13,10 @@ from bert.modeling import networks
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.runs import finetuning
-from bert.runs.run_folder import RunFolder
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.training.saver import Saver
-from tests.helpers import model_files, small
+from tests.helpers import model_files, run_folders, small
 
 TASK = TextClassification(None, Labels(names=("a", "b", "c")), small.S)
 ROWS = 23
@@ -25,13 +24,12 @@ ROWS = 23
 
 def make_run(folder, **named):
     """A run of the classifier, as a script makes it."""
-    path = str(folder)
-    named |= {"output_dir": path, "max_seq_length": small.S}
+    named |= {"output_dir": str(folder), "max_seq_length": small.S}
     settings = dataclasses.replace(Settings(), **named)
     model = ModelFolder.open(settings.init_checkpoint)
-    config = small.config()
-    opened = RunFolder(path, path, config, settings=settings, model=model)
-    return finetuning.build_trainer(opened, TASK, ROWS, "rows")[0]
+    run = run_folders.made(settings, model=model, tokenizer=None)
+    data = finetuning.TrainingData([], [None] * ROWS, "rows")
+    return finetuning.make_trainer(run, TASK, data)[0]
 
 
 @pytest.mark.parametrize("frozen", [0, 1])

@@ -11,10 +11,10 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.runs import run_folder, start
-from bert.runs.run_folder import RunFolder
+from bert.runs import opening, results, start
 from bert.tasks.features import settings as features_settings
 from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run import Folder
 from tests.helpers import small
 
 BEFORE = {
@@ -127,24 +127,23 @@ A, B = ["a.py", "--x=b c"], ["a.py"]
 
 def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
     path = str(tmp_path / "run")
-    folder = RunFolder(path, path, small.config(), None)
     for words in [A, A, B, B, A]:
         monkeypatch.setattr("sys.argv", words)
-        folder.write_inputs()
+        results.write_inputs(Folder(path, path), small.config(), None)
     text = (tmp_path / "run" / "command.txt").read_text()
     assert text == "a.py '--x=b c'\na.py\na.py '--x=b c'\n"
 
 
 def test_a_claimed_folder_that_stays_empty_is_removed(tmp_path):
     run = tmp_path / "runs" / "run"
-    with run_folder.claim(str(run)):
+    with opening.claim(str(run)):
         assert [path.name for path in run.iterdir()] == [".lock"]
     assert list(tmp_path.iterdir()) == []
-    with run_folder.claim(str(run)):
+    with opening.claim(str(run)):
         (run / "checkpoint").touch()
     assert [path.name for path in run.iterdir()] == ["checkpoint"]
     (tmp_path / "empty").mkdir()
-    with run_folder.claim(str(tmp_path / "empty")):
+    with opening.claim(str(tmp_path / "empty")):
         pass
     assert (tmp_path / "empty").exists()
 
@@ -161,7 +160,7 @@ def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
     folder = str(tmp_path / name)
 
     def claim(argv):
-        with run_folder.claim(folder):
+        with opening.claim(folder):
             pass
 
     assert common_main.run(claim, []) == 2
@@ -170,7 +169,7 @@ def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
 
 def test_remote_storage_has_no_locks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with run_folder.claim("gs://b/run"), run_folder.claim("gs://b/run"):
+    with opening.claim("gs://b/run"), opening.claim("gs://b/run"):
         assert list(tmp_path.iterdir()) == []
 
 
@@ -182,7 +181,7 @@ def here(monkeypatch, tmp_path):
 def opened(**named):
     named = {"output_dir": "run", "do_train": True, **named}
     settings = dataclasses.replace(Settings(), **named)
-    return RunFolder.open(settings)
+    return opening.open_folder(settings)
 
 
 def test_a_run_that_trains_claims_its_folder(here):
@@ -214,7 +213,7 @@ def test_of_several_workers_the_first_claims_and_prints(
         with opened() as folder:
             print("not shown")
             assert not folder.is_chief
-            folder.with_network(small.config(), None).write_inputs()
+            results.write_inputs(folder, small.config(), None)
     assert list((tmp_path / "run").iterdir()) == []
     assert not list(tmp_path.glob("worker-*"))
     assert capsys.readouterr().out == ""
@@ -222,9 +221,9 @@ def test_of_several_workers_the_first_claims_and_prints(
 
 def test_a_folder_of_another_network_is_rejected(here):
     with opened() as folder:
-        folder.with_network(small.config(vocab_size=7), None).write_inputs()
+        results.write_inputs(folder, small.config(vocab_size=7), None)
         with pytest.raises(UserError, match="holds a run with another config"):
-            folder.with_network(small.config(), None)
+            opening.check_network(folder.shared, small.config(), None)
 
 
 def test_a_checkpoint_of_the_current_folder_is_not_that_of_a_run(

@@ -22,19 +22,23 @@ from bert.modeling.task_heads import CLASSIFIER
 from bert.reports import drawing
 from bert.runs import (
     driver,
+    exporting,
+    file_results,
     finetuning,
     objectives,
+    opening,
     pretraining,
+    results,
+    scoring,
     signals,
     start,
     sweep,
-    trained_run,
 )
-from bert.runs.run_folder import RunFolder
 from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
+from bert.tasks.run import Folder, Trained
 from bert.tasks.squad.settings import Settings as SquadSettings
 from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, InputFile
 from bert.training import collectives, workers
@@ -60,14 +64,8 @@ class Labelling:
 
 
 def test_a_second_file_has_names_of_its_own():
-    settings = types.SimpleNamespace(
-        fits_decision=False,
-        eval_batch_size=2,
-        do_train=True,
-        fold=0,
-        start_head=False,
-    )
-    folder = types.SimpleNamespace(settings=settings, model=None)
+    settings = FineTuning(do_train=True, eval_batch_size=2)
+    run = run_folders.made(dataclasses.replace(settings, output_dir="run"))
     files = {
         TRAIN: [InputFile("train.tsv", ["a", "b", "c"])],
         DEV: [
@@ -76,23 +74,25 @@ def test_a_second_file_has_names_of_its_own():
         ],
         TEST: [],
     }
-    run = trained_run.TrainedRun(folder, Labelling(), files, None)
     accuracies = {"dev.tsv": [0.75], "other.tsv": [0.25]}
-    run._encoded = lambda file: [
-        types.SimpleNamespace(rows=[row]) for row in file.rows
-    ]
-    run._results = lambda file: accuracies[file.path]
-    metrics, report, _ = run.evaluate()
+    computed = types.SimpleNamespace(
+        encoded=lambda file: [
+            types.SimpleNamespace(rows=[row]) for row in file.rows
+        ],
+        evaluated=lambda file, engine=None: accuracies[file.path],
+    )
+    state = types.SimpleNamespace(named={})
+    trainer = types.SimpleNamespace(state=state)
+    found = scoring.evaluate(run, Labelling(), files, computed, trainer)
     # As in Estimator, the loss is a mean over batches.
     first = {"eval_accuracy": 0.75, "loss": 2.25}
-    assert metrics == first | {"eval_mm_accuracy": 0.25}
-    assert run.validate() == first
-    assert report["rows"] == "half"
-    assert report["references"] == {"eval_accuracy/majority": 3}
+    assert found.metrics == first | {"eval_mm_accuracy": 0.25}
+    assert found.report["rows"] == "half"
+    assert found.report["references"] == {"eval_accuracy/majority": 3}
     # A later command that exports to int8 may have no training file.
-    assert run._sample() == ["a", "b", "c"]
+    assert exporting._sample(files, computed) == ["a", "b", "c"]
     files[TRAIN] = []
-    assert run._sample() == ["d"]
+    assert exporting._sample(files, computed) == ["d"]
 
 
 @pytest.mark.parametrize(
@@ -111,26 +111,24 @@ def test_a_decision_is_recorded_with_the_step_of_its_weights(
     monkeypatch.setattr(
         checkpoint_files, "write_task", lambda _, x: written.append(x)
     )
+    monkeypatch.setattr(opening, "has_checkpoint", lambda path: path == "run")
     settings = types.SimpleNamespace(
         changes_decision=changes, fits_decision=fits
     )
-    folder = types.SimpleNamespace(
-        settings=settings, is_chief=is_chief, has_checkpoint=True, path="run"
-    )
-    state = types.SimpleNamespace(weights_step=5)
-    trainer = types.SimpleNamespace(state=state, step=7)
+    folder = Folder("run", "run" if is_chief else "shared")
+    run = types.SimpleNamespace(settings=settings, folder=folder)
     task = types.SimpleNamespace(to_json=lambda: {"kind": "x"})
-    trained_run.TrainedRun(folder, task, {}, trainer).record_decision()
+    scoring.record_decision(run, task, 5)
     assert written == expected
 
 
 def test_longer_texts_are_counted(capsys):
-    trained_run.log_long_texts("a.tsv", [5, 6], 6)
-    trained_run.log_long_texts("b.tsv", [5, 6, 7, 8], 6)
+    file_results.log_long_texts("a.tsv", [5, 6], 6)
+    file_results.log_long_texts("b.tsv", [5, 6, 7, 8], 6)
     assert capsys.readouterr().err.startswith(
         "warning: b.tsv: 2 of 4 texts are longer than 6 tokens and were "
     )
-    trained_run.log_long_texts("c.tsv", [5, 7], 6, reads_windows=True)
+    file_results.log_long_texts("c.tsv", [5, 7], 6, reads_windows=True)
     assert capsys.readouterr().err.startswith(
         "note: c.tsv: 1 of 2 texts are longer than 6 tokens and are read in "
     )
@@ -213,20 +211,21 @@ def test_a_resumed_run_does_not_need_its_initial_checkpoint(tmp_path):
         max_seq_length=small.POSITIONS,
         max_query_length=3,
     )
-    found = run_folders.opened(settings).find_model()
-    assert found.config.hidden_size == small.H
+    with opening.open_run(settings) as run:
+        assert run.config.hidden_size == small.H
 
 
 def identified(recorded="", sha256="ab", **changed):
     """The description of the examples of a run, which may be resumed."""
     settings = dataclasses.replace(ClassifierSettings(), **changed)
-    folder = RunFolder("run", "run", settings=settings)
+    settings = dataclasses.replace(settings, output_dir="run")
+    trained = None
     if recorded:
-        records = {"records": recorded}
-        folder = dataclasses.replace(folder, resumes=True, recorded=records)
+        trained = Trained("run", True, None, {"records": recorded})
+    run = run_folders.made(settings, trained=trained)
     task = TextClassification(None, Labels(), 7)
     file = InputFile("train.tsv", sha256=sha256)
-    return finetuning.training_examples(folder, task, [file])[1]
+    return finetuning.training_data(run, task, [file]).description
 
 
 @pytest.mark.parametrize(
@@ -294,8 +293,9 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
         ),
         train_step=types.SimpleNamespace(strategy=None),
     )
-    folder = types.SimpleNamespace(model=None, write_inputs=lambda: None)
-    assert start.restore_or_initialize(trainer, folder)
+    monkeypatch.setattr(results, "write_inputs", lambda *_: None)
+    run = run_folders.made(settings)
+    assert start.restore_or_initialize(trainer, run)
     (found,) = compared
     assert found["--train_file"] is True and found["--init_checkpoint"] is False
     assert found["--train_batch_size"] == settings.train_batch_size
@@ -306,7 +306,7 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
     monkeypatch.setattr(start, "initialize", lambda *_: assigned.append("a"))
     trainer.settings = dataclasses.replace(settings, do_train=False)
     trainer.state.restore = lambda: "restored"
-    assert not start.restore_or_initialize(trainer, folder)
+    assert not start.restore_or_initialize(trainer, run)
     assert assigned == [trainer]
 
 
@@ -348,14 +348,16 @@ def test_a_phase_counts_its_own_steps(monkeypatch):
     parts = [PhaseInputs(short, None, 4, 0, 14)]
     parts += [PhaseInputs(long, None, 3, 14, 19)]
     settings = types.SimpleNamespace(random_seed=5)
-    inputs = Inputs(types.SimpleNamespace(settings=settings), parts)
-    found = pretraining.phase(inputs, parts[1], 17)
+    run = types.SimpleNamespace(settings=settings, tokenizer=None)
+    inputs = Inputs(parts, None, small.config(), None)
+    found = pretraining.phase(run, inputs, parts[1], 17)
     assert (found.end_step, found.batch_size) == (19, 3)
     found.batches(16)
     assert read == [(["long"], 17, {}, 3, 5, 2, (0, 1))]
     assert found.records_of(16) == (["long"], 17, 3, 5, 2)
     assert pretraining.evaluated(inputs) is long
-    assert pretraining.evaluated(Inputs(None, parts, short)) is short
+    held_out = dataclasses.replace(inputs, held_out=short)
+    assert pretraining.evaluated(held_out) is short
 
 
 @pytest.mark.parametrize(("given", "level"), [(None, "3"), ("1", "1")])

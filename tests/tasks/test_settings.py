@@ -8,8 +8,7 @@ import run_classifier
 import run_pretraining
 from bert.common import command_line
 from bert.common.errors import UserError
-from bert.runs import pretraining as pretraining
-from bert.tasks.pretraining.inputs import Inputs
+from bert.runs import opening, pretraining
 from bert.tasks.pretraining.settings import Settings
 from bert.training.optimization import WarmupLinearDecay, WarmupStableDecay
 from bert.training.settings import Training
@@ -88,12 +87,12 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
         named["eval_input_file"] = folder / "records/held_out.tfrecord"
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
     given = command_line.parse([*argv, *words], run_pretraining.Settings, "")
-    inputs = Inputs.open(run_folders.opened(given).find_model())
-    if refused is None:
-        pretraining.build_trainer(inputs)
-        return
-    with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
-        pretraining.build_trainer(inputs)
+    with opening.open_pretraining(given) as opened:
+        if refused is None:
+            pretraining.build_trainer(*opened)
+            return
+        with pytest.raises(UserError, match=f"--{refused}; expected a multip"):
+            pretraining.build_trainer(*opened)
 
 
 def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
@@ -106,4 +105,5 @@ def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
         gradient_accumulation_steps=3,
         freeze_layers=small.L,
     )
-    run_folders.opened(settings).find_model()
+    with opening.open_run(settings):
+        pass

@@ -5,8 +5,10 @@ padding, or lists with one entry per choice; other features as in the schema.
 `input_mask` is not stored, as it follows from the lengths.
 """
 
+import copy
 import itertools
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 
@@ -105,16 +107,21 @@ class Examples:
                 arrays[feature_names.INPUT_MASK] = mask_values
         return arrays
 
-    def add(self, name: str, feature: Feature, values: np.ndarray) -> None:
-        """Adds a feature, or replaces its values.
+    def with_feature(
+        self, name: str, feature: Feature, values: np.ndarray
+    ) -> Self:
+        """Returns the examples with another feature, or other values of it.
 
         Args:
             name: str. Name of the feature.
             feature: Feature. Not a sequence.
             values: [N] or [N, size]. Values of all examples.
         """
-        self.schema[name] = feature
-        self._values[name] = values.astype(_kind(feature)).reshape(-1)
+        changed = copy.copy(self)
+        changed.schema = self.schema | {name: feature}
+        values = values.astype(_kind(feature)).reshape(-1)
+        changed._values = self._values | {name: values}
+        return changed
 
     def _flatten(self, block: list[dict]) -> dict[str, np.ndarray]:
         """Joins the values of examples; `input_mask` has the sizes."""

@@ -10,7 +10,6 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -45,6 +44,7 @@ from bert.tasks.classification.settings import (
 )
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import first_names
+from bert.tasks.run import Run, Trained
 from bert.tasks.task import DEV, TEST, TRAIN, Files
 
 _FEW = 5  # labels with fewer examples are reported
@@ -56,12 +56,11 @@ _FLAGS = {
 }
 
 
-def read(folder: Any) -> tuple[TextClassification, Files]:
+def read(run: Run[Settings]) -> tuple[TextClassification, Files]:
     """Reads and checks the input files, before the network is built.
 
     Args:
-        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
-            of the script.
+        run: Run. The run.
 
     Returns:
         the task of the run, and its files.
@@ -69,7 +68,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
     Raises:
         UserError: flags contradict each other, or a file is invalid.
     """
-    settings = folder.settings
+    settings = run.settings
     dataset = GLUE_TASKS.get(settings.task) or _own_tables(settings)
     if settings.glue_dir and not any(x.submission for x in dataset.split(TEST)):
         raise UserError(
@@ -91,7 +90,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
             examples.check_labelled(table, labels.kind)
 
     # Without --labels: the labels of the training file or of the model.
-    recorded = None if settings.do_train else folder.task_json
+    recorded = run.evaluated_task
     if labels.kind != REGRESSION and not labels.names:
         train = [table for split, table in files if split.name == TRAIN]
         if train:
@@ -114,11 +113,11 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         labels.check_same(
             Labels.of_task(recorded),
             may_rename=True,
-            path=folder.trained,
+            path=run.trained and run.trained.path,
             fix="pass the flags of training, such as --multi_label; or "
             "--task_name=tsv and --labels, in the order of training",
         )
-        _warn_of_other_fraction(folder)
+        _warn_of_other_fraction(settings, run.trained)
     labels = _with_post_processing(settings, labels, recorded or {})
 
     splits: Files = {name: [] for name in _FLAGS}
@@ -160,7 +159,7 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
     best = settings.metric_for_best_model
     more = () if best in (None, metrics.LOSS, *dataset.metrics) else (best,)
     task = TextClassification(
-        folder.model.tokenizer,
+        run.model.tokenizer,
         labels,
         settings.max_seq_length,
         long_texts,
@@ -171,8 +170,8 @@ def read(folder: Any) -> tuple[TextClassification, Files]:
         settings.task,
     )
 
-    folder.check_labels(labels)
-    folder.warn(
+    run.check_labels(labels)
+    run.warn(
         f"{row.text} {row.text_b}"
         for split in itertools.chain(*splits.values())
         for row in split.rows
@@ -285,29 +284,29 @@ def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
             yield dataclasses.replace(file, path=path)
 
 
-def _warn_of_other_fraction(folder: Any) -> None:
+def _warn_of_other_fraction(settings: Settings, trained: Trained) -> None:
     """Warns if --eval_fraction may select examples used for training.
 
     Args:
-        folder: the folder of a run that does not train.
+        settings: Settings. Settings of a run that does not train.
+        trained: Trained. The weights that it evaluates.
     """
-    settings, path = folder.settings, folder.trained
     fraction = settings.eval_fraction
     if not (fraction and settings.do_eval):
         return
 
     # Another fraction or seed splits the file differently.
-    seed, recorded = settings.random_seed, folder.recorded
+    seed, recorded = settings.random_seed, trained.recorded
     recorded_seed = recorded.get("split_seed", recorded.get("random_seed"))
-    for name, value, trained in (
+    for name, value, before in (
         ("eval_fraction", fraction, recorded.get("eval_fraction")),
         ("random_seed", seed, recorded_seed),
     ):
-        trained = value if trained is None else trained
-        if trained != value:
+        before = value if before is None else before
+        if before != value:
             log(
-                f"warning: --{name}={value}, but {path} was trained with "
-                f"{trained}: the evaluation includes training examples"
+                f"warning: --{name}={value}, but {trained.path} was trained "
+                f"with {before}: the evaluation includes training examples"
             )
 
 

@@ -7,9 +7,11 @@ The evidence is in docs/finetuning.md, "The recipe for tables".
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
-from bert.common.progress import counted, log
+from bert.common.flags import RARE, TRAINING, BaseSettings, flag
+from bert.common.progress import counted
 from bert.data.labels import REGRESSION, Labels
 from bert.modeling.config import BertConfig
 
@@ -17,8 +19,7 @@ ORIGINAL, TABLE = "original", "table"
 _EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 3, 60, 20
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """Values of training flags; the defaults are the original's.
 
     Attributes:
@@ -29,6 +30,33 @@ class Recipe:
 
     start_head: bool = False
     num_train_epochs: float = 3.0
+
+    @classmethod
+    def of_flags(cls, values: Mapping[str, Any]) -> Self:
+        """Returns the recipe of a run: flag -> value; others are ignored."""
+        return cls(**{x: values[x] for x in cls._fields if x in values})
+
+
+@dataclasses.dataclass(frozen=True)
+class RecipeFlags(BaseSettings):
+    """The flags that a recipe chooses, if they are not given."""
+
+    topic = TRAINING
+
+    recipe: str | None = flag(
+        None,
+        "Defaults of the training flags. table: --start_head, and as many "
+        "epochs as the number of rows needs; original: the original's. "
+        "Default: table for your own tables.",
+        choices=(TABLE, ORIGINAL),
+    )
+    start_head: bool = flag(
+        False,
+        "Start the head from a linear model of the outputs of the encoder, "
+        "instead of random weights. Default: as in --recipe.",
+        resume=True,
+        topic=RARE,
+    )
 
 
 def choose(num_rows: int, batch_size: int) -> Recipe:
@@ -71,53 +99,26 @@ def of_fit(
     )
 
 
-def completed(
-    settings: Any,
-    recorded: dict,
+def describe(
+    chosen: Recipe,
     num_rows: int,
+    batch_size: int,
     labels: Labels,
     config: BertConfig,
-) -> Any:
-    """Returns settings of training with the values of the recipe.
-
-    A flag that is given keeps its value, and a resumed run keeps the values
-    that it was started with.
-
-    Args:
-        settings: Settings. Settings of run_classifier.py.
-        recorded: dict. Flags of the run in the folder; {} for a new one.
-        num_rows: int. Number of training rows.
-        labels: Labels. Labels of the rows.
-        config: BertConfig. Sizes of the network.
-    """
-    if not settings.uses_recipe:
-        return settings
-    chosen = choose(num_rows, settings.train_batch_size)
-    values = dataclasses.asdict(chosen)
-    if recorded:  # earlier versions had no recipe
-        values = dataclasses.asdict(Recipe()) | {
-            name: recorded[name] for name in values if name in recorded
-        }
-    for name in settings.given.intersection(values):
-        del values[name]
-    settings = dataclasses.replace(settings, **values)
-    log(describe(settings, num_rows, labels, config))
-    return settings
-
-
-def describe(
-    settings: Any, num_rows: int, labels: Labels, config: BertConfig
 ) -> str:
     """Describes the settings of training in a line.
 
     Args:
-        settings, num_rows, labels, config: see `completed`.
+        chosen: Recipe. The values of the run.
+        num_rows, batch_size: see `choose`.
+        labels: Labels. Labels of the rows.
+        config: BertConfig. Sizes of the network.
     """
     layers, size = config.num_hidden_layers, config.hidden_size
     kind = "numbers" if labels.kind == REGRESSION else f"{labels.size} labels"
-    epochs = settings.num_train_epochs
-    steps = int(num_rows / settings.train_batch_size * epochs)
-    start = "frozen features" if settings.start_head else "random weights"
+    epochs = chosen.num_train_epochs
+    steps = int(num_rows / batch_size * epochs)
+    start = "frozen features" if chosen.start_head else "random weights"
     return (
         f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: head from "
         f"{start}, {epochs:g} epoch{'s' * (epochs != 1)} "

@@ -19,6 +19,7 @@ from bert.data import table_rows, tables
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
 from bert.tasks.classification import recipe
 from bert.tasks.classification.glue import GLUE_TASKS
+from bert.tasks.classification.recipe import RecipeFlags
 from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.finetuning_settings import HELD_OUT, FineTuning, TeacherFlags
 
@@ -266,7 +267,9 @@ class Distillation(TeacherFlags):
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
+class Settings(
+    FineTuning, OwnTables, Scoring, LongTextFlags, Distillation, RecipeFlags
+):
     """Settings of run_classifier.py."""
 
     RULES = [
@@ -332,21 +335,6 @@ class Settings(FineTuning, OwnTables, Scoring, LongTextFlags, Distillation):
         parse=outputs.check_writable,
         per_worker=True,
         topic=OUTPUT,
-    )
-    recipe: str | None = flag(
-        None,
-        "Defaults of the training flags. table: --start_head, and as many "
-        "epochs as the number of rows needs; original: the original's. "
-        "Default: table for your own tables.",
-        choices=(recipe.TABLE, recipe.ORIGINAL),
-        topic=TRAINING,
-    )
-    start_head: bool = flag(
-        False,
-        "Start the head from a linear model of the outputs of the encoder, "
-        "instead of random weights. Default: as in --recipe.",
-        resume=True,
-        topic=RARE,
     )
     tfidf_baseline: bool = flag(
         True,

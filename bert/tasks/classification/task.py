@@ -23,7 +23,6 @@ from bert.data.labels import (
 from bert.data.records.encoding import Feature
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import predictions, recipe
@@ -31,7 +30,10 @@ from bert.tasks.classification.glue import (
     TextExample,
     labels_of,
 )
+from bert.tasks.classification.recipe import Recipe
+from bert.tasks.classification.settings import Settings
 from bert.tasks.metrics import reported
+from bert.tasks.run import Run
 from bert.tasks.task import AT_ONCE, Evaluation, Task, ignore
 
 TEXT, TEXT_B = "text", "text_b"
@@ -39,7 +41,7 @@ _SHORT = 100  # characters of an export's example text
 RELEVANT = "1"  # label of a text that is relevant to a query
 
 
-class TextClassification(Task):
+class TextClassification(Task[Settings]):
     """Classification of texts or of pairs of texts.
 
     Args:
@@ -236,20 +238,31 @@ class TextClassification(Task):
         """Scores the predictions of labelled texts; see `Task`."""
         return _scores().evaluate(self, rows, self._stacked(results))
 
-    def with_recipe(
-        self, settings: Any, recorded: dict, num_rows: int, config: BertConfig
-    ) -> Any:
-        """Returns the settings with the recipe for tables; see `Task`."""
-        return recipe.completed(
-            settings, recorded, num_rows, self.labels, config
-        )
+    def with_recipe(self, run: Run[Settings], num_rows: int) -> Run[Settings]:
+        """Returns the run with the recipe for tables; see `Task`."""
+        given = run.settings
+        if not given.uses_recipe:
+            return run
+        chosen = recipe.choose(num_rows, given.train_batch_size)
+        # Earlier versions had no recipe.
+        if run.recorded:
+            chosen = Recipe.of_flags(run.recorded)
+        values = chosen._asdict()
+        for name in given.given.intersection(values):
+            del values[name]
+        settings = dataclasses.replace(given, **values)
+        chosen = Recipe.of_flags(vars(settings))
+        size = settings.train_batch_size
+        line = recipe.describe(chosen, num_rows, size, self.labels, run.config)
+        log(line)
+        return dataclasses.replace(run, settings=settings)
 
     def fit_decision(
         self,
         rows: list[TextExample],
         encoded: Sequence[Encoded],
         results: Sequence[np.ndarray],
-        settings: Any,
+        settings: Settings,
     ) -> tuple[Self, Evaluation]:
         """Fits thresholds or a temperature; the scores are cross-fitted."""
         from bert.tasks.classification import fitting
@@ -263,7 +276,7 @@ class TextClassification(Task):
         rows: list[TextExample],
         encoded: Sequence[Encoded],
         train: list[TextExample],
-        settings: Any,
+        settings: Settings,
     ) -> dict[str, float]:
         """Scores constant predictions, and the linear model of words."""
         from bert.tasks.classification import tfidf
@@ -280,7 +293,7 @@ class TextClassification(Task):
         file: Any,
         encoded: Sequence[Encoded],
         results: Sequence[np.ndarray],
-        settings: Any,
+        settings: Settings,
     ) -> list[str]:
         """Writes the files of predictions; returns the paths."""
         predicted = self.decode(encoded, results)

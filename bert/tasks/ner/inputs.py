@@ -1,7 +1,6 @@
 """Reads the files of run_ner.py, and determines the labels."""
 
 import dataclasses
-from typing import Any
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -10,19 +9,20 @@ from bert.modeling.formats import checkpoint_files
 from bert.tasks import folds
 from bert.tasks.ner import conll, entities
 from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.ner.settings import Settings
 from bert.tasks.ner.task import TokenClassification
+from bert.tasks.run import Run
 from bert.tasks.task import Files, InputFile
 
 
-def read(folder: Any) -> tuple[TokenClassification, Files]:
+def read(run: Run[Settings]) -> tuple[TokenClassification, Files]:
     """Reads the files that the settings require, and determines the labels.
 
     Sentences of a document stay together in a fold. In a file without
     documents, equal sentences do.
 
     Args:
-        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
-            of the script.
+        run: Run. The run.
 
     Returns:
         the task of the run, and its files of `conll.Sentence`s.
@@ -31,13 +31,13 @@ def read(folder: Any) -> tuple[TokenClassification, Files]:
         UserError: a file is missing or has an invalid line, or the labels are
             unknown, or differ from the labels that the run was trained with.
     """
-    settings, sentences = folder.settings, {}
+    settings, sentences = run.settings, {}
     for name, path in settings.files.items():
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
-    kind, names = find(folder, sentences)
-    folder.warn(" ".join(x.words) for file in sentences.values() for x in file)
+    kind, names = find(run, sentences)
+    run.warn(" ".join(x.words) for file in sentences.values() for x in file)
 
     files = {}
     for name, rows in sentences.items():
@@ -49,7 +49,7 @@ def read(folder: Any) -> tuple[TokenClassification, Files]:
         sentences["train_file"][-1].document > 0
     )
     task = TokenClassification(
-        folder.model.tokenizer,
+        run.model.tokenizer,
         names,
         kind == ENTITIES,
         settings.max_seq_length,
@@ -65,12 +65,12 @@ def read(folder: Any) -> tuple[TokenClassification, Files]:
 
 
 def find(
-    folder: Any, sentences: dict[str, list[conll.Sentence]]
+    run: Run[Settings], sentences: dict[str, list[conll.Sentence]]
 ) -> tuple[str, list[str]]:
     """Determines the labels, and converts entity labels to BIO.
 
     Args:
-        folder: the folder of the run, with the settings of the script.
+        run: Run. The run.
         sentences: dict, flag of a file -> its sentences; entries with entity
             labels are replaced.
 
@@ -81,12 +81,12 @@ def find(
         UserError: if the labels are unknown, or differ from the labels that
             the run was trained with.
     """
-    settings = folder.settings
-    task = None if settings.do_train else folder.task_json
+    settings = run.settings
+    task = run.evaluated_task
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
             f"its {checkpoint_files.TASK} was not written by run_ner.py",
-            path=folder.trained,
+            path=run.trained and run.trained.path,
             expected="a model for token classification",
             fix="pass another folder",
         )
@@ -127,7 +127,7 @@ def find(
         labels = entities.bio_labels(
             label[2:] for label in distinct if label != entities.OUTSIDE
         )
-    folder.check_labels(Labels(kind, tuple(labels)))
+    run.check_labels(Labels(kind, tuple(labels)))
     return kind, labels
 
 

@@ -21,13 +21,14 @@ from bert.modeling.task_heads import TOKENS
 from bert.tasks import evaluation
 from bert.tasks.ner import conll, entities, metrics, windows
 from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.ner.settings import Settings
 from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 TEXT, WORDS, SIGNATURE = "text", "words", "signature"
 _SIZES = "sizes"  # number of words of each sentence of a document
 
 
-class TokenClassification(Task):
+class TokenClassification(Task[Settings]):
     """Classification of words in texts of any length.
 
     Args:
@@ -331,7 +332,7 @@ class TokenClassification(Task):
         rows: list[conll.Sentence],
         encoded: Sequence[Encoded],
         train: list[conll.Sentence],
-        settings: Any,
+        settings: Settings,
     ) -> dict[str, float]:
         """Scores constant labels, fitted to the training words."""
         number = {name: i for i, name in enumerate(self._labels)}
@@ -348,7 +349,7 @@ class TokenClassification(Task):
         file: InputFile,
         encoded: Sequence[Encoded],
         results: Sequence[np.ndarray],
-        settings: Any,
+        settings: Settings,
     ) -> list[str]:
         """Writes the words and their predicted labels; returns the path."""
         predicted, _ = self._flat(encoded, results)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from typing import Any, Self
+from typing import Self
 
 from bert.common.errors import UserError
 from bert.common.progress import log
@@ -12,6 +12,7 @@ from bert.data.records.shards import Records, check_alike
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.pretraining.settings import Settings
 
 # Settings of the records that dynamic masking also uses.
@@ -48,34 +49,34 @@ class Inputs:
     """Records of a run, checked against each other and the network.
 
     Attributes:
-        folder: runs.run_folder.RunFolder. Folder of the run, with the config,
-            the tokenizer of the records, if known, and their lengths in the
-            settings.
         phases: list of PhaseInputs. Training data, in order.
         held_out: Records or None. Evaluation data.
+        config: BertConfig. Sizes of the network.
+        tokenizer: Tokenizer or None. Tokenizer of the records; None without a
+            manifest.
     """
 
-    folder: Any
     phases: list[PhaseInputs]
-    held_out: Records | None = None
+    held_out: Records | None
+    config: BertConfig
+    tokenizer: Tokenizer | None
 
     @property
     def sets(self) -> list[Records]:
         """All records."""
-        held_out = [self.held_out] if self.held_out else []
-        return [*(phase.records for phase in self.phases), *held_out]
+        return _all(self.phases, self.held_out)
 
     @classmethod
-    def open(cls, folder: Any) -> Self:
+    def open(cls, settings: Settings, model: ModelFolder) -> Self:
         """Opens the files that the flags name.
 
         Args:
-            folder: runs.run_folder.RunFolder. Folder of the run.
+            settings: Settings. Settings of the script.
+            model: ModelFolder. Initial model, or only its config.
 
         Raises:
             UserError: the files contradict each other or the flags.
         """
-        settings, model = folder.settings, folder.model
         config, config_file = model.config, model.config_file
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
@@ -97,22 +98,13 @@ class Inputs:
             held_out = Records.open(
                 settings.eval_input_file, "eval_input_file", lengths
             )
+        sets = _all(phases, held_out)
+        tokenizer = check_sets(sets, config, config_file)
+        return cls(phases, held_out, config, tokenizer)
 
-        # All sets are needed to check that they fit together.
-        inputs = cls(folder, phases, held_out)
-        tokenizer = check_sets(inputs.sets, config, config_file)
-        if tokenizer and model.path and not folder.resumes:
-            model.check_vocabulary(tokenizer)
-        last = phases[-1].records
-        folder = dataclasses.replace(
-            folder.with_network(config, tokenizer),
-            settings=dataclasses.replace(
-                settings,
-                max_seq_length=last.max_seq_length,
-                max_predictions_per_seq=last.max_predictions_per_seq,
-            ),
-        )
-        return dataclasses.replace(inputs, folder=folder)
+
+def _all(phases: list[PhaseInputs], held_out: Records | None) -> list[Records]:
+    return [*(x.records for x in phases), *([held_out] if held_out else [])]
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:

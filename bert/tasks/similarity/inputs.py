@@ -8,6 +8,7 @@ from bert.data import tables
 from bert.data.tables import Column, Table
 from bert.modeling.task_heads import COSINE, RANKING
 from bert.tasks import folds
+from bert.tasks.run import Run
 from bert.tasks.similarity.settings import Settings
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
 from bert.tasks.task import Files, InputFile
@@ -16,14 +17,13 @@ _SCORE = "score"
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
-def read(folder: Any) -> tuple[TextEmbedding, Files]:
+def read(run: Run[Settings]) -> tuple[TextEmbedding, Files]:
     """Reads the files that the settings require.
 
     In a fold, rows with the same first text stay together.
 
     Args:
-        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
-            of the script.
+        run: Run. The run.
 
     Returns:
         the task of the run, and its files of `TextGroup`s.
@@ -31,17 +31,17 @@ def read(folder: Any) -> tuple[TextEmbedding, Files]:
     Raises:
         UserError: a file cannot be read, or a row is invalid.
     """
-    settings, files = folder.settings, {}
+    settings, files = run.settings, {}
     for name, path in settings.files.items():
         table = _read(settings, name, path)
         files[name] = InputFile(path, table.rows, table.sha256)
-    folder.warn(" ".join(y.texts) for x in files.values() for y in x.rows)
+    run.warn(" ".join(y.texts) for x in files.values() for y in x.rows)
 
     # The evaluation file selects the metrics.
     evaluated = files.get("eval_file", files.get("train_file"))
     task = TextEmbedding(
-        folder.model.tokenizer,
-        settings.pooling_config(folder.model),
+        run.model.tokenizer,
+        settings.pooling_config(run.model),
         settings.max_seq_length,
         texts=len(settings.text_columns),
         has_scores=bool(evaluated) and evaluated.rows[0].score is not None,

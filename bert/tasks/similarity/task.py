@@ -18,6 +18,7 @@ from bert.data.sequences import Encoded
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.evaluation import OVERLAP
+from bert.tasks.similarity.settings import Settings
 from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
 
 TEXT, VECTOR = "text", "vector"
@@ -30,7 +31,7 @@ class TextGroup(NamedTuple):
     score: float | None
 
 
-class TextEmbedding(Task):
+class TextEmbedding(Task[Settings]):
     """Embeddings of texts.
 
     Args:
@@ -157,7 +158,7 @@ class TextEmbedding(Task):
         rows: list[TextGroup],
         encoded: Sequence[Encoded],
         train: list[TextGroup],
-        settings: Any,
+        settings: Settings,
     ) -> dict[str, float]:
         """Scores the overlap of the tokens, without [CLS] and [SEP]."""
         found = _scores(rows, encoded, None)
@@ -169,7 +170,7 @@ class TextEmbedding(Task):
         file: InputFile,
         encoded: Sequence[Encoded],
         results: Sequence[np.ndarray],
-        settings: Any,
+        settings: Settings,
     ) -> list[str]:
         """Writes the cosines of each row; returns the path."""
         x = np.reshape(results, (len(file.rows), self.sequences, -1))

@@ -4,20 +4,21 @@ from typing import Any
 
 from bert.common.progress import log
 from bert.tasks import folds
+from bert.tasks.run import Run
 from bert.tasks.squad import examples
 from bert.tasks.squad.examples import NOTHING
+from bert.tasks.squad.settings import Settings
 from bert.tasks.squad.task import QuestionAnswering
 from bert.tasks.task import Files
 
 
-def read(folder: Any) -> tuple[QuestionAnswering, Files]:
+def read(run: Run[Settings]) -> tuple[QuestionAnswering, Files]:
     """Reads the files that the settings require.
 
     In a fold, questions on the same article stay together.
 
     Args:
-        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
-            of the script.
+        run: Run. The run.
 
     Returns:
         the task of the run, and its files of `SquadExample`s.
@@ -25,7 +26,7 @@ def read(folder: Any) -> tuple[QuestionAnswering, Files]:
     Raises:
         UserError: a file is missing, invalid, or of the other version.
     """
-    settings = folder.settings
+    settings = run.settings
     files: dict[str, Any] = {}
     version_2 = settings.version_2_with_negative
     for flag, kind in settings.needed.items():
@@ -38,7 +39,7 @@ def read(folder: Any) -> tuple[QuestionAnswering, Files]:
                 f"warning: {path} has unanswerable questions, but every "
                 "question gets an answer; see --version_2_with_negative"
             )
-    folder.warn(
+    run.warn(
         f"{x.question} {x.context}"
         for file in files.values()
         for x in file.rows
@@ -50,5 +51,5 @@ def read(folder: Any) -> tuple[QuestionAnswering, Files]:
         files["eval_file"] = asked
     if asked and settings.do_predict:
         files["predict_file"] = asked
-    task = QuestionAnswering(folder.model.tokenizer, settings)
+    task = QuestionAnswering(run.model.tokenizer, settings)
     return task, folds.files_of(settings, files, lambda x: x.title or x.context)

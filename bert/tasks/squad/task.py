@@ -26,7 +26,7 @@ QUESTION, CONTEXT = "question", "context"
 _SHOWN = 10  # lost answers in a message
 
 
-class QuestionAnswering(Task):
+class QuestionAnswering(Task[Settings]):
     """Extractive question answering in a context of any length.
 
     Args:
@@ -218,7 +218,7 @@ class QuestionAnswering(Task):
         rows: list[SquadExample],
         encoded: Sequence[Encoded],
         results: Sequence[Answers],
-        settings: Any,
+        settings: Settings,
     ) -> tuple[Self, Evaluation]:
         """Tunes the null threshold for the best F1."""
         threshold = metrics.tune_threshold(rows, *_best(rows, results))
@@ -236,7 +236,7 @@ class QuestionAnswering(Task):
         rows: list[SquadExample],
         encoded: Sequence[Encoded],
         train: list[SquadExample],
-        settings: Any,
+        settings: Settings,
     ) -> dict[str, float]:
         """Scores no answer to any question, in percent like the metrics."""
         if not self.settings.version_2_with_negative:
@@ -250,7 +250,7 @@ class QuestionAnswering(Task):
         file: InputFile,
         encoded: Sequence[Encoded],
         results: Sequence[Answers],
-        settings: Any,
+        settings: Settings,
     ) -> list[str]:
         """Writes the original's files; returns their paths."""
         predicted = [x["answer"] for x in self.decode(encoded, results)]

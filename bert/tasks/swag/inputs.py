@@ -1,21 +1,20 @@
 """Reads the input files of run_swag.py."""
 
-from typing import Any
-
 from bert.tasks import folds
+from bert.tasks.run import Run
 from bert.tasks.swag import examples
+from bert.tasks.swag.settings import Settings
 from bert.tasks.swag.task import MultipleChoice
 from bert.tasks.task import Files, InputFile
 
 
-def read(folder: Any) -> tuple[MultipleChoice, Files]:
+def read(run: Run[Settings]) -> tuple[MultipleChoice, Files]:
     """Reads the files that the settings require.
 
     In a fold, rows of a context stay together.
 
     Args:
-        folder: runs.run_folder.RunFolder. Folder of the run, with the settings
-            of the script.
+        run: Run. The run.
 
     Returns:
         the task of the run, and its files of `ChoiceExample`s.
@@ -23,16 +22,16 @@ def read(folder: Any) -> tuple[MultipleChoice, Files]:
     Raises:
         UserError: a file is invalid, see `examples.read`.
     """
-    settings, files = folder.settings, {}
+    settings, files = run.settings, {}
     for name, path in settings.files.items():
         table = examples.read(path, name != "predict_file")
         files[name] = InputFile(path, table.rows, table.sha256)
     rows = [x for file in files.values() for x in file.rows]
-    folder.warn(" ".join([x.context, *x.choices]) for x in rows)
+    run.warn(" ".join([x.context, *x.choices]) for x in rows)
 
     # C is the maximum number of choices over all files.
     task = MultipleChoice(
-        folder.model.tokenizer,
+        run.model.tokenizer,
         settings.max_seq_length,
         max((len(x.choices) for x in rows), default=2),
     )

@@ -21,13 +21,13 @@ from bert.modeling.task_heads import CHOICES
 from bert.tasks import evaluation
 from bert.tasks.evaluation import CHANCE, MAJORITY
 from bert.tasks.swag.examples import ChoiceExample
-from bert.tasks.swag.settings import KIND
+from bert.tasks.swag.settings import KIND, Settings
 from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
 
 CONTEXT, CHOICE_TEXTS = "context", "choices"
 
 
-class MultipleChoice(Task):
+class MultipleChoice(Task[Settings]):
     """Multiple choice: selects the best continuation of a text.
 
     Args:
@@ -188,7 +188,7 @@ class MultipleChoice(Task):
         rows: list[ChoiceExample],
         encoded: Sequence[Encoded],
         train: list[ChoiceExample],
-        settings: Any,
+        settings: Settings,
     ) -> dict[str, float]:
         """Scores random choices, and the most frequent one of training."""
         # Chance is a mean, as examples may have different numbers of choices.
@@ -208,7 +208,7 @@ class MultipleChoice(Task):
         file: InputFile,
         encoded: Sequence[Encoded],
         results: Sequence[np.ndarray],
-        settings: Any,
+        settings: Settings,
     ) -> list[str]:
         """Writes `predictions.tsv`; returns its path.
 

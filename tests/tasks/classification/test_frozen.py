@@ -10,7 +10,9 @@ from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import frozen, recipe
 from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.settings import Settings
-from tests.helpers import small
+from bert.tasks.classification.task import TextClassification
+from bert.tasks.run import Trained
+from tests.helpers import run_folders, small
 
 N, H, C = 211, 13, 3
 _RNG = np.random.default_rng(7)
@@ -65,15 +67,15 @@ def test_a_weight_counts_as_copies():
 
 
 def settings_of(*given, **values):
-    made = Settings("out", task_name="csv", do_train=True, **values)
+    made = Settings(task_name="csv", do_train=True, **values)
     return dataclasses.replace(made, given=frozenset(given))
 
 
 def completed(settings, recorded, rows=400):
-    found = recipe.completed(
-        settings, recorded, rows, Labels(CLASSES, ("a", "b")), small.config()
-    )
-    return Recipe(**{x: getattr(found, x) for x in vars(Recipe())})
+    trained = Trained("out", True, None, recorded) if recorded else None
+    run = run_folders.made(settings, trained=trained)
+    task = TextClassification(None, Labels(CLASSES, ("a", "b")), small.S)
+    return Recipe.of_flags(vars(task.with_recipe(run, rows).settings))
 
 
 LINE = (

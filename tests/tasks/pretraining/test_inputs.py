@@ -8,7 +8,7 @@ import pytest
 import create_pretraining_data
 import run_pretraining
 from bert.data.pretraining.settings import InstanceSettings
-from bert.tasks.pretraining.inputs import Inputs
+from bert.runs import opening
 from bert.tasks.pretraining.settings import Settings
 from tests.helpers import pretraining_runs, run_folders, small, text
 
@@ -111,7 +111,8 @@ def test_records_of_two_folders_may_share_a_vocabulary(made, records):
         output_dir="none",
         eval_input_file=str(held_out),
     )
-    inputs = Inputs.open(run_folders.opened(settings).find_model())
+    with opening.open_pretraining(settings) as (_, inputs):
+        pass
     assert inputs.held_out.files == [str(held_out)]
 
 
@@ -124,7 +125,8 @@ def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
         dynamic_masking=True,
         random_seed=7,
     )
-    (phase,) = Inputs.open(run_folders.opened(settings).find_model()).phases
+    with opening.open_pretraining(settings) as (_, inputs):
+        (phase,) = inputs.phases
     expected = InstanceSettings(
         max_predictions_per_seq=P, max_ngram=2, random_seed=7
     )

@@ -11,7 +11,6 @@ from bert.data import feature_names
 from bert.data.records import content_check
 from bert.data.records.shards import Records, Shard
 from bert.runs import pretraining as task
-from bert.runs.run_folder import RunFolder
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.training import collectives, workers
 from tests.helpers import small
@@ -29,7 +28,7 @@ def inputs(tmp_path):
         write_records(path, rows, listed=False)
         sets.append(Records((Shard(str(path)),), SCHEMA))
     phases = [PhaseInputs(x, None, 2, 0, 1) for x in sets[:2]]
-    return Inputs(RunFolder("", ""), phases, sets[2])
+    return Inputs(phases, sets[2], small.config(), None)
 
 
 @pytest.fixture

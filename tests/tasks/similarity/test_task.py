@@ -1,6 +1,5 @@
 """The task and the objective that run_similarity.py trains."""
 
-import dataclasses
 import types
 
 import pytest
@@ -27,8 +26,7 @@ def test_losses_that_compare_all_rows_of_a_batch(loss, compares_rows, tmp_path):
         tokenizer=run_folders.MODEL.tokenizer,
         pooling_config=PoolingConfig("cls", truncate_dim=5),
     )
-    folder = dataclasses.replace(run_folders.opened(settings), model=model)
-    task, _ = inputs.read(folder)
+    task, _ = inputs.read(run_folders.made(settings, model=model))
     objective = objectives.objective_of(
         task, small.config(), settings, WarmupLinearDecay(0.1, 7, 2)
     )
