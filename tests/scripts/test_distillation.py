@@ -93,8 +93,7 @@ def test_runs_of_seeds_share_the_outputs(student, tmp_path):
     assert log.count(f"outputs of the teacher: {path}") == 1
 
 
-@pytest.mark.parametrize("content", ["cut", "empty", "pickle", "short"])
-def test_damaged_outputs_are_computed_again(student, content):
+def test_damaged_outputs_are_computed_again(student):
     once = {"num_train_epochs": 1}
     run, _ = student("labels", **once)
     (path,) = run.glob("teacher-*.npy")
@@ -102,13 +101,7 @@ def test_damaged_outputs_are_computed_again(student, content):
     for other in run.iterdir():  # as if it was killed before a checkpoint
         if other != path:
             other.unlink()
-    whole = path.read_bytes()
-    if content == "short":
-        np.save(path, expected[1:])
-    elif content == "pickle":
-        np.save(path, np.array([{}]))
-    else:
-        path.write_bytes(whole[:-9] if content == "cut" else b"")
+    np.save(path, expected[1:])
     _, log = student("labels", **once)
     assert f"warning: {path} is damaged: the outputs are computed again" in log
     np.testing.assert_allclose(np.load(path), expected, atol=1e-6)
@@ -282,10 +275,7 @@ def test_a_student_has_the_kept_layers_of_its_start(student, five_layers):
         assert f"--keep_layers={layers}; expected {expected}" in log
 
 
-@pytest.mark.parametrize("kept", [None, "3"])
-def test_a_later_command_reads_the_kept_layers(
-    student, five_layers, tmp_path, kept
-):
+def test_a_later_command_reads_the_kept_layers(student, five_layers, tmp_path):
     """With --init_checkpoint, as the command that trained has it."""
     _, start = five_layers
     start |= {"teacher": None, "num_train_epochs": 1}
@@ -293,12 +283,11 @@ def test_a_later_command_reads_the_kept_layers(
     dev = tmp_path / "dev.jsonl"
     dev.write_text(json.dumps({"text": "a", "label": LABELS[0]}) + "\n")
     evaluates = {"do_train": None, "do_eval": True, "eval_file": dev}
-    more = start | {"keep_layers": kept}
-    _, log = student("labels", **more | evaluates)
+    _, log = student("labels", **start | evaluates)
     assert "eval_accuracy = " in log
 
     # And a command that trains, which records them again.
-    student("labels", **more)
+    student("labels", keep_layers="3", **start)
     student("labels", **start | evaluates)
 
     # The run may be its own start, and the start of another one.
