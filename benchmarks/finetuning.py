@@ -87,9 +87,7 @@ def training_of(
         return Training(
             Objective(
                 lambda: networks.build(config, task_heads.SPANS, 2),
-                (task_losses.SPAN,),
-                task_losses.span_weights,
-                task_losses.span_sums,
+                (task_losses.SpanLoss(),),
                 None,
             ),
             maker.training_records(questions),
@@ -107,9 +105,7 @@ def training_of(
             lambda: networks.build(
                 config, task_heads.CLASSIFIER, task.num_outputs
             ),
-            (task_losses.LABELS,),
-            task_losses.label_weights,
-            task_losses.class_sums,
+            (task_losses.of_labels(task.num_outputs),),
             None,
         ),
         task.records(files[TRAIN][0].rows),

@@ -53,9 +53,7 @@ def make_training(
         model,
         Objective(
             None,
-            losses.OBJECTIVES,
-            losses.pretraining_weights,
-            losses.pretraining_sums,
+            losses.PRETRAINING,
             None,
         ),
         optimizer,

@@ -4,62 +4,86 @@ A row of a batch has T texts. The embeddings are gathered, so that a loss does
 not depend on the distribution of the rows.
 """
 
-import functools
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from bert.data import feature_names
 from bert.modeling import task_losses
+from bert.modeling.losses import Loss
 from bert.modeling.task_heads import COSENT, COSINE, RANKING
 
 _MASKED = -1e9  # score of masked pairs
 
 
-def sums_of(
-    loss: str, scale: float, sizes: tuple[int, ...]
-) -> Callable[[dict, dict], dict]:
-    """Makes the `loss_sums` of a task.
+class EmbeddingLoss(Loss):
+    """Loss of scores of pairs, or of texts that belong together.
 
     Args:
-        loss: str. Name of a loss: "cosent", "cosine" or "ranking".
+        kind: str. "cosent", "cosine" or "ranking".
         scale: float. Factor of the cosines.
         sizes: tuple of int. Matryoshka sizes (Kusupati et al. 2022,
             arXiv:2205.13147). The loss is summed over embeddings truncated to
             each size.
-
-    Returns:
-        a function, batch, outputs -> sums over the rows, `labels_loss` and
-        `labels_weight`. The batch has label_ids (scores), float32 [b];
-        text_numbers, int32 [b, T]; is_real_example, [b]. The outputs have
-        vectors, float32 [b, T, H].
     """
-    return functools.partial(_sums, _LOSSES[loss], scale, sizes)
+
+    name, has_accuracy = task_losses.LABELS, False
+
+    def __init__(self, kind: str, scale: float, sizes: tuple[int, ...]):
+        self._loss, self.scale, self.sizes = _LOSSES[kind], scale, sizes
+        self.compares_rows = kind != COSINE
+
+    def weight(self, batch: dict):
+        """Number of rows of a batch; see `Loss`."""
+        return _num_rows(batch)
+
+    def sums(self, batch: dict, outputs: dict) -> dict:
+        """Sums over a batch; see `Loss`.
+
+        Args:
+            batch: dict. label_ids (scores), float32 [b]; text_numbers, int32
+                [b, T]; is_real_example, [b].
+            outputs: dict. vectors, float32 [b, T, H].
+        """
+        vectors = outputs["vectors"]
+        truncated = (
+            tf.math.l2_normalize(vectors[..., :size], -1) for size in self.sizes
+        )
+        values = [self._loss(batch, x, self.scale) for x in truncated]
+        return {"loss": tf.add_n(values), "weight": _num_rows(batch)}
 
 
-def teacher_sums(batch: dict, outputs: dict) -> dict:
-    """Sums of squared distances to a teacher's vectors of length 1.
+class TeacherDistance(Loss):
+    """Squared distances to a teacher's vectors of length 1.
 
     A distance is a sum over the D values: their mean would have gradients
     below the epsilon of Adam.
-
-    Args:
-        batch: dict. teacher_outputs, float32 [b, T * D]; is_real_example, [b].
-        outputs: dict. vectors, float32 [b, T, D].
-
-    Returns:
-        dict: `labels_loss`, the means over the T texts; `labels_weight`.
     """
-    vectors = tf.math.l2_normalize(outputs["vectors"], -1)
-    teacher = batch[feature_names.TEACHER_OUTPUTS]
-    error = vectors - tf.reshape(teacher, tf.shape(vectors))
-    distances = tf.reduce_sum(error * error, -1)
-    weight = tf.cast(batch[feature_names.IS_REAL_EXAMPLE], tf.float32)
-    each = tf.reduce_mean(distances, -1) * weight
-    return {
-        f"{task_losses.LABELS}_loss": tf.reduce_sum(each),
-        f"{task_losses.LABELS}_weight": tf.reduce_sum(weight),
-    }
+
+    name, has_accuracy = task_losses.LABELS, False
+
+    def weight(self, batch: dict):
+        """Number of rows of a batch; see `Loss`."""
+        return _num_rows(batch)
+
+    def sums(self, batch: dict, outputs: dict) -> dict:
+        """Sums over a batch of the means over the T texts; see `Loss`.
+
+        Args:
+            batch: dict. teacher_outputs, float32 [b, T * D]; is_real_example,
+                [b].
+            outputs: dict. vectors, float32 [b, T, D].
+        """
+        vectors = tf.math.l2_normalize(outputs["vectors"], -1)
+        teacher = batch[feature_names.TEACHER_OUTPUTS]
+        error = vectors - tf.reshape(teacher, tf.shape(vectors))
+        distances = tf.reduce_sum(error * error, -1)
+        weight = tf.cast(batch[feature_names.IS_REAL_EXAMPLE], tf.float32)
+        each = tf.reduce_mean(distances, -1) * weight
+        return {"loss": tf.reduce_sum(each), "weight": tf.reduce_sum(weight)}
+
+
+def _num_rows(batch: dict) -> tf.Tensor:
+    real = batch[feature_names.IS_REAL_EXAMPLE]
+    return tf.reduce_sum(tf.cast(real, tf.float32))
 
 
 def all_rows(part: tf.Tensor) -> tf.Tensor:
@@ -83,26 +107,6 @@ def all_rows(part: tf.Tensor) -> tf.Tensor:
     rows = tf.cast(is_here, part.dtype) * part
     rows = context.all_reduce(tf.distribute.ReduceOp.SUM, rows)
     return tf.reshape(rows, tf.concat([[-1], tf.shape(part)[1:]], 0))
-
-
-def _sums(
-    loss: Callable,
-    scale: float,
-    sizes: tuple[int, ...],
-    batch: dict,
-    outputs: dict,
-) -> dict:
-    values = [
-        loss(
-            batch, tf.math.l2_normalize(outputs["vectors"][..., :n], -1), scale
-        )
-        for n in sizes
-    ]
-    weight = tf.cast(batch[feature_names.IS_REAL_EXAMPLE], tf.float32)
-    return {
-        f"{task_losses.LABELS}_loss": tf.add_n(values),
-        f"{task_losses.LABELS}_weight": tf.reduce_sum(weight),
-    }
 
 
 def _cosine(batch: dict, vectors: tf.Tensor, scale: float) -> tf.Tensor:

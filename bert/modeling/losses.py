@@ -5,56 +5,92 @@ from keras import ops
 from bert.data import feature_names
 from bert.modeling import fused_ops
 
-MASKED_LM = "masked_lm"
-NEXT_SENTENCE = "next_sentence"
-OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
 
+class Loss:
+    """Base class of the losses: sums over a batch, and their divisor.
 
-def pretraining_weights(batch: dict) -> dict:
-    """Weight of each objective in a batch: the divisor of its loss.
+    The loss of a step is `sums(...)["loss"] / weight(...)`, both over the
+    whole batch, so that it does not depend on the distribution of the examples.
 
-    Args:
-        batch: dict. Tensors of `feature_names.pretraining_schema` or
-            `packed_schema`, and `is_real_example`.
-
-    Returns:
-        Dict of:
-            masked_lm: float32 scalar. Number of masked positions plus 1e-5, as
-                in google-research/bert `run_pretraining.py`.
-            next_sentence: float32 scalar. Number of sequences.
+    Attributes:
+        name: str. Name in logs and metrics.
+        has_accuracy: bool. Whether `sums` counts correct predictions. Default:
+            True.
+        compares_rows: bool. Whether the rows of a batch are compared, so that
+            `sums` needs all of them. Default: False.
     """
-    return {
-        MASKED_LM: ops.sum(batch[feature_names.MASKED_LM_WEIGHTS]) + 1e-5,
-        NEXT_SENTENCE: ops.sum(_next_sentence_weights(batch)),
-    }
+
+    name: str
+    has_accuracy = True
+    compares_rows = False
+
+    def weight(self, batch: dict):
+        """Weight of a batch, the divisor of its loss, float32 scalar.
+
+        Args:
+            batch: dict. Tensors of the task's schema.
+        """
+        raise NotImplementedError
+
+    def sums(self, batch: dict, outputs: dict) -> dict:
+        """Sums over a batch, float32 scalars.
+
+        Args:
+            batch: dict. See `weight`.
+            outputs: dict. Outputs of the network.
+
+        Returns:
+            dict of:
+                loss: sum of losses, such as cross entropies in nats.
+                accuracy: number of correct predictions, with `has_accuracy`.
+                weight: divisor of both.
+        """
+        raise NotImplementedError
 
 
-def pretraining_sums(batch: dict, outputs: dict) -> dict:
-    """Sums of both objectives over a batch.
+class MaskedLM(Loss):
+    """Loss of the masked tokens, for batches of pre-training.
 
-    Args:
-        batch: dict. See `pretraining_weights`.
-        outputs: dict. Outputs of the pre-training model.
-
-    Returns:
-        Dict of float32 scalars for each objective:
-            `<objective>_loss`: sum of cross entropies in nats.
-            `<objective>_accuracy`: number of correct predictions.
-            `<objective>_weight`: divisor of both.
+    The weight is the number of masked positions plus 1e-5, as in
+    google-research/bert `run_pretraining.py`.
     """
-    of_masks = batch[feature_names.MASKED_LM_WEIGHTS]
-    of_pairs = _next_sentence_weights(batch)
-    sums = {}
-    for objective, name, weight in (
-        (MASKED_LM, feature_names.MASKED_LM_IDS, of_masks),
-        (NEXT_SENTENCE, feature_names.NEXT_SENTENCE_LABELS, of_pairs),
-    ):
-        logits, label = outputs[f"{objective}_logits"], batch[name]
 
-        # Next-sentence logits are [B, 2], labels [B, 1], unless packed.
-        logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
-        sums |= weighted_sums(objective, logits, label, weight)
-    return sums
+    name = "masked_lm"
+
+    def weight(self, batch: dict):
+        """Weight of a batch; see `Loss`."""
+        return ops.sum(batch[feature_names.MASKED_LM_WEIGHTS]) + 1e-5
+
+    def sums(self, batch: dict, outputs: dict) -> dict:
+        """Sums over a batch; see `Loss`."""
+        label = batch[feature_names.MASKED_LM_IDS]
+        weight = batch[feature_names.MASKED_LM_WEIGHTS]
+        return _of_logits(outputs["masked_lm_logits"], label, weight)
+
+
+class NextSentence(Loss):
+    """Loss of next sentence prediction; the weight is the number of pairs."""
+
+    name = "next_sentence"
+
+    def weight(self, batch: dict):
+        """Weight of a batch; see `Loss`."""
+        return ops.sum(_next_sentence_weights(batch))
+
+    def sums(self, batch: dict, outputs: dict) -> dict:
+        """Sums over a batch; see `Loss`."""
+        label = batch[feature_names.NEXT_SENTENCE_LABELS]
+        weight = _next_sentence_weights(batch)
+        return _of_logits(outputs["next_sentence_logits"], label, weight)
+
+
+PRETRAINING = (MaskedLM(), NextSentence())
+
+
+def _of_logits(logits, label, weight) -> dict:
+    # Next-sentence logits are [B, 2], labels [B, 1], unless packed.
+    logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
+    return weighted_sums(logits, label, weight)
 
 
 def batch_tokens(batch: dict):
@@ -66,24 +102,20 @@ def batch_tokens(batch: dict):
     return ops.sum(ops.cast(batch[feature_names.INPUT_MASK], "float32"))
 
 
-def weighted_sums(objective: str, logits, label, weight) -> dict:
-    """Sums of a classification objective.
+def weighted_sums(logits, label, weight) -> dict:
+    """Sums of cross entropies and correct predictions; see `Loss.sums`.
 
     Args:
-        objective: str. Name of the objective.
         logits: float32 [..., C].
         label: int32 [...].
         weight: float32 [...].
-
-    Returns:
-        Dict, see `pretraining_sums`.
     """
     found = fused_ops.fused_elementwise(_loss_and_hit, logits, label)
     loss, hits = found[0], found[1]
     return {
-        f"{objective}_loss": ops.sum(loss * weight),
-        f"{objective}_accuracy": ops.sum(hits * weight),
-        f"{objective}_weight": ops.sum(weight),
+        "loss": ops.sum(loss * weight),
+        "accuracy": ops.sum(hits * weight),
+        "weight": ops.sum(weight),
     }
 
 

@@ -5,7 +5,7 @@ from keras import ops
 
 from bert.common.errors import UserError
 from bert.data import feature_names
-from bert.modeling import heads, layers
+from bert.modeling import heads, layers, task_losses
 from bert.modeling.config import BertConfig
 from bert.modeling.encoder import Encoder, build_encoder
 from bert.modeling.task_heads import CLASSIFIER, HEADS, MASKED_LM, NEXT_SENTENCE
@@ -52,7 +52,7 @@ class Classifier(keras.Model):
 
 def default_loss(
     num_labels: int, is_multi_label: bool = False
-) -> tuple[keras.Loss, list | None]:
+) -> tuple[keras.losses.Loss, list | None]:
     """Returns the default loss and metrics of `compile`.
 
     Args:
@@ -60,13 +60,11 @@ def default_loss(
         is_multi_label: bool. Whether an example may have several labels.
             Default: False.
     """
+    loss = task_losses.of_labels(num_labels, is_multi_label)
     if is_multi_label:
         accuracy = keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)
-        return keras.losses.BinaryCrossentropy(from_logits=True), [accuracy]
-    if num_labels == 1:
-        return keras.losses.MeanSquaredError(), None
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    return loss, ["accuracy"]
+        return loss, [accuracy]
+    return loss, ["accuracy"] if num_labels > 1 else None
 
 
 def check_loss(loss) -> None:

@@ -3,33 +3,14 @@
 import os
 from typing import Any
 
-import keras
-
 from bert.common.errors import UserError
 from bert.data import feature_names
-from bert.data.labels import MULTI_LABEL, Labels
 from bert.data.records.examples import Examples
 from bert.inference import teacher as teachers
 from bert.inference.predictor import Predictor
-from bert.modeling import task_losses
 from bert.models import arguments
 from bert.models.base import TextModel
 from bert.tasks.classification.settings import Distillation
-
-
-class TeacherLoss(keras.losses.Loss):
-    """Mean loss of a student, whose targets are the logits of a teacher.
-
-    Args:
-        labels: Labels. Kind and names of the labels.
-        temperature: float. See `task_losses.teacher_loss`.
-    """
-
-    def __init__(self, labels: Labels, temperature: float):
-        super().__init__(name="teacher")
-        self.call = task_losses.teacher_loss(
-            labels.size, labels.kind == MULTI_LABEL, temperature
-        )
 
 
 def check(teacher: Any, distill_weight: Any, distill_temperature: Any) -> None:

@@ -21,7 +21,7 @@ from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.inference import frozen_features
-from bert.modeling import networks
+from bert.modeling import networks, task_losses
 from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
     arguments,
@@ -276,8 +276,10 @@ class TextClassifier(TextModel):
                 encoded = distillation.with_outputs(
                     teacher, self._task(), examples, encoded, distill_weight
                 )
-                self._teacher_loss = distillation.TeacherLoss(
-                    self.labels, distill_temperature
+                self._teacher_loss = task_losses.TeacherLoss(
+                    self.labels.size,
+                    self.labels.kind == MULTI_LABEL,
+                    distill_temperature,
                 )
                 self.train_function = None  # it may have another temperature
             batches, steps = self._batches(encoded, batch_size, shuffle)

@@ -157,9 +157,7 @@ def objective_of(run: Run[Settings], inputs: Inputs) -> Objective:
         inputs: Inputs. Its records.
     """
     config, settings = run.config, run.settings
-    names = losses.OBJECTIVES
-    if not settings.use_next_sentence:
-        names = (losses.MASKED_LM,)
+    count = len(losses.PRETRAINING) if settings.use_next_sentence else 1
 
     def build() -> keras.Model:
         model = networks.build_pretraining_model(
@@ -176,9 +174,7 @@ def objective_of(run: Run[Settings], inputs: Inputs) -> Objective:
 
     return Objective(
         build,
-        names,
-        losses.pretraining_weights,
-        losses.pretraining_sums,
+        losses.PRETRAINING[:count],
         schedule(settings),
         settings.num_train_steps,
         settings.num_warmup_steps,

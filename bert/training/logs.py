@@ -173,7 +173,7 @@ class TrainingLog:
             "tokens_per_second": rate * float(tokens),
         }
 
-        losses = self._steps.objective.losses
+        losses = self._steps.objective.names
         log_training(step, phase.end_step, values, losses, left)
         self._logged = time.monotonic()
         if is_stop:
@@ -231,7 +231,7 @@ def means(steps: TrainStep, sums: np.ndarray, count: int) -> dict[str, float]:
     """
     named = dict(zip(steps.sum_names, sums.tolist()))
     values = {"loss": 0.0}
-    for loss in steps.objective.losses:
+    for loss in steps.objective.names:
         weight = named[f"{loss}_weight"]
         for what in ("loss", "accuracy"):
             name = f"{loss}_{what}"

@@ -2,9 +2,41 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Protocol
 
 import keras
 import tensorflow as tf
+
+
+class Loss(Protocol):
+    """A loss of a batch, as sums that are divided by a weight.
+
+    Attributes:
+        name: str. Name in logs.
+        has_accuracy: bool. Whether `sums` counts correct predictions.
+        compares_rows: bool. Whether it compares the rows of a batch, so that
+            `sums` needs the outputs of all micro-batches.
+    """
+
+    name: str
+    has_accuracy: bool
+    compares_rows: bool
+
+    def weight(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the weight of a whole batch, float32 scalar."""
+
+    def sums(
+        self, batch: dict[str, tf.Tensor], outputs: dict[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        """Returns sums over a part of a batch, float32 scalars.
+
+        Args:
+            batch: dict. The part.
+            outputs: dict. Outputs of the network for it.
+
+        Returns:
+            dict of "loss", "weight" and, with `has_accuracy`, "accuracy".
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,32 +45,28 @@ class Objective:
 
     Attributes:
         build: function. () -> the network.
-        losses: tuple of str. Names of the losses, in the order of the log.
-        loss_normalizers, loss_sums: functions. The losses, see
-            `training.train_step`.
+        losses: tuple of Loss. In the order of the log. The loss of a step is
+            the sum of their sums, each divided by its weight.
         learning_rate: function. Step, int scalar -> learning rate, float32
             scalar, such as a schedule of `keras.optimizers.schedules`.
         num_steps: int. Number of training steps. Default: 0.
         num_warmup_steps: int. Number of warm-up steps. Default: 0.
-        sums: tuple of str. Sums of `loss_sums` for each loss, besides the
-            weight.
         metric: str. Name of the metric that selects the best weights.
         sign: int. 1 if a higher metric is better, -1 if a lower one is.
-        compares_rows: bool. Whether the losses compare the rows of a batch, so
-            that `loss_sums` needs the outputs of all micro-batches.
     """
 
     build: Callable[[], keras.Model]
-    losses: tuple[str, ...]
-    loss_normalizers: Callable[[dict], dict[str, tf.Tensor]]
-    loss_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
+    losses: tuple[Loss, ...]
     learning_rate: Callable
     num_steps: int = 0
     num_warmup_steps: int = 0
-    sums: tuple[str, ...] = ("loss", "accuracy")
     metric: str = "loss"
     sign: int = 1
-    compares_rows: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the losses."""
+        return tuple(loss.name for loss in self.losses)
 
 
 @dataclasses.dataclass(frozen=True)

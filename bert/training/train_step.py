@@ -1,12 +1,10 @@
 """Training and evaluation steps under a strategy.
 
-This module does not depend on BERT. An `Objective` provides a model and two
-functions.
-A regression has no accuracy:
+This module does not depend on BERT. An `Objective` provides a model and its
+losses:
 
-    loss_normalizers(batch) -> name of a loss -> weight of the whole batch
-    loss_sums(batch, outputs) -> "<name>_loss", "<name>_accuracy",
-        "<name>_weight" -> sums over a part of the batch
+    loss.weight(batch) -> weight of the whole batch
+    loss.sums(batch, outputs) -> sums over a part of the batch
 
 The loss of a step is the sum over its losses of loss / weight. Both are taken
 over the whole batch, and the gradient is clipped once, after the sum. So the
@@ -17,7 +15,7 @@ loss does not depend on the distribution of the examples:
     micro-batch     0 . 1 . 0 . 1 .     --gradient_accumulation_steps=2
 
 Losses that compare rows get the outputs of all micro-batches of a replica. To
-compare rows of several replicas, `loss_sums` has to gather them.
+compare rows of several replicas, `sums` has to gather them.
 
 With several workers, each one only reads the examples of its own replicas.
 """
@@ -52,7 +50,7 @@ class TrainStep:
         strategy: tf.distribute.Strategy. Devices.
         seed: int. Seed of the dropout masks.
         seed_scope: function. int32 [3] seed -> context manager that passes it
-            to dropout. Entered around the model and `loss_sums` in training.
+            to dropout. Entered around the model and its losses in training.
         batch_tokens: function. Batch -> float32 scalar, its number of tokens.
         use_xla: bool. Whether to compile the step as one program: forward and
             backward pass, all-reduce, clipping and in-place update. Evaluation
@@ -89,9 +87,10 @@ class TrainStep:
         self._variables = self.model.trainable_variables
 
         self.sum_names = tuple(
-            f"{loss}_{name}"
+            f"{loss.name}_{name}"
             for loss in objective.losses
-            for name in (*objective.sums, "weight")
+            for name in ("loss", "accuracy", "weight")
+            if name != "accuracy" or loss.has_accuracy
         ) + (TOKENS,)
 
         self.use_xla = use_xla
@@ -212,7 +211,7 @@ class TrainStep:
 
         if count == 1:
             gradients, sums = self._gradients(*micro_batch(0))
-        elif self.objective.compares_rows:
+        elif any(loss.compares_rows for loss in self.objective.losses):
             own = _part(batch, replica % local_replicas, local_replicas)
             gradients, sums = self._cached_gradients(own, micro_batch)
         else:
@@ -239,16 +238,14 @@ class TrainStep:
         """Normalizers of the losses over the whole batch, of all workers."""
         count = workers.index_and_count()[1]
         if count == 1:
-            return self.objective.loss_normalizers(batch)
+            return self._weights(batch)
 
         replicas = context.num_replicas_in_sync
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         part = _part(batch, replica % (replicas // count), replicas // count)
-        normalizers = self.objective.loss_normalizers(part)
+        normalizers = self._weights(part)
         # The weight of an empty batch, such as 1e-5, counts only once.
-        of_empty = self.objective.loss_normalizers(
-            {k: v[:0] for k, v in batch.items()}
-        )
+        of_empty = self._weights({k: v[:0] for k, v in batch.items()})
 
         total = context.all_reduce(
             tf.distribute.ReduceOp.SUM, tf.stack(list(normalizers.values()))
@@ -257,6 +254,11 @@ class TrainStep:
             name: total[i] - (replicas - 1.0) * of_empty[name]
             for i, name in enumerate(normalizers)
         }
+
+    def _weights(self, batch):
+        """Name of each loss -> its weight."""
+        losses = self.objective.losses
+        return {loss.name: loss.weight(batch) for loss in losses}
 
     def _accumulate(self, compute, others):
         """Adds gradients and other sums over a replica's micro-batches."""
@@ -336,8 +338,8 @@ class TrainStep:
     def _loss(self, sums, normalizers):
         return tf.add_n(
             [
-                sums[f"{loss}_loss"] / normalizers[loss]
-                for loss in self.objective.losses
+                sums[f"{name}_loss"] / normalizers[name]
+                for name in self.objective.names
             ]
         )
 
@@ -348,8 +350,11 @@ class TrainStep:
         return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _sums(self, part, outputs):
-        sums = self.objective.loss_sums(part, outputs)
-        return {**sums, TOKENS: self._batch_tokens(part)}
+        sums = {TOKENS: self._batch_tokens(part)}
+        for loss in self.objective.losses:
+            for name, x in loss.sums(part, outputs).items():
+                sums[f"{loss.name}_{name}"] = x
+        return sums
 
     def _rescale(self, finite):
         """Updates the loss scale after a step."""

@@ -167,7 +167,7 @@ class Trainer:
         except Abandoned:
             return
         self.state.pending_eval = False
-        logs.log_evaluation(self.step, metrics, self.objective.losses)
+        logs.log_evaluation(self.step, metrics, self.objective.names)
         self.state.log.write(self.step, "eval", metrics)
         self.state.save_if_best(metrics)
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert.modeling import dropout, precision
+from bert.modeling.losses import PRETRAINING, Loss
 from bert.training import train_step
 from bert.training.objective import Objective
 from bert.training.optimization import AdamWeightDecay
@@ -34,11 +35,24 @@ def batches(*poisons):
     return iter(tf.data.Dataset.from_tensor_slices(stacked))
 
 
-def squared_error(batch, outputs):
-    error = tf.cast(outputs["y"], tf.float32) - batch["y"]
+class SquaredError(Loss):
+    name, has_accuracy = "error", False
+
+    def weight(self, batch):
+        return tf.reduce_sum(batch["weight"])
+
+    def sums(self, batch, outputs):
+        error = tf.cast(outputs["y"], tf.float32) - batch["y"]
+        loss = tf.reduce_sum(tf.square(error) * batch["weight"])
+        return {"loss": loss, "weight": tf.reduce_sum(batch["weight"])}
+
+
+def sums_of(batch, outputs, losses=PRETRAINING):
+    """The sums of losses, with their names."""
     return {
-        "error_loss": tf.reduce_sum(tf.square(error) * batch["weight"]),
-        "error_weight": tf.reduce_sum(batch["weight"]),
+        f"{loss.name}_{name}": x
+        for loss in losses
+        for name, x in loss.sums(batch, outputs).items()
     }
 
 
@@ -66,12 +80,7 @@ def make_steps(
             model = network(rate)
         optimizer = AdamWeightDecay(schedule, rule=rule)
         optimizer.build(model.trainable_variables)
-    objective = objective_of(
-        ("error",),
-        lambda batch: {"error": tf.reduce_sum(batch["weight"])},
-        squared_error,
-        sums=("loss",),
-    )
+    objective = objective_of((SquaredError(),))
     return train_step.TrainStep(
         model,
         objective,
@@ -89,11 +98,9 @@ def tokens(batch):
     return tf.reduce_sum(tf.cast(batch["weight"] > 0, tf.float32))
 
 
-def objective_of(
-    losses, weights, loss_sums, rate=lambda step: tf.constant(0.0), **named
-):
+def objective_of(losses, rate=lambda step: tf.constant(0.0), **named):
     """An objective of which only the losses are used."""
-    return Objective(None, losses, weights, loss_sums, rate, **named)
+    return Objective(None, losses, rate, **named)
 
 
 def again(made, seed=3, use_xla=False, **changed):

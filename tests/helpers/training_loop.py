@@ -46,9 +46,7 @@ def make_steps(
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
     objective = tiny.objective_of(
-        losses.OBJECTIVES,
-        losses.pretraining_weights,
-        losses.pretraining_sums,
+        losses.PRETRAINING,
         rate,
     )
     return train_step.TrainStep(

@@ -7,7 +7,7 @@ import tensorflow as tf
 from scipy import special
 
 from bert.data import feature_names
-from bert.modeling import dropout, task_losses
+from bert.modeling import dropout
 from bert.modeling import embedding_losses as losses
 from bert.modeling.task_heads import COSENT, COSINE, RANKING
 from bert.training.optimization import AdamWeightDecay
@@ -80,12 +80,12 @@ CASES = [
 def test_losses_equal_numpy(loss, texts, expected):
     batch = batch_of(texts)
     tensors = {name: tf.constant(x) for name, x in batch.items()}
-    sums_of = losses.sums_of(loss, SCALE, SIZES)
-    sums = sums_of(tensors, {"vectors": tensors["x"]})
+    made = losses.EmbeddingLoss(loss, SCALE, SIZES)
+    sums = made.sums(tensors, {"vectors": tensors["x"]})
     vectors = [unit(batch["x"][..., :size].astype("f8")) for size in SIZES]
     total = sum(expected(batch, x) for x in vectors)
-    np.testing.assert_allclose(sums["labels_loss"], total, rtol=1e-5)
-    assert sums["labels_weight"] == B
+    np.testing.assert_allclose(sums["loss"], total, rtol=1e-5)
+    assert sums["weight"] == B
 
 
 def steps_of(loss, replicas=1, parts=1, rate=0.0):
@@ -99,13 +99,7 @@ def steps_of(loss, replicas=1, parts=1, rate=0.0):
         model = keras.Model({"x": x}, {"vectors": y})
         optimizer = AdamWeightDecay(0.01)
         optimizer.build(model.trainable_variables)
-    objective = tiny.objective_of(
-        (task_losses.LABELS,),
-        task_losses.label_weights,
-        losses.sums_of(loss, SCALE, SIZES),
-        sums=("loss",),
-        compares_rows=loss != COSINE,
-    )
+    objective = tiny.objective_of((losses.EmbeddingLoss(loss, SCALE, SIZES),))
     return TrainStep(
         model,
         objective,
@@ -151,7 +145,8 @@ def test_cached_gradients_are_those_of_the_same_dropout():
                 parts.append(made.model(rows, training=True)["vectors"])
         outputs = {"vectors": tf.concat(parts, 0)}
         tensors = {name: tf.constant(x) for name, x in batch.items()}
-        loss = made.objective.loss_sums(tensors, outputs)["labels_loss"] / B
+        (one,) = made.objective.losses
+        loss = one.sums(tensors, outputs)["loss"] / B
     expected = tape.gradient(loss, variables)
 
     total, *_, norm, _ = take(made, 2)
@@ -172,12 +167,12 @@ def test_the_vectors_of_a_teacher_are_learned():
     batch[feature_names.TEACHER_OUTPUTS] = teacher.reshape(B, -1)
     variable = tf.Variable(batch["x"])
     with tf.GradientTape() as tape:
-        sums = losses.teacher_sums(batch, {"vectors": variable})
-        loss = sums["labels_loss"]
+        sums = losses.TeacherDistance().sums(batch, {"vectors": variable})
+        loss = sums["loss"]
     found, length = unit(batch["x"]), np.linalg.norm(batch["x"], axis=-1)
     distances = ((found - teacher) ** 2).sum(-1).mean(-1)
     np.testing.assert_allclose(loss, (distances * real).sum(), rtol=1e-6)
-    assert sums["labels_weight"] == 4
+    assert sums["weight"] == 4
 
     # The derivative of |u - t|^2 by v, with u = v / |v|.
     along = (found * teacher).sum(-1, keepdims=True)

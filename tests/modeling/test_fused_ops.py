@@ -21,7 +21,7 @@ from bert.modeling import (
     task_heads,
 )
 from bert.modeling.networks import build_pretraining_model
-from tests.helpers import small
+from tests.helpers import small, tiny
 
 FUSED, REMAT = (
     fused_ops.StepOptions(fused=True),
@@ -153,7 +153,7 @@ def loss_of(model, options, **compiling):
             with fused_ops.training_step(SEED, options):
                 inputs = {name: batch[name] for name in model.input}
                 outputs = model(inputs, training=True)
-                sums = losses.pretraining_sums(batch, outputs)
+                sums = tiny.sums_of(batch, outputs)
             loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
         gradients = tape.gradient(loss, model.trainable_variables)
         return loss, [tf.convert_to_tensor(g) for g in gradients]
@@ -306,7 +306,7 @@ def test_no_gradient_of_a_compiled_step_is_a_sum_over_the_batch_alone():
 def test_dropout_was_on(model, plain):
     batch = small.batch()
     outputs = model({name: batch[name] for name in model.input})
-    sums = losses.pretraining_sums(batch, outputs)
+    sums = tiny.sums_of(batch, outputs)
     loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
     assert abs(float(loss) - float(plain[0])) > 1e-3
 

@@ -13,11 +13,12 @@ from bert.tasks.classification import scores
 from tests.helpers.numpy_bert import log_softmax
 
 B, S, P, V, C = 5, 7, 3, 13, 4
-LABEL_SUMS = {
-    CLASSES: task_losses.class_sums,
-    MULTI_LABEL: task_losses.multi_label_sums,
-    REGRESSION: task_losses.number_sums,
-}
+KINDS = CLASSES, MULTI_LABEL, REGRESSION
+
+
+def loss_of(kind, *options):
+    size = 1 if kind == REGRESSION else C
+    return task_losses.of_labels(size, kind == MULTI_LABEL, *options)
 
 
 def logits_of(rng, *shape):
@@ -108,32 +109,28 @@ def spans(rng):
     return batch, outputs, {"span": (loss.sum() / 2, hits.all(0).sum(), B)}
 
 
-FUNCTIONS = {
-    pretraining: (losses.pretraining_sums, losses.pretraining_weights),
-    tokens: (task_losses.token_sums, task_losses.token_weights),
-    choices: (task_losses.choice_sums, task_losses.choice_weights),
-    spans: (task_losses.span_sums, task_losses.span_weights),
+LOSSES = {
+    pretraining: losses.PRETRAINING,
+    tokens: (task_losses.TokenLoss(),),
+    choices: (task_losses.ChoiceLoss(),),
+    spans: (task_losses.SpanLoss(),),
 }
 
 
-@pytest.mark.parametrize("make", FUNCTIONS)
+@pytest.mark.parametrize("make", LOSSES)
 @hypothesis.given(st.integers(0, 2**32 - 1))
 @hypothesis.settings(max_examples=20)
 def test_sums_and_divisors_equal_numpy(make, seed):
     batch, outputs, expected = make(np.random.default_rng(seed))
-    sums_of, weights_of = FUNCTIONS[make]
-    found = sums_of(batch, outputs)
-    assert found.keys() == {
-        f"{name}_{part}"
-        for name in expected
-        for part in ("loss", "accuracy", "weight")
-    }
-    for name, (loss, hits, weight) in expected.items():
-        np.testing.assert_allclose(found[f"{name}_loss"], loss, rtol=1e-5)
-        assert found[f"{name}_accuracy"] == hits
-        assert found[f"{name}_weight"] == weight
-        least = 1e-5 if name == "masked_lm" else 0.0  # as in the original
-        divisor = weights_of(batch)[name]
+    assert [x.name for x in LOSSES[make]] == [*expected]
+    for one, (loss, hits, weight) in zip(LOSSES[make], expected.values()):
+        found = one.sums(batch, outputs)
+        assert found.keys() == {"loss", "accuracy", "weight"}
+        np.testing.assert_allclose(found["loss"], loss, rtol=1e-5)
+        assert found["accuracy"] == hits
+        assert found["weight"] == weight
+        least = 1e-5 if one.name == "masked_lm" else 0.0  # as in the original
+        divisor = one.weight(batch)
         np.testing.assert_allclose(divisor, weight + least, rtol=2e-7)
 
 
@@ -147,7 +144,7 @@ def labels_of(kind, rng):
     return logits_of(rng, B, width), rng.integers(0, 2, (B, width), np.int32)
 
 
-@pytest.mark.parametrize("kind", LABEL_SUMS)
+@pytest.mark.parametrize("kind", KINDS)
 @hypothesis.given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.2]))
 @hypothesis.settings(max_examples=20)
 def test_sums_of_labels_equal_numpy(kind, seed, smoothing):
@@ -176,28 +173,32 @@ def test_sums_of_labels_equal_numpy(kind, seed, smoothing):
     batch = {"label_ids": tf.constant(given), "is_real_example": real}
     outputs = {"logits": tf.constant(logits)}
 
-    found = LABEL_SUMS[kind](batch, outputs, *more)
-    expected = {"labels_loss": loss @ real, "labels_weight": real.sum()}
+    found = loss_of(kind, *more).sums(batch, outputs)
+    expected = {"loss": loss @ real, "weight": real.sum()}
     if hits is not None:
-        expected["labels_accuracy"] = hits @ real
+        expected["accuracy"] = hits @ real
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
-    assert task_losses.label_weights(batch)["labels"] == real.sum()
+    assert loss_of(kind).weight(batch) == real.sum()
 
     # Without options it is the loss of an evaluation.
-    found = LABEL_SUMS[kind](batch, outputs)["labels_loss"]
+    found = loss_of(kind).sums(batch, outputs)["loss"]
     np.testing.assert_allclose(found, plain @ real, rtol=1e-5)
 
+    # With `compile` it is the mean over a batch.
+    found = loss_of(kind, *more)(batch["label_ids"], outputs["logits"])
+    np.testing.assert_allclose(found, loss.mean(), rtol=1e-5)
 
-@pytest.mark.parametrize("kind", LABEL_SUMS)
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_finite_at_any_logit(kind):
     logits, labels = labels_of(kind, np.random.default_rng(13))
     logits = tf.constant(1e4 * np.where(logits > 0, 1, -1).astype("f4"))
     batch = {"label_ids": tf.constant(labels), "is_real_example": np.ones(B)}
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        loss = LABEL_SUMS[kind](batch, {"logits": logits})["labels_loss"]
+        loss = loss_of(kind).sums(batch, {"logits": logits})["loss"]
     gradient = tape.gradient(loss, logits).numpy()
     assert np.isfinite(gradient).all() and np.abs(gradient).sum() > 0
 
@@ -217,7 +218,7 @@ def teacher_loss(kind, teacher, logits, temperature):
     return temperature**2 * loss.mean(-1), gradient
 
 
-@pytest.mark.parametrize("kind", LABEL_SUMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_teacher_has_its_part_of_the_loss(kind):
     rng = np.random.default_rng(13)
     logits, labels = labels_of(kind, rng)
@@ -234,13 +235,13 @@ def test_a_teacher_has_its_part_of_the_loss(kind):
     variable = tf.constant(logits)
     with tf.GradientTape() as tape:
         tape.watch(variable)
-        found = task_losses.distilled_sums(
-            batch,
-            {"logits": variable},
-            LABEL_SUMS[kind],
-            task_losses.teacher_loss(logits.shape[1], kind == MULTI_LABEL, 3.0),
+        soft = task_losses.TeacherLoss(
+            logits.shape[1], kind == MULTI_LABEL, 3.0
         )
-        loss = found["labels_loss"]
+        found = task_losses.Distilled(loss_of(kind), soft).sums(
+            batch, {"logits": variable}
+        )
+        loss = found["loss"]
     each, gradient = teacher_loss(kind, teacher, logits, 3.0)
     of_labels = scores.losses(logits, labels, kind)
     expected = ((1 - shares) * of_labels + shares * each) * real
@@ -251,7 +252,7 @@ def test_a_teacher_has_its_part_of_the_loss(kind):
     np.testing.assert_allclose(
         tape.gradient(loss, variable)[only], gradient[only], atol=1e-6
     )
-    without = LABEL_SUMS[kind](batch, {"logits": variable})
+    without = loss_of(kind).sums(batch, {"logits": variable})
     assert found.keys() == without.keys()
-    for name in found.keys() - {"labels_loss"}:
+    for name in found.keys() - {"loss"}:
         assert found[name] == without[name]

@@ -124,6 +124,6 @@ def test_a_pooler_that_no_head_reads_is_frozen(trainable):
 
 def test_several_labels_are_compared_as_logits():
     loss, (accuracy,) = networks.default_loss(2, is_multi_label=True)
-    labels, logits = [[1.0, 0.0]], [[0.3, -0.3]]
+    labels, logits = np.array([[[1.0, 0.0]], [[0.3, -0.3]]])
     assert float(accuracy(labels, logits)) == 1.0
     assert float(loss(labels, logits)) == pytest.approx(np.log1p(np.exp(-0.3)))

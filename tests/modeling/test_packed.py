@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert.data.pretraining.settings import InstanceSettings
 from bert.modeling import losses
 from bert.modeling.networks import build_pretraining_model
-from tests.helpers import small
+from tests.helpers import small, tiny
 from tests.helpers.pretraining_rows import (
     FIRST,
     make_rows,
@@ -55,8 +55,8 @@ def run(batch, packed):
     model = build_pretraining_model(CONFIG, seed=7, packed=packed)
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in model.input})
-        sums = losses.pretraining_sums(batch, outputs)
-        weights = losses.pretraining_weights(batch)
+        sums = tiny.sums_of(batch, outputs)
+        weights = {x.name: x.weight(batch) for x in losses.PRETRAINING}
         loss = sum(sums[f"{x}_loss"] / weights[x] for x in weights)
     gradients = tape.gradient(loss, model.trainable_variables)
     return sums, weights, outputs, model, gradients

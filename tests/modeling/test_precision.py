@@ -114,10 +114,10 @@ def loss_and_gradients(kind):
     batch = {n: tf.constant(x) for n, x in small.batch(rows=7).items()}
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in model.input})
-        sums = losses.pretraining_sums(batch, outputs)
+        sums = tiny.sums_of(batch, outputs)
         loss = sum(
-            sums[f"{name}_loss"] / sums[f"{name}_weight"]
-            for name in losses.OBJECTIVES
+            sums[f"{x.name}_loss"] / sums[f"{x.name}_weight"]
+            for x in losses.PRETRAINING
         )
     variables = model.trainable_variables
     assert {x.dtype for x in variables} == {"float32"}
@@ -161,9 +161,9 @@ def test_masked_lm_accuracy_compares_in_float32(kind, apart):
     rounded = tf.cast(expected, kind).numpy()
     assert (rounded == rounded.max(-1, keepdims=True)).sum() > 3 * 7 * small.P
     sums = losses.weighted_sums(
-        "masked_lm", found, tf.argmax(expected, -1), tf.ones([7, small.P])
+        found, tf.argmax(expected, -1), tf.ones([7, small.P])
     )
-    assert sums["masked_lm_accuracy"] == 7 * small.P
+    assert sums["accuracy"] == 7 * small.P
 
 
 def test_float16_learns_as_float32():

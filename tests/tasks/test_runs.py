@@ -161,22 +161,14 @@ def test_steps_are_counted_as_in_the_original(count, size, epochs, warmup):
 
 def test_class_weights_and_smoothing_are_of_the_loss():
     weights, smoothing = (0.5, 4.0), 0.25
-    labels = types.SimpleNamespace(kind=CLASSES)
-    task = types.SimpleNamespace(
-        head=CLASSIFIER,
-        labels=labels,
-        class_weights=weights,
-        prefix="eval_",
-        metric="accuracy",
-    )
-    settings = types.SimpleNamespace(label_smoothing=smoothing, teacher=None)
+    labels = Labels(CLASSES, ("a", "b"))
+    task = TextClassification(None, labels, 7, class_weights=weights)
+    settings = ClassifierSettings(label_smoothing=smoothing)
     rate = WarmupLinearDecay(0.1, 7, 2)
     objective = objectives.objective_of(task, None, settings, rate)
-    batch = {"label_ids": np.array([1, 0]), "is_real_example": np.ones(2)}
-    outputs = {"logits": np.array([[0.5, -1.0], [2.0, 1.5]], np.float32)}
-    found = objective.loss_sums(batch, outputs)["labels_loss"]
-    expected = task_losses.class_sums(batch, outputs, weights, smoothing)
-    np.testing.assert_allclose(found, expected["labels_loss"], rtol=1e-6)
+    (loss,) = objective.losses
+    assert isinstance(loss, task_losses.ClassLoss)
+    assert (loss.weights, loss.smoothing) == (weights, smoothing)
 
 
 def write_trained(folder, **task):

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.framework import config
 
 from bert.common.errors import UserError
-from bert.modeling import checkpoints, losses
+from bert.modeling import checkpoints
 from bert.modeling.networks import build_pretraining_model
 from bert.training import trainer
 from tests.helpers import model_files, small, tiny
@@ -148,7 +148,7 @@ def test_evaluation_counts_every_row_once(replicas, use_xla):
     }
     model = made.model
     outputs = model({name: merged[name] for name in model.input})
-    sums = losses.pretraining_sums(merged, outputs)
+    sums = tiny.sums_of(merged, outputs)
     expected = {
         f"{name}_{what}": float(sums[f"{name}_{what}"] / sums[f"{name}_weight"])
         for name in ("masked_lm", "next_sentence")

@@ -63,9 +63,7 @@ def pretraining(packed, remat=False):
     if packed:
         schema = feature_names.packed_schema(small.S, small.P, 2)
     objective = tiny.objective_of(
-        losses.OBJECTIVES,
-        losses.pretraining_weights,
-        losses.pretraining_sums,
+        losses.PRETRAINING,
     )
     scope = fused_ops.step_scope(CONFIG, remat, compiled=True)
     batches = reader.training_batches(["none"], 1, schema, ROWS, 3, 0)

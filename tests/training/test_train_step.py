@@ -1,6 +1,5 @@
 """A step's arithmetic: micro-batches, and numbers that are not finite."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -34,8 +33,8 @@ def test_micro_batches_give_the_update_of_the_whole_batch(
 ):
     """And a step or weight that is not finite changes no bit."""
     made = tiny.make_steps(replicas, accumulation_steps, use_xla)
-    objective = dataclasses.replace(made.objective, compares_rows=compares)
-    made.objective = objective
+    (loss,) = made.objective.losses
+    loss.compares_rows = compares
     rows = tiny.take(made, None, None, None)
     np.testing.assert_allclose(rows, whole[0], rtol=1e-5, atol=1e-5)
     for ours, theirs in zip(tiny.tensors(made), whole[1], strict=True):
@@ -67,12 +66,9 @@ class Context:
 
 
 def test_the_weight_of_an_empty_batch_counts_once(monkeypatch):
-    made = tiny.again(
-        tiny.make_steps(),
-        loss_normalizers=lambda batch: {
-            "error": tf.reduce_sum(batch["weight"]) + 0.5
-        },
-    )
+    loss = tiny.SquaredError()
+    loss.weight = lambda batch: tf.reduce_sum(batch["weight"]) + 0.5
+    made = tiny.again(tiny.make_steps(), losses=(loss,))
     monkeypatch.setattr(train_step.workers, "index_and_count", lambda: (0, 2))
     weight = tf.constant([[1.0], [2.0], [3.0], [5.0]])
     found = made._normalizers(Context(), {"weight": weight})
@@ -126,21 +122,27 @@ def keys_of_dropout(use_xla, count):
         )
     )
     layers = [x for x in model._flatten_layers() if isinstance(x, Dropout)]
-    names = [f"key_{i}" for i in range(2 * len(layers))]
 
-    def sums(batch, outputs):
-        keys = tf.concat([layer.draw(True)[0] for layer in layers], 0)
-        keys = tf.unstack(tf.cast(keys, "float32"))
-        keys = {f"error_{name}": key for name, key in zip(names, keys)}
-        return tiny.squared_error(batch, outputs) | keys
+    class Key(tiny.SquaredError):
+        """Has a number of a key instead of an accuracy."""
 
-    made = tiny.make_steps()
-    made = tiny.again(
-        made, use_xla=use_xla, loss_sums=sums, sums=("loss", *names)
-    )
+        has_accuracy = True
+
+        def __init__(self, i):
+            self.name, self.i = f"key_{i}", i
+
+        def sums(self, batch, outputs):
+            keys = tf.concat([layer.draw(True)[0] for layer in layers], 0)
+            key = tf.cast(keys[self.i], "float32")
+            return super().sums(batch, outputs) | {"accuracy": key}
+
+    made, size = tiny.make_steps(), 2 * len(layers)
+    keys = tuple(map(Key, range(size)))
+    made = tiny.again(made, use_xla=use_xla, losses=keys)
     data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
     rows = made.train(iter(data), tf.constant(count)).numpy()
-    return rows[:, 1 : 1 + len(names)].reshape(count, len(layers), 2)
+    chosen = [made.sum_names.index(f"key_{i}_accuracy") for i in range(size)]
+    return rows[:, chosen].reshape(count, len(layers), 2)
 
 
 def test_compiled_steps_drop_the_same_positions():
@@ -224,7 +226,8 @@ def test_evaluation_is_one_program_of_each_gpu(as_gpus, replicas):
 def lengths_of(lengths, seen):
     """Batches whose weights have these lengths, and steps that see them."""
     made = tiny.make_steps(use_xla=True)
-    weigh = made.objective.loss_normalizers
+    loss = tiny.SquaredError()
+    weigh = loss.weight
 
     def watched(batch):
         seen.append(batch["weight"].shape.as_list())
@@ -240,7 +243,8 @@ def lengths_of(lengths, seen):
         ),
         output_signature=spec,
     )
-    again = tiny.again(made, use_xla=True, loss_normalizers=watched)
+    loss.weight = watched
+    again = tiny.again(made, use_xla=True, losses=(loss,))
     return again, iter(data)
 
 

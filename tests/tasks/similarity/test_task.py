@@ -30,7 +30,7 @@ def test_losses_that_compare_all_rows_of_a_batch(loss, compares_rows, tmp_path):
     objective = objectives.objective_of(
         task, small.config(), settings, WarmupLinearDecay(0.1, 7, 2)
     )
-    assert objective.compares_rows == compares_rows
+    assert objective.losses[0].compares_rows == compares_rows
     assert (
         task.pooling_config.truncate_dim,
         task.pooling_config.normalize,
