@@ -208,7 +208,7 @@ def check_argument(
 
 
 def as_dict(
-    settings: Any, mark: str | None = None, of: type | None = None
+    settings: BaseSettings, mark: str | None = None, of: type | None = None
 ) -> dict[str, Any]:
     """Returns the values of flags by name.
 

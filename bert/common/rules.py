@@ -55,7 +55,7 @@ def excludes(*terms: str, reason: str = "") -> Rule:
         reason: str. Added to the message. Default: no reason.
     """
 
-    def check(settings: Any) -> Iterator[UserError]:
+    def check(settings: object) -> Iterator[UserError]:
         true = [term for term in terms if _is_true(settings, term)]
         for pair in itertools.combinations(true, 2):
             yield UserError(
@@ -68,7 +68,7 @@ def excludes(*terms: str, reason: str = "") -> Rule:
 def needs(term: str, *others: str) -> Rule:
     """If the term is true, one of the others is true too."""
 
-    def check(settings: Any) -> Iterator[UserError]:
+    def check(settings: object) -> Iterator[UserError]:
         if _is_true(settings, term) and not any(
             _is_true(settings, other) for other in others
         ):
@@ -82,7 +82,7 @@ def needs(term: str, *others: str) -> Rule:
 def at_least_one(found: str, *names: str) -> Rule:
     """At least one of the flags is given; else `found` is the message."""
 
-    def check(settings: Any) -> Iterator[UserError]:
+    def check(settings: object) -> Iterator[UserError]:
         if not any(_is_true(settings, name) for name in names):
             yield UserError(found, fix=f"pass {_listed(names, 'or')}")
 
@@ -98,7 +98,7 @@ def at_most(name: str, limit: Callable[[Any], int], description: str) -> Rule:
         description: str. Describes the maximum.
     """
 
-    def check(settings: Any) -> Iterator[UserError]:
+    def check(settings: object) -> Iterator[UserError]:
         value, most = getattr(settings, name), limit(settings)
         if value and value > most:
             yield UserError(
@@ -119,7 +119,7 @@ def rules_of(settings_class: type) -> list[Rule]:
     ]
 
 
-def check(settings: Any) -> None:
+def check(settings: object) -> None:
     """Checks the rules between the flags, as `command_line.parse` does.
 
     Args:
@@ -132,13 +132,13 @@ def check(settings: Any) -> None:
     raise_all([*violations(settings)])
 
 
-def violations(settings: Any) -> Iterator[UserError]:
+def violations(settings: object) -> Iterator[UserError]:
     """Yields an error for each violation of the rules of settings."""
     for one in rules_of(type(settings)):
         yield from raised_by(one.check, settings)
 
 
-def _is_true(settings: Any, term: str) -> bool:
+def _is_true(settings: object, term: str) -> bool:
     """Whether a term applies to settings."""
     name, equals, value = term.partition("=")
     found = getattr(settings, name)

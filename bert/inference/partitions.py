@@ -161,7 +161,8 @@ class RowJob:
 
 
 def open_job(
-    settings: Any,
+    settings: PartSettings,
+    input_file: str,
     model: dict[str, str],
     uses_openvino: bool,
     open_writer: Callable[[int | None, bool], Writer],
@@ -170,6 +171,7 @@ def open_job(
 
     Args:
         settings: PartSettings. Settings of the script.
+        input_file: str. Its --input_file, which may be a pattern.
         model: dict. `model` and `engine`: a hash and a name.
         uses_openvino: bool. Whether OpenVINO computes the model.
         open_writer: callable. Returns a `Writer`. It is called with the number
@@ -180,7 +182,7 @@ def open_job(
         UserError: An input file is missing, or is also an output; or there
             are shards of an earlier command with another number of shards.
     """
-    files = storage.list_files(settings.input_file, "input_file")
+    files = storage.list_files(input_file, "input_file")
     outputs_lib.check_file(settings.output_file, "output_file")
     outputs_lib.check_no_input(shards_of(settings), files)
     _check_shards(settings)

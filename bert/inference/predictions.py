@@ -111,6 +111,7 @@ def write(settings: Settings, beam_options: list[str]) -> None:
     model = open_model(network or folder)
     job = partitions.open_job(
         settings,
+        settings.input_file,
         {"model": model.digest(), "engine": engine},
         bool(network),
         functools.partial(PredictionWriter, settings),

@@ -6,7 +6,6 @@ with_outputs(examples, student, rows, outputs, weight)
 """
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,10 @@ from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.inference.predictor import Predictor
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.similarity.task import TextEmbedding
 from bert.tasks.task import AT_ONCE, Task
 
 
-def check(teacher: Any, student: Any, path: str) -> None:
+def check(teacher: Task, student: Task, path: str) -> None:
     """Checks that a student can learn the outputs of a teacher.
 
     Args:
@@ -51,6 +49,7 @@ def check(teacher: Any, student: Any, path: str) -> None:
         )
 
     if isinstance(student, TextClassification):
+        assert isinstance(teacher, TextClassification)
         _check_labels(teacher.labels, student.labels, path)
 
 
@@ -68,7 +67,7 @@ def _check_labels(found: Labels, wanted: Labels, path: str) -> None:
     )
 
 
-def targets(predictor: Predictor, student: Any, rows: list) -> np.ndarray:
+def targets(predictor: Predictor, student: Task, rows: list) -> np.ndarray:
     """Computes the outputs of a teacher for the rows of a student.
 
     Args:
@@ -83,19 +82,19 @@ def targets(predictor: Predictor, student: Any, rows: list) -> np.ndarray:
     Raises:
         UserError: an output is not finite.
     """
-    task: Any = predictor.task
-    results: Any = np.stack(outputs(predictor, rows, student, "teacher"))
+    task = predictor.task
+    results = np.stack(outputs(predictor, rows, student, "teacher"))
     if count := int((~np.isfinite(results).all(-1)).sum()):
         raise UserError(
             f"teacher: outputs for {count:,} of {len(results):,} texts are not "
             "finite",
             fix="check the texts and the training of the teacher",
         )
-    if isinstance(task, TextEmbedding):
-        return results
-    if student.labels.names:
+    if isinstance(student, TextClassification):
+        assert isinstance(task, TextClassification)
         names = task.labels.names
-        results = results[:, [names.index(x) for x in student.labels.names]]
+        order = [names.index(x) for x in student.labels.names]
+        return results[:, order] if order else results
     return results
 
 

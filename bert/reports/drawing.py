@@ -1,10 +1,10 @@
 """Writes the report of a run; also called at the end of training."""
 
 import os
-from typing import Any
 
 from bert.common import errors, flags, outputs
 from bert.common.errors import StorageError, UserError
+from bert.common.flags import BaseSettings
 from bert.common.progress import log
 from bert.reports import run_files
 
@@ -32,7 +32,7 @@ def draw(folder: str, path: str) -> None:
     page.write(run, path)
 
 
-def draw_trained(settings: Any, is_chief: bool) -> None:
+def draw_trained(settings: BaseSettings, is_chief: bool) -> None:
     """Writes the report at the end of training, unless flags disable it.
 
     Args:

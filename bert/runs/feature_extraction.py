@@ -254,6 +254,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
 
     job = partitions.open_job(
         settings,
+        settings.input_file,
         {
             "model": extraction.model.digest(),
             "engine": OPENVINO if network else KERAS,

@@ -9,20 +9,21 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import log
+from bert.tasks.finetuning_settings import SweepFlags
 from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile
 
 Row = TypeVar("Row")
 
 
 def files_of(
-    settings: Any,
+    settings: SweepFlags,
     read: dict[str, InputFile],
     key: Callable[[Any], Hashable],
 ) -> Files:
     """Returns the files of a run; a fold divides the training file.
 
     Args:
-        settings: settings of the script.
+        settings: SweepFlags. Settings of the script.
         read: dict. "train_file", "eval_file" or "predict_file" -> the file.
         key: function. Rows with equal keys stay together.
 
@@ -31,7 +32,7 @@ def files_of(
     """
     if settings.fold:
         whole = read["train_file"]
-        train, dev = divide(settings, whole.rows, key)
+        train, dev = divide(settings, whole.path, whole.rows, key)
         read = read | {
             "train_file": whole.with_rows(train),
             "eval_file": whole.with_rows(dev),
@@ -44,12 +45,16 @@ def files_of(
 
 
 def divide(
-    settings: Any, rows: Sequence[Row], key: Callable[[Row], Hashable]
+    settings: SweepFlags,
+    path: str,
+    rows: Sequence[Row],
+    key: Callable[[Row], Hashable],
 ) -> tuple[list[Row], list[Row]]:
     """Divides the rows of --train_file for the run of a fold.
 
     Args:
-        settings: settings of the script, with the number of the fold.
+        settings: SweepFlags. Settings of the script, with the fold.
+        path: str. The file, for messages.
         rows: sequence. Rows of the file.
         key: function. Rows with equal keys stay together.
 
@@ -61,7 +66,7 @@ def divide(
     """
     numbers: dict[Hashable, int] = {}
     groups = [numbers.setdefault(key(row), len(numbers)) for row in rows]
-    is_held_out = held_out(settings, settings.train_file, groups)
+    is_held_out = held_out(settings, path, groups)
     for_training, for_evaluation = (
         [*itertools.compress(rows, chosen)]
         for chosen in (~is_held_out, is_held_out)
@@ -70,7 +75,7 @@ def divide(
 
 
 def held_out(
-    settings: Any,
+    settings: SweepFlags,
     path: str,
     groups: Sequence[int],
     labels: Sequence[int] | None = None,
@@ -78,7 +83,7 @@ def held_out(
     """Draws the held-out rows of a fold, as scikit-learn does.
 
     Args:
-        settings: settings of the script, with the number of the fold.
+        settings: SweepFlags. Settings of the script, with the fold.
         path: str. Training file, for messages.
         groups: sequence of int. Group of each of N rows; the rows of a group
             stay together.

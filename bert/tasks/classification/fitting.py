@@ -8,7 +8,7 @@ scores, each half of the texts is scored with values fitted on the other half.
 """
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import optimize
@@ -24,13 +24,16 @@ from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.metrics import MACRO_F1
 from bert.tasks.task import Evaluation
 
+if TYPE_CHECKING:  # it imports this module
+    from bert.tasks.classification.task import TextClassification
+
 _BINS = 15  # as Guo et al. 2017
 _POINTS = 50  # per precision-recall curve
 _MAX_TEMPERATURE = 20.0
 
 
 def fit(
-    task: Any,
+    task: "TextClassification",
     rows: list[TextExample],
     logits: np.ndarray,
     scoring: Scoring,
@@ -112,7 +115,7 @@ def fit(
 
 def _log_thresholds(
     thresholds: dict[str, float],
-    task: Any,
+    task: "TextClassification",
     gold: np.ndarray,
     before: np.ndarray,
     predicted: np.ndarray,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,17 @@ from bert.common.atomic import write_whole
 from bert.data.labels import CLASSES, REGRESSION
 from bert.tasks.classification.glue import Split
 
+if TYPE_CHECKING:  # it imports this module
+    from bert.tasks.classification.task import TextClassification
+
 OUT_OF_FOLD = "out_of_fold.tsv"
 
 
 def write(
-    folder: str, file: Split, predictions: list[dict], task: Any
+    folder: str,
+    file: Split,
+    predictions: list[dict],
+    task: "TextClassification",
 ) -> list[str]:
     """Writes `test_results.tsv` and `predictions.tsv`; returns the paths.
 
@@ -54,7 +60,7 @@ def write_predictions(
     path: str,
     rows: list,
     predictions: list[dict],
-    task: Any,
+    task: "TextClassification",
     folds: list[str] | None = None,
 ) -> None:
     """Writes `predictions.tsv`, a table with a header.
@@ -144,7 +150,7 @@ def _text(prediction: dict, separator: str = ",") -> str:
     return separator.join(label) if isinstance(label, list) else label or ""
 
 
-def _shown(label: Any, task: Any) -> str:
+def _shown(label: Any, task: "TextClassification") -> str:
     """The label of an example as text; "" without a label."""
     if label is None:
         return ""

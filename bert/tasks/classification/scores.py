@@ -6,7 +6,7 @@ Importing this module takes a second.
 
 import functools
 import pkgutil
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special, stats
@@ -19,6 +19,9 @@ from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.evaluation import MAJORITY, first_names
 from bert.tasks.metrics import METRICS
 from bert.tasks.task import Evaluation
+
+if TYPE_CHECKING:  # it imports this module
+    from bert.tasks.classification.task import TextClassification
 
 
 def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
@@ -44,7 +47,7 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
 
 
 def evaluate(
-    task: Any, rows: list[TextExample], logits: np.ndarray
+    task: "TextClassification", rows: list[TextExample], logits: np.ndarray
 ) -> Evaluation:
     """Scores the predictions of labelled texts.
 
@@ -64,7 +67,7 @@ def evaluate(
 
 
 def evaluation_of(
-    task: Any,
+    task: "TextClassification",
     rows: list[TextExample],
     logits: np.ndarray,
     predicted: np.ndarray,
@@ -112,7 +115,7 @@ def evaluation_of(
 
 
 def _never_predicted(
-    task: Any, gold: np.ndarray, predicted: np.ndarray
+    task: "TextClassification", gold: np.ndarray, predicted: np.ndarray
 ) -> list[str]:
     """Returns a warning if labels occur but are never predicted."""
     names = task.labels.names
@@ -137,7 +140,7 @@ def _never_predicted(
 
 
 def _worst(
-    task: Any,
+    task: "TextClassification",
     rows: list[TextExample],
     predicted: np.ndarray,
     probabilities: np.ndarray,
@@ -169,7 +172,7 @@ def _worst(
 
 
 def _ranking(
-    task: Any, rows: list[TextExample], logits: np.ndarray
+    task: "TextClassification", rows: list[TextExample], logits: np.ndarray
 ) -> dict[str, float]:
     """Ranking metrics of pairs with labels 0 and 1, by first text."""
     labels, gold, ranks = task.labels, labels_of(rows), logits[:, 0]

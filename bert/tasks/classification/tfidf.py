@@ -6,7 +6,7 @@ It is fitted to the training examples in seconds. A network with lower scores
 probably has a mistake in its data or settings.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -20,11 +20,16 @@ from bert.tasks.classification import scores
 from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.evaluation import TFIDF
 
+if TYPE_CHECKING:  # it imports this module
+    from bert.tasks.classification.task import TextClassification
+
 _STEPS = 1000
 
 
 def baseline(
-    task: Any, rows: list[TextExample], train: list[TextExample]
+    task: "TextClassification",
+    rows: list[TextExample],
+    train: list[TextExample],
 ) -> dict[str, float]:
     """Scores the linear model; {} if the training texts have no tokens.
 
