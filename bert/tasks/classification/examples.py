@@ -26,23 +26,23 @@ from bert.tasks import folds
 from bert.tasks.classification.glue import Split, TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.evaluation import first_names
-from bert.tasks.task import DEV
 
 
-def read(split: Split, language: str = "") -> Table:
+def read(path: str, split: Split, language: str = "") -> Table:
     """Reads the `TextExample`s of a file, with labels as in the file.
 
     Args:
-        split: the file.
+        path: the file.
+        split: its columns.
         language: str. The language to read, if the file has several.
 
     Raises:
         UserError: a line is invalid, or the file has no examples.
     """
-    table = Table.read(split.path, split.schema, TextExample, **split.options)
+    table = Table.read(path, split.schema, TextExample, **split.options)
     rows = [x for x in table.rows if x.language in ("", language)]
     if not rows:
-        raise UserError(f"no rows with {language!r}", path=split.path)
+        raise UserError(f"no rows with {language!r}", path=path)
     if "id" not in table.cells:
         rows = [x._replace(id=str(i)) for i, x in enumerate(rows)]
     return dataclasses.replace(table, rows=rows)
@@ -219,7 +219,13 @@ def _check_known(
     )
 
 
-def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
+def hold_out(
+    settings: Settings,
+    path: str,
+    rows: list[TextExample],
+    labels: Labels,
+    is_evaluation: bool,
+) -> list[TextExample]:
     """Keeps the rows of a table for training, or the held-out ones.
 
     Rows are held out at random, by --eval_fraction or as a fold. Linked rows
@@ -227,41 +233,41 @@ def hold_out(settings: Settings, split: Split, labels: Labels) -> Split:
 
     Args:
         settings: the settings of the script.
-        split: the file; its name selects the rows to keep.
+        path: the file.
+        rows: its examples.
         labels: the labels of the task. The choice is stratified by one label.
+        is_evaluation: bool. Whether the held-out rows are kept.
 
     Raises:
         UserError: there are too few rows.
     """
-    rows, gold = split.rows, None
+    gold = None
     if labels.kind == CLASSES:
         gold = [row.label for row in rows]
     if settings.fold:
         groups = _numbered(rows, together(rows))
-        is_held_out = folds.held_out(settings, split.path, groups, gold)
+        is_held_out = folds.held_out(settings, path, groups, gold)
     else:
         names = [labels.names[x] for x in gold] if gold else [""] * len(rows)
-        is_held_out = _drawn(settings, split, names)
-    chosen = is_held_out == (split.name == DEV)
-    kept = [*itertools.compress(rows, chosen)]
-    part = ""
-    if split.name == DEV and settings.eval_fraction:
-        part = f"{len(kept):,} of its rows"
-    return dataclasses.replace(split, rows=kept, part=part)
+        is_held_out = _drawn(settings, path, rows, names)
+    return [*itertools.compress(rows, is_held_out == is_evaluation)]
 
 
-def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
+def _drawn(
+    settings: Settings, path: str, rows: list[TextExample], strata: list[str]
+) -> np.ndarray:
     """Draws --eval_fraction of the rows of a table.
 
     Args:
         settings: the settings of the script.
-        split: the file with N rows.
+        path: the file.
+        rows: its N examples.
         strata: N strings. Equal ones are drawn separately.
 
     Returns:
         bool [N], whether a row is held out.
     """
-    firsts, fraction = together(split.rows), settings.eval_fraction
+    firsts, fraction = together(rows), settings.eval_fraction
     by_stratum: dict[str, list[int]] = {}
     for number in sorted(set(firsts)):
         by_stratum.setdefault(strata[number], []).append(number)
@@ -276,7 +282,7 @@ def _drawn(settings: Settings, split: Split, strata: list[str]) -> np.ndarray:
         raise UserError(
             f"--eval_fraction={fraction} of {len(set(firsts)):,} different "
             "texts",
-            path=split.path,
+            path=path,
             expected="enough for training and evaluation",
         )
     return np.array([number in chosen for number in firsts])

@@ -1,12 +1,13 @@
 """Files of run_classifier.py: their splits, columns and labels; GLUE and XNLI.
 
-Split       a file, with its examples once it is read
-Dataset     labels, metrics and files of a data set
-GLUE_TASKS  the data sets with a name
+Split         a file of a data set: its columns
+Dataset       labels, metrics and splits of a data set
+GLUE_TASKS    the data sets with a name
+LabelledFile  a file of a run, with its examples
 """
 
 import dataclasses
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -80,21 +81,50 @@ def columns(
     }
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Split(InputFile):
-    """A file of `TextExample`s of a run or of a task.
+class Split(NamedTuple):
+    """Description of a file of a data set.
 
     Attributes:
-        name: TRAIN, DEV, TEST or UNLABELLED.
-        submission: the name of its predictions on the GLUE site, or "".
-        schema: its columns, see `columns`.
-        options: dict, more arguments of `Table.read`.
+        path: str. Its path, relative to --data_dir; `{language}` is a
+            placeholder. "" if only a flag names the file.
+        name: str. TRAIN, DEV, TEST or UNLABELLED.
+        schema: TableSchema. Its columns, see `columns`.
+        subset: str. Name of a second file of the same kind. Default: "".
+        submission: str. Name of its predictions on the GLUE site, or "".
+            Default: "".
+        options: dict. More arguments of `Table.read`. Default: {}.
+    """
+
+    path: str
+    name: str
+    schema: TableSchema
+    subset: str = ""
+    submission: str = ""
+    options: Mapping[str, Any] = {}
+
+    @property
+    def is_for_labels(self) -> bool:
+        """Whether the examples are read with their labels."""
+        return self.name in (TRAIN, DEV)
+
+    def without_labels(self) -> Self:
+        """Returns the file for reading without labels, ids and groups."""
+        dropped = ("label", "id", "group")
+        schema = {k: x for k, x in self.schema.items() if k not in dropped}
+        return self._replace(name=UNLABELLED, schema=schema)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelledFile(InputFile):
+    """A file of a run with its `TextExample`s, whose labels are checked.
+
+    Attributes:
+        name: str. TRAIN, DEV, TEST or UNLABELLED.
+        submission: str. Name of its predictions on the GLUE site, or "".
     """
 
     name: str = ""
     submission: str = ""
-    schema: TableSchema = dataclasses.field(default_factory=dict)
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def is_labelled(self) -> bool:
@@ -106,17 +136,6 @@ class Split(InputFile):
         if isinstance(labels[0], list):
             return any(map(any, labels))
         return None not in labels
-
-    @property
-    def is_for_labels(self) -> bool:
-        """Whether the examples are read with their labels."""
-        return self.name in (TRAIN, DEV)
-
-    def without_labels(self) -> Self:
-        """Returns the file for reading without labels, ids and groups."""
-        dropped = ("label", "id", "group")
-        schema = {k: x for k, x in self.schema.items() if k not in dropped}
-        return dataclasses.replace(self, name=UNLABELLED, schema=schema)
 
     def file(self, stem: str, ending: str) -> str:
         """A file name such as `test_results_mismatched.tsv`."""
@@ -136,8 +155,7 @@ class Dataset:
     Attributes:
         labels: the valid labels.
         metrics: names of metrics; the first selects the best checkpoint.
-        splits: the files, without examples. Paths are relative to --data_dir;
-            `{language}` is a placeholder.
+        splits: its files.
     """
 
     labels: Labels
@@ -198,9 +216,9 @@ GLUE_TASKS = {
             Split("dev_matched.tsv", name=DEV, schema=_MNLI),
             Split(
                 "dev_mismatched.tsv",
-                subset=MISMATCHED,
                 name=DEV,
                 schema=_MNLI,
+                subset=MISMATCHED,
             ),
             Split(
                 "test_matched.tsv",

@@ -1,22 +1,17 @@
 """Reads the input files of run_classifier.py, and checks them.
 
-settings -> `TextClassification`, and files with their examples
+settings -> data set -> tables -> labels -> files with examples -> task
 """
 
 import dataclasses
 import itertools
-import math
 import os
-import re
-import unicodedata
 from collections.abc import Iterator
-
-import numpy as np
+from typing import NamedTuple
 
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data import tables
 from bert.data.labels import (
     CLASSES,
     MULTI_LABEL,
@@ -25,29 +20,23 @@ from bert.data.labels import (
     PostProcessing,
 )
 from bert.data.sequences import MEAN, LongTexts
+from bert.data.tables import Table
 from bert.tasks import metrics
-from bert.tasks.classification import examples
+from bert.tasks.classification import class_weights, examples, notes
 from bert.tasks.classification.glue import (
     GLUE_TASKS,
     UNLABELLED,
     Dataset,
+    LabelledFile,
     Split,
-    TextExample,
     columns,
     labels_of,
 )
-from bert.tasks.classification.settings import (
-    BALANCED,
-    OWN,
-    WINDOWS,
-    Settings,
-)
+from bert.tasks.classification.settings import OWN, WINDOWS, Settings
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.evaluation import first_names
 from bert.tasks.run import Run, Trained
 from bert.tasks.task import DEV, TEST, TRAIN, Files
 
-_FEW = 5  # labels with fewer examples are reported
 _FLAGS = {
     TRAIN: "train_file",
     UNLABELLED: "unlabelled_file",
@@ -69,32 +58,100 @@ def read(run: Run[Settings]) -> tuple[TextClassification, Files]:
         UserError: flags contradict each other, or a file is invalid.
     """
     settings = run.settings
+    dataset = dataset_of(settings)
+    tables = read_tables(settings, dataset)
+    labels = find_labels(run, dataset.labels, tables)
+    labelled = [label_file(settings, x, labels) for x in tables]
+    weights = weights_of(run, labels, labelled)
+    task = task_of(run, dataset, labels, weights)
+
+    run.check_labels(labels)
+    files: Files = {
+        name: [file for file in labelled if file.name == name]
+        for name in _FLAGS
+    }
+    # The training file first: baselines are fitted to its labels.
+    files[TRAIN] += files.pop(UNLABELLED)
+    run.warn(
+        f"{row.text} {row.text_b}"
+        for file in itertools.chain(*files.values())
+        for row in file.rows
+    )
+    lines = (
+        notes.of_file(file, table.table, labels, weights)
+        for file, table in zip(labelled, tables)
+    )
+    for line in dict.fromkeys(itertools.chain(*lines)):
+        log(line)
+    return task, files
+
+
+class SplitTable(NamedTuple):
+    """A split and its rows, with labels as in the file."""
+
+    split: Split
+    table: Table
+
+
+def dataset_of(settings: Settings) -> Dataset:
+    """Returns the data set of --task_name, or that of a user's own tables.
+
+    Raises:
+        UserError: --glue_dir is given for a data set without submissions.
+    """
     dataset = GLUE_TASKS.get(settings.task) or _own_tables(settings)
     if settings.glue_dir and not any(x.submission for x in dataset.split(TEST)):
         raise UserError(
             f"--glue_dir with --task_name={settings.task_name}",
             expected="a GLUE task",
         )
+    return dataset
 
-    # Splits may share a file.
-    labels, files = dataset.labels, []
-    for split in _files(settings, dataset):
-        found = [
-            table
-            for x, table in files
-            if (x.path, x.schema) == (split.path, split.schema)
+
+def read_tables(settings: Settings, dataset: Dataset) -> list[SplitTable]:
+    """Reads the files that the run needs; a file of two splits is read once.
+
+    Raises:
+        UserError: a file is missing or invalid, or lacks labels.
+    """
+    found: list[SplitTable] = []
+    for split, path in _files(settings, dataset):
+        same = [
+            x.table
+            for x in found
+            if (x.table.path, x.split.schema) == (path, split.schema)
         ]
-        table = found[0] if found else examples.read(split, settings.language)
-        files.append((split, table))
+        table = (
+            same[0] if same else examples.read(path, split, settings.language)
+        )
+        found.append(SplitTable(split, table))
         if split.is_for_labels:
-            examples.check_labelled(table, labels.kind)
+            examples.check_labelled(table, dataset.labels.kind)
+    return found
 
-    # Without --labels: the labels of the training file or of the model.
-    recorded = run.evaluated_task
-    if labels.kind != REGRESSION and not labels.names:
-        train = [table for split, table in files if split.name == TRAIN]
+
+def find_labels(
+    run: Run[Settings], known: Labels, tables: list[SplitTable]
+) -> Labels:
+    """Determines the labels of a run, with their post-processing.
+
+    Args:
+        run: Run. The run.
+        known: Labels. Kind of the labels, and their names if they are known
+            without the files.
+        tables: the result of `read_tables`.
+
+    Raises:
+        UserError: the labels are unknown, do not fit the flags, or differ
+            from those of a trained model.
+    """
+    settings, recorded = run.settings, run.evaluated_task
+    labels = known
+    if known.kind != REGRESSION and not known.names:
+        # Without --labels: those of the training file or of the model.
+        train = [x.table for x in tables if x.split.name == TRAIN]
         if train:
-            names = examples.discover(train[0], labels)
+            names = examples.discover(train[0], known)
         elif recorded:
             names = tuple(recorded["labels"])
         else:
@@ -104,82 +161,109 @@ def read(run: Run[Settings]) -> tuple[TextClassification, Files]:
                 expected="a trained model",
                 fix="pass --labels, in the order of training",
             )
-        labels = dataclasses.replace(labels, names=names)
-
+        labels = dataclasses.replace(known, names=names)
     settings.check_labels(labels)
 
     # The logits of a trained model are in the order of its labels.
-    if recorded:
+    if recorded and run.trained:
         labels.check_same(
             Labels.of_task(recorded),
             may_rename=True,
-            path=run.trained and run.trained.path,
+            path=run.trained.path,
             fix="pass the flags of training, such as --multi_label; or "
             "--task_name=tsv and --labels, in the order of training",
         )
         _warn_of_other_fraction(settings, run.trained)
-    labels = _with_post_processing(settings, labels, recorded or {})
+    return _with_post_processing(settings, labels, recorded or {})
 
-    splits: Files = {name: [] for name in _FLAGS}
-    lines, more_labels = [], ""
+
+def label_file(
+    settings: Settings, found: SplitTable, labels: Labels
+) -> LabelledFile:
+    """Checks the labels of a table, and keeps the rows of its split.
+
+    Args:
+        settings: the settings of the script.
+        found: the split and its rows.
+        labels: the labels of the run.
+
+    Raises:
+        UserError: a label is unknown, or there are too few rows to divide.
+    """
+    split, table = found
+    fix = ""
     if settings.task == OWN:  # a small training file may lack a rare label
-        more_labels = (
-            "to train a model with more labels, list all of them in --labels"
+        fix = "to train a model with more labels, list all of them in --labels"
+    rows, part = examples.label(table, labels, split.is_for_labels, fix), ""
+    if settings.divides and split.is_for_labels:
+        is_evaluation = split.name == DEV
+        rows = examples.hold_out(
+            settings, table.path, rows, labels, is_evaluation
         )
-    class_weights = (recorded or {}).get("class_weights", ())
-    for file, table in files:
-        # Labels become numbers here, as all of them are known now.
-        rows = examples.label(table, labels, file.is_for_labels, more_labels)
-        split = dataclasses.replace(file, rows=rows, sha256=table.sha256)
-        if settings.divides and split.is_for_labels:
-            split = examples.hold_out(settings, split, labels)
-        splits[split.name].append(split)
+        if is_evaluation and settings.eval_fraction:
+            part = f"{len(rows):,} of its rows"
+    return LabelledFile(
+        table.path,
+        rows,
+        table.sha256,
+        split.subset,
+        part,
+        split.name,
+        split.submission,
+    )
 
-        # Duplicates of these lines are removed below.
-        if split.name == TRAIN and labels.kind != REGRESSION:
-            lines += label_notes(split.path, split.rows, labels)
-            if given := settings.class_weights:
-                class_weights = class_weights_of(
-                    given, labels, labels_of(split.rows)
-                )
-                lines.append(weights_note(labels, class_weights))
-        lines += empty_text_notes(split.path, table.rows)
-        if split.is_for_labels:
-            lines += copy_notes(split.path, table.rows)
-        elif "label" in table.cells and not split.is_labelled:
-            lines.append(missing_labels_note(split.path, rows))
 
-    # The training file first: baselines are fitted to its labels.
-    splits[TRAIN] += splits.pop(UNLABELLED)
+def weights_of(
+    run: Run[Settings], labels: Labels, files: list[LabelledFile]
+) -> tuple[float, ...]:
+    """The weights of the labels in the loss of training; () if all are 1.
 
+    A run that does not train has those that its model was trained with.
+
+    Raises:
+        UserError: --class_weights names an unknown label, or no number.
+    """
+    given, recorded = run.settings.class_weights, run.evaluated_task or {}
+    train = [file for file in files if file.name == TRAIN]
+    if given and train:
+        return class_weights.of_labels(given, labels, labels_of(train[0].rows))
+    return tuple(recorded.get("class_weights", ()))
+
+
+def task_of(
+    run: Run[Settings],
+    dataset: Dataset,
+    labels: Labels,
+    weights: tuple[float, ...],
+) -> TextClassification:
+    """Makes the task of a run.
+
+    Args:
+        run: Run. The run.
+        dataset: the data set.
+        labels: the labels, see `find_labels`.
+        weights: their weights, see `weights_of`.
+
+    Raises:
+        UserError: windows are requested for pairs of texts.
+    """
+    settings = run.settings
     has_pairs = any("text_b" in split.schema for split in dataset.splits)
-    long_texts = _long_texts(settings, recorded or {})
+    long_texts = _long_texts(settings, run.evaluated_task or {})
     long_texts.check(has_pairs)
-
     best = settings.metric_for_best_model
     more = () if best in (None, metrics.LOSS, *dataset.metrics) else (best,)
-    task = TextClassification(
+    return TextClassification(
         run.model.tokenizer,
         labels,
         settings.max_seq_length,
         long_texts,
         has_pairs,
-        tuple(class_weights),
+        weights,
         dataset.metrics + more,
         best,
         settings.task,
     )
-
-    run.check_labels(labels)
-    run.warn(
-        f"{row.text} {row.text_b}"
-        for split in itertools.chain(*splits.values())
-        for row in split.rows
-    )
-
-    for line in dict.fromkeys(lines):
-        log(line)
-    return task, splits
 
 
 def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
@@ -235,9 +319,9 @@ def _own_tables(settings: Settings) -> Dataset:
         Labels(kind, settings.label_names, separator=settings.label_separator),
         metrics.reported(kind),
         (
-            Split("", name=TRAIN, schema=labelled, options=options),
-            Split("", name=DEV, schema=labelled, options=options),
-            Split("", name=TEST, schema=test, options=lines),
+            Split("", TRAIN, labelled, options=options),
+            Split("", DEV, labelled, options=options),
+            Split("", TEST, test, options=lines),
         ),
     )
 
@@ -248,8 +332,8 @@ def _needed(settings: Settings) -> list[str]:
     return names + ["unlabelled_file"] * bool(settings.unlabelled_file)
 
 
-def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
-    """Yields the files of the run, without their examples."""
+def _files(settings: Settings, dataset: Dataset) -> Iterator[tuple[Split, str]]:
+    """Yields the splits of the run and the paths of their files."""
     for name, flag in _FLAGS.items():
         if flag not in _needed(settings):
             continue
@@ -281,7 +365,7 @@ def _files(settings: Settings, dataset: Dataset) -> Iterator[Split]:
             if file.subset and not given and not storage.exists(path):
                 log(f"{path} does not exist; skipping {file.subset}")
                 continue
-            yield dataclasses.replace(file, path=path)
+            yield file, path
 
 
 def _warn_of_other_fraction(settings: Settings, trained: Trained) -> None:
@@ -308,168 +392,3 @@ def _warn_of_other_fraction(settings: Settings, trained: Trained) -> None:
                 f"warning: --{name}={value}, but {trained.path} was trained "
                 f"with {before}: the evaluation includes training examples"
             )
-
-
-def class_weights_of(
-    given: tuple[str, ...], labels: Labels, gold: np.ndarray
-) -> tuple[float, ...]:
-    """Computes the weight of each label.
-
-    Balanced weights are N / (C n), as in scikit-learn, so the mean weight of
-    the examples is 1. With several labels, the weight of a positive is the
-    number of texts without the label, divided by the number with it.
-
-    Args:
-        given: tuple of str. The value of --class_weights: ("balanced",), or
-            `name=weight` entries; other labels have the weight 1.
-        labels: the labels of the task, not REGRESSION.
-        gold: the training labels, int [N] or [N, C].
-
-    Raises:
-        UserError: a label is unknown, or a weight is not a positive number.
-    """
-    if given == (BALANCED,):
-        if labels.kind == CLASSES:
-            counts = np.bincount(gold, minlength=labels.size)
-            rests = np.full(labels.size, len(gold) / labels.size)
-        else:
-            counts = gold.sum(0)
-            rests = len(gold) - counts
-
-        # A label of all texts, or without texts, keeps the weight 1.
-        usable = (counts > 0) & (rests > 0)
-        weights = np.where(usable, rests / np.maximum(counts, 1), 1.0)
-        return tuple(weights.tolist())
-
-    weights = dict.fromkeys(labels.names, 1.0)
-    for pair in given:
-        name, _, text = pair.rpartition("=")
-        if name.strip() not in weights:
-            raise UserError(
-                f"--class_weights={pair}",
-                expected=f"{BALANCED}, or name=weight with one of the names "
-                f"{', '.join(labels.names[:10])}",
-            )
-        weights[name.strip()] = _weight(pair, text)
-    return tuple(weights.values())
-
-
-def _weight(pair: str, text: str) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 0 < weight < math.inf:
-        raise UserError(f"--class_weights={pair}", expected="a weight above 0")
-    return weight
-
-
-def label_notes(
-    path: str, examples: list[TextExample], labels: Labels
-) -> Iterator[str]:
-    """Yields the counts of the labels of a file, and warnings about them.
-
-    Args:
-        path: the file.
-        examples: its examples, all with labels.
-        labels: the labels of the task, not REGRESSION.
-    """
-    values = np.array([example.label for example in examples])
-    counts = values.sum(0)
-    if labels.kind == CLASSES:
-        counts = np.bincount(values, minlength=labels.size)
-
-    # The most frequent first, as a message is limited to some labels.
-    common = sorted(zip(labels.names, counts, strict=True), key=lambda x: -x[1])
-    shown = (f"{name} {count:,}" for name, count in common)
-    yield f"labels: {first_names(shown)}"
-    rare = [repr(name) for name, count in common if count < _FEW]
-    if rare:
-        names = first_names(rare)
-        yield f"warning: {path}: fewer than {_FEW} examples of {names}"
-
-    # Different spellings of a label would be learned as separate classes.
-    spellings: dict[str, list[str]] = {}
-    for name, _ in common:
-        spellings.setdefault(_spelling(name), []).append(name)
-    alike = [_alike(names) for names in spellings.values() if len(names) > 1]
-    if alike:
-        yield (
-            f"warning: {path}: labels that look alike are different classes: "
-            f"{first_names(alike)}; use one spelling for each label"
-        )
-
-
-def _spelling(name: str) -> str:
-    """Normalizes a label: case, blanks, invisible characters; 1.0 is 1."""
-    visible = "".join(
-        x for x in name if not (x.isspace() or unicodedata.category(x) == "Cf")
-    )
-    plain = unicodedata.normalize("NFKC", visible).casefold()
-    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", plain)
-
-
-def _alike(names: list[str]) -> str:
-    """Joins labels that look alike; escaped if they look identical."""
-    looks = {unicodedata.normalize("NFC", name) for name in names}
-    show = ascii if len(looks) < len(names) else repr
-    return " and ".join(map(show, names))
-
-
-def weights_note(labels: Labels, weights: tuple[float, ...]) -> str:
-    """The class weights in the loss, the highest first."""
-    pairs = sorted(zip(labels.names, weights), key=lambda x: -x[1])
-    shown = (f"{name} {x:.4g}" for name, x in pairs)
-    return f"class weights: {first_names(shown)}"
-
-
-def empty_text_notes(path: str, examples: list[TextExample]) -> Iterator[str]:
-    """Yields a warning if some examples have no text."""
-    empty = [
-        example.line
-        for example in examples
-        if not (example.text.strip() or example.text_b.strip())
-    ]
-    if empty:
-        s = "" if len(empty) == 1 else "s"
-        yield (
-            f"warning: {path}: {len(empty):,} row{s} without text (line{s} "
-            f"{tables.first_few(empty)})"
-        )
-
-
-def copy_notes(path: str, rows: list[TextExample]) -> Iterator[str]:
-    """Yields a warning if rows are copies of earlier rows.
-
-    Args:
-        path: the file.
-        rows: its examples, with labels as in the file.
-    """
-    firsts = [rows[number] for number in examples.first_copies(rows)]
-    pairs = [x for x in zip(firsts, rows) if x[0] is not x[1]]
-    contradictions = [
-        copy.line
-        for first, copy in pairs
-        if str(copy.label).strip() != str(first.label).strip()
-    ]
-    if pairs:
-        lines = tables.first_few([copy.line for _, copy in pairs])
-        copies = "copies of earlier rows (lines"
-        if len(pairs) == 1:
-            copies = "copy of an earlier row (line"
-        more = ""
-        if contradictions:
-            more = (
-                f", {len(contradictions):,} of them with another label (lines "
-                f"{tables.first_few(contradictions)})"
-            )
-        yield (f"warning: {path}: {len(pairs):,} {copies} {lines}){more}")
-
-
-def missing_labels_note(path: str, examples: list[TextExample]) -> str:
-    """The number of examples without a label in a file for prediction."""
-    count = sum(example.label is None for example in examples)
-    return (
-        f"{path}: {count or len(examples):,} of {len(examples):,} rows have no "
-        "label; not scored"
-    )

@@ -9,7 +9,7 @@ import numpy as np
 from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.data.labels import CLASSES, REGRESSION
-from bert.tasks.classification.glue import Split
+from bert.tasks.classification.glue import LabelledFile
 
 if TYPE_CHECKING:  # it imports this module
     from bert.tasks.classification.task import TextClassification
@@ -19,7 +19,7 @@ OUT_OF_FOLD = "out_of_fold.tsv"
 
 def write(
     folder: str,
-    file: Split,
+    file: LabelledFile,
     predictions: list[dict],
     task: "TextClassification",
 ) -> list[str]:
@@ -113,7 +113,9 @@ def write_predictions(
     _write_table(path, header, zip(*values, strict=True))
 
 
-def write_submission(folder: str, file: Split, predictions: list[dict]) -> str:
+def write_submission(
+    folder: str, file: LabelledFile, predictions: list[dict]
+) -> str:
     """Writes a file in the format of gluebenchmark.com.
 
     Args:

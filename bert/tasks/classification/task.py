@@ -27,6 +27,7 @@ from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import predictions, recipe
 from bert.tasks.classification.glue import (
+    LabelledFile,
     TextExample,
     labels_of,
 )
@@ -34,7 +35,7 @@ from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.metrics import reported
 from bert.tasks.run import Run
-from bert.tasks.task import AT_ONCE, Evaluation, Task, ignore
+from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
 
 TEXT, TEXT_B = "text", "text_b"
 _SHORT = 100  # characters of an export's example text
@@ -290,12 +291,13 @@ class TextClassification(Task[Settings]):
     def write_predictions(
         self,
         folder: str,
-        file: Any,
+        file: InputFile,
         encoded: Sequence[Encoded],
         results: Sequence[np.ndarray],
         settings: Settings,
     ) -> list[str]:
         """Writes the files of predictions; returns the paths."""
+        assert isinstance(file, LabelledFile)
         predicted = self.decode(encoded, results)
         wrote = predictions.write(folder, file, predicted, self)
 

@@ -14,7 +14,7 @@ from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import examples as classification
 from bert.tasks.classification.glue import Split, TextExample, columns
 from bert.tasks.classification.settings import Settings
-from bert.tasks.task import DEV, TRAIN
+from bert.tasks.task import TRAIN
 
 YES_NO = Labels(names=("no", "yes"))
 BOOLEAN = Labels(names=("false", "true"))
@@ -33,11 +33,11 @@ def write(tmp_path, content, name="x.tsv"):
 def file_of(path, *names, header=True, **named):
     """A file with these columns."""
     options = {"header": header}
-    return Split(path, schema=columns(*names, **named), options=options)
+    return path, Split("", TRAIN, columns(*names, **named), options=options)
 
 
 def read(file, labels, needed=True):
-    table = classification.read(file)
+    table = classification.read(*file)
     return [e[:4] for e in classification.label(table, labels, needed)]
 
 
@@ -113,7 +113,7 @@ def test_a_label_becomes_a_number(tmp_path, row, labels, needed, found):
 def test_rows_with_unknown_labels_are_counted(tmp_path, rows, labels, message):
     lines = "".join(f"text {i}\t{x}\n" for i, x in enumerate(rows))
     path = write(tmp_path, f"t\tl\n{lines}")
-    table = classification.read(file_of(path, "t", label="l"))
+    table = classification.read(*file_of(path, "t", label="l"))
     with pytest.raises(UserError) as error:
         classification.label(table, labels, True, "more")
     assert str(error.value).endswith(message)
@@ -124,7 +124,7 @@ def test_rows_without_a_label_are_counted(tmp_path, labels):
     """In files for training; only several labels may be an empty field."""
     rows = "one\t1\ntwo\t \nthree\t1\n"
     table = classification.read(
-        file_of(write(tmp_path, rows), 0, label=1, header=False)
+        *file_of(write(tmp_path, rows), 0, label=1, header=False)
     )
     if labels == ABC:
         classification.check_labelled(table, labels.kind)
@@ -137,10 +137,10 @@ def test_rows_without_a_label_are_counted(tmp_path, labels):
 def test_only_rows_of_the_language_are_kept(tmp_path):
     path = write(tmp_path, "l\tt\nzh\tone\nde\ttwo\nzh\tthree\n")
     source = file_of(path, 1, language=0)
-    found = classification.read(source, "zh").rows
+    found = classification.read(*source, "zh").rows
     assert [x[:2] for x in found] == [("0", "one"), ("1", "three")]
     with pytest.raises(UserError, match="no rows with 'xx'"):
-        classification.read(source, "xx")
+        classification.read(*source, "xx")
 
 
 MANY = "".join(f"text {i}\n" for i in range(1009))
@@ -167,7 +167,7 @@ SOME = "".join(f"text {i}\n" for i in range(21))
 def test_labels_are_found_in_a_file(tmp_path, rows, kind, header, found):
     lines = [f"{x}\tt" for x in rows.split("\n")[:-1]]
     path = write(tmp_path, "\n".join([*["l\tt"] * header, *lines]))
-    table = classification.read(file_of(path, 1, label=0, header=header))
+    table = classification.read(*file_of(path, 1, label=0, header=header))
     if isinstance(found, str):
         with pytest.raises(UserError, match=found):
             classification.discover(table, Labels(kind))
@@ -208,9 +208,11 @@ def linked(rows):
 
 def hold_out(settings, rows, labels):
     """Rows for training, and held-out ones, by their lines."""
-    splits = [Split("x.csv", rows, name=name) for name in (TRAIN, DEV)]
-    sides = [classification.hold_out(settings, x, labels) for x in splits]
-    return [[row.line for row in side.rows] for side in sides]
+    sides = [
+        classification.hold_out(settings, "x.csv", rows, labels, is_evaluation)
+        for is_evaluation in (False, True)
+    ]
+    return [[row.line for row in side] for side in sides]
 
 
 @given(ROWS, st.sampled_from([0.01, 0.2, 0.5]), st.integers(-3, 3))

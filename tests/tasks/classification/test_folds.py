@@ -11,7 +11,7 @@ from bert.common.errors import UserError
 from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.runs import sweep
 from bert.tasks.classification import examples, inputs, predictions
-from bert.tasks.classification.glue import Split, TextExample, labels_of
+from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.task import DEV, TRAIN
 from tests.helpers import classifier_files, run_folders
@@ -37,12 +37,11 @@ def held_out(
         TextExample(f"q{i}", text, "", label, i, group)
         for i, (text, label, group) in enumerate(zip(texts, labels, groups))
     ]
-    split = Split("mails.csv", rows, name=DEV)
     kind = Labels(CLASSES if by_label else REGRESSION)
     found = []
     for fold in range(1, K + 1):
         settings = Settings(num_folds=K, fold=fold, random_seed=seed)
-        kept = examples.hold_out(settings, split, kind).rows
+        kept = examples.hold_out(settings, "mails.csv", rows, kind, True)
         found.append([row.line for row in kept])
     return found
 

@@ -12,7 +12,7 @@ from bert.data.labels import (
     PostProcessing,
 )
 from bert.tasks.classification import predictions
-from bert.tasks.classification.glue import Split, TextExample
+from bert.tasks.classification.glue import LabelledFile, TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import TEST
@@ -87,7 +87,7 @@ def test_only_a_labelled_file_is_scored(tmp_path, capsys, label):
     )
     rows = [TextExample("q", "one", "", x, 1) for x in (1, label)]
     logits = [*np.array([[1, 2], [3, 4]], "f4")]
-    file = Split("x.jsonl", rows, name=TEST)
+    file = LabelledFile("x.jsonl", rows, name=TEST)
     wrote = task.write_predictions(str(tmp_path), file, [], logits, Settings())
     assert [os.path.basename(x) for x in wrote] == [
         "test_results.tsv",
@@ -168,7 +168,7 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     task = task_of(NUMBER)
     found = task.decode([], [*logits])
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "012"]
-    file = Split("test.tsv", rows, name=TEST, submission="STS-B")
+    file = LabelledFile("test.tsv", rows, name=TEST, submission="STS-B")
     path = predictions.write_submission(str(tmp_path / "glue"), file, found)
     assert path == f"{tmp_path}/glue/STS-B.tsv"
     with open(path) as file:

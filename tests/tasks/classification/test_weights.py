@@ -4,7 +4,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels
-from bert.tasks.classification import inputs
+from bert.tasks.classification import class_weights
 
 GOLD = np.array([0, 2, 0, 0, 2, 0, 0])
 
@@ -15,7 +15,7 @@ def test_balanced_classes_weigh_as_in_scikit_learn():
     expected = compute_class_weight(
         "balanced", classes=np.array([0, 2]), y=GOLD
     )
-    a, b, c = inputs.class_weights_of(("balanced",), labels, GOLD)
+    a, b, c = class_weights.of_labels(("balanced",), labels, GOLD)
     np.testing.assert_allclose([a, c], expected * 2 / 3)
     assert b == 1.0
 
@@ -23,13 +23,13 @@ def test_balanced_classes_weigh_as_in_scikit_learn():
 def test_texts_with_a_label_weigh_as_those_without():
     labels = Labels(MULTI_LABEL, ("a", "b", "c"))
     gold = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 1, 0]])
-    found = inputs.class_weights_of(("balanced",), labels, gold)
+    found = class_weights.of_labels(("balanced",), labels, gold)
     assert found == (4.0, 1.0, 1.0)
 
 
 def test_labels_that_are_not_named_weigh_one():
     labels = Labels(CLASSES, ("a", "b=c", "d"))
-    found = inputs.class_weights_of((" b=c=2.5", "a=.5"), labels, GOLD)
+    found = class_weights.of_labels((" b=c=2.5", "a=.5"), labels, GOLD)
     assert found == (0.5, 2.5, 1.0)
 
 
@@ -46,4 +46,4 @@ def test_labels_that_are_not_named_weigh_one():
 def test_mistakes_are_told(given, expected):
     labels = Labels(CLASSES, ("a", "b"))
     with pytest.raises(UserError, match=f"{given}; expected .*{expected}"):
-        inputs.class_weights_of((given,), labels, GOLD)
+        class_weights.of_labels((given,), labels, GOLD)
