@@ -7,6 +7,7 @@ The outputs of both models are compared before the files are renamed to their
 final names. Graphs and pickles are never loaded.
 """
 
+import dataclasses
 import os
 import sys
 
@@ -22,21 +23,21 @@ from bert.tasks.ner import entities
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = command_line.parse(argv, Settings, __doc__)
-    model = ModelFolder.open(settings.input, settings)
+    folder = ModelFolder.open(settings.input, settings)
 
     # Read the run's records before any file is written.
-    recorded = checkpoint_files.recorded_settings(model.path)
-    report = checkpoint_files.beside(model.path, model_card.REPORT)
-    step = checkpoint_files.step_of(model.resolve())
+    recorded = checkpoint_files.recorded_settings(folder.path)
+    report = checkpoint_files.beside(folder.path, model_card.REPORT)
+    step = checkpoint_files.step_of(folder.resolve())
     scores = model_card.read_scores(os.path.dirname(report), step)
 
     from bert.modeling.formats import conversion, extend_embeddings
     from bert.training import distribution
 
-    model = conversion.read(model)
+    model = folder.read()
     if model.task and model.task["kind"] is None:
         kind = entities.kind_of(model.task["labels"])
-        model = model.replace(task=model.task | {"kind": kind})
+        model = dataclasses.replace(model, task=model.task | {"kind": kind})
 
     if settings.extend_vocab:
         model = extend_embeddings.add_words(model, settings.extend_vocab)

@@ -20,7 +20,7 @@ from bert.data.sequences import TokenSequence
 from bert.export import saved_model
 from bert.modeling.engines import openvino_engine
 from bert.modeling.formats import conversion, openvino
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 
 METRICS = "assets.extra/metrics.json"  # name -> value
 EXAMPLE = "assets.extra/example.json"  # input -> text
@@ -55,7 +55,7 @@ def write(folder: str, save: Callable[[str], None]) -> str:
 
 def write_model(
     folder: str,
-    model: ModelFolder,
+    model: Model,
     precision: str = "float32",
     openvino_precision: str | None = None,
     rows: Iterable[TokenSequence] = (),
@@ -64,7 +64,7 @@ def write_model(
 
     Args:
         folder: str. Path of an empty folder.
-        model: ModelFolder. Weights, tokenizer and task.
+        model: Model. Weights, tokenizer and task.
         precision: str. Precision in which the SavedModel stores the weights.
             Default: "float32".
         openvino_precision: str or None. Precision of the OpenVINO network:

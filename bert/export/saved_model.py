@@ -20,7 +20,7 @@ from bert.data.sequences import LongTexts
 from bert.data.text import input_ops, text_ops
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, heads
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from bert.modeling.precision import stored_in
 from bert.modeling.task_heads import head_of
 
@@ -51,7 +51,7 @@ class FineTunedModel(tf.train.Checkpoint):
     A regression has only the output value, float32 [B].
 
     Args:
-        model: ModelFolder. Weights, tokenizer and task.
+        model: Model. Weights, tokenizer and task.
         precision: str. Precision in which the weights are stored. Default:
             "float32".
 
@@ -67,7 +67,7 @@ class FineTunedModel(tf.train.Checkpoint):
         do_lower_case, strip_accents: variables, casing of the vocabulary.
     """
 
-    def __init__(self, model: ModelFolder, precision: str = "float32"):
+    def __init__(self, model: Model, precision: str = "float32"):
         super().__init__()
         with stored_in(precision):
             network = model.network(head_of(model.values))

@@ -27,6 +27,7 @@ from bert.inference.settings import KERAS
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import (
     CHOICES,
@@ -136,7 +137,7 @@ class Predictor:
         predictor.check(model)
         return predictor
 
-    def check(self, model: ModelFolder) -> None:
+    def check(self, model: Model | ModelFolder) -> None:
         """Computes one sequence, and compares the output with the task.
 
         Args:
@@ -404,7 +405,9 @@ def network_of(path: str, engine: str | None) -> str | None:
     return network
 
 
-def load_keras(model: ModelFolder, head: str | None = None, **options) -> Any:
+def load_keras(
+    model: Model | ModelFolder, head: str | None = None, **options
+) -> Any:
     """Loads a model into Keras. Imports TensorFlow, which takes seconds.
 
     Args:
@@ -433,7 +436,7 @@ def open_model(path: str) -> ModelFolder:
     return model
 
 
-def task_of(model: ModelFolder, head: str | None = None) -> Task:
+def task_of(model: Model | ModelFolder, head: str | None = None) -> Task:
     """Returns the task of a model, from its files or its head.
 
     Args:

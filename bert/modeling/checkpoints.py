@@ -25,6 +25,10 @@ _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
 ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
 KNOWN = (*ENCODER, "cls/", "output_")
+_WEIGHT = re.compile(
+    r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
+    r"|output_weights|output_bias)|output_(weights|bias)"
+)  # optimizers of other projects add names below these
 WORDS = "bert/embeddings/word_embeddings"
 _INTERMEDIATE = "bert/encoder/layer_0/intermediate/dense/kernel"
 _SIZES = (  # name, axis and size of the config
@@ -151,6 +155,19 @@ def freeze_layers(named: dict[str, keras.Variable], layers: int) -> None:
         number = depth(name)
         if layers and number is not None and number <= layers:
             variable.trainable = False
+
+
+def of_network(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Selects the weights of a checkpoint: no optimizer slots and no step.
+
+    Args:
+        values: dict. Name -> array.
+    """
+    return {
+        name: value
+        for name, value in values.items()
+        if name.startswith(KNOWN) and _WEIGHT.fullmatch(name)
+    }
 
 
 def rate_factors(

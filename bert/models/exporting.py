@@ -1,6 +1,7 @@
 """Exports of the Keras models that take text."""
 
 import contextlib
+import dataclasses
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from bert.export import folder as export_folder
 from bert.modeling.engines import openvino_engine
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import NETWORKS
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from bert.models import loading
 
 ONNX = "onnx"
@@ -54,7 +55,7 @@ def write(
     """
     openvino_engine.check(openvino, "openvino", len(rows))
     with source(model, folder) as written:
-        written = written.replace(task=written.task | entries)
+        written = dataclasses.replace(written, task=written.task | entries)
         export_folder.write(
             folder,
             lambda path: export_folder.write_model(
@@ -64,7 +65,7 @@ def write(
 
 
 @contextlib.contextmanager
-def source(model, folder: str) -> Iterator[ModelFolder]:
+def source(model, folder: str) -> Iterator[Model]:
     """Yields weights, config and tokenizer for an export to a new folder.
 
     Args:

@@ -15,6 +15,7 @@ from bert.modeling.config import BertConfig
 from bert.modeling.encoder import Encoder, build_encoder
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import TARGETS
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
 _CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
@@ -91,7 +92,7 @@ def load_encoder(
             f"path={path!r:.60}", expected="a path, or a model's name"
         )
     model = ModelFolder.open(os.fspath(path), ModelFiles(vocab_file=vocab_file))
-    bert = conversion.read(model)
+    bert = model.read()
 
     encoder = new_encoder(bert.config)
     missing = checkpoints.assign(
@@ -106,7 +107,7 @@ def load_encoder(
         for name, value in bert.values.items()
         if not name.startswith(checkpoints.ENCODER)
     }
-    encoder.checkpoint = bert.replace(values=heads)
+    encoder.checkpoint = dataclasses.replace(bert, values=heads)
     return encoder, bert.tokenizer
 
 
@@ -158,7 +159,7 @@ def save(
 
 def weights_of(
     model: keras.Model, tokenizer: Tokenizer | None, path: str
-) -> ModelFolder:
+) -> Model:
     """Returns config and weights of a model, by their original names.
 
     Args:
@@ -176,7 +177,7 @@ def weights_of(
     loaded = getattr(model, "checkpoint", None)
     pooling_config = loaded.pooling_config if loaded else None
     config = config_of(model)
-    return ModelFolder.of(path, config, values, tokenizer, task, pooling_config)
+    return Model(path, config, values, tokenizer, task, pooling_config)
 
 
 def load_pair(

@@ -8,7 +8,7 @@ from bert.export import folder as export_folder
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import model_card
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from bert.runs import scoring
 from bert.runs.file_results import FileResults
 from bert.runs.scoring import Scored
@@ -38,7 +38,7 @@ def export(
     """
     settings, model, task = run.settings, run.model, scored.task
     step = trainer.state.weights_step
-    tuned = ModelFolder.of(
+    tuned = Model(
         path,
         model.config,
         trainer.state.weights(),

@@ -10,7 +10,7 @@ from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.export import folder, saved_model
 from bert.modeling.formats import conversion, openvino
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from tests.helpers import classifier_files, small
 
 NAMES = ("a", "b", "c")
@@ -76,7 +76,7 @@ def test_at_most_300_texts_of_all_calibrate_int8(
         (openvino, "write"),
     ):
         monkeypatch.setattr(module, name, mock.MagicMock())
-    model = ModelFolder.of("", small.config(), {})
+    model = Model("", small.config(), {})
     rows = [([number], [0]) for number in range(texts)]
     folder.write_model(str(tmp_path), model, "float32", "int8", rows)
     batches = openvino.write.call_args[0][-1]

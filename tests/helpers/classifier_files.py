@@ -10,6 +10,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
 from bert.modeling import encoder, networks, task_heads
 from bert.modeling.formats import conversion, openvino
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, once, small
 
@@ -116,7 +117,7 @@ def classifier_of(
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
     task = {"kind": kind, "labels": list(names), "max_seq_length": 13}
     task |= {"pairs": pairs} | decision.described()
-    return ModelFolder.of("", config, weights, tokenizer, task)
+    return Model("", config, weights, tokenizer, task)
 
 
 def embedding_model_of(folder: pathlib.Path) -> ModelFolder:
@@ -129,7 +130,7 @@ def embedding_model_of(folder: pathlib.Path) -> ModelFolder:
     weights = model_files.random_values(encoder.build_encoder(config), 0.5)
     tokenizer = Tokenizer(str(folder / "vocab.txt")).with_max_length(13)
     how = PoolingConfig("mean", True)
-    return ModelFolder.of("", config, weights, tokenizer, pooling_config=how)
+    return Model("", config, weights, tokenizer, pooling_config=how)
 
 
 def write_export(folder: pathlib.Path, openvino: str = "none", **model) -> str:

@@ -9,7 +9,7 @@ from bert.common.formats import tensor_files
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import networks, task_heads
 from bert.modeling.formats import conversion
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from bert.modeling.networks import build_pretraining_model
 from tests.helpers import model_files, small, text
 
@@ -54,5 +54,5 @@ def huggingface(
     """A folder of Hugging Face with these weights."""
     folder.mkdir(parents=True)
     tokenizer = Tokenizer("vocab.txt", tokens=text.VOCABULARY)
-    model = ModelFolder.of("", config(**changed), values, tokenizer)
+    model = Model("", config(**changed), values, tokenizer)
     conversion.write(model, "huggingface", str(folder))

@@ -12,7 +12,7 @@ from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
 from bert.modeling import networks, task_heads
 from bert.modeling.formats import conversion
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from tests.helpers import model_files, small, text
 
 
@@ -41,7 +41,7 @@ def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
     values = model_files.values_of(model)
     if not pooler:
         values = {n: x for n, x in values.items() if "pooler" not in n}
-    model = ModelFolder.of("here", config, values)
+    model = Model("here", config, values)
     outputs = conversion.network_of(model).output.keys()
     expected = ["encoder"] + ["pooler"] * pooler
     assert conversion.parts_of(values, "onnx") == expected

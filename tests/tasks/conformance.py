@@ -7,6 +7,7 @@ score      rows that are labelled as predicted have the best score
 to_json    `from_model` reads it, and predicts the same
 """
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -23,6 +24,7 @@ from bert.inference.predictor import Predictor, load_keras, sequences_of
 from bert.modeling import encoder, networks
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import conversion, model_card, openvino
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import HEADS, MASKED_LM
 from bert.tasks.task import Task
@@ -61,9 +63,7 @@ def model_of(
             x *= 0.1  # else the predictions hardly depend on the text
     tokenizer = Tokenizer(str(folder / "vocab.txt"), do_lower_case=True)
     tokenizer = tokenizer.with_max_length(small.POSITIONS)
-    return ModelFolder.of(
-        "", config, values, tokenizer, pooling_config=pooling_config
-    )
+    return Model("", config, values, tokenizer, pooling_config=pooling_config)
 
 
 def check(
@@ -169,9 +169,9 @@ def _check_huggingface(
     described = None
     if not task.pooling_config and task.head != MASKED_LM:
         described = task.to_json()
-    model = model.replace(task=described)
+    model = dataclasses.replace(model, task=described)
     conversion.write(model, "huggingface", str(target))
-    again = conversion.read(ModelFolder.open(str(target)))
+    again = ModelFolder.open(str(target)).read()
     assert {**again.values}.keys() == {**model.values}.keys()
     for name, x in model.values.items():
         np.testing.assert_array_equal(again.values[name], x)
@@ -188,7 +188,7 @@ def _again(task: Task, model: ModelFolder) -> Task:
     described = None
     if not task.pooling_config and task.head != MASKED_LM:
         described = json.loads(json.dumps(task.to_json(), allow_nan=False))
-    again = type(task).from_model(model.replace(task=described))
+    again = type(task).from_model(dataclasses.replace(model, task=described))
     for name in _FIELDS:
         missing = None if name == "num_outputs" else ...
         assert getattr(again, name, missing) == getattr(task, name, missing)

@@ -130,7 +130,8 @@ class Tokenizer:
     def with_max_length(self, max_length: int) -> "Tokenizer":
         """Returns a copy with another maximum number of tokens."""
         changed = type(self).__new__(type(self))
-        vars(changed).update(vars(self), max_length=max_length)
+        # With the kernels, which `copy.copy` would leave out.
+        changed.__dict__ = vars(self) | {"max_length": max_length}
         return changed
 
     def __getstate__(self) -> dict:

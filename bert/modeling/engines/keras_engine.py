@@ -20,6 +20,7 @@ import tensorflow as tf
 from bert.common import processes
 from bert.data import feature_names, sequence_packing
 from bert.modeling import checkpoints, encoder, networks
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.training import distribution
 
@@ -112,7 +113,7 @@ class KerasEngine:
     @classmethod
     def load(
         cls,
-        model: ModelFolder,
+        model: Model | ModelFolder,
         head: str | None = None,
         layer: int | tuple[int, ...] = -1,
         devices: dict[str, Any] | None = None,

@@ -5,7 +5,6 @@ packages of `requirements/onnx.txt` and `requirements/openvino.txt`.
 """
 
 import os
-import re
 
 import keras
 import numpy as np
@@ -27,6 +26,7 @@ from bert.modeling.formats import (
     sentence_files,
 )
 from bert.modeling.formats.conversion_settings import NETWORKS
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import (
     HEADS,
@@ -37,10 +37,6 @@ from bert.modeling.task_heads import (
 )
 
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
-_WEIGHT = re.compile(
-    r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
-    r"|output_weights|output_bias)|output_(weights|bias)"
-)  # optimizers of other projects add names below these
 _ONNX = "model.onnx"
 _UNUSED = {  # entry of task.json -> effect of transformers, which ignores it
     "decision": "thresholds, temperature or --unknown_below: its predictions "
@@ -54,46 +50,11 @@ _UNUSED = {  # entry of task.json -> effect of transformers, which ignores it
 }
 
 
-def read(model: ModelFolder) -> ModelFolder:
-    """Reads a model to memory; flags for the casing override the recorded one.
-
-    Args:
-        model: ModelFolder. Model to read.
-
-    Raises:
-        UserError: a file is damaged, or the vocabulary does not fit.
-    """
-    tokenizers = model.tokenizers  # before weights, which take longer
-    model.check_sizes()
-    values, skipped = model.weights()
-
-    # A checkpoint may also contain optimizer slots and the step.
-    if model.format == "google":
-        names = set(values)
-        values = {
-            name: value
-            for name, value in values.items()
-            if name.startswith(checkpoints.KNOWN) and _WEIGHT.fullmatch(name)
-        }
-        skipped = sorted(names - values.keys())
-
-    tokenizer = None
-    if tokenizers:
-        tokenizer = model.tokenizer.with_max_length(model.max_length)
-        model.config.check_vocabulary(
-            tokenizer.tokens, tokenizer.path, model.config_file
-        )
-    else:
-        log("warning: no vocabulary beside the input, so none is written")
-    path, parts = model.resolve(), (tokenizer, model.task, model.pooling_config)
-    return ModelFolder.of(path, model.config, values, *parts, skipped)
-
-
-def outputs_of(model: ModelFolder) -> dict:
+def outputs_of(model: Model) -> dict:
     """Computes the outputs of the encoder and of each head on seeded inputs.
 
     Args:
-        model: ModelFolder. The model.
+        model: Model. The model.
 
     Returns:
         Dict: name -> float32 array.
@@ -147,11 +108,11 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     return {name: value.astype(np.int32) for name, value in inputs.items()}
 
 
-def write(model: ModelFolder, target: str, folder: str) -> None:
+def write(model: Model, target: str, folder: str) -> None:
     """Writes the files of a model to an empty folder.
 
     Args:
-        model: ModelFolder. The model.
+        model: Model. The model.
         target: str. Format, see `conversion_settings`. Files of a network are
             written by `convert`.
         folder: str. Folder to write to.
@@ -173,13 +134,11 @@ def write(model: ModelFolder, target: str, folder: str) -> None:
     write_files(model, folder, target == "huggingface")
 
 
-def write_files(
-    model: ModelFolder, folder: str, is_theirs: bool = False
-) -> None:
+def write_files(model: Model, folder: str, is_theirs: bool = False) -> None:
     """Writes all files of a model except its weights.
 
     Args:
-        model: ModelFolder. The model.
+        model: Model. The model.
         folder: str. Folder to write to.
         is_theirs: bool. Whether to write the files of transformers, whose
             config.json contains the sizes and labels. Default: False.
@@ -260,11 +219,11 @@ def check_outputs(
     return difference
 
 
-def convert(model: ModelFolder, target: str, output: str) -> float:
+def convert(model: Model, target: str, output: str) -> float:
     """Writes a model, and compares its outputs before renaming the files.
 
     Args:
-        model: ModelFolder. The model.
+        model: Model. The model.
         target: str. Format, see `conversion_settings`.
         output: str. Folder to write to.
 
@@ -284,7 +243,7 @@ def convert(model: ModelFolder, target: str, output: str) -> float:
         if target in NETWORKS:
             before, after = _write_network(model, target, scratch)
         else:
-            after = outputs_of(read(ModelFolder.open(scratch)))
+            after = outputs_of(ModelFolder.open(scratch).read())
         return check_outputs(
             before, after, TOLERANCE, model.path, "after conversion"
         )
@@ -300,7 +259,7 @@ def parts_of(values: dict, target: str) -> list[str]:
     ]
 
 
-def network_of(model: ModelFolder) -> keras.Model:
+def network_of(model: Model) -> keras.Model:
     """Network of a model, with its head; the outputs are a flat dict."""
     head = head_of(model.values)
     network = model.network(head)
@@ -315,7 +274,7 @@ def network_of(model: ModelFolder) -> keras.Model:
     return keras.Model(network.input, outputs)
 
 
-def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
+def _write_network(model: Model, target: str, folder: str) -> list[dict]:
     """Writes the file of a network: by Keras' own `export`, or for OpenVINO.
 
     Returns:
@@ -340,7 +299,7 @@ def _write_network(model: ModelFolder, target: str, folder: str) -> list[dict]:
 
 
 def _outputs_of_rows(
-    model: ModelFolder, engine: OpenVINOEngine, inputs: dict
+    model: Model, engine: OpenVINOEngine, inputs: dict
 ) -> list[dict]:
     """Outputs of packed rows, of Keras and of an OpenVINO network."""
     head = head_of(model.values)

@@ -8,7 +8,7 @@ from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.data.text import vocabulary_slots
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 
 _WORDS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
@@ -48,11 +48,11 @@ def extend_vocabulary(
     return changed
 
 
-def add_words(model: ModelFolder, path: str) -> ModelFolder:
+def add_words(model: Model, path: str) -> Model:
     """Adds the words of a file to the vocabulary and the embeddings.
 
     Args:
-        model: ModelFolder. The model.
+        model: Model. The model.
         path: str. File with one word per line.
 
     Returns:
@@ -89,7 +89,8 @@ def add_words(model: ModelFolder, path: str) -> ModelFolder:
     # Weights, config and tokenizer must change together.
     values = extend_vocabulary(model.values, rows, parts)
     size = len(values[_WORDS])
-    changed = model.replace(
+    changed = dataclasses.replace(
+        model,
         values=values,
         config=dataclasses.replace(model.config, vocab_size=size),
         tokenizer=Tokenizer.of(

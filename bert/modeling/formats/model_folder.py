@@ -1,4 +1,4 @@
-"""A model of any format: a checkpoint, and the files beside it.
+"""The files of a model of any format: a checkpoint, and those beside it.
 
     google        bert_model.ckpt, or the checkpoints of a run;
                   bert_config.json, vocab.txt, tokenizer_config.json
@@ -7,7 +7,6 @@
     export        saved_model.pb, variables/, and the files of google
     tf_hub        saved_model.pb, variables/, assets/vocab.txt
     openvino      as google, with openvino_model.xml and .bin for the weights
-    memory        no files: a network, or a model that was read
 
 The best checkpoint of a run is in a subfolder of its own.
 """
@@ -17,15 +16,13 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable
 from typing import Any, Self
-
-import numpy as np
 
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.formats import downloads
+from bert.common.progress import log
 from bert.data.pooling import PoolingConfig
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.casing import Casing
@@ -34,11 +31,13 @@ from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
     checkpoint_files,
     kept_layers,
+    model,
     readers,
     sentence_files,
 )
 from bert.modeling.formats.checkpoint_files import VOCABULARY, beside
-from bert.modeling.formats.readers import MEMORY, READERS
+from bert.modeling.formats.model import Model
+from bert.modeling.formats.readers import READERS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +54,9 @@ class ModelFiles(Casing):
 
 @dataclasses.dataclass(frozen=True)
 class ModelFolder:
-    """A model of any format; each file is read once, when it is needed.
+    """The files of a model; each is read once, when it is needed.
+
+    `read` reads all of them.
 
     Attributes:
         path: str. Folder of the model, or prefix of its checkpoint. "" if only
@@ -65,14 +66,11 @@ class ModelFolder:
             Default: no flags.
         layers: tuple of int. Layers of the encoder that are read, see
             `keep_layers`. Default: (), all layers.
-        skipped: tuple of str. Names of variables that are not part of a BERT,
-            if the model was read by `conversion.read`. Default: ().
     """
 
     path: str
     format: str
     given: ModelFiles = ModelFiles()
-    skipped: tuple[str, ...] = ()
     layers: tuple[int, ...] = ()
 
     @classmethod
@@ -80,7 +78,7 @@ class ModelFolder:
         cls,
         path: str | None,
         given: ModelFiles = ModelFiles(),
-    ) -> "ModelFolder":
+    ) -> Self:
         """Finds a model, without TensorFlow.
 
         Args:
@@ -105,60 +103,6 @@ class ModelFolder:
             )
         path = sentence_files.network_of(path)
         return cls(path, readers.format_of(path), given)
-
-    @classmethod
-    def of(
-        cls,
-        path: str,
-        config: BertConfig,
-        values: dict[str, Any],
-        tokenizer: Tokenizer | None = None,
-        task: dict | None = None,
-        pooling_config: PoolingConfig | None = None,
-        skipped: Iterable[str] = (),
-    ) -> "ModelFolder":
-        """Makes a model in memory, such as one to export.
-
-        Args:
-            path: str. Source of the model, for messages.
-            config: BertConfig. Sizes of the network.
-            values: dict. Original name -> float32 array.
-            tokenizer: Tokenizer or None. Vocabulary, casing and maximum
-                length. Default: None.
-            task: dict or None. Content of its `task.json`. Default: None.
-            pooling_config: PoolingConfig or None. Pooling that computes an
-                embedding of a text. Default: None.
-            skipped: iterable of str. See the class. Default: no names.
-        """
-        model = cls(path, MEMORY, skipped=tuple(skipped))
-
-        # The values of the cached properties, so that no file is read.
-        vars(model).update(
-            config=config,
-            config_file=path,
-            values=values,
-            tokenizer=tokenizer,
-            task=task,
-            pooling_config=pooling_config,
-        )
-        return model
-
-    def replace(self, **parts) -> "ModelFolder":
-        """Copies the model to memory, with other parts.
-
-        Args:
-            **parts: arguments of `of`.
-        """
-        names = (
-            "config",
-            "values",
-            "tokenizer",
-            "task",
-            "pooling_config",
-            "skipped",
-        )
-        kept = {name: getattr(self, name) for name in names}
-        return self.of(self.path, **kept | parts)
 
     def _find(self, name: str, flag: str) -> str:
         if not self.path:
@@ -338,7 +282,7 @@ class ModelFolder:
         """Kind and names of the labels, as in `task.json`, or None."""
         return self._reader.labels(self.path) if self.path else None
 
-    def keep_layers(self, given: tuple[str, ...]) -> "ModelFolder":
+    def keep_layers(self, given: tuple[str, ...]) -> Self:
         """Returns the model with some of its layers.
 
         Args:
@@ -349,11 +293,7 @@ class ModelFolder:
         """
         count, path = self.config.num_hidden_layers, self.config_file
         layers = kept_layers.read(given, count, path)
-        if self.format != MEMORY:
-            return dataclasses.replace(self, layers=layers)
-        config = dataclasses.replace(self.config, num_hidden_layers=len(layers))
-        values = kept_layers.select(self.values, layers)
-        return self.replace(config=config, values=values)
+        return dataclasses.replace(self, layers=layers)
 
     def last(self) -> Self:
         """Returns the model at the last checkpoint of its run.
@@ -405,24 +345,47 @@ class ModelFolder:
             readers.checkpoints().check_sizes(config, shapes, self.resolve())
 
     def check_finite(self) -> None:
-        """Rejects weights that are NaN or infinite.
-
-        Raises:
-            UserError: a variable has such a weight.
-        """
-        for name, value in self.values.items():
-            # bfloat16 has the kind V.
-            if value.dtype.kind in "fV" and not np.isfinite(value).all():
-                raise UserError(
-                    f"{name}: NaN or infinite weights",
-                    path=self.path,
-                    fix="pass another checkpoint",
-                )
+        """Rejects weights that are NaN or infinite; see `model`."""
+        model.check_finite(self.values, self.path)
 
     @functools.cached_property
     def values(self) -> dict[str, Any]:
         """Weights, which stay in memory: original name -> array."""
         return self.weights()[0]
+
+    def read(self) -> Model:
+        """Reads the model to memory; flags override the recorded casing.
+
+        Raises:
+            UserError: a file is damaged, or the vocabulary does not fit.
+        """
+        tokenizers = self.tokenizers  # before weights, which take longer
+        self.check_sizes()
+        values, skipped = self.weights()
+
+        # A checkpoint may also contain optimizer slots and the step.
+        if self.format == "google":
+            names = set(values)
+            values = readers.checkpoints().of_network(values)
+            skipped = sorted(names - values.keys())
+
+        tokenizer = None
+        if tokenizers:
+            tokenizer = self.tokenizer.with_max_length(self.max_length)
+            self.config.check_vocabulary(
+                tokenizer.tokens, tokenizer.path, self.config_file
+            )
+        else:
+            log("warning: no vocabulary beside the input, so none is written")
+        return Model(
+            self.resolve(),
+            self.config,
+            values,
+            tokenizer,
+            self.task,
+            self.pooling_config,
+            tuple(skipped),
+        )
 
     def network(self, head: str | None = None, **options):
         """Builds the network with the weights.

@@ -23,7 +23,6 @@ from bert.modeling.formats import (
 _OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name in object checkpoints
 _START = 1 << 10  # bytes of an index that are searched for it
 _PROTO = "saved_model.pb"
-MEMORY = "memory"  # format of a model in memory, which is never read
 Weights = tuple[dict[str, Any], list[str]]
 
 
@@ -187,7 +186,6 @@ READERS = {
     "model_garden": _GOOGLE._replace(
         shapes=_model_garden_shapes, weights=_model_garden_weights
     ),
-    MEMORY: _GOOGLE._replace(resolve=str, shapes=lambda path: {}),
     "openvino": _GOOGLE._replace(
         resolve=str,
         files=_openvino_files,

@@ -23,6 +23,7 @@ from bert.data.labels import (
 from bert.data.records.encoding import Feature
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import predictions, recipe
@@ -100,7 +101,7 @@ class TextClassification(Task[Settings]):
         }
 
     @classmethod
-    def from_model(cls, model: ModelFolder) -> "TextClassification":
+    def from_model(cls, model: Model | ModelFolder) -> "TextClassification":
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         task = model.task
         return cls(

@@ -13,6 +13,7 @@ from bert.data.postprocessing import softmax
 from bert.data.sequences import Encoded, join_pair
 from bert.data.text import tokenization, vocabulary
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import MASKED_LM
 from bert.tasks.task import Task
@@ -49,7 +50,7 @@ class MaskedWords(Task):
         self._count = len(words) or min(top_k, len(vocab))
 
     @classmethod
-    def from_model(cls, model: ModelFolder) -> "MaskedWords":
+    def from_model(cls, model: Model | ModelFolder) -> "MaskedWords":
         """The task of a pre-trained model."""
         return cls(model.tokenizer, model.max_length)
 

@@ -16,6 +16,7 @@ from bert.data.postprocessing import log_softmax, softmax
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text import words
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import TOKENS
 from bert.tasks import evaluation
@@ -74,7 +75,7 @@ class TokenClassification(Task[Settings]):
         )
 
     @classmethod
-    def from_model(cls, model: ModelFolder) -> "TokenClassification":
+    def from_model(cls, model: Model | ModelFolder) -> "TokenClassification":
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         task = model.task
         # A folder of transformers does not record the kind.

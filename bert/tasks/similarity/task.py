@@ -16,6 +16,7 @@ from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.evaluation import OVERLAP
 from bert.tasks.similarity.settings import Settings
@@ -77,7 +78,7 @@ class TextEmbedding(Task[Settings]):
         }
 
     @classmethod
-    def from_model(cls, model: ModelFolder) -> "TextEmbedding":
+    def from_model(cls, model: Model | ModelFolder) -> "TextEmbedding":
         """The task of a model, as recorded in its `modules.json`."""
         return cls(model.tokenizer, model.pooling_config, model.max_length)
 

@@ -11,6 +11,7 @@ from bert.common.progress import log
 from bert.data import feature_names
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import SPANS
 from bert.tasks import evaluation
@@ -56,7 +57,7 @@ class QuestionAnswering(Task[Settings]):
             ).text_of
 
     @classmethod
-    def from_model(cls, model: ModelFolder) -> "QuestionAnswering":
+    def from_model(cls, model: Model | ModelFolder) -> "QuestionAnswering":
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         longest = min(384, model.max_length)
         values = {"max_seq_length": longest} | recorded(model.task)

@@ -16,6 +16,7 @@ from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded, join_pair, truncate_pair
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CHOICES
 from bert.tasks import evaluation
@@ -57,7 +58,7 @@ class MultipleChoice(Task[Settings]):
         )
 
     @classmethod
-    def from_model(cls, model: ModelFolder) -> "MultipleChoice":
+    def from_model(cls, model: Model | ModelFolder) -> "MultipleChoice":
         """The task of a fine-tuned model."""
         length = (model.task or {}).get("max_seq_length", model.max_length)
         return cls(model.tokenizer, length)

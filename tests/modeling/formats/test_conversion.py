@@ -1,5 +1,6 @@
 """Conversion of a model: what is read, and what is published."""
 
+import dataclasses
 import json
 
 import hypothesis
@@ -13,6 +14,7 @@ from bert.data.sequences import LongTexts
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import networks
 from bert.modeling.formats import conversion
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small, text
 
@@ -31,7 +33,7 @@ def folder(tmp_path):
 
 def test_slots_of_other_optimizers_are_skipped(folder):
     """As in MLPerf's checkpoints."""
-    bert = conversion.read(ModelFolder.open(str(folder)))
+    bert = ModelFolder.open(str(folder)).read()
     assert len(bert.values) > 20
     slots = {f"{name}/LAMB_1" for name in bert.values}
     assert set(bert.skipped) == slots | {"beta1_power"}
@@ -42,11 +44,13 @@ def test_slots_of_other_optimizers_are_skipped(folder):
 def test_what_a_format_has_no_field_for_is_told(
     folder, tmp_path, capsys, target, truncate
 ):
-    bert = conversion.read(ModelFolder.open(str(folder)))
+    bert = ModelFolder.open(str(folder)).read()
     bert.values["output_weights"] = np.zeros((2, small.H), np.float32)
     task = {"kind": "classes", "labels": ["a", "b"], "max_seq_length": 7}
     task |= LongTexts(truncate, "mean", 3).described()
-    bert = bert.replace(task=task | {"decision": {"temperature": 2.0}})
+    bert = dataclasses.replace(
+        bert, task=task | {"decision": {"temperature": 2.0}}
+    )
     (tmp_path / "new").mkdir()
     conversion.write(bert, target, str(tmp_path / "new"))
     told = "warning: transformers does not use "
@@ -81,7 +85,7 @@ def test_the_shortest_length_is_written(
     if task_length:
         task["max_seq_length"] = task_length
     parts = tokenizer.with_max_length(length), task
-    model = ModelFolder.of("", small.config(), {}, *parts)
+    model = Model("", small.config(), {}, *parts)
     conversion.write_files(model, str(folder), is_theirs)
     positions = small.POSITIONS
     expected = min(length, task_length or positions, positions)

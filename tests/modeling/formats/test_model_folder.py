@@ -1,5 +1,6 @@
 """Models of each format, with the other files of their folders."""
 
+import dataclasses
 import json
 import shutil
 
@@ -14,6 +15,7 @@ from bert.data.text.casing import Casing
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, encoder
 from bert.modeling.formats import checkpoint_files, conversion
+from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from tests.helpers import classifier_files, model_files, small
 
@@ -141,7 +143,7 @@ def test_a_damaged_task_is_one_line(tmp_path, values, message):
 @pytest.mark.parametrize("kind", ["f2", "f4", ml_dtypes.bfloat16])
 def test_weights_that_are_not_finite_are_named(kind, value):
     values = {"a": np.ones(3, kind), "b": np.array([0, value], kind)}
-    model = ModelFolder.of("here", small.config(), values)
+    model = Model("here", small.config(), values)
     with pytest.raises(UserError, match="here: b: NaN or infinite weights"):
         model.check_finite()
     values["b"] = np.arange(3)
@@ -173,12 +175,14 @@ def test_a_model_in_memory_reads_no_file():
     values = model_files.random_values(network)
     tokenizer = Tokenizer("vocab.txt", True, tokens=TOKENS)
     pooling = PoolingConfig()
-    model = ModelFolder.of(
+    model = Model(
         *("missing", config, values, tokenizer),
         pooling_config=pooling,
-        skipped=["global_step"],
+        skipped=("global_step",),
     )
-    changed = model.replace(task={"kind": "classes", "labels": ["a", "b"]})
+    changed = dataclasses.replace(
+        model, task={"kind": "classes", "labels": ["a", "b"]}
+    )
     assert (model.task, changed.task["labels"]) == (None, ["a", "b"])
     assert changed.path == "missing"
     assert changed.tokenizer is tokenizer
@@ -188,19 +192,3 @@ def test_a_model_in_memory_reads_no_file():
     named = checkpoints.encoder_variables(changed.network())
     for name, variable in named.items():
         np.testing.assert_array_equal(variable, values[name])
-
-
-def test_a_model_in_memory_keeps_some_of_its_layers():
-    """No file is looked for."""
-    config = small.config(num_hidden_layers=3)
-    values = model_files.random_values(encoder.build_encoder(config))
-    model = ModelFolder.of("mine", config, values)
-    found = model.keep_layers(("2", "0"))
-    assert found.config.num_hidden_layers == 2
-    scope = "bert/encoder/layer_{}/output/dense/bias"
-    for new, old in enumerate((2, 0)):
-        kept = found.values[scope.format(new)]
-        np.testing.assert_array_equal(kept, values[scope.format(old)])
-    assert scope.format(2) not in found.values
-    with pytest.raises(UserError, match=r"=3,0; .* from 1 to 3 \(mine\)$"):
-        model.keep_layers(("3", "0"))

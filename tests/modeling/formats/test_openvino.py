@@ -16,7 +16,7 @@ from bert.modeling.config import ACTIVATIONS
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.formats import openvino as writer
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model import Model
 from bert.modeling.task_heads import CLASSIFIER, HEADS, TOKENS
 from tests.helpers import model_files, small
 
@@ -46,7 +46,7 @@ def outputs_of(engine, head, sequences):
 
 
 def keras_outputs(config, values, head, sequences):
-    engine = KerasEngine.load(ModelFolder.of("model", config, values), head)
+    engine = KerasEngine.load(Model("model", config, values), head)
     return outputs_of(engine, head, sequences)
 
 
