@@ -25,7 +25,8 @@ class Encoded(NamedTuple):
     """The sequences of an example, returned by the `encode` of a task.
 
     Attributes:
-        rows: ids and segment ids of each sequence: one, windows or choices.
+        sequences: ids and segment ids of each sequence: one, windows or
+            choices.
         num_tokens: number of tokens before truncation, special tokens
             included; 0 if it is not counted.
         is_truncated: whether tokens were dropped.
@@ -34,7 +35,7 @@ class Encoded(NamedTuple):
         details: values for the task's `decode` besides the outputs.
     """
 
-    rows: list[TokenSequence]
+    sequences: list[TokenSequence]
     num_tokens: int = 0
     is_truncated: bool = False
     details: Any = None

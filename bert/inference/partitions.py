@@ -56,13 +56,13 @@ class Partition(NamedTuple):
         number: int. Number of the partition, from 0.
         span: Span. The rows in their file.
         first: int. Number of rows before it, in all files.
-        rows: int. Number of its rows.
+        num_rows: int. Number of its rows.
     """
 
     number: int
     span: Span
     first: int
-    rows: int
+    num_rows: int
 
 
 class Writer(Protocol):
@@ -336,7 +336,7 @@ def _version_of(path: str) -> str:
 
 
 def _num_rows(partition: Partition) -> int:
-    return partition.rows
+    return partition.num_rows
 
 
 def _range(number: int, shards: int, partitions: int) -> range:

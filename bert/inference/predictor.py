@@ -352,7 +352,7 @@ class Predictor:
         """
         rest = iter(outputs)
         return [
-            self.task.combine(x, [*itertools.islice(rest, len(x.rows))])
+            self.task.combine(x, [*itertools.islice(rest, len(x.sequences))])
             for x in encoded
         ]
 
@@ -362,7 +362,7 @@ def sequences_of(encoded: Iterable[Encoded]) -> list[Sequence]:
     return [
         pair
         for x in encoded
-        for pair in zip(x.rows, x.positions or [0] * len(x.rows))
+        for pair in zip(x.sequences, x.positions or [0] * len(x.sequences))
     ]
 
 
@@ -371,7 +371,7 @@ def _some(examples: Iterator[Encoded], most: int) -> list[Encoded]:
     held, tokens = [], 0
     for x in examples:
         held.append(x)
-        tokens += sum(len(ids) for ids, _ in x.rows)
+        tokens += sum(len(ids) for ids, _ in x.sequences)
         if tokens >= most:
             break
     return held

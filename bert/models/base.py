@@ -316,7 +316,7 @@ class TextModel(keras.Model):
         rows: list[TokenSequence] = []
         if openvino == "int8" and texts is not None:
             encoded = self._task().encode(self._inputs(texts))
-            rows = [row for x in encoded for row in x.rows]
+            rows = [y for x in encoded for y in x.sequences]
         exporting.write(self, os.fspath(filepath), openvino, rows, entries)
 
     def save(self, filepath, *args, **kwargs) -> None:

@@ -82,7 +82,7 @@ def export(
 def _sample(files: Files, computed: FileResults) -> list:
     """Tokenized texts of training, else of evaluation."""
     file = (files[TRAIN] or files[DEV])[0]
-    return [row for x in computed.encoded(file) for row in x.rows]
+    return [y for x in computed.encoded(file) for y in x.sequences]
 
 
 def _scores_of_network(

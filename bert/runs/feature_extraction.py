@@ -134,7 +134,7 @@ class EmbeddingWriter:
         valid = [x.fields for x in examples if isinstance(x.fields, dict)]
         encoded = predictor.encode(valid or [{TEXT: ""}])
         computed = predictor.compute(encoded)
-        found = [(x.rows[0][0], values) for x, values in computed]
+        found = [(x.sequences[0][0], values) for x, values in computed]
         rest, shape = iter(found), found[0][1].shape
 
         rows = []

@@ -60,7 +60,7 @@ class FileResults:
         predictor = self._predictor(self._settings.predict_batch_size)
         encoded, results = [], []
         for x, result in predictor.compute(examples, progress.update):
-            encoded.append(x._replace(rows=[]))
+            encoded.append(x._replace(sequences=[]))
             results.append(result)
         return encoded, results
 

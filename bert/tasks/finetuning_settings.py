@@ -107,7 +107,7 @@ def _check_runs(settings: "SweepFlags") -> Iterator[UserError]:
 
 @dataclasses.dataclass(frozen=True)
 class SweepFlags(Training):
-    """Flags of several runs, see `tasks.sweep`.
+    """Flags of several runs, see `runs.sweep`.
 
     Attributes:
         fold: int. Number of the held-out fold of this run, from 1. 0 holds out

@@ -1,8 +1,8 @@
 """Checks of each training step: non-finite numbers and loss spikes.
 
-A step with a non-finite loss or gradient changes no weight (see `steps`). This
-module logs such steps, and stops the run after several of them in a row. It
-also adds the number of the step to errors of TensorFlow.
+A step with a non-finite loss or gradient changes no weight, see `train_step`.
+This module logs such steps, and stops the run after several of them in a row.
+It also adds the number of the step to errors of TensorFlow.
 """
 
 import collections
@@ -24,7 +24,7 @@ DEVIATIONS = 6.0
 
 
 def check(
-    steps: TrainStep,
+    train_step: TrainStep,
     losses: collections.deque[float],
     step: int,
     sums: np.ndarray,
@@ -33,7 +33,7 @@ def check(
     """Warns of bad steps and of loss spikes, after the steps were taken.
 
     Args:
-        steps: TrainStep. Holds the number of successive bad steps.
+        train_step: TrainStep. Holds the number of successive bad steps.
         losses: deque of float. Losses of the last `WINDOW` good steps; the new
             losses are appended.
         step: int. Number of the step before the first one of `sums`.
@@ -48,11 +48,11 @@ def check(
     """
     finite = np.isfinite(sums).all(1)
     for number, (row, good) in enumerate(zip(sums, finite), step + 1):
-        means = logs.means(steps, row, 1)
+        means = logs.means(train_step, row, 1)
         *parts, norm, loss_scale = row
 
         if good:
-            steps.bad_steps = 0
+            train_step.bad_steps = 0
             limit = limit_of(losses, means["loss"])
             if limit is not None:
                 log(
@@ -74,7 +74,7 @@ def check(
                 f"{norm:.4g}: the batch was skipped; its examples: "
                 f"{records_of(number)}"
             )
-            _count_bad_step(steps, number)
+            _count_bad_step(train_step, number)
     return sums[finite]
 
 
@@ -101,9 +101,9 @@ def limit_of(losses: collections.deque[float], loss: float) -> float | None:
     return limit if limit is not None and loss > limit else None
 
 
-def _count_bad_step(steps: TrainStep, step: int) -> None:
-    steps.bad_steps += 1
-    if steps.bad_steps == MAX_BAD_STEPS:
+def _count_bad_step(train_step: TrainStep, step: int) -> None:
+    train_step.bad_steps += 1
+    if train_step.bad_steps == MAX_BAD_STEPS:
         raise UserError(
             f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
             "loss and gradient",
@@ -113,7 +113,7 @@ def _count_bad_step(steps: TrainStep, step: int) -> None:
 
 
 @contextlib.contextmanager
-def annotate_errors(steps: TrainStep) -> Iterator[None]:
+def annotate_errors(train_step: TrainStep) -> Iterator[None]:
     """Adds the number of the step to TensorFlow's errors."""
     try:
         yield
@@ -123,5 +123,5 @@ def annotate_errors(steps: TrainStep) -> Iterator[None]:
                 f"no deterministic operation: {str(error).splitlines()[0]}",
                 fix="pass --nodeterministic",
             ) from None
-        error.add_note(f"at step {steps.optimizer.step}")
+        error.add_note(f"at step {train_step.optimizer.step}")
         raise

@@ -31,7 +31,7 @@ class TrainingLog:
     Args:
         folder: str. The run's output_dir. It gets the training curves, and
             its subfolder `eval` gets the evaluation curves.
-        steps: TrainStep. Computes the sums.
+        train_step: TrainStep. Computes the sums.
         iterations_per_loop: int. Maximum number of steps in one call.
         profiled: tuple of two ints, or None. First and last step (from 1) of
             a profile for TensorBoard. Default: None, no profile.
@@ -40,7 +40,7 @@ class TrainingLog:
     def __init__(
         self,
         folder: str,
-        steps: TrainStep,
+        train_step: TrainStep,
         iterations_per_loop: int,
         profiled: tuple[int, int] | None = None,
     ):
@@ -48,7 +48,7 @@ class TrainingLog:
         self._path = os.path.join(folder, METRICS)
         self._writers = {}
 
-        self._steps = steps
+        self._train_step = train_step
         self._iterations_per_loop = iterations_per_loop
         self._first, self._last = profiled or (0, 0)
         self._is_profiling = False
@@ -165,15 +165,17 @@ class TrainingLog:
         if not self._count or not (is_stop or is_late):
             return
 
-        tokens = self._sums[self._steps.sum_names.index(TOKENS)] / self._count
+        tokens = (
+            self._sums[self._train_step.sum_names.index(TOKENS)] / self._count
+        )
         rate = 1.0 / seconds if seconds else 0.0
-        values = means(self._steps, self._sums, self._count) | {
+        values = means(self._train_step, self._sums, self._count) | {
             "learning_rate": learning_rate,
             "examples_per_second": rate * phase.batch_size,
             "tokens_per_second": rate * float(tokens),
         }
 
-        losses = self._steps.objective.names
+        losses = self._train_step.objective.names
         log_training(step, phase.end_step, values, losses, left)
         self._logged = time.monotonic()
         if is_stop:
@@ -217,21 +219,23 @@ class TrainingLog:
 
     def _clear(self) -> None:
         # Two more than the named sums: gradient norm and loss scale.
-        self._sums = np.zeros(len(self._steps.sum_names) + 2)
+        self._sums = np.zeros(len(self._train_step.sum_names) + 2)
         self._count = 0
 
 
-def means(steps: TrainStep, sums: np.ndarray, count: int) -> dict[str, float]:
+def means(
+    train_step: TrainStep, sums: np.ndarray, count: int
+) -> dict[str, float]:
     """Total loss, each loss with its accuracy, and gradient norm.
 
     Args:
-        steps: TrainStep. Names the sums and the losses.
+        train_step: TrainStep. Names the sums and the losses.
         sums: float [...]. Row of `TrainStep.train`, added up over steps.
         count: int. Number of steps.
     """
-    named = dict(zip(steps.sum_names, sums.tolist()))
+    named = dict(zip(train_step.sum_names, sums.tolist()))
     values = {"loss": 0.0}
-    for loss in steps.objective.names:
+    for loss in train_step.objective.names:
         weight = named[f"{loss}_weight"]
         for what in ("loss", "accuracy"):
             name = f"{loss}_{what}"

@@ -78,7 +78,7 @@ def test_a_fine_tuned_model_keeps_its_windows(folder, tmp_path):
     assert (again.max_length, again.doc_stride) == (11, 2)
     words = ["paris", "Anna"] * 9
     windows = [x._task().encode([{"words": words}]) for x in (again, model)]
-    assert windows[0] == windows[1] and len(windows[0][0].rows) > 1
+    assert windows[0] == windows[1] and len(windows[0][0].sequences) > 1
     assert bert.TokenClassifier(path, doc_stride=0).doc_stride == 0
     assert bert.TokenClassifier(path, max_length=5).doc_stride == 1
     with pytest.raises(UserError, match="doc_stride=5; expected 0 to 4"):

@@ -31,7 +31,7 @@ def test_a_group_ends_once_it_has_enough_tokens(examples):
         for i, sizes in enumerate(examples)
     ]
     found = [*predictor.compute(iter(encoded), groups.append)]
-    assert found == [(x, [ids for ids, _ in x.rows]) for x in encoded]
+    assert found == [(x, [ids for ids, _ in x.sequences]) for x in encoded]
 
     # The numbers of examples that were done at the end of each group.
     expected, tokens = [], 0

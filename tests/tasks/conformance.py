@@ -116,7 +116,9 @@ def check(
 
 def _rows_of(encoded: Encoded) -> list[tuple[tuple, tuple]]:
     """The sequences of an example, as values that compare."""
-    return [(tuple(map(int, a)), tuple(map(int, b))) for a, b in encoded.rows]
+    return [
+        (tuple(map(int, a)), tuple(map(int, b))) for a, b in encoded.sequences
+    ]
 
 
 def _check_sequences(
@@ -136,8 +138,8 @@ def _check_sequences(
         if found.num_tokens and not task.reads_windows:
             is_long = found.num_tokens > task.max_length
             assert found.is_truncated == is_long
-            if not is_long and found.rows:
-                longest = max(len(ids) for ids, _ in found.rows)
+            if not is_long and found.sequences:
+                longest = max(len(ids) for ids, _ in found.sequences)
                 assert found.num_tokens == longest
 
 

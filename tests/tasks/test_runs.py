@@ -77,7 +77,7 @@ def test_a_second_file_has_names_of_its_own():
     accuracies = {"dev.tsv": [0.75], "other.tsv": [0.25]}
     computed = types.SimpleNamespace(
         encoded=lambda file: [
-            types.SimpleNamespace(rows=[row]) for row in file.rows
+            types.SimpleNamespace(sequences=[row]) for row in file.rows
         ],
         evaluated=lambda file, engine=None: accuracies[file.path],
     )

@@ -75,14 +75,6 @@ class PartSettings(Runners):
     )
 
 
-class Numbered(Protocol):
-    """A partition, with its number from 0."""
-
-    @property
-    def number(self) -> int:
-        """The number."""
-
-
 class Parts(Protocol):
     """A job that makes a part of each partition."""
 
@@ -120,7 +112,7 @@ def missing(job: Parts, plan: Sequence[Any]) -> list:
 
     Args:
         job: Parts. The job.
-        plan: sequence of Numbered. All partitions.
+        plan: sequence. All partitions, each with its number.
     """
     marks = {x: job.part_path(x.number) for x in plan}
     found = {x: path for x, path in marks.items() if storage.exists(path)}

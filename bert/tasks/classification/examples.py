@@ -327,7 +327,7 @@ def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
 
     Args:
         rows: the N examples.
-        firsts: the result of `division.together`.
+        firsts: the result of `together`.
 
     Returns:
         N numbers, equal for linked examples. Groups that share a text get the

@@ -166,7 +166,7 @@ class TextClassification(Task[Settings]):
             of_some = self._encode(self.inputs_of(some), long_texts)
             for row, encoded in zip(some, of_some):
                 report(encoded)
-                ((ids, segments),) = encoded.rows
+                ((ids, segments),) = encoded.sequences
                 label = row.label
                 if label is None:  # only a teacher's outputs are learned
                     label = [0] * self.schema[feature_names.LABEL_IDS].size

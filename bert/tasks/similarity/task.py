@@ -116,8 +116,10 @@ class TextEmbedding(Task[Settings]):
                 for x in held:
                     report(x)
                 yield {
-                    feature_names.INPUT_IDS: [x.rows[0][0] for x in held],
-                    feature_names.SEGMENT_IDS: [x.rows[0][1] for x in held],
+                    feature_names.INPUT_IDS: [x.sequences[0][0] for x in held],
+                    feature_names.SEGMENT_IDS: [
+                        x.sequences[0][1] for x in held
+                    ],
                     feature_names.LABEL_IDS: [row.score or 0.0],
                     feature_names.IS_REAL_EXAMPLE: [1],
                     feature_names.TEXT_NUMBERS: _numbers(held, numbers),
@@ -203,7 +205,7 @@ def _scores(
     _, first = np.unique(numbers, return_index=True)
     x: Any = None
     if vectors is None:
-        x = metrics.bags([encoded[i].rows[0][0][1:-1] for i in first])
+        x = metrics.bags([encoded[i].sequences[0][0][1:-1] for i in first])
     else:
         x = vectors[first]
     if rows[0].score is None:
@@ -221,5 +223,5 @@ def _numbers(
         encoded: the texts.
         known: dict. Token ids -> number, to which new ones are added.
     """
-    keys = [tuple(x.rows[0][0]) for x in encoded]
+    keys = [tuple(x.sequences[0][0]) for x in encoded]
     return [known.setdefault(key, len(known)) for key in keys]

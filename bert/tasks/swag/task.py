@@ -111,9 +111,9 @@ class MultipleChoice(Task[Settings]):
             some = rows[start : start + AT_ONCE]
             for row, encoded in zip(some, self.encode(self.inputs_of(some))):
                 report(encoded)
-                count = len(encoded.rows)
+                count = len(encoded.sequences)
                 missing = self.sequences - count
-                padded = encoded.rows + [empty] * missing
+                padded = encoded.sequences + [empty] * missing
                 yield {
                     feature_names.INPUT_IDS: [ids for ids, _ in padded],
                     feature_names.SEGMENT_IDS: [x for _, x in padded],
