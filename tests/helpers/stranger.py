@@ -76,14 +76,16 @@ def predict(export: str | pathlib.Path, examples: list[dict]) -> list[dict]:
     task = predictor.task_of(predictor.open_model(str(export)))
     encoded, outputs = task.encode(examples), []
     for example in encoded:
-        if not example.rows:
+        if not example.sequences:
             outputs.append([])
             continue
-        size = max(len(ids) for ids, _ in example.rows)
+        size = max(len(ids) for ids, _ in example.sequences)
         inputs = {
-            feature_names.INPUT_IDS: [ids for ids, _ in example.rows],
-            feature_names.SEGMENT_IDS: [x for _, x in example.rows],
-            feature_names.INPUT_MASK: [[1] * len(x) for x, _ in example.rows],
+            feature_names.INPUT_IDS: [ids for ids, _ in example.sequences],
+            feature_names.SEGMENT_IDS: [x for _, x in example.sequences],
+            feature_names.INPUT_MASK: [
+                [1] * len(x) for x, _ in example.sequences
+            ],
         }
         for name, rows in inputs.items():
             inputs[name] = [

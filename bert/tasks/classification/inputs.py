@@ -292,6 +292,11 @@ def _with_post_processing(
             expected="a model that was trained without --tune_thresholds",
             fix="omit it, or train again without --tune_thresholds",
         )
+    if settings.tune_thresholds and decision.unknown_below:
+        log(
+            "--tune_thresholds replaces the recorded --unknown_below="
+            f"{decision.unknown_below}"
+        )
     if given is not None:
         decision = dataclasses.replace(decision, unknown_below=given)
     return dataclasses.replace(labels, decision=decision)

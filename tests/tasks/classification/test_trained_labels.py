@@ -153,6 +153,18 @@ def test_a_minimum_probability_replaces_the_recorded_one(
     assert [*decision.thresholds] == recorded.get("cuts", [])
 
 
+def test_tuned_thresholds_say_that_they_replace_a_minimum(
+    write, task_of, tmp_path, capsys
+):
+    recorded = {"unknown_below": 0.5}
+    named = {"init_checkpoint": write("run", ["a", "b"], decision=recorded)}
+    named["eval_file"] = tmp_path / "dev.tsv"
+    named["eval_file"].write_text("t\tlabel\none\ta\ntwo\tb\n")
+    task_of("--tune_thresholds", "--do_eval", **named)
+    line = "--tune_thresholds replaces the recorded --unknown_below=0.5\n"
+    assert line in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["eval_fraction", "eval_share"])  # the former
 def test_another_fraction_than_that_of_the_training_is_reported(
     write, tmp_path, capsys, name
