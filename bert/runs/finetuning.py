@@ -20,9 +20,9 @@ from bert.runs import (
     file_results,
     head_start,
     objectives,
-    results,
     scoring,
     start,
+    written_files,
 )
 from bert.runs.file_results import FileResults
 from bert.runs.scoring import Scored
@@ -77,7 +77,7 @@ def train_and_evaluate(
     if settings.do_eval or settings.fits_decision:
         scored = scoring.evaluate(run, task, files, computed, trainer)
     if settings.do_eval:
-        wrote += results.write_results(
+        wrote += written_files.write_results(
             run.folder, step, scored.metrics, scored.report
         )
     scoring.record_decision(run, scored.task, step)
@@ -95,7 +95,7 @@ def train_and_evaluate(
             trainer=trainer,
         )
         wrote.append(export_folder.write(settings.export_dir, save))
-    results.print_written(wrote)
+    written_files.print_written(wrote)
     return Result(
         step,
         scored.metrics,

@@ -10,7 +10,7 @@ from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import content_check, reader
 from bert.data.records.shards import Records, fingerprint
 from bert.modeling import losses, networks
-from bert.runs import results, start
+from bert.runs import start, written_files
 from bert.tasks.pretraining.baselines import TargetCounts
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.settings import Settings
@@ -97,7 +97,7 @@ def train_and_evaluate(run: Run[Settings], inputs: Inputs) -> None:
             wrote += [trainer.state.checkpoint] if trainer.step > first else []
         if settings.do_eval:
             metrics, report = evaluate(run, inputs, trainer)
-            wrote += results.write_results(
+            wrote += written_files.write_results(
                 run.folder, trainer.step, metrics, report
             )
     if wrote:

@@ -15,8 +15,8 @@ from bert.common.progress import log
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.runs import results
-from bert.tasks.run import Run
+from bert.runs import written_files
+from bert.tasks.run import Run, SettingsT
 from bert.training import collectives, distribution, optimization
 from bert.training.objective import Objective
 from bert.training.run_state import RunState
@@ -44,7 +44,7 @@ _SCHEDULE = {
 
 
 def build_trainer(
-    run: Run[Any],
+    run: Run[SettingsT],
     objective: Objective,
     records: str,
     task_json: dict | None = None,
@@ -132,7 +132,7 @@ def build_trainer(
     return Trainer(state)
 
 
-def restore_or_initialize(trainer: Trainer, run: Run[Any]) -> list[str]:
+def restore_or_initialize(trainer: Trainer, run: Run[SettingsT]) -> list[str]:
     """Resumes a run in its folder, or starts it from the initial weights.
 
     Then it writes the config, the vocabulary and the command.
@@ -178,7 +178,7 @@ def restore_or_initialize(trainer: Trainer, run: Run[Any]) -> list[str]:
     # The files are written last, once no check can fail.
     if trainer.settings.do_train:
         check_step(trainer)
-    results.write_inputs(run.folder, run.config, run.tokenizer)
+    written_files.write_inputs(run.folder, run.config, run.tokenizer)
     return fresh
 
 

@@ -19,7 +19,7 @@ from bert.common.atomic import write_whole
 from bert.common.progress import log
 from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.runs import results as results_lib
+from bert.runs import written_files
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Folder
 from bert.tasks.task import Task
@@ -168,7 +168,7 @@ def _write(
     path = settings.output_dir
     model = ModelFolder.open(trials[best].settings.output_dir)
     folder = Folder(path, path)
-    results_lib.write_inputs(folder, model.config, model.tokenizer)
+    written_files.write_inputs(folder, model.config, model.tokenizer)
 
     names, metrics = [x.name for x in trials], [x.metrics for x in results]
     means = {
@@ -196,8 +196,8 @@ def _write(
         report = report | {"run": names[best]}
     summary = means.get(trials[best].group, metrics[best])
     step = results[best].step
-    paths += results_lib.write_results(folder, step, summary, report)
-    results_lib.print_written(paths)
+    paths += written_files.write_results(folder, step, summary, report)
+    written_files.print_written(paths)
 
 
 def join(
@@ -232,7 +232,7 @@ def _copy(paths: list[str], source: str, folder: str) -> None:
         if os.path.dirname(path) == source:
             copies.append(os.path.join(folder, os.path.basename(path)))
             storage.copy(path, copies[-1])
-    results_lib.print_written(copies)
+    written_files.print_written(copies)
 
 
 def expand_trials(settings: FineTuningT) -> list[Trial[FineTuningT]]:

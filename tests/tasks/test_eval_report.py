@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from bert.runs import eval_report, results
+from bert.runs import eval_report, written_files
 from bert.tasks import class_report, evaluation
 from bert.tasks import metrics as metrics_lib
 from bert.tasks.ner import conll
@@ -199,7 +199,7 @@ def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
     folder = Folder(str(tmp_path), str(tmp_path))
     report = {"task": "x", "records": "x.tsv", "references": references}
-    path, _ = results.write_results(folder, 31, metrics, report)
+    path, _ = written_files.write_results(folder, 31, metrics, report)
     assert capsys.readouterr().out == (
         "acc = 0.666667 (majority 0.500000, chance 0.333333)\n"
         "global_step = 31\ntotal = 7\n"

@@ -11,7 +11,7 @@ from bert.common.errors import UserError
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
-from bert.runs import opening, results, start
+from bert.runs import opening, start, written_files
 from bert.tasks.features import settings as features_settings
 from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run import Folder
@@ -129,7 +129,7 @@ def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
     path = str(tmp_path / "run")
     for words in [A, A, B, B, A]:
         monkeypatch.setattr("sys.argv", words)
-        results.write_inputs(Folder(path, path), small.config(), None)
+        written_files.write_inputs(Folder(path, path), small.config(), None)
     text = (tmp_path / "run" / "command.txt").read_text()
     assert text == "a.py '--x=b c'\na.py\na.py '--x=b c'\n"
 
@@ -213,7 +213,7 @@ def test_of_several_workers_the_first_claims_and_prints(
         with opened() as folder:
             print("not shown")
             assert not folder.is_chief
-            results.write_inputs(folder, small.config(), None)
+            written_files.write_inputs(folder, small.config(), None)
     assert list((tmp_path / "run").iterdir()) == []
     assert not list(tmp_path.glob("worker-*"))
     assert capsys.readouterr().out == ""
@@ -221,7 +221,7 @@ def test_of_several_workers_the_first_claims_and_prints(
 
 def test_a_folder_of_another_network_is_rejected(here):
     with opened() as folder:
-        results.write_inputs(folder, small.config(vocab_size=7), None)
+        written_files.write_inputs(folder, small.config(vocab_size=7), None)
         with pytest.raises(UserError, match="holds a run with another config"):
             opening.check_network(folder.shared, small.config(), None)
 

@@ -28,11 +28,11 @@ from bert.runs import (
     objectives,
     opening,
     pretraining,
-    results,
     scoring,
     signals,
     start,
     sweep,
+    written_files,
 )
 from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
@@ -285,7 +285,7 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
         ),
         train_step=types.SimpleNamespace(strategy=None),
     )
-    monkeypatch.setattr(results, "write_inputs", lambda *_: None)
+    monkeypatch.setattr(written_files, "write_inputs", lambda *_: None)
     run = run_folders.made(settings)
     assert start.restore_or_initialize(trainer, run)
     (found,) = compared
