@@ -13,7 +13,6 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.runs import opening
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.run import Folder, Run
-from tests.helpers import small
 
 MODEL: Any = types.SimpleNamespace(
     path="",
@@ -47,6 +46,8 @@ def opened(settings) -> Run:
 
 def made(settings, **parts) -> Run:
     """A run without files; with a tokenizer it would check the texts."""
+    from tests.helpers import small  # imports TensorFlow
+
     path = settings.output_dir
     usual = {"trained": None, "model": MODEL, "tokenizer": None}
     usual["config"] = small.config()

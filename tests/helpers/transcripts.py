@@ -50,6 +50,8 @@ MODULES = (  # all that a command imports, also late
     *("bert.runs.finetuning", "bert.runs.feature_extraction"),
     *("bert.inference.partitions", "bert.export.folder"),
     *("run_classifier", "predict", "sklearn.pipeline"),
+    *("bert.tasks.classification.frozen", "bert.tasks.classification.tfidf"),
+    "tensorboard.plugins.scalar.summary_v2",
 )
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
