@@ -198,12 +198,13 @@ def read_task(folder: str) -> dict | None:
         entries of `task.json`; or None. The kind of a token classifier is
         None without `task.json`, since it follows from the label names.
     """
-    task = huggingface_config.named_labels(folder)
+    values = huggingface_config.read_values(folder)
+    task = huggingface_config.named_labels(values)
     named = task["labels"] if task else []
     recorded = checkpoint_files.recorded_task(folder)
     if recorded and recorded["labels"] in (
         named,
-        huggingface_config.label_names(folder),
+        huggingface_config.label_names(values),
     ):
         task = recorded
     if not task:

@@ -102,9 +102,13 @@ def read_values(folder: str) -> dict:
     return json_files.read(path, _Config) if storage.is_file(path) else {}
 
 
-def named_labels(folder: str) -> dict | None:
-    """Reads the labels of a classifier, if `config.json` names them."""
-    values, labels = read_values(folder), label_names(folder)
+def named_labels(values: dict) -> dict | None:
+    """Returns the labels of a classifier, if a `config.json` names them.
+
+    Args:
+        values: dict. Result of `read_values`.
+    """
+    labels = label_names(values)
     scope = classifier_scope(values)
     if scope not in ("", "cls/ner/") or labels is None:
         return None
@@ -122,9 +126,13 @@ def named_labels(folder: str) -> dict | None:
     return {"kind": kind, "labels": list(map(str, labels))}
 
 
-def label_names(folder: str) -> list | None:
-    """Reads the names of labels in order, None for one without a name."""
-    named = read_values(folder).get("id2label")
+def label_names(values: dict) -> list | None:
+    """Returns the names of labels in order, None for one without a name.
+
+    Args:
+        values: dict. Result of `read_values`.
+    """
+    named = values.get("id2label")
     if named is None:
         return None
     return [named.get(str(i)) for i in range(len(named))]
