@@ -38,6 +38,7 @@ def export(
     """
     settings, model, task = run.settings, run.model, scored.task
     step = trainer.state.weights_step
+
     tuned = Model(
         path,
         model.config,

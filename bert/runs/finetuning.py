@@ -56,6 +56,7 @@ def train_and_evaluate(
     settings, wrote, scored = run.settings, list[str](), Scored(task)
     data = training_data(run, task, files[TRAIN])
     trainer, fresh = make_trainer(run, task, data)
+
     # After the devices are chosen: both compute with another network.
     examples = distillation.with_targets(run, task, data.rows, data.examples)
     head_start.start(run, task, data.rows, trainer, fresh)
@@ -81,10 +82,12 @@ def train_and_evaluate(
             run.folder, step, scored.metrics, scored.report
         )
     scoring.record_decision(run, scored.task, step)
+
     predictions = []
     if settings.do_predict:
         predictions = predict(run, scored, files[TEST], computed)
     wrote += predictions
+
     if settings.export_dir and run.folder.is_chief:
         save = functools.partial(
             exporting.export,

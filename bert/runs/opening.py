@@ -42,11 +42,9 @@ def open_run(settings: FineTuningT) -> Iterator[Run[FineTuningT]]:
         StorageError: the model cannot be downloaded now.
     """
     with open_folder(settings) as folder:
-        settings = with_initial_model(settings)
-        trained = trained_of(settings)
-        settings = completed(settings, trained)
-        if trained:
-            settings = with_kept_layers(settings, trained)
+        settings, trained = with_records(settings)
+        settings = with_kept_layers(settings, trained)
+
         model = initial_model(settings, trained)
         settings = settings.for_model(model)
         check_network(folder.shared, model.config, model.tokenizer)
@@ -68,18 +66,17 @@ def open_pretraining(
         UserError: see `open_run` and `Inputs.open`.
     """
     with open_folder(settings) as folder:
-        settings = with_initial_model(settings)
-        trained = trained_of(settings)
-        settings = completed(settings, trained)
+        settings, trained = with_records(settings)
         start = start_of(settings, trained)
+
         # The vocabulary is that of the records.
         given = ModelFiles(bert_config_file=settings.bert_config_file)
         model = ModelFolder.open(start, given)
         inputs = Inputs.open(settings, model)
-        resumes = trained is not None and trained.resumes
-        if inputs.tokenizer and model.path and not resumes:
+        if inputs.tokenizer and model.path and not _resumes(trained):
             model.check_vocabulary(inputs.tokenizer)
         check_network(folder.shared, inputs.config, inputs.tokenizer)
+
         last = inputs.phases[-1].records
         settings = dataclasses.replace(
             settings,
@@ -126,6 +123,25 @@ def open_folder(settings: SettingsT) -> Iterator[Folder]:
         _check_is_folder(shared)
         outputs.check_writable(path)
         yield Folder(path, shared)
+
+
+def with_records(settings: SettingsT) -> tuple[SettingsT, Trained | None]:
+    """Completes settings with what is recorded beside trained weights.
+
+    Args:
+        settings: Training. Settings of the script.
+
+    Returns:
+        the settings, and the weights of an earlier command, if any.
+
+    Raises:
+        UserError: a file is damaged or was edited, or recorded values
+            contradict given flags.
+        StorageError: the model cannot be downloaded now.
+    """
+    settings = with_initial_model(settings)
+    trained = trained_of(settings)
+    return completed(settings, trained), trained
 
 
 def with_initial_model(settings: SettingsT) -> SettingsT:
@@ -188,15 +204,16 @@ def completed(settings: SettingsT, trained: Trained | None) -> SettingsT:
     return _with_recorded(settings, values)
 
 
-def with_kept_layers(settings: FineTuningT, trained: Trained) -> FineTuningT:
+def with_kept_layers(
+    settings: FineTuningT, trained: Trained | None
+) -> FineTuningT:
     """Returns settings with the layers of a resumed run, not all layers.
 
     Args:
-        settings: FineTuning. Settings of the script.
-        trained: Trained. Weights of an earlier command.
+        settings, trained: see `completed`.
     """
-    kept = trained.recorded.get("keep_layers")
-    if not (trained.resumes and kept) or "keep_layers" in settings.given:
+    kept = trained.recorded.get("keep_layers") if _resumes(trained) else None
+    if not kept or "keep_layers" in settings.given:
         return settings
     return dataclasses.replace(settings, keep_layers=tuple(kept))
 
@@ -231,10 +248,13 @@ def start_of(settings: SettingsT, trained: Trained | None) -> str | None:
         settings, trained: see `initial_model`.
     """
     start = settings.init_checkpoint
-    resumes = trained is not None and trained.resumes
-    if resumes and not (start and storage.any_starts_with(start)):
+    if _resumes(trained) and not (start and storage.any_starts_with(start)):
         return settings.output_dir
     return start
+
+
+def _resumes(trained: Trained | None) -> bool:
+    return trained is not None and trained.resumes
 
 
 def check_network(

@@ -36,10 +36,8 @@ def parse(settings_class, *words: str, **named):
 
 def opened(settings) -> Run:
     """A run with its settings and records, but without a model."""
-    settings = opening.with_initial_model(settings)
-    trained = opening.trained_of(settings)
-    settings = opening.completed(settings, trained)
-    if isinstance(settings, FineTuning) and trained:
+    settings, trained = opening.with_records(settings)
+    if isinstance(settings, FineTuning):
         settings = opening.with_kept_layers(settings, trained)
     return made(settings, trained=trained)
 

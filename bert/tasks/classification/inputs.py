@@ -195,6 +195,7 @@ def label_file(
     if settings.task == OWN:  # a small training file may lack a rare label
         fix = "to train a model with more labels, list all of them in --labels"
     rows, part = examples.label(table, labels, split.is_for_labels, fix), ""
+
     if settings.divides and split.is_for_labels:
         is_evaluation = split.name == DEV
         rows = examples.hold_out(
@@ -202,6 +203,7 @@ def label_file(
         )
         if is_evaluation and settings.eval_fraction:
             part = f"{len(rows):,} of its rows"
+
     return LabelledFile(
         table.path,
         rows,

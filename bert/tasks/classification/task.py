@@ -245,14 +245,16 @@ class TextClassification(Task[Settings]):
         given = run.settings
         if not given.uses_recipe:
             return run
-        chosen = recipe.choose(num_rows, given.train_batch_size)
+
         # Earlier versions had no recipe.
+        chosen = recipe.choose(num_rows, given.train_batch_size)
         if run.recorded:
             chosen = Recipe.of_flags(run.recorded)
         values = chosen._asdict()
         for name in given.given.intersection(values):
             del values[name]
         settings = dataclasses.replace(given, **values)
+
         chosen = Recipe.of_flags(vars(settings))
         size = settings.train_batch_size
         line = recipe.describe(chosen, num_rows, size, self.labels, run.config)
