@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
@@ -304,22 +306,17 @@ def together(examples: list[TextExample]) -> list[int]:
     transitive: a copy of a text in another group links both groups.
     """
     firsts: dict[str, int] = {}  # group -> its first example
-    joined = [*range(len(examples))]
-
-    def first_of(number: int) -> int:
-        while joined[number] != number:
-            number = joined[number]
-        return number
-
-    copies = first_copies(examples)
-    for number, (example, copy) in enumerate(zip(examples, copies)):
-        others = [copy]
-        if example.group:
-            others.append(firsts.setdefault(example.group, number))
-        for other in others:
-            first, second = sorted((first_of(number), first_of(other)))
-            joined[second] = first
-    return [*map(first_of, joined)]
+    numbers = np.arange(len(examples))
+    others = first_copies(examples)
+    others += [
+        firsts.setdefault(example.group, number) if example.group else number
+        for number, example in enumerate(examples)
+    ]
+    links = (np.ones(len(others)), (np.tile(numbers, 2), others))
+    graph = sparse.coo_array(links, (len(numbers), len(numbers)))
+    _, components = csgraph.connected_components(graph, directed=False)
+    _, first_of = np.unique(components, return_index=True)
+    return first_of[components].tolist()
 
 
 def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
