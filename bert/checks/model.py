@@ -1,6 +1,7 @@
 """Checks of a checkpoint: its names, shapes and values."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.common import storage
@@ -54,7 +55,7 @@ def examine(prefix: str, config: BertConfig | None) -> list[Finding]:
     return [*findings, fine(f"{len(values)} variables; {listed}", path=path)]
 
 
-def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
+def check_values(name: str, value: NDArray, path: str) -> list[Finding]:
     """Checks the values of one variable.
 
     Args:
@@ -89,7 +90,7 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
 
 
 def _compare(
-    values: dict[str, np.ndarray], config: BertConfig, path: str
+    values: dict[str, NDArray], config: BertConfig, path: str
 ) -> list[Finding]:
     """Compares names and shapes with the variables of the network."""
     try:
@@ -130,13 +131,13 @@ def _compare(
     return findings
 
 
-def _is_tuned(values: dict[str, np.ndarray], path: str) -> bool:
+def _is_tuned(values: dict[str, NDArray], path: str) -> bool:
     """Returns whether a checkpoint has a fine-tuned model."""
     modules = checkpoint_files.beside(path, sentence_files.MODULES)
     return storage.is_file(modules) or head_of(values) is not None
 
 
-def _labels(values: dict[str, np.ndarray], path: str) -> list[Finding]:
+def _labels(values: dict[str, NDArray], path: str) -> list[Finding]:
     """Compares the labels of a fine-tuned model with its outputs."""
     try:
         task = checkpoint_files.task_of(path)

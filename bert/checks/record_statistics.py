@@ -3,6 +3,7 @@
 import collections
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.data import feature_names
 from bert.data.pretraining import masking, rows
@@ -33,7 +34,7 @@ class Counter:
         self.targets = np.zeros(size, np.int64)
         self.problems: dict[str, tuple] = {}
 
-    def add(self, batch: dict[str, np.ndarray], path: str, first: int) -> None:
+    def add(self, batch: dict[str, NDArray], path: str, first: int) -> None:
         """Adds a batch of records.
 
         Args:
@@ -61,7 +62,7 @@ class Counter:
             minlength=len(self.targets),
         )
 
-    def _check(self, batch: dict[str, np.ndarray]) -> None:
+    def _check(self, batch: dict[str, NDArray]) -> None:
         ids, mask = (
             batch[feature_names.INPUT_IDS],
             batch[feature_names.INPUT_MASK],
@@ -112,7 +113,7 @@ class Counter:
                 ids,
             )
 
-    def _report(self, problem: str, bad: np.ndarray, values: np.ndarray):
+    def _report(self, problem: str, bad: NDArray, values: NDArray):
         """Counts the records with a problem at any position."""
         is_bad = bad.any(axis=1)
         if not is_bad.any():

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.checks.record_statistics import Counter
@@ -43,7 +44,7 @@ class Scan:
     manifests: list[Manifest] = dataclasses.field(default_factory=list)
     tokenizer: Tokenizer | None = None
     max_seq_length: int = 0
-    targets: np.ndarray | None = None
+    targets: NDArray | None = None
 
 
 def scan(

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import atomic, storage
 from bert.common.formats import parquet_files
-from bert.common.formats.json_files import to_json
+from bert.common.formats.json_files import Json, to_json
 
 _ID = "id"
 Join = Callable[[list[str], list[dict], str], None]  # see `joiner`
@@ -37,8 +38,8 @@ class Vectors(NamedTuple):
 
     tokens: list[str]
     ids: list[int]
-    values: np.ndarray
-    kept: dict[str, Any] = {}
+    values: NDArray
+    kept: dict[str, Json] = {}
     error: dict | None = None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.data import feature_names
 from bert.data.sequences import TokenSequence
@@ -30,7 +31,7 @@ class PackedBatch(NamedTuple):
         lengths: list of N int. Number of tokens of each sequence.
     """
 
-    inputs: dict[str, np.ndarray]
+    inputs: dict[str, NDArray]
     rows: list[int]
     slots: list[int]
     starts: list[int]

@@ -7,7 +7,7 @@ segments     0   0  0  0     0   1  1     1   0  0
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,11 @@ HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
 MEAN, MAX = "mean", "max"
 
+DetailsT = TypeVar("DetailsT")
 TokenSequence = tuple[list[int], list[int]]  # ids and segment ids
 
 
-class Encoded(NamedTuple):
+class Encoded(NamedTuple, Generic[DetailsT]):
     """The sequences of an example, returned by the `encode` of a task.
 
     Attributes:
@@ -32,13 +33,14 @@ class Encoded(NamedTuple):
         is_truncated: whether tokens were dropped.
         positions: for a head that reads one token of each sequence, the index
             of the token. Default: None, `[CLS]`.
-        details: values for the task's `decode` besides the outputs.
+        details: values for the task's `decode` besides the outputs, of the
+            task's own type `DetailsT`. Default: None, no values.
     """
 
     sequences: list[TokenSequence]
     num_tokens: int = 0
     is_truncated: bool = False
-    details: Any = None
+    details: DetailsT = None
     positions: list[int] | None = None
 
 

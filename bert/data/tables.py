@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.common.formats import endings, json_files, parquet_files
+from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data import table_rows
 
@@ -32,7 +33,7 @@ _LARGEST = 3.4e38  # of a float32
 _DELIMITERS = (";", "\t", "|", ",")
 
 
-def text(value: Any, field: str) -> str:
+def text(value: Json, field: str) -> str:
     """Converts a string or number to text.
 
     Args:
@@ -52,12 +53,12 @@ def text(value: Any, field: str) -> str:
     raise UserError(f"the {field} is {shown}", expected="a string")
 
 
-def optional_text(value: Any, field: str) -> str:
+def optional_text(value: Json, field: str) -> str:
     """Converts a cell to text, "" if its value is missing; see `text`."""
     return "" if value is None else text(value, field)
 
 
-def number(value: Any, field: str) -> float:
+def number(value: Json, field: str) -> float:
     """Converts a cell to a number; see `text`.
 
     Raises:
@@ -89,7 +90,7 @@ class Column(NamedTuple):
     """
 
     name: str | int
-    kind: Callable[[Any, str], Any] | None = text
+    kind: Callable[[Json, str], object] | None = text
     optional: bool = False
     flag: str = ""
 
@@ -248,7 +249,7 @@ class TableReader:
     def _converted(self, line: int, values: list | UserError) -> Any:
         if isinstance(values, UserError):
             raise values
-        fields = {"line": line}
+        fields: dict[str, object] = {"line": line}
         for (field, column), value in zip(self.columns.items(), values):
             if value != value:  # NaN, as pandas writes it, is a missing cell
                 value = None

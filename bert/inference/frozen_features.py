@@ -6,6 +6,7 @@ features -> `tasks.classification.frozen.fit` -> the first weights of the head
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.data.labels import CLASSES
 from bert.inference import teacher
@@ -24,7 +25,7 @@ def start_head(
     task: TextClassification,
     rows: list[TextExample],
     strategy: tf.distribute.Strategy | None = None,
-) -> np.ndarray | None:
+) -> NDArray | None:
     """Adds a linear model of frozen features to the weights of a head.
 
     The random weights stay, so that all outputs differ in their gradients.

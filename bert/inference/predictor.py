@@ -14,6 +14,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.formats import downloads, json_files
@@ -80,7 +81,7 @@ class Predictor:
     def __init__(
         self,
         task: Task,
-        engine: Callable[[dict[str, np.ndarray]], np.ndarray],
+        engine: Callable[[dict[str, NDArray]], NDArray],
         batch_tokens: int = 0,
         batches: int = 8,
     ):
@@ -317,7 +318,7 @@ class Predictor:
             done += len(held)
             report(done)
 
-    def compute_sequences(self, sequences: list[Sequence]) -> list[np.ndarray]:
+    def compute_sequences(self, sequences: list[Sequence]) -> list[NDArray]:
         """Computes the outputs of sequences.
 
         Args:
@@ -341,7 +342,7 @@ class Predictor:
         ]
 
     def combine(
-        self, encoded: list[Encoded], outputs: Iterable[np.ndarray]
+        self, encoded: list[Encoded], outputs: Iterable[NDArray]
     ) -> list:
         """Combines the outputs of sequences to the results of examples.
 

@@ -8,6 +8,7 @@ with_outputs(examples, student, rows, outputs, weight)
 import itertools
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.progress import Progress
@@ -67,7 +68,7 @@ def _check_labels(found: Labels, wanted: Labels, path: str) -> None:
     )
 
 
-def targets(predictor: Predictor, student: Task, rows: list) -> np.ndarray:
+def targets(predictor: Predictor, student: Task, rows: list) -> NDArray:
     """Computes the outputs of a teacher for the rows of a student.
 
     Args:
@@ -100,7 +101,7 @@ def targets(predictor: Predictor, student: Task, rows: list) -> np.ndarray:
 
 def outputs(
     predictor: Predictor, rows: list, task: Task, description: str
-) -> list[np.ndarray]:
+) -> list[NDArray]:
     """Computes the results of all rows, with progress.
 
     Args:
@@ -123,7 +124,7 @@ def with_outputs(
     examples: Examples,
     student: TextClassification,
     rows: list,
-    outputs: np.ndarray,
+    outputs: NDArray,
     weight: float,
 ) -> Examples:
     """Returns the training examples of a student with a teacher's outputs.
@@ -150,7 +151,7 @@ def with_outputs(
     )
 
 
-def with_vectors(examples: Examples, outputs: np.ndarray) -> Examples:
+def with_vectors(examples: Examples, outputs: NDArray) -> Examples:
     """Returns examples with the outputs of a teacher, float32 [N, D]."""
     feature = Feature("float32", size=outputs.shape[1])
     return examples.with_feature(
@@ -158,7 +159,7 @@ def with_vectors(examples: Examples, outputs: np.ndarray) -> Examples:
     )
 
 
-def resized(vectors: np.ndarray, size: int) -> np.ndarray:
+def resized(vectors: NDArray, size: int) -> NDArray:
     """Maps vectors to another size, so that their cosines change least.
 
     Fewer values are the projection on the singular vectors with the largest

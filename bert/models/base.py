@@ -6,6 +6,7 @@ import os
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common import processes
 from bert.common.errors import UserError
@@ -383,7 +384,7 @@ class TextModel(keras.Model):
         """Returns the default loss and metrics, as arguments of `compile`."""
         raise NotImplementedError
 
-    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+    def _zeros(self) -> tuple[NDArray, NDArray]:
         """Returns zeros with the types of labels and logits of a batch."""
         raise NotImplementedError
 

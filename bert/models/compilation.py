@@ -1,8 +1,8 @@
 """Checks of `compile` and `fit`, and their default optimizer."""
 
 import keras
-import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
@@ -52,7 +52,7 @@ def check_callbacks(callbacks: list, optimizer) -> None:
             )
 
 
-def check_losses(model, y: np.ndarray, logits: np.ndarray) -> None:
+def check_losses(model, y: NDArray, logits: NDArray) -> None:
     """Computes loss and metrics once: in `fit`, Keras' errors are long.
 
     Args:

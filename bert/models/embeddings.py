@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.formats import downloads
@@ -28,7 +29,7 @@ def embed(
     prompt: str | None = None,
     max_length: int | None = None,
     batch_size: int = 32,
-) -> np.ndarray:
+) -> NDArray:
     """Computes an embedding of each text, by pooling the outputs of a layer.
 
         vectors = bert.embed(["the cat", "a dog"], "model", normalize=True)

@@ -5,6 +5,7 @@ import numbers
 from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.data.labels import (
@@ -106,7 +107,7 @@ def check_order(labels: Labels, trained: Labels | None) -> None:
         )
 
 
-def ids(values, labels: Labels) -> np.ndarray:
+def ids(values, labels: Labels) -> NDArray:
     """Encodes labels as training targets.
 
     Args:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.data import batching
@@ -255,6 +256,6 @@ def _check_sizes(sizes: list[int]) -> None:
         )
 
 
-def _decoded(texts: np.ndarray) -> np.ndarray:
+def _decoded(texts: NDArray) -> NDArray:
     """Decodes an array of bytes to strings, in the same shape."""
     return np.vectorize(lambda x: x.decode(errors="replace"), "O")(texts)

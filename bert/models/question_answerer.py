@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from bert.common import flags
 from bert.common.errors import UserError
@@ -189,7 +190,7 @@ class QuestionAnswerer(TextModel):
             "loss": keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         }
 
-    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+    def _zeros(self) -> tuple[NDArray, NDArray]:
         return np.zeros((2, 2), np.int32), np.zeros((2, 2, 8), np.float32)
 
     def _examples(self, x, y=None) -> list[SquadExample]:

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.data import feature_names
@@ -470,7 +471,7 @@ class TextClassifier(TextModel):
         )
         return {"loss": loss, "metrics": metrics}
 
-    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+    def _zeros(self) -> tuple[NDArray, NDArray]:
         logits = np.zeros((2, self.labels.size), np.float32)
         if self.labels.kind == MULTI_LABEL:
             return logits, logits

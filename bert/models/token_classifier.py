@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.progress import log
@@ -144,7 +145,7 @@ class TokenClassifier(TextModel):
             ],
         }
 
-    def _zeros(self) -> tuple[np.ndarray, np.ndarray]:
+    def _zeros(self) -> tuple[NDArray, NDArray]:
         shape = 2, 3, len(self.labels.names)
         return np.zeros(shape[:2], np.int32), np.zeros(shape, np.float32)
 

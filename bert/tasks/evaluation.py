@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 # Kinds of baselines, see `runs.eval_report`.
 MAJORITY, CHANCE = "majority", "chance"
@@ -45,7 +45,7 @@ def baselines_of_classes(
     return found
 
 
-def drawn(count: int) -> np.ndarray:
+def drawn(count: int) -> NDArray:
     """Draws the training examples that a linear model is fitted to.
 
     Args:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.progress import log
@@ -79,7 +80,7 @@ def held_out(
     path: str,
     groups: Sequence[int],
     labels: Sequence[int] | None = None,
-) -> np.ndarray:
+) -> NDArray:
     """Draws the held-out rows of a fold, as scikit-learn does.
 
     Args:

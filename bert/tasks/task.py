@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, NamedTuple, Self
 
-import numpy as np
+from numpy.typing import NDArray
 
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import RecordSchema
@@ -69,7 +69,7 @@ class Evaluation(NamedTuple):
     report: dict[str, Any]
     predicted: list
     warnings: list[str]
-    losses: np.ndarray | None = None
+    losses: NDArray | None = None
 
 
 def ignore(encoded: Encoded) -> None:
@@ -128,7 +128,7 @@ class Task(Generic[FineTuningT]):
         """
         raise NotImplementedError
 
-    def combine(self, encoded: Encoded, outputs: list[np.ndarray]) -> Any:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> Any:
         """Combines the outputs of the sequences of an example to its result.
 
         Args:

@@ -6,11 +6,12 @@ import zlib
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 
 
-def gather(strategy, *values: float) -> np.ndarray:
+def gather(strategy, *values: float) -> NDArray:
     """Gathers numbers from all workers.
 
     Args:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.progress import log
@@ -27,9 +28,9 @@ def check(
     train_step: TrainStep,
     losses: collections.deque[float],
     step: int,
-    sums: np.ndarray,
+    sums: NDArray,
     records_of: Callable[[int], str],
-) -> np.ndarray:
+) -> NDArray:
     """Warns of bad steps and of loss spikes, after the steps were taken.
 
     Args:

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common import atomic, storage
 from bert.common.formats import json_files
@@ -140,7 +141,7 @@ class TrainingLog:
         counted = [x for x in self._calls if x[0] <= most * x[1]]
         return sum(x for x, _ in counted) / sum(steps for _, steps in counted)
 
-    def add(self, sums: np.ndarray) -> None:
+    def add(self, sums: NDArray) -> None:
         """Adds the sums of `TrainStep.train`, float32 [steps, ...]."""
         # One by one, so that bits do not depend on the steps in a call.
         for row in sums:
@@ -223,9 +224,7 @@ class TrainingLog:
         self._count = 0
 
 
-def means(
-    train_step: TrainStep, sums: np.ndarray, count: int
-) -> dict[str, float]:
+def means(train_step: TrainStep, sums: NDArray, count: int) -> dict[str, float]:
     """Total loss, each loss with its accuracy, and gradient norm.
 
     Args:

@@ -8,6 +8,7 @@ import os
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -80,7 +81,7 @@ class RunState:
         """Prefix of the newest checkpoint."""
         return os.path.join(self.saver.folder, f"{PREFIX}-{self.step}")
 
-    def weights(self) -> dict[str, np.ndarray]:
+    def weights(self) -> dict[str, NDArray]:
         """All current weights: original name -> array."""
         return {name: x.numpy() for name, x in self.named.items()}
 
@@ -109,9 +110,7 @@ class RunState:
             self.load_state_dict(restored.state)
         return restored
 
-    def assign(
-        self, values: dict[str, np.ndarray], path: str, fix: str
-    ) -> None:
+    def assign(self, values: dict[str, NDArray], path: str, fix: str) -> None:
         """Assigns the weights, the moments and the step of a checkpoint.
 
         Args:

@@ -19,6 +19,7 @@ import re
 import msgspec
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from bert.common import atomic, flags, storage
 from bert.common.atomic import write_whole
@@ -65,7 +66,7 @@ class Restored:
     """
 
     step: int
-    values: dict[str, np.ndarray]
+    values: dict[str, NDArray]
     settings: dict
     state: dict
 

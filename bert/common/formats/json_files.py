@@ -15,7 +15,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,9 @@ from bert.common.errors import UserError
 LARGEST = 1 << 25  # maximum bytes of a config, manifest, tokenizer or labels
 _GZIP = b"\x1f\x8b"
 _TRUNCATED = "Input data was truncated"  # message of msgspec
+
+# A value of JSON: a dict, list, string, number, boolean or None.
+Json: TypeAlias = Any
 
 # A path here could make files of other folders be read and copied into a run.
 Name = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}\Z)[^/\\\0]+\Z")]

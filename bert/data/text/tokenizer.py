@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import processes
 from bert.common.errors import UserError
@@ -42,9 +43,9 @@ class Tokens(NamedTuple):
     limits: int32 [N]. Character after the last character of each token.
     """
 
-    ids: np.ndarray
-    starts: np.ndarray
-    limits: np.ndarray
+    ids: NDArray
+    starts: NDArray
+    limits: NDArray
 
 
 class Tokenizer:

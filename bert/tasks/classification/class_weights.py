@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, Labels
@@ -10,7 +11,7 @@ from bert.tasks.classification.settings import BALANCED
 
 
 def of_labels(
-    given: tuple[str, ...], labels: Labels, gold: np.ndarray
+    given: tuple[str, ...], labels: Labels, gold: NDArray
 ) -> tuple[float, ...]:
     """Computes the weight of each label.
 

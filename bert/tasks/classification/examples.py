@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
@@ -257,7 +258,7 @@ def hold_out(
 
 def _drawn(
     settings: Settings, path: str, rows: list[TextExample], strata: list[str]
-) -> np.ndarray:
+) -> NDArray:
     """Draws --eval_fraction of the rows of a table.
 
     Args:

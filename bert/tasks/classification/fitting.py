@@ -11,6 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 from sklearn import metrics as sklearn_metrics
 
@@ -35,7 +36,7 @@ _MAX_TEMPERATURE = 20.0
 def fit(
     task: "TextClassification",
     rows: list[TextExample],
-    logits: np.ndarray,
+    logits: NDArray,
     scoring: Scoring,
 ) -> tuple[PostProcessing, Evaluation]:
     """Fits thresholds and a temperature, as the settings request.
@@ -56,7 +57,7 @@ def fit(
     if scoring.tune_thresholds:
         names, margins, is_one = _margins(logits, gold, labels, scoring)
 
-    def fit_to(part: np.ndarray) -> PostProcessing:
+    def fit_to(part: NDArray) -> PostProcessing:
         decision = labels.decision
         if names:
             columns = zip(names, margins[part].T, is_one[part].T)
@@ -116,9 +117,9 @@ def fit(
 def _log_thresholds(
     thresholds: dict[str, float],
     task: "TextClassification",
-    gold: np.ndarray,
-    before: np.ndarray,
-    predicted: np.ndarray,
+    gold: NDArray,
+    before: NDArray,
+    predicted: NDArray,
     scoring: Scoring,
 ) -> None:
     """Logs fitted thresholds, with the F1 before and after."""
@@ -158,7 +159,7 @@ def _log_changes(before: dict[str, float], after: dict[str, float]) -> None:
     )
 
 
-def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
+def cut_of(margins: NDArray, gold: NDArray) -> float:
     """The threshold with the highest F1; 0 without a positive example.
 
     Args:
@@ -178,7 +179,7 @@ def cut_of(margins: np.ndarray, gold: np.ndarray) -> float:
     return float((thresholds[best] + below) / 2)
 
 
-def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
+def temperature(logits: NDArray, gold: NDArray, kind: str) -> float:
     """Fits the temperature by cross entropy (Guo et al. 2017).
 
     Args:
@@ -199,7 +200,7 @@ def temperature(logits: np.ndarray, gold: np.ndarray, kind: str) -> float:
 
 
 def calibration(
-    logits: np.ndarray, gold: np.ndarray, predicted: np.ndarray, kind: str
+    logits: NDArray, gold: NDArray, predicted: NDArray, kind: str
 ) -> dict:
     """Compares probabilities with the fractions of correct predictions.
 
@@ -232,8 +233,8 @@ def calibration(
 
 
 def _margins(
-    logits: np.ndarray, gold: np.ndarray, labels: Labels, scoring: Scoring
-) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    logits: NDArray, gold: NDArray, labels: Labels, scoring: Scoring
+) -> tuple[tuple[str, ...], NDArray, NDArray]:
     """The logits to threshold; for two classes, the positive one's margin.
 
     Returns:
@@ -256,7 +257,7 @@ def _margins(
 
 
 def _curves(
-    names: tuple[str, ...], margins: np.ndarray, is_one: np.ndarray
+    names: tuple[str, ...], margins: NDArray, is_one: NDArray
 ) -> dict[str, list[list[float]]]:
     """Name -> threshold, precision and recall at points of the curve.
 

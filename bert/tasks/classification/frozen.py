@@ -8,6 +8,7 @@ encoder as it is.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
@@ -20,12 +21,12 @@ _MAX_SCALE = 30.0
 
 
 def fit(
-    features: np.ndarray,
-    gold: np.ndarray,
+    features: NDArray,
+    gold: NDArray,
     kind: str,
     num_outputs: int,
-    weights: np.ndarray | None = None,
-) -> np.ndarray:
+    weights: NDArray | None = None,
+) -> NDArray:
     """Fits the weights of a head to frozen features.
 
     Ridge regression of the labels. Its penalty has the smallest error of
@@ -69,8 +70,8 @@ def fit(
 
 
 def _calibration(
-    predicted: np.ndarray, gold: np.ndarray, kind: str
-) -> tuple[np.ndarray, np.ndarray]:
+    predicted: NDArray, gold: NDArray, kind: str
+) -> tuple[NDArray, NDArray]:
     """Factors and summands, [C], that turn regressions into logits."""
     size = predicted.shape[1]
     scale, shift = np.ones(size), np.zeros(size)

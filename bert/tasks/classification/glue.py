@@ -11,6 +11,7 @@ from collections.abc import Container, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.data import tables
 from bert.data.labels import REGRESSION, Labels
@@ -142,7 +143,7 @@ class LabelledFile(InputFile):
         return f"{stem}{'_' if self.subset else ''}{self.subset}{ending}"
 
 
-def labels_of(examples: list[TextExample]) -> np.ndarray:
+def labels_of(examples: list[TextExample]) -> NDArray:
     """Returns the labels of examples: [N], or int [N, C] for several."""
     labels = np.array([example.label for example in examples])
     return labels.astype("f4") if labels.dtype.kind == "f" else labels

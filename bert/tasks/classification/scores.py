@@ -9,6 +9,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special, stats
 from sklearn import metrics as sklearn_metrics
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # it imports this module
     from bert.tasks.classification.task import TextClassification
 
 
-def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
+def losses(logits: NDArray, labels: NDArray, kind: str) -> NDArray:
     """Computes the training loss of each example.
 
     Args:
@@ -47,7 +48,7 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
 
 
 def evaluate(
-    task: "TextClassification", rows: list[TextExample], logits: np.ndarray
+    task: "TextClassification", rows: list[TextExample], logits: NDArray
 ) -> Evaluation:
     """Scores the predictions of labelled texts.
 
@@ -69,9 +70,9 @@ def evaluate(
 def evaluation_of(
     task: "TextClassification",
     rows: list[TextExample],
-    logits: np.ndarray,
-    predicted: np.ndarray,
-    calibrated: np.ndarray,
+    logits: NDArray,
+    predicted: NDArray,
+    calibrated: NDArray,
 ) -> Evaluation:
     """Computes metrics and the report.
 
@@ -115,7 +116,7 @@ def evaluation_of(
 
 
 def _never_predicted(
-    task: "TextClassification", gold: np.ndarray, predicted: np.ndarray
+    task: "TextClassification", gold: NDArray, predicted: NDArray
 ) -> list[str]:
     """Returns a warning if labels occur but are never predicted."""
     names = task.labels.names
@@ -142,8 +143,8 @@ def _never_predicted(
 def _worst(
     task: "TextClassification",
     rows: list[TextExample],
-    predicted: np.ndarray,
-    probabilities: np.ndarray,
+    predicted: NDArray,
+    probabilities: NDArray,
 ) -> list[dict]:
     """Lists the wrong predictions with the highest probability.
 
@@ -172,7 +173,7 @@ def _worst(
 
 
 def _ranking(
-    task: "TextClassification", rows: list[TextExample], logits: np.ndarray
+    task: "TextClassification", rows: list[TextExample], logits: NDArray
 ) -> dict[str, float]:
     """Ranking metrics of pairs with labels 0 and 1, by first text."""
     labels, gold, ranks = task.labels, labels_of(rows), logits[:, 0]
@@ -188,7 +189,7 @@ def _ranking(
 
 
 def baselines(
-    labels: Labels, gold: np.ndarray, train: np.ndarray
+    labels: Labels, gold: NDArray, train: NDArray
 ) -> dict[str, float]:
     """Scores constant predictions, fitted to the training labels.
 
@@ -217,9 +218,9 @@ def baselines(
 
 def compute(
     metrics: tuple[str, ...],
-    labels: np.ndarray,
-    predicted: np.ndarray,
-    weights: np.ndarray | None = None,
+    labels: NDArray,
+    predicted: NDArray,
+    weights: NDArray | None = None,
 ) -> dict[str, float]:
     """Computes metrics.
 
@@ -242,7 +243,7 @@ def compute(
 
 
 def ranking(
-    queries: list[str], relevant: np.ndarray, ranks: np.ndarray
+    queries: list[str], relevant: NDArray, ranks: NDArray
 ) -> dict[str, float]:
     """Computes the reranking metrics of sentence-transformers.
 
@@ -279,9 +280,9 @@ def ranking(
 
 
 def pearson(
-    labels: np.ndarray,
-    predicted: np.ndarray,
-    sample_weight: np.ndarray | None = None,
+    labels: NDArray,
+    predicted: NDArray,
+    sample_weight: NDArray | None = None,
 ) -> float:
     """Pearson's correlation; 0 for constants, where it is undefined."""
     if np.ptp(labels) == 0 or np.ptp(predicted) == 0:
@@ -291,7 +292,7 @@ def pearson(
 
 
 def spearman(
-    labels: np.ndarray, predicted: np.ndarray, **weights: np.ndarray | None
+    labels: NDArray, predicted: NDArray, **weights: NDArray | None
 ) -> float:
     """Spearman's correlation: Pearson's correlation of the ranks."""
     ranks = stats.rankdata(labels), stats.rankdata(predicted)
@@ -299,9 +300,9 @@ def spearman(
 
 
 def micro_f1(
-    labels: np.ndarray,
-    predicted: np.ndarray,
-    sample_weight: np.ndarray | None = None,
+    labels: NDArray,
+    predicted: NDArray,
+    sample_weight: NDArray | None = None,
 ) -> float:
     """F1 of the counts of all labels of all examples."""
     if sample_weight is not None:

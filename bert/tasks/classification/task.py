@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.progress import log
 from bert.data import feature_names, postprocessing
@@ -179,15 +180,13 @@ class TextClassification(Task[Settings]):
                     feature_names.IS_REAL_EXAMPLE: [1],
                 }
 
-    def combine(
-        self, encoded: Encoded, outputs: list[np.ndarray]
-    ) -> np.ndarray:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Pools the logits of the windows of a text, float32 [C]."""
         logits = np.stack(outputs)
         return self.long_texts.pooled(logits, [len(outputs)])[0]
 
     def decode(
-        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
     ) -> list[dict[str, Any]]:
         """Converts logits to predictions.
 
@@ -235,7 +234,7 @@ class TextClassification(Task[Settings]):
         self,
         rows: list[TextExample],
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
     ) -> Evaluation:
         """Scores the predictions of labelled texts; see `Task`."""
         return _scores().evaluate(self, rows, self._stacked(results))
@@ -265,7 +264,7 @@ class TextClassification(Task[Settings]):
         self,
         rows: list[TextExample],
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
         settings: Settings,
     ) -> tuple[Self, Evaluation]:
         """Fits thresholds or a temperature; the scores are cross-fitted."""
@@ -296,7 +295,7 @@ class TextClassification(Task[Settings]):
         folder: str,
         file: InputFile,
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
         settings: Settings,
     ) -> list[str]:
         """Writes the files of predictions; returns the paths."""
@@ -324,7 +323,7 @@ class TextClassification(Task[Settings]):
         folder: str,
         rows: list[TextExample],
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
         folds: list[str],
     ) -> list[str]:
         """Writes the predictions for the rows of all folds; see `Task`."""
@@ -338,7 +337,7 @@ class TextClassification(Task[Settings]):
         row = min(rows, key=lambda x: abs(len(x.text) - _SHORT))
         return {TEXT: row.text, TEXT_B: row.text_b}
 
-    def _stacked(self, results: Sequence[np.ndarray]) -> np.ndarray:
+    def _stacked(self, results: Sequence[NDArray]) -> NDArray:
         """Returns the logits of N texts, float32 [N, C]."""
         return np.reshape([*results], (-1, self.num_outputs)).astype(np.float32)
 

@@ -9,6 +9,7 @@ probably has a mistake in its data or settings.
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -53,7 +54,7 @@ def predictions(
     rows: list[TextExample],
     kind: str,
     tokenizer: Tokenizer,
-) -> np.ndarray | None:
+) -> NDArray | None:
     """Fits the model, and predicts texts.
 
     Args:
@@ -89,8 +90,8 @@ def _bags(examples: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
 
 
 def _classes(
-    known: sparse.csr_matrix, gold: np.ndarray, new: sparse.csr_matrix
-) -> np.ndarray:
+    known: sparse.csr_matrix, gold: NDArray, new: sparse.csr_matrix
+) -> NDArray:
     """Predicts classes, or the presence of one label, int [N]."""
     if np.ptp(gold) == 0:  # only one class
         return np.full(new.shape[0], gold[0])

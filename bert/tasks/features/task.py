@@ -5,7 +5,7 @@ No TensorFlow is imported.
 
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from bert.data.pooling import PoolingConfig
 from bert.data.sequences import Encoded
@@ -54,9 +54,7 @@ class LayerOutputs(Task):
         pairs = [x.get(TEXT_B, "") for x in examples]
         return self._tokenizer.encode_texts(texts, pairs, self.max_length)
 
-    def combine(
-        self, encoded: Encoded, outputs: list[np.ndarray]
-    ) -> np.ndarray:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Combines layers and pools tokens.
 
         Args:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.data.postprocessing import softmax
@@ -84,7 +85,7 @@ class MaskedWords(Task):
         return encoded
 
     def combine(
-        self, encoded: Encoded, outputs: list[np.ndarray]
+        self, encoded: Encoded, outputs: list[NDArray]
     ) -> list[list[tuple[str, float]]]:
         """Lists the best words for each mask.
 

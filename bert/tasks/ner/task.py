@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.data import feature_names
@@ -159,9 +160,7 @@ class TokenClassification(Task[Settings]):
             )
             report(Encoded([]))
 
-    def combine(
-        self, encoded: Encoded, outputs: list[np.ndarray]
-    ) -> np.ndarray:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Takes the logits of the words, float32 [W, C].
 
         A word is predicted in one window only, at its first token.
@@ -174,7 +173,7 @@ class TokenClassification(Task[Settings]):
         return np.concatenate(found)
 
     def decode(
-        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
     ) -> list[dict[str, Any]]:
         """Converts logits to predictions.
 
@@ -191,7 +190,7 @@ class TokenClassification(Task[Settings]):
         """
         return [*map(self._prediction, encoded, results)]
 
-    def _prediction(self, encoded: Encoded, logits: np.ndarray) -> dict:
+    def _prediction(self, encoded: Encoded, logits: NDArray) -> dict:
         found, _, spans, text, _ = encoded.details
         labels, probabilities = self._predicted(encoded, logits)
         listed: list[dict[str, Any]] = [
@@ -209,7 +208,7 @@ class TokenClassification(Task[Settings]):
         return prediction
 
     def _predicted(
-        self, encoded: Encoded, logits: np.ndarray
+        self, encoded: Encoded, logits: NDArray
     ) -> tuple[list[str], list[float]]:
         """Returns label and probability of each word of an example.
 
@@ -241,7 +240,7 @@ class TokenClassification(Task[Settings]):
         }
 
     def _flat(
-        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
     ) -> tuple[list[str], list[float]]:
         """Returns label and probability of each word of all examples."""
         labels: list[str] = []
@@ -255,7 +254,7 @@ class TokenClassification(Task[Settings]):
         self,
         rows: list[conll.Sentence],
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
     ) -> Evaluation:
         """Scores the predicted labels of words; see `Task`."""
         predicted, probabilities = self._flat(encoded, results)
@@ -349,7 +348,7 @@ class TokenClassification(Task[Settings]):
         folder: str,
         file: InputFile,
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
         settings: Settings,
     ) -> list[str]:
         """Writes the words and their predicted labels; returns the path."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from bert.data import feature_names
@@ -56,7 +57,7 @@ class TargetCounts:
         return found
 
 
-def _add(counts: np.ndarray, ids, shown) -> None:
+def _add(counts: NDArray, ids, shown) -> None:
     """Counts the ids, int [...], whose weight in `shown` is not 0."""
     real = np.ravel(ids)[np.ravel(shown) > 0]
     counts += np.bincount(real, minlength=len(counts))

@@ -3,12 +3,13 @@
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse, stats
 
 _AT, _MOST = (1, 3, 5, 10), 10
 _BLOCK = 256  # queries to compare at once
 
-Vectors: TypeAlias = np.ndarray | sparse.csr_array  # [N, D], L2-normalized
+Vectors: TypeAlias = NDArray | sparse.csr_array  # [N, D], L2-normalized
 
 
 def bags(texts: list[list[int]]) -> sparse.csr_array:
@@ -28,7 +29,7 @@ def bags(texts: list[list[int]]) -> sparse.csr_array:
 
 
 def correlations(
-    vectors: Vectors, numbers: np.ndarray, scores: np.ndarray
+    vectors: Vectors, numbers: NDArray, scores: NDArray
 ) -> dict[str, float]:
     """Correlations of cosines and scores; 0 if one of them is constant.
 
@@ -48,7 +49,7 @@ def correlations(
     return {name: float(value) for name, value in result.items()}
 
 
-def retrieval(vectors: Vectors, numbers: np.ndarray) -> dict[str, float]:
+def retrieval(vectors: Vectors, numbers: NDArray) -> dict[str, float]:
     """Retrieves the second text of each row among the texts of all rows.
 
     Queries are first texts; candidates are all other texts. As in training, a
@@ -81,7 +82,7 @@ def retrieval(vectors: Vectors, numbers: np.ndarray) -> dict[str, float]:
     return _of_hits(np.concatenate(hits), np.diff(belongs.indptr))
 
 
-def _of_hits(hits: np.ndarray, relevant: np.ndarray) -> dict[str, float]:
+def _of_hits(hits: NDArray, relevant: NDArray) -> dict[str, float]:
     """Computes retrieval metrics.
 
     Args:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.atomic import write_whole
 from bert.data import feature_names
@@ -125,15 +126,13 @@ class TextEmbedding(Task[Settings]):
                     feature_names.TEXT_NUMBERS: _numbers(held, numbers),
                 }
 
-    def combine(
-        self, encoded: Encoded, outputs: list[np.ndarray]
-    ) -> np.ndarray:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Pools the last layer, float32 [S, H], to an embedding [D]."""
         (x,) = outputs
         return self.pooling_config.embed_one(x)
 
     def decode(
-        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
     ) -> list[dict[str, Any]]:
         """Converts embeddings to predictions.
 
@@ -150,7 +149,7 @@ class TextEmbedding(Task[Settings]):
         self,
         rows: list[TextGroup],
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
     ) -> Evaluation:
         """Scores embeddings: correlations with scores, or retrieval."""
         found = _scores(rows, encoded, np.stack(results))
@@ -172,7 +171,7 @@ class TextEmbedding(Task[Settings]):
         folder: str,
         file: InputFile,
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
         settings: Settings,
     ) -> list[str]:
         """Writes the cosines of each row; returns the path."""
@@ -187,7 +186,7 @@ class TextEmbedding(Task[Settings]):
 def _scores(
     rows: list[TextGroup],
     encoded: Sequence[Encoded],
-    vectors: np.ndarray | None,
+    vectors: NDArray | None,
 ) -> dict[str, float]:
     """Computes the metrics of N rows of T texts.
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import atomic
 from bert.common.formats import json_files
@@ -41,12 +42,12 @@ class WindowLogits:
         ids: int32, token ids; needed by `OriginalText`.
     """
 
-    start_logits: np.ndarray
-    end_logits: np.ndarray
-    starts: np.ndarray
-    limits: np.ndarray
-    is_max_context: np.ndarray
-    ids: np.ndarray | None = None
+    start_logits: NDArray
+    end_logits: NDArray
+    starts: NDArray
+    limits: NDArray
+    is_max_context: NDArray
+    ids: NDArray | None = None
 
     @classmethod
     def of_record(
@@ -247,7 +248,7 @@ def _null(windows: list[WindowLogits]) -> Entry:
     return min(entries, key=_score, default=Entry("", 0, 0, 0.0, 0.0))
 
 
-def _best(logits: np.ndarray, count: int) -> np.ndarray:
+def _best(logits: NDArray, count: int) -> NDArray:
     """Positions of the highest logits, best first, stable on ties."""
     return np.argsort(-logits, kind="stable")[:count]
 

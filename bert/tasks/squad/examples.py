@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -182,7 +183,7 @@ def check_version(file: QuestionFile, version_2: bool) -> None:
         )
 
 
-def word_numbers(context: str) -> np.ndarray:
+def word_numbers(context: str) -> NDArray:
     """The index of the word of each character; words end at white space.
 
     White space has the index of the word before it, or -1 at the beginning.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.progress import log
 from bert.data import feature_names
@@ -117,7 +118,7 @@ class QuestionAnswering(Task[Settings]):
             some = f"{', '.join(ids[:_SHOWN])}{more}"
             log(f"warning: {len(ids):,} answers: {reason}; qa {some}")
 
-    def combine(self, encoded: Encoded, outputs: list[np.ndarray]) -> Answers:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> Answers:
         """Finds the answers to a question.
 
         Args:

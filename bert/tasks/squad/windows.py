@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.data import feature_names, sequences
 from bert.data.records.encoding import Feature, RecordSchema
@@ -50,7 +51,7 @@ WIDER = "not at token boundaries; trained on a longer answer"
 UNCOVERED = "not complete in any window; trained as unanswerable"
 
 
-def max_context(windows: list[TokenWindow], count: int) -> np.ndarray:
+def max_context(windows: list[TokenWindow], count: int) -> NDArray:
     """Finds the window in which each token has its maximum context.
 
     As in the original, the context of a token in a window is the smaller of
@@ -247,9 +248,7 @@ class WindowMaker:
         if not covered:
             self.lost[UNCOVERED].append(example.id)
 
-    def _windows(
-        self, question: np.ndarray, tokens: Tokens
-    ) -> list[TokenWindow]:
+    def _windows(self, question: NDArray, tokens: Tokens) -> list[TokenWindow]:
         size = self._settings.max_seq_length - len(question) - 3
         return sequences.cut(len(tokens.ids), size, self._settings.doc_stride)
 
@@ -271,7 +270,7 @@ class WindowMaker:
 
     def _tokenized(
         self, examples: list[SquadExample]
-    ) -> Iterator[tuple[SquadExample, np.ndarray, Tokens]]:
+    ) -> Iterator[tuple[SquadExample, NDArray, Tokens]]:
         """Yields examples, ids of the question, and tokens of the context."""
         # Several questions share a context, which is tokenized once.
         contexts = list(dict.fromkeys(x.context for x in examples))
@@ -283,7 +282,7 @@ class WindowMaker:
             self._done += 1
             self._report(self._done)
 
-    def _ids(self, texts: list[str]) -> list[np.ndarray]:
+    def _ids(self, texts: list[str]) -> list[NDArray]:
         # Half a surrogate pair is a question mark.
         texts = [x.encode(errors="replace").decode() for x in texts]
         ids, ends = self._tokenizer.fast.ids_and_ends(texts)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common.atomic import write_whole
 from bert.data import feature_names
@@ -122,9 +123,7 @@ class MultipleChoice(Task[Settings]):
                     + [0.0] * missing,
                 }
 
-    def combine(
-        self, encoded: Encoded, outputs: list[np.ndarray]
-    ) -> np.ndarray:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Computes the probabilities of the choices, float64 [C]."""
         logits = np.concatenate(outputs).astype(np.float64)
 
@@ -133,7 +132,7 @@ class MultipleChoice(Task[Settings]):
         return softmax(logits)
 
     def decode(
-        self, encoded: Sequence[Encoded], results: Sequence[np.ndarray]
+        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
     ) -> list[dict[str, Any]]:
         """Converts probabilities to predictions.
 
@@ -154,7 +153,7 @@ class MultipleChoice(Task[Settings]):
         self,
         rows: list[ChoiceExample],
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
     ) -> Evaluation:
         """Scores the best choices; see `Task`."""
         labels = [row.label for row in rows]
@@ -208,7 +207,7 @@ class MultipleChoice(Task[Settings]):
         folder: str,
         file: InputFile,
         encoded: Sequence[Encoded],
-        results: Sequence[np.ndarray],
+        results: Sequence[NDArray],
         settings: Settings,
     ) -> list[str]:
         """Writes `predictions.tsv`; returns its path.
