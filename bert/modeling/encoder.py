@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from bert.data import feature_names
-from bert.modeling import layers
+from bert.modeling import layers, transformer_block
 from bert.modeling.config import BertConfig
 
 
@@ -56,7 +56,7 @@ class Encoder(keras.Model):
         if positions is None and is_built:
             return super().call(inputs, training=training)
         embeddings = self.get_layer("embeddings")
-        kind = layers.TransformerBlock
+        kind = transformer_block.TransformerBlock
         *below, last = (x for x in self.layers if isinstance(x, kind))
 
         attention_bias = self.get_layer("attention_bias")(
@@ -192,7 +192,9 @@ def build_encoder(
 
     encoder_outputs = []  # L x [B, S, H]
     for index in range(config.num_hidden_layers):
-        x = layers.TransformerBlock(config, seed, index)(x, attention_bias)
+        x = transformer_block.TransformerBlock(config, seed, index)(
+            x, attention_bias
+        )
         encoder_outputs.append(x)
 
     pooler = layers.LayerFactory(config, seed, "pooler").dense(
@@ -232,7 +234,9 @@ def attention_scores(
     bias = encoder.get_layer("attention_bias")(inputs[feature_names.INPUT_MASK])
     block = encoder.get_layer(f"layer_{layer}")
     heads = block.config.num_attention_heads
-    q = layers.split_heads(block.attention.query(x), x, heads)  # [B, A, S, D]
-    k = layers.split_heads(block.attention.key(x), x, heads)
+    q = transformer_block.split_heads(
+        block.attention.query(x), x, heads
+    )  # [B, A, S, D]
+    k = transformer_block.split_heads(block.attention.key(x), x, heads)
     scores = ops.cast(ops.matmul(q, ops.transpose(k, (0, 1, 3, 2))), "float32")
     return ops.softmax(scores / math.sqrt(q.shape[-1]) + bias)

@@ -37,7 +37,7 @@ class StepOptions:
 
     Attributes:
         fused: bool. Whether elementwise operations are compiled, see
-            `fused_elementwise`.
+            `elementwise`.
         remat: bool. Whether layers only keep their input, see `remat_layer`.
         compiled: bool. Whether XLA compiles the whole step, see
             `recompute`.
@@ -108,25 +108,34 @@ def _using(options: StepOptions):
         _scope.options = outer
 
 
-def fused_elementwise(function: Callable, *tensors, **settings):
-    """`function(*tensors, **settings)`, compiled if the step is fused.
+def elementwise(function: Callable) -> Callable:
+    """Decorator of functions between two matrix products.
 
-    Matrix products are fastest as single calls of oneDNN, which XLA on CPU
-    does not use. The operations between two products are fastest as one XLA
+        @fused_ops.elementwise
+        def activate(product, bias, *, name): ...
+
+    A call `activate(product, bias, name="gelu")` is compiled if the step is
+    fused. Matrix products are fastest as single calls of oneDNN, which XLA on
+    CPU does not use. The operations between two products are fastest as one XLA
     program, which reads and writes memory once. The backward pass is also one
     program. It recomputes the forward pass, so only the inputs are kept.
 
     Args:
-        function: function. Module-level, without side effects.
-        *tensors: tensors. Inputs of the function. Integer inputs get no
-            gradient; float32 vectors belong to the last axis of the first one.
-        **settings: hashable values. Each combination compiles a program.
+        function: function. Module-level, without side effects. Its positional
+            arguments are tensors: integer ones get no gradient; float32
+            vectors belong to the last axis of the first one. Its keywords are
+            hashable values; each combination compiles a program.
     """
-    if _options().compiled:
-        return recompute(functools.partial(function, **settings), *tensors)
-    if not _options().fused:
-        return function(*tensors, **settings)
-    return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
+
+    @functools.wraps(function)
+    def call(*tensors, **settings):
+        if _options().compiled:
+            return recompute(functools.partial(function, **settings), *tensors)
+        if not _options().fused:
+            return function(*tensors, **settings)
+        return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
+
+    return call
 
 
 def recompute(function: Callable, *tensors):

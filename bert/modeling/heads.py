@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from bert.modeling import elementwise, fused_ops, layers
+from bert.modeling import fused_ops, layers
 from bert.modeling.config import BertConfig
 from bert.modeling.task_heads import MASKED_LM
 
@@ -43,7 +43,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.transform = make.dense(
             config.hidden_size,
             "transform",
-            activation=elementwise.activation(config.hidden_act),
+            activation=layers.activation(config.hidden_act),
         )
         self.layer_norm = make.layer_norm()
 

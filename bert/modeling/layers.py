@@ -1,25 +1,54 @@
-"""Layers of the encoder (Devlin et al. 2018, arXiv:1810.04805).
+"""Layers below and beside the blocks of the encoder; what they are made of.
 
     ids -> Embeddings -> TransformerBlock x L -> Pooler
+                         (transformer_block)
 
-Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate,
-Q query positions.
-
-Nested layers define `build` and `compute_output_shape`: otherwise Keras would
-trace each of them twice, which is most of the time of building a network.
+Shapes: B batch, S sequence, H hidden, Q positions.
 """
 
 import dataclasses
-import math
+import functools
 import zlib
 
 import keras
 from keras import ops
 
-from bert.modeling import dropout, elementwise, fused_ops
+from bert.modeling import dropout, fused_ops
 from bert.modeling.config import BertConfig
 
 MASKED_SCORE = -10000.0  # added to the scores of padded keys
+LAYER_NORM_EPSILON = 1e-12
+
+
+def activation(name: str):
+    """Activation function for a config's `hidden_act`.
+
+    "gelu" and "gelu_new" are the tanh form (Hendrycks and Gimpel 2016,
+    arXiv:1606.08415), as in the original code.
+    """
+    return {
+        "gelu": functools.partial(ops.gelu, approximate=True),
+        "gelu_new": functools.partial(ops.gelu, approximate=True),
+        "gelu_erf": functools.partial(ops.gelu, approximate=False),
+        "relu": ops.relu,
+        "tanh": ops.tanh,
+        "linear": keras.activations.linear,
+    }[name]
+
+
+def layer_norm(x, gamma, beta):
+    """LayerNorm(x): float32 [..., H], float [H] twice -> float32 [..., H]."""
+    gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
+    return ops.layer_normalization(
+        x, gamma, beta, axis=-1, epsilon=LAYER_NORM_EPSILON
+    )
+
+
+@fused_ops.elementwise
+def normalize_and_drop(x, gamma, beta, key, *, rate: float):
+    """dropout(LayerNorm(x)), computed in float32."""
+    normal = layer_norm(ops.cast(x, "float32"), gamma, beta)
+    return ops.cast(dropout.drop(normal, key, rate), x.dtype)
 
 
 class LayerFactory:
@@ -39,7 +68,7 @@ class LayerFactory:
         self._config, self._seed, self._scope = config, seed, scope
         kind = keras.dtype_policies.DTypePolicyMap
         self._policies = dtype if isinstance(dtype, kind) else kind(dtype)
-        self._dtype = self._policies.default_policy
+        self.dtype = self._policies.default_policy
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
         """Truncated normal, as in the original."""
@@ -61,27 +90,19 @@ class LayerFactory:
             **kwargs,
         )
 
-    def projection(self, units: int, name: str) -> "Projection":
-        """x W and b, which the next layer adds."""
-        return self.dense(units, name, Projection)
-
     def dropout(self, rate: float, name: str) -> dropout.Dropout:
         """A dropout layer with its own salt."""
         # 31 bits, so that the salt is also an int32.
         salt = zlib.crc32(f"{self._scope}/{name}".encode()) & 0x7FFFFFFF
-        return dropout.Dropout(rate, salt, name=name, dtype=self._dtype)
+        return dropout.Dropout(rate, salt, name=name, dtype=self.dtype)
 
     def layer_norm(self) -> keras.layers.LayerNormalization:
         """Layer normalization with the original's epsilon."""
         return keras.layers.LayerNormalization(
-            epsilon=elementwise.LAYER_NORM_EPSILON,
+            epsilon=LAYER_NORM_EPSILON,
             name="LayerNorm",
-            dtype=self._dtype,
+            dtype=self.dtype,
         )
-
-    def add_norm(self, rate: float, drop: str, name: str) -> "AddNorm":
-        """Dropout, residual and layer normalization."""
-        return AddNorm(self.dropout(rate, drop), name=name, dtype=self._dtype)
 
 
 def serialize_config(
@@ -195,8 +216,7 @@ class Embeddings(keras.layers.Layer):
             )
 
         key, rate = self.dropout.draw(training)
-        return fused_ops.fused_elementwise(
-            elementwise.normalize_and_drop,
+        return normalize_and_drop(
             x,
             ops.convert_to_tensor(self.layer_norm.gamma),
             ops.convert_to_tensor(self.layer_norm.beta),
@@ -227,224 +247,6 @@ class AttentionBias(keras.layers.Layer):
             other = sequence_ids[:, :, None] != sequence_ids[:, None]
             masked = ops.cast(other, "float32")
         return masked[:, None] * MASKED_SCORE
-
-
-class Projection(keras.layers.Dense):
-    """x W and b of a dense layer; the next function adds them."""
-
-    def call(self, x):
-        """float [..., inputs] -> float [..., units] and [units]."""
-        return ops.matmul(x, self.kernel), ops.convert_to_tensor(self.bias)
-
-    def quantize(self, mode=None, type_check=True, config=None):
-        """As in `Dense`, which does not accept subclasses."""
-        super().quantize(mode, type_check=False, config=config)
-
-    def quantized_call(self, x):
-        """As `call`. Keras has already added b, so 0 is returned instead."""
-        product = super().quantized_call(x)
-        return product, ops.zeros((self.units,), product.dtype)
-
-
-class SelfAttention(keras.layers.Layer):
-    """Scaled dot-product attention with A heads."""
-
-    def __init__(self, config: BertConfig, seed: int, scope: str, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
-        make = LayerFactory(config, seed, scope, self.dtype_policy)
-        self.query = make.dense(config.hidden_size, "query")
-        self.key = make.dense(config.hidden_size, "key")
-        self.value = make.dense(config.hidden_size, "value")
-        self.dropout = make.dropout(
-            config.attention_probs_dropout_prob, "probs_dropout"
-        )
-
-    def build(self, x_shape):
-        """Creates the weights of queries, keys and values."""
-        for dense in (self.query, self.key, self.value):
-            dense.build(x_shape)
-
-    def call(self, x, bias, queries=None, training=False):
-        """Attends from some positions to all positions.
-
-        Args:
-            x: float [B, S, H].
-            bias: float32 [B, 1, 1 or Q, S]. Attention bias (additive mask).
-            queries: float [B, Q, H] or None. Inputs at the query positions.
-                Default: None, x.
-            training: bool. Whether dropout is active. Default: False.
-
-        Returns:
-            float [B, Q, H].
-        """
-        queries = x if queries is None else queries
-
-        heads = self.config.num_attention_heads
-        q = split_heads(self.query(queries), queries, heads)  # [B, A, Q, D]
-        k = split_heads(self.key(x), x, heads)  # [B, A, S, D]
-        v = split_heads(self.value(x), x, heads)  # [B, A, S, D]
-
-        # Drawn here, as the backward pass may run `attend` again.
-        key, rate = self.dropout.draw(training)
-        scale = 1.0 / math.sqrt(q.shape[-1])
-
-        def attend(q, k, v, bias, key):
-            scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))
-            probs = fused_ops.fused_elementwise(
-                elementwise.attention_probs,
-                scores,
-                bias,
-                key,
-                rate=rate,
-                scale=scale,
-            )  # [B, A, Q, S]
-            return ops.matmul(probs, v)
-
-        context = fused_ops.recompute(attend, q, k, v, bias, key)
-        context = ops.transpose(context, (0, 2, 1, 3))
-        return ops.reshape(context, ops.shape(queries))
-
-
-class AddNorm(keras.layers.Layer):
-    """LayerNorm(dropout(product + bias) + residual).
-
-    Args:
-        drop: Dropout. Dropout layer.
-    """
-
-    def __init__(self, drop: dropout.Dropout, **kwargs):
-        # Gamma and beta stay float32 in mixed precision.
-        super().__init__(autocast=False, **kwargs)
-        self.dropout = drop
-
-    def build(self, product_shape):
-        """Creates gamma and beta, [H] each."""
-        shape = product_shape[-1:]
-        self.gamma = self.add_weight(shape, initializer="ones", name="gamma")
-        self.beta = self.add_weight(shape, initializer="zeros", name="beta")
-
-    def call(self, product, bias, residual, training=False):
-        """float [B, Q, H], [H] and [B, Q, H] -> float [B, Q, H]."""
-        key, rate = self.dropout.draw(training)
-        return fused_ops.fused_elementwise(
-            elementwise.add_and_normalize,
-            product,
-            bias,
-            residual,
-            ops.convert_to_tensor(self.gamma),
-            ops.convert_to_tensor(self.beta),
-            key,
-            rate=rate,
-        )
-
-
-@keras.saving.register_keras_serializable("bert")
-class TransformerBlock(keras.layers.Layer):
-    """Attention and feed-forward, each with residual and layer norm."""
-
-    def __init__(
-        self,
-        config: BertConfig | dict,
-        seed: int,
-        index: int,
-        name: str | None = None,
-        **kwargs,
-    ):
-        scope = f"layer_{index}"
-        super().__init__(name=name or scope, **kwargs)
-        self.config = config = as_config(config)
-        self.seed, self.index = seed, index
-        make = LayerFactory(config, seed, scope, self.dtype_policy)
-        width, rate = config.hidden_size, config.hidden_dropout_prob
-
-        self.attention = SelfAttention(
-            config, seed, scope, name="self", dtype=self.dtype_policy
-        )
-        self.attention_output = make.projection(width, "attention_output")
-        self.attention_layer_norm = make.add_norm(
-            rate, "attention_dropout", "attention_LayerNorm"
-        )
-
-        self.intermediate = make.projection(
-            config.intermediate_size, "intermediate"
-        )
-        self.output_dense = make.projection(width, "output")
-        self.output_layer_norm = make.add_norm(
-            rate, "output_dropout", "output_LayerNorm"
-        )
-
-    def get_config(self):
-        """The layer's arguments."""
-        return {
-            **serialize_config(self, super().get_config()),
-            "index": self.index,
-        }
-
-    def build(self, x_shape):
-        """Creates the weights of all parts."""
-        self.attention.build(x_shape)
-        self.attention_output.build(x_shape)
-        self.attention_layer_norm.build(x_shape)
-        self.intermediate.build(x_shape)
-        self.output_dense.build((*x_shape[:-1], self.intermediate.units))
-        self.output_layer_norm.build(x_shape)
-
-    def compute_output_shape(self, x_shape, bias_shape, positions_shape=None):
-        """(B, S, H) -> (B, Q, H)."""
-        batch, length, width = x_shape
-        return (batch, positions_shape[1] if positions_shape else length, width)
-
-    def call(self, x, bias, positions=None, training=False):
-        """Computes the layer at all or some positions.
-
-        Args:
-            x: float [B, S, H].
-            bias: float32 [B, 1, 1 or S, S]. Attention bias (additive mask).
-            positions: int32 [B, Q] or None. Positions of the output. Default:
-                None, all positions.
-            training: bool. Whether dropout is active. Default: False.
-
-        Returns:
-            float [B, Q, H].
-        """
-
-        def layer(x):
-            return self._layer(x, bias, positions, training)
-
-        return fused_ops.remat_layer(layer, x) if training else layer(x)
-
-    def _layer(self, x, bias, positions, training):
-        queries = x
-
-        # Keys and values are still computed at all positions.
-        if positions is not None:
-            queries = gather_positions(x, positions)
-            if bias.shape[2] != 1:  # one mask for each position
-                bias = gather_positions(bias[:, 0], positions)[:, None]
-
-        attended = self.attention(x, bias, queries, training=training)
-        x = self.attention_layer_norm(
-            *self.attention_output(attended), queries, training=training
-        )
-
-        # The feed-forward part: [B, Q, H] to [B, Q, I], and back.
-        hidden = fused_ops.fused_elementwise(
-            elementwise.activate,
-            *self.intermediate(x),
-            name=self.config.hidden_act,
-        )
-        return self.output_layer_norm(
-            *self.output_dense(hidden), x, training=training
-        )
-
-
-def split_heads(x, inputs, heads: int):
-    """[B, S, H] -> [B, A, S, D]; `inputs`, [B, S, H], were projected to x."""
-    # Shapes are read from the inputs: tf2onnx confuses them after a product.
-    batch, length, width = ops.shape(inputs)
-    x = ops.reshape(x, (batch, length, heads, width // heads))
-    return ops.transpose(x, (0, 2, 1, 3))
 
 
 @keras.saving.register_keras_serializable("bert")

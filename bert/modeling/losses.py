@@ -110,7 +110,7 @@ def weighted_sums(logits, label, weight) -> dict:
         label: int32 [...].
         weight: float32 [...].
     """
-    found = fused_ops.fused_elementwise(_loss_and_hit, logits, label)
+    found = _loss_and_hit(logits, label)
     loss, hits = found[0], found[1]
     return {
         "loss": ops.sum(loss * weight),
@@ -126,6 +126,7 @@ def _next_sentence_weights(batch: dict):
     return ops.expand_dims(batch[feature_names.IS_REAL_EXAMPLE], 1)
 
 
+@fused_ops.elementwise
 def _loss_and_hit(logits, label):
     """Cross entropy, and 1 where the label has the highest logit.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.modeling import fused_ops, layers, precision
+from bert.modeling import fused_ops, layers, precision, transformer_block
 from bert.modeling.encoder import attention_scores, build_encoder
 from tests.helpers import small
 from tests.helpers.small import A, B, L, S
@@ -26,7 +26,7 @@ def test_the_probabilities_weigh_the_values_of_a_layer(layer):
     x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]
     block = encoder.get_layer(f"layer_{layer}").attention
     bias = encoder.get_layer("attention_bias")(inputs["input_mask"])
-    values = np.asarray(layers.split_heads(block.value(x), x, A))
+    values = np.asarray(transformer_block.split_heads(block.value(x), x, A))
     context = np.transpose(probs @ values, (0, 2, 1, 3))
     np.testing.assert_allclose(
         context.reshape(x.shape), np.asarray(block(x, bias)), atol=1e-5
@@ -37,7 +37,7 @@ def attend(options, kind, packed, xla, stage=None):
     """Output and gradients of a layer with dropout, or its program."""
     config = small.config(attention_probs_dropout_prob=0.3)
     with precision.computing_in(kind):
-        layer = layers.SelfAttention(config, 7, "layer_0")
+        layer = transformer_block.SelfAttention(config, 7, "layer_0")
     rng = np.random.default_rng(3)
     x = tf.cast(rng.normal(size=(B, S, small.H)), layer.compute_dtype)
     layer.build(x.shape)

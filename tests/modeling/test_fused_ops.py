@@ -13,12 +13,13 @@ from bert.data import feature_names
 from bert.data.records import reader
 from bert.modeling import (
     dropout,
-    elementwise,
     fused_ops,
+    layers,
     losses,
     networks,
     precision,
     task_heads,
+    transformer_block,
 )
 from bert.modeling.networks import build_pretraining_model
 from tests.helpers import small, tiny
@@ -34,22 +35,22 @@ DETERMINISTIC = fused_ops.StepOptions(compiled=True, deterministic=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
-        elementwise.attention_probs,
+        transformer_block.attention_probs,
         [(2, 3, 5, 7), (2, 1, 1, 7), None],
         {"rate": 0.3, "scale": 0.5},
     ),
     "add_and_normalize": (
-        elementwise.add_and_normalize,
+        transformer_block.add_and_normalize,
         [(2, 7, 13), (13,), (2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
     "normalize_and_drop": (
-        elementwise.normalize_and_drop,
+        layers.normalize_and_drop,
         [(2, 7, 13), (13,), (13,), None],
         {"rate": 0.3},
     ),
     "activate": (
-        elementwise.activate,
+        transformer_block.activate,
         [(2, 7, 13), (13,)],
         {"name": "gelu"},
     ),
@@ -64,7 +65,7 @@ def values_and_gradients(function, tensors, settings, options):
         real = [x for x in tensors if x.dtype.is_floating]
         with tf.GradientTape() as tape, fused_ops.training_step(SEED, options):
             tape.watch(real)
-            y = fused_ops.fused_elementwise(function, *tensors, **settings)
+            y = function(*tensors, **settings)
             # So that the gradient is another number everywhere.
             weights = tf.range(tf.size(y, tf.int32)) % 11
             weights = tf.reshape(tf.cast(weights, y.dtype), tf.shape(y))
@@ -101,13 +102,15 @@ def test_the_gradient_of_a_compiled_bias_sums_rounded_values_in_float32():
     """In bfloat16 256.5 is 256, and so is 256 + 1."""
     product = tf.zeros([1, 3, 1], tf.bfloat16)
 
+    @fused_ops.elementwise
+    def add(x, bias):
+        return tf.cast(x, "float32") + bias
+
     @tf.function(jit_compile=True)
     def gradient(bias):
         with tf.GradientTape() as tape, fused_ops.training_step(SEED, COMPILED):
             tape.watch(bias)
-            y = fused_ops.fused_elementwise(
-                lambda x, bias: tf.cast(x, "float32") + bias, product, bias
-            )
+            y = add(product, bias)
             loss = tf.reduce_sum(y * [[[256.5], [1], [1]]])
         return tape.gradient(loss, bias)
 
@@ -418,7 +421,7 @@ def test_a_fused_step_adds_its_flag_to_those_of_the_user(
 
 def test_sums_are_not_divided_into_windows():
     norm = tf.function(
-        elementwise.normalize_and_drop, jit_compile=True, autograph=False
+        layers.normalize_and_drop, jit_compile=True, autograph=False
     )
     program = norm.experimental_get_compiler_ir(
         tf.ones([64, 512]), tf.ones(512), tf.ones(512), [3, 4], rate=0.1

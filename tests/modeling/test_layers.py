@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert.modeling import dropout, layers
+from bert.modeling import dropout, layers, transformer_block
 from bert.modeling.encoder import build_encoder
 from tests.helpers import small
 from tests.helpers.small import A, B, H, L, S
@@ -50,7 +50,7 @@ def test_each_dropout_has_a_mask_of_its_own(drops):
 def test_dropout_falls_on_the_sum_of_product_and_bias():
     """So a row whose product is zero is no constant, and has a norm."""
     make = layers.LayerFactory(small.config(), 3, "scope")
-    add_norm = make.add_norm(0.5, "drop", "norm")
+    add_norm = transformer_block.AddNorm(make.dropout(0.5, "drop"))
     parts = tf.zeros([B, S, H]), tf.ones([H]), tf.zeros([B, S, H])
     with dropout.dropout_seed(tf.constant([1, 2])):
         normed = add_norm(*parts, training=True)

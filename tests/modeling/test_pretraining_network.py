@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert.modeling import checkpoints, layers
+from bert.modeling import checkpoints, transformer_block
 from bert.modeling.networks import build_pretraining_model
 from tests.helpers import model_files, numpy_bert, small
 from tests.helpers.small import A, B, H, L, S
@@ -49,7 +49,7 @@ def log_probs(logits):
 
 @pytest.mark.parametrize("count", [None, 3])
 def test_compute_output_shape_is_the_shape_of_the_output(count):
-    block = layers.TransformerBlock(small.config(), 1, 0)
+    block = transformer_block.TransformerBlock(small.config(), 1, 0)
     x, bias = np.zeros((B, S, H), "float32"), np.zeros((B, 1, 1, S), "float32")
     positions = None if count is None else np.zeros((B, count), "int32")
     shape = block.compute_output_shape(

@@ -19,7 +19,7 @@ from bert.modeling.engines import openvino_engine
 from bert.modeling.task_heads import HEADS, head_of
 
 OUTPUT = "output"
-_EPSILON = 1e-12  # as in `modeling.elementwise`
+_EPSILON = 1e-12  # as in `modeling.layers`
 _MASKED_SCORE = -10000.0
 
 
@@ -184,7 +184,7 @@ def _layer(make: _Builder, config: BertConfig, index: int, x, bias, positions):
 
 
 def _activation(ops, name: str, x):
-    """Activation for a config's `hidden_act`, as in `modeling.elementwise`."""
+    """Activation for a config's `hidden_act`, as in `modeling.layers`."""
     return {
         "gelu": lambda: ops.gelu(x, "tanh"),
         "gelu_new": lambda: ops.gelu(x, "tanh"),
