@@ -13,6 +13,7 @@ the whole command, the peer's those of training; its command_seconds include
 its start and its predictions.
 """
 
+import itertools
 from collections.abc import Iterable
 
 import run_squad
@@ -46,11 +47,11 @@ def theirs(
         bf16: whether it trains in mixed precision.
     """
     maker = encoded.window_maker(model, **WINDOWS)
-    held_out = list(maker.prediction_records(dataset.rows))
+    held_out = list(maker.prediction_windows(dataset.rows))
     times, logits = transformers_trainer.logits(
         peer,
         list(maker.training_records(train.rows)),
-        held_out,
+        [*itertools.chain.from_iterable(held_out)],
         {
             feature_names.START_POSITIONS: "start_positions",
             feature_names.END_POSITIONS: "end_positions",
@@ -70,17 +71,17 @@ def scores(
 
     Args:
         dataset: the questions.
-        windows: of `WindowMaker.prediction_records`, in order.
-        starts, ends: float32 [N, S] logits.
+        windows: of `WindowMaker.prediction_windows`.
+        starts, ends: float32 [N, S] logits of the windows of all questions.
     """
     best, odds = {}, {}
-    answered = zip(windows, starts, ends, strict=True)
     version_2 = dataset.has_impossible
-    logits: list[list] = [[] for _ in dataset.rows]
-    for window, *both in answered:
-        (index,) = window[feature_names.EXAMPLE_INDEX]
-        logits[index].append(answers.WindowLogits.of_record(window, *both))
-    for example, own in zip(dataset.rows, logits):
+    logits = zip(starts, ends, strict=True)
+    for example, records in zip(dataset.rows, windows, strict=True):
+        own = [
+            answers.WindowLogits.of_record(record, *next(logits))
+            for record in records
+        ]
         text_of = answers.offsets_text(example.context, own)
         found = answers.extract(
             own, text_of, N_BEST, MAX_ANSWER_LENGTH, version_2

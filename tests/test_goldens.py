@@ -293,7 +293,7 @@ def predictions() -> dict:
 
 
 def file_of(examples: Examples) -> bytes:
-    """Bytes of the original's train.tf_record with these examples."""
+    """Bytes of a train.tf_record with the features of these examples."""
     count = len(examples)
     batch = examples.batch(np.arange(count), 24)
     records = encoding.encode_examples(

@@ -19,11 +19,8 @@ LABEL_IDS = "label_ids"  # int [B] class, int [B, C] 0 or 1, float [B] number
 LABEL_WEIGHTS = "label_weights"  # float [B] text, [B, S] 1 = token has a label
 CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 1 = choice, 0 = padding
 TEXT_NUMBERS = "text_numbers"  # int [B, T]; equal for equal token ids
-UNIQUE_IDS = "unique_ids"  # int [B] number of a SQuAD window
 START_POSITIONS = "start_positions"  # int [B] first token of the answer
 END_POSITIONS = "end_positions"  # int [B] last token; 0, 0 = no answer
-IS_IMPOSSIBLE = "is_impossible"  # int [B] 1 = no answer
-EXAMPLE_INDEX = "example_index"  # int [B] number of a window's question
 TOKEN_STARTS = "piece_starts"  # int [B, S] first character; 0 = no context
 TOKEN_LIMITS = "piece_limits"  # int [B, S] end character; 0 = no context
 TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = best window

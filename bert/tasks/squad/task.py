@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.progress import log
-from bert.data import feature_names
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model import Model
@@ -82,13 +81,11 @@ class QuestionAnswering(Task[Settings]):
             SquadExample(str(i), x[QUESTION], x[CONTEXT], (), True)
             for i, x in enumerate(examples)
         ]
-        windows: list[list[dict]] = [[] for _ in questions]
         maker = WindowMaker(self._tokenizer, self.settings)
-        for record in maker.prediction_records(questions):
-            windows[record[feature_names.EXAMPLE_INDEX][0]].append(record)
+        windows = maker.prediction_windows(questions)
         return [
             Encoded(rows_of(records), details=(example.context, records))
-            for example, records in zip(questions, windows)
+            for example, records in zip(questions, windows, strict=True)
         ]
 
     def records(

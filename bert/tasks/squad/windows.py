@@ -9,7 +9,6 @@ windows. The tokenizer returns the character offsets of each token.
 """
 
 import collections
-import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -25,16 +24,14 @@ from bert.data.text.tokenizer import Tokenizer, Tokens
 from bert.tasks.squad.examples import SquadExample, word_numbers
 from bert.tasks.squad.settings import Settings
 
-FIRST_ID = 1000000000  # unique_ids of windows start here, as in the original
 _SHUFFLE_SEED = 12345  # for training questions, as in the original
 _AT_ONCE = 1024  # number of questions to tokenize together
 
-# As in the original's train.tf_record.
+# As in the original's train.tf_record, without unique_ids and is_impossible,
+# which the training does not read.
 TRAINING_SCHEMA: RecordSchema = {
-    feature_names.UNIQUE_IDS: Feature(),
     feature_names.START_POSITIONS: Feature(),
     feature_names.END_POSITIONS: Feature(),
-    feature_names.IS_IMPOSSIBLE: Feature(),
 }
 
 
@@ -163,56 +160,45 @@ class WindowMaker:
         """
         examples = list(examples)
         random.Random(_SHUFFLE_SEED).shuffle(examples)
-        number = itertools.count(FIRST_ID)
         for some in _chunks(examples):
             texts = [x.answers[0].text if x.answers else "" for x in some]
             answers = self._ids(texts)
             for parts, ids in zip(self._tokenized(some), answers):
-                yield from self._labelled(*parts, ids, number)
+                yield from self._labelled(*parts, ids)
 
-    def prediction_records(
+    def prediction_windows(
         self, examples: list[SquadExample]
-    ) -> Iterator[dict]:
-        """Yields the windows of questions, in order, with character offsets.
+    ) -> Iterator[list[dict]]:
+        """Yields the windows of each question, with character offsets.
 
         Args:
             examples: the questions.
 
         Yields:
-            feature name -> values: input_ids, segment_ids, unique_ids and
-            example_index; for each token its character offsets and whether
-            this window has its maximum context. A context without tokens has
-            no windows.
+            a list of dicts, feature name -> values: input_ids, segment_ids;
+            for each token its character offsets and whether this window has
+            its maximum context. A context without tokens has no windows.
         """
-        number = itertools.count(FIRST_ID)
-        index = itertools.count()
         for some in _chunks(examples):
             for _, question, tokens in self._tokenized(some):
-                example_index = next(index)
                 windows = self._windows(question, tokens)
                 owners = max_context(windows, len(tokens.ids))
+                around = (len(question) + 2, 1)  # no context: zeros
+                records = []
                 for k, window in enumerate(windows):
                     here = slice(window.start, window.start + window.length)
-
-                    # Zeros for the question and the final `[SEP]`.
-                    around = (len(question) + 2, 1)
-                    yield {
-                        **self._record(
-                            question, tokens.ids[here], next(number)
-                        ),
-                        feature_names.EXAMPLE_INDEX: [example_index],
-                        feature_names.TOKEN_STARTS: np.pad(
-                            tokens.starts[here], around
-                        ),
-                        feature_names.TOKEN_LIMITS: np.pad(
-                            tokens.limits[here], around
-                        ),
-                        feature_names.TOKEN_IS_MAX_CONTEXT: np.pad(
-                            owners[here] == k, around
-                        ),
+                    features = {
+                        feature_names.TOKEN_STARTS: tokens.starts[here],
+                        feature_names.TOKEN_LIMITS: tokens.limits[here],
+                        feature_names.TOKEN_IS_MAX_CONTEXT: owners[here] == k,
                     }
+                    records.append(
+                        self._record(question, tokens.ids[here])
+                        | {x: np.pad(features[x], around) for x in features}
+                    )
+                yield records
 
-    def _labelled(self, example, question, tokens, ids, number):
+    def _labelled(self, example, question, tokens, ids):
         """Yields the windows of one question with start and end positions."""
         span = None
         if not example.impossible:
@@ -240,10 +226,9 @@ class WindowMaker:
                 covered = True
             here = slice(window.start, limit)
             yield {
-                **self._record(question, tokens.ids[here], next(number)),
+                **self._record(question, tokens.ids[here]),
                 feature_names.START_POSITIONS: [start],
                 feature_names.END_POSITIONS: [end],
-                feature_names.IS_IMPOSSIBLE: [int(example.impossible)],
             }
         if not covered:
             self.lost[UNCOVERED].append(example.id)
@@ -252,7 +237,7 @@ class WindowMaker:
         size = self._settings.max_seq_length - len(question) - 3
         return sequences.cut(len(tokens.ids), size, self._settings.doc_stride)
 
-    def _record(self, question, ids, number: int) -> dict:
+    def _record(self, question, ids) -> dict:
         """Features of `[CLS] question [SEP] window [SEP]`."""
         head, tail = len(question) + 2, len(ids) + 1
         vocab = self._tokenizer.vocab
@@ -261,7 +246,6 @@ class WindowMaker:
         joined[1 : head - 1] = question
         joined[head:-1] = ids
         return {
-            feature_names.UNIQUE_IDS: [number],
             feature_names.INPUT_IDS: joined,
             feature_names.SEGMENT_IDS: np.repeat(
                 np.array([0, 1], np.int32), [head, tail]

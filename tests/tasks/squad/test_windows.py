@@ -88,33 +88,25 @@ def test_training_records_as_drawn(tokenizer):
         ("( 18 ##95 ) . the cafe - japan ##ese", (8, 9)),
         (". the cafe - japan ##ese .", (0, 0)),
     ]
-    assert [x["unique_ids"] for x in records] == [
-        [1000000000],
-        [1000000001],
-        [1000000002],
-    ]
     for made, (text, span) in zip(records, drawn, strict=True):
         assert made["input_ids"].tolist() == joined(text)
         count = len(text.split())
         assert made["segment_ids"].tolist() == [0] * 7 + [1] * (count + 1)
         assert (*made["start_positions"], *made["end_positions"]) == span
-        assert made["is_impossible"] == [0]
     assert not maker.lost
 
 
-def test_prediction_records_have_character_offsets(tokenizer):
+def test_prediction_windows_have_character_offsets(tokenizer):
     context = "\n It was caf\u00e9"
     example = SquadExample("q", "When was it made?", context)
     empty = SquadExample("e", "When was it made?", " \n")
     maker = windows.WindowMaker(tokenizer, sizes(12, 2, 5))
-    records = list(maker.prediction_records([empty, example]))
-    assert len(records) == 1
-    made = {name: list(map(int, x)) for name, x in records[0].items()}
+    nothing, (record,) = maker.prediction_windows([empty, example])
+    assert nothing == []
+    made = {name: list(map(int, x)) for name, x in record.items()}
     assert made == {
-        "unique_ids": [1000000000],
         "input_ids": joined("it was cafe"),
         "segment_ids": [0] * 7 + [1] * 4,
-        "example_index": [1],
         "piece_starts": [0] * 7 + [2, 5, 9, 0],
         "piece_limits": [0] * 7 + [4, 8, 13, 0],
         "token_is_max_context": [0] * 7 + [1, 1, 1, 0],
