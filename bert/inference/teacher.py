@@ -5,8 +5,6 @@ targets(predictor, student, rows)  # float32 [N, ...]
 with_outputs(examples, student, rows, outputs, weight)
 """
 
-import itertools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.inference.predictor import Predictor
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.task import AT_ONCE, Task
+from bert.tasks.task import Task
 
 
 def check(teacher: Task, student: Task, path: str) -> None:
@@ -112,10 +110,7 @@ def outputs(
     """
     examples = task.inputs_of(rows)
     progress = Progress(description, len(examples), "texts")
-    encoded = itertools.chain.from_iterable(
-        predictor.task.encode(examples[i : i + AT_ONCE])
-        for i in range(0, len(examples), AT_ONCE)
-    )
+    encoded = predictor.task.encode_all(examples)
     computed = predictor.compute(encoded, progress.update)
     return [result for _, result in computed]
 

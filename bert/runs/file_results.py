@@ -11,7 +11,7 @@ from bert.modeling import checkpoints
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.tasks.finetuning_settings import FineTuning
-from bert.tasks.task import AT_ONCE, InputFile, Task
+from bert.tasks.task import InputFile, Task
 from bert.training.trainer import Trainer
 
 
@@ -91,10 +91,9 @@ class FileResults:
         examples = task.inputs_of(file.rows)
 
         def encoded() -> Iterator[Encoded]:
-            for i in range(0, len(examples), AT_ONCE):
-                for x in task.encode(examples[i : i + AT_ONCE]):
-                    lengths.append(x.num_tokens)
-                    yield x
+            for x in task.encode_all(examples):
+                lengths.append(x.num_tokens)
+                yield x
             log_long_texts(
                 file.path, lengths, task.max_length, task.reads_windows
             )

@@ -10,7 +10,8 @@ servers and Keras classes. No task imports TensorFlow.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, NamedTuple, Self
 
 from numpy.typing import NDArray
@@ -127,6 +128,24 @@ class Task(Generic[FineTuningT]):
             examples: list of dict. Values of `inputs`.
         """
         raise NotImplementedError
+
+    def encode_all(self, examples: Iterable[dict]) -> Iterator[Encoded]:
+        """Converts any number of examples to sequences, lazily.
+
+        Args:
+            examples: iterable of dict. See `encode`.
+        """
+        rest = iter(examples)
+        while some := [*itertools.islice(rest, AT_ONCE)]:
+            yield from self.encode(some)
+
+    def encode_rows(self, rows: list) -> Iterator[Encoded]:
+        """Converts rows that do not depend on each other, lazily.
+
+        Args:
+            rows: list. See `inputs_of`.
+        """
+        return self.encode_all(x for row in rows for x in self.inputs_of([row]))
 
     def combine(self, encoded: Encoded, outputs: list[NDArray]) -> Any:
         """Combines the outputs of the sequences of an example to its result.

@@ -37,7 +37,7 @@ from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.metrics import reported
 from bert.tasks.run import Run
-from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 TEXT, TEXT_B = "text", "text_b"
 _SHORT = 100  # characters of an export's example text
@@ -143,16 +143,11 @@ class TextClassification(Task[Settings]):
         Args:
             examples: dicts of `text` and, for pairs, `text_b`.
         """
-        return self._encode(examples, self.long_texts)
-
-    def _encode(
-        self, examples: list[dict[str, str]], long_texts: LongTexts
-    ) -> list[Encoded]:
         return self.tokenizer.encode_texts(
             [x[TEXT] for x in examples],
             [x.get(TEXT_B, "") for x in examples],
             self.max_length,
-            long_texts,
+            self.long_texts,
         )
 
     def records(
@@ -161,24 +156,24 @@ class TextClassification(Task[Settings]):
         report: Callable[[Encoded], None] = ignore,
     ) -> Iterator[dict]:
         """Yields a training record of each row; long texts are truncated."""
-        long_texts = self.long_texts.without_windows()
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            of_some = self._encode(self.inputs_of(some), long_texts)
-            for row, encoded in zip(some, of_some):
-                report(encoded)
-                ((ids, segments),) = encoded.sequences
-                label = row.label
-                if label is None:  # only a teacher's outputs are learned
-                    label = [0] * self.schema[feature_names.LABEL_IDS].size
-                yield {
-                    feature_names.INPUT_IDS: ids,
-                    feature_names.SEGMENT_IDS: segments,
-                    feature_names.LABEL_IDS: (
-                        label if isinstance(label, list) else [label]
-                    ),
-                    feature_names.IS_REAL_EXAMPLE: [1],
-                }
+        truncating = copy.copy(self)
+        truncating.long_texts = self.long_texts.without_windows()
+        for row, encoded in zip(
+            rows, truncating.encode_rows(rows), strict=True
+        ):
+            report(encoded)
+            ((ids, segments),) = encoded.sequences
+            label = row.label
+            if label is None:  # only a teacher's outputs are learned
+                label = [0] * self.schema[feature_names.LABEL_IDS].size
+            yield {
+                feature_names.INPUT_IDS: ids,
+                feature_names.SEGMENT_IDS: segments,
+                feature_names.LABEL_IDS: (
+                    label if isinstance(label, list) else [label]
+                ),
+                feature_names.IS_REAL_EXAMPLE: [1],
+            }
 
     def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Pools the logits of the windows of a text, float32 [C]."""

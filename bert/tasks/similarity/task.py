@@ -21,7 +21,7 @@ from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.evaluation import OVERLAP
 from bert.tasks.similarity.settings import Settings
-from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 TEXT, VECTOR = "text", "vector"
 
@@ -109,22 +109,18 @@ class TextEmbedding(Task[Settings]):
     ) -> Iterator[dict]:
         """Yields a training record of each row, with T sequences."""
         numbers: dict[tuple[int, ...], int] = {}
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            encoded = iter(self.encode(self.inputs_of(some)))
-            for row in some:
-                held = [*itertools.islice(encoded, len(row.texts))]
-                for x in held:
-                    report(x)
-                yield {
-                    feature_names.INPUT_IDS: [x.sequences[0][0] for x in held],
-                    feature_names.SEGMENT_IDS: [
-                        x.sequences[0][1] for x in held
-                    ],
-                    feature_names.LABEL_IDS: [row.score or 0.0],
-                    feature_names.IS_REAL_EXAMPLE: [1],
-                    feature_names.TEXT_NUMBERS: _numbers(held, numbers),
-                }
+        encoded = self.encode_rows(rows)
+        for row in rows:
+            held = [*itertools.islice(encoded, len(row.texts))]
+            for x in held:
+                report(x)
+            yield {
+                feature_names.INPUT_IDS: [x.sequences[0][0] for x in held],
+                feature_names.SEGMENT_IDS: [x.sequences[0][1] for x in held],
+                feature_names.LABEL_IDS: [row.score or 0.0],
+                feature_names.IS_REAL_EXAMPLE: [1],
+                feature_names.TEXT_NUMBERS: _numbers(held, numbers),
+            }
 
     def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Pools the last layer, float32 [S, H], to an embedding [D]."""

@@ -24,7 +24,7 @@ from bert.tasks import evaluation
 from bert.tasks.evaluation import CHANCE, MAJORITY
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.settings import KIND, Settings
-from bert.tasks.task import AT_ONCE, Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 CONTEXT, CHOICE_TEXTS = "context", "choices"
 
@@ -108,20 +108,17 @@ class MultipleChoice(Task[Settings]):
         Missing choices are padded with the weight 0.
         """
         empty = join_pair([], [], self._cls, self._sep)
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            for row, encoded in zip(some, self.encode(self.inputs_of(some))):
-                report(encoded)
-                count = len(encoded.sequences)
-                missing = self.sequences - count
-                padded = encoded.sequences + [empty] * missing
-                yield {
-                    feature_names.INPUT_IDS: [ids for ids, _ in padded],
-                    feature_names.SEGMENT_IDS: [x for _, x in padded],
-                    feature_names.LABEL_IDS: [row.label],
-                    feature_names.CHOICE_WEIGHTS: [1.0] * count
-                    + [0.0] * missing,
-                }
+        for row, encoded in zip(rows, self.encode_rows(rows), strict=True):
+            report(encoded)
+            count = len(encoded.sequences)
+            missing = self.sequences - count
+            padded = encoded.sequences + [empty] * missing
+            yield {
+                feature_names.INPUT_IDS: [ids for ids, _ in padded],
+                feature_names.SEGMENT_IDS: [x for _, x in padded],
+                feature_names.LABEL_IDS: [row.label],
+                feature_names.CHOICE_WEIGHTS: [1.0] * count + [0.0] * missing,
+            }
 
     def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
         """Computes the probabilities of the choices, float64 [C]."""
