@@ -27,7 +27,7 @@ from bert.modeling.formats import checkpoint_files
 class Settings(BaseSettings):
     """Settings of demo.py."""
 
-    model: str | None = flag(
+    model: str = flag(
         None,
         "Folder of an export or of a run, or prefix of a checkpoint.",
         required=True,

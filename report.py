@@ -21,7 +21,7 @@ from bert.reports import drawing
 class Settings(BaseSettings):
     """Settings of report.py."""
 
-    run: str | None = flag(None, "Folder of the run.", required=True, path=True)
+    run: str = flag(None, "Folder of the run.", required=True, path=True)
     output_file: str | None = flag(
         None,
         "The page. Default: report.html in the folder of the run.",

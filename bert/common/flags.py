@@ -58,7 +58,8 @@ class Flag:
         parse: callable or None. Checks a value and raises a UserError if it
             is invalid. The value of the flag stays as it was given, as runs
             record it.
-        required: bool. Whether the flag must be given.
+        required: bool. Whether the flag must be given. Its field's type is
+            then without None, although the default is None.
         resume: bool. Whether a resumed run needs the same value to repeat the
             same steps.
         recorded: bool. Whether predictions depend on the value, so that later

@@ -30,7 +30,7 @@ class Settings(BaseSettings, ModelFiles):
     model_checkpoint_path: str | None = flag(
         None, "Prefix, folder or name of a checkpoint.", path=True
     )
-    export_path: str | None = flag(
+    export_path: str = flag(
         None,
         "Folder to write, new or empty.",
         required=True,

@@ -19,7 +19,7 @@ class Settings(PartSettings, RowSettings):
 
     RULES = [needs("output_file", "input_file")]
 
-    model: str | None = flag(
+    model: str = flag(
         None,
         "Folder of a run, an export or a Hugging Face model, or name of a "
         "published model.",

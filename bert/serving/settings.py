@@ -55,7 +55,7 @@ class Settings(BaseSettings):
         rule("The models have different names.", _check_names, "model=a,b/a"),
     ]
 
-    model: str | None = flag(
+    model: str = flag(
         None,
         "Folder of a run or an export, or folder with numbered versions, of "
         "which the newest is served. NAME=FOLDER sets the name in the URL. "

@@ -169,7 +169,7 @@ class Training(Devices):
         topic=MODEL,
     )
     random_seed: int = flag(12345, "Random seed.", resume=True, topic=RARE)
-    output_dir: str | None = flag(
+    output_dir: str = flag(
         None,
         "Folder of the checkpoints and results.",
         required=True,

@@ -45,13 +45,13 @@ class Settings(BaseSettings):
         rule("The outputs can be written.", _check_outputs, "output_file=/"),
     ]
 
-    input_file: str | None = flag(
+    input_file: str = flag(
         None,
         "Raw text: files, globs, folders, comma-separated.",
         required=True,
         path=True,
     )
-    output_file: str | None = flag(
+    output_file: str = flag(
         None,
         "The corpus to write; compressed if it ends in .gz.",
         required=True,

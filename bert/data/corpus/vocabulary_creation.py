@@ -52,13 +52,13 @@ class Settings(BaseSettings, NewCasing):
         ),
     ]
 
-    input_file: str | None = flag(
+    input_file: str = flag(
         None,
         "Corpus: files and globs, separated by commas.",
         required=True,
         path=True,
     )
-    output_file: str | None = flag(
+    output_file: str = flag(
         None,
         "The vocabulary to write.",
         required=True,

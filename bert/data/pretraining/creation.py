@@ -31,20 +31,20 @@ class Settings(Runners, NewCasing, InstanceSettings):
         needs("word_boundaries", "do_whole_word_mask"),
     ]
 
-    input_file: str | None = flag(
+    input_file: str = flag(
         None,
         "Corpus: files and globs, separated by commas; or name=path for each "
         "language.",
         required=True,
         path=True,
     )
-    output_file: str | None = flag(
+    output_file: str = flag(
         None,
         "TFRecord files to write, separated by commas.",
         required=True,
         path=True,
     )
-    vocab_file: str | None = flag(
+    vocab_file: str = flag(
         None, "Vocabulary, one token per line.", required=True, path=True
     )
     num_processes: int | None = changed(

@@ -26,20 +26,20 @@ def _check_packages(target: str) -> None:
 class Settings(ModelFiles, CardFlags):
     """Settings of convert_checkpoint.py."""
 
-    to: str | None = flag(
+    to: str = flag(
         None,
         "Format of the output.",
         choices=(*TARGETS, *NETWORKS),
         parse=_check_packages,
         required=True,
     )
-    input: str | None = flag(
+    input: str = flag(
         None,
         "Folder, name or checkpoint prefix of the model.",
         required=True,
         path=True,
     )
-    output: str | None = flag(
+    output: str = flag(
         None,
         "Folder to write to.",
         required=True,

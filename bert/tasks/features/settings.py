@@ -28,7 +28,7 @@ def _check_layers(layers: tuple[str, ...]) -> None:
 class Settings(PartSettings, RowSettings, Devices, ModelFiles):
     """Settings of extract_features.py."""
 
-    input_file: str | None = flag(
+    input_file: str = flag(
         None,
         "Files and globs, separated by commas: one text per line, or "
         "`first ||| second` for a pair; JSON lines (.jsonl) or tables (.csv, "
@@ -36,14 +36,14 @@ class Settings(PartSettings, RowSettings, Devices, ModelFiles):
         required=True,
         path=True,
     )
-    output_file: str | None = changed(
+    output_file: str = changed(
         PartSettings,
         "output_file",
         help="Output file: .jsonl, .npz, .npy or .parquet. A killed run "
         "continues.",
         required=True,
     )
-    init_checkpoint: str | None = flag(
+    init_checkpoint: str = flag(
         None,
         "Prefix, folder or name of the checkpoint.",
         required=True,

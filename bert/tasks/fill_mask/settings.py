@@ -10,7 +10,7 @@ from bert.modeling.formats.model_folder import ModelFiles
 class Settings(BaseSettings, ModelFiles):
     """Settings of fill_mask.py."""
 
-    init_checkpoint: str | None = flag(
+    init_checkpoint: str = flag(
         None,
         "Prefix, folder or name of the checkpoint.",
         required=True,
