@@ -95,8 +95,8 @@ def examine(settings: Settings) -> list[Finding]:
         findings += vocabulary.check_use(tokenizer, size, config_file)
 
     # The newest undamaged checkpoint is examined, unless one is given.
-    description = folder and check_files(folder, findings)
-    if description:
+    description = check_files(folder, findings) if folder else None
+    if folder and description:
         newest = f"{saver.PREFIX}-{description.step}"
         checkpoint = checkpoint or os.path.join(folder, newest)
 
@@ -107,7 +107,7 @@ def examine(settings: Settings) -> list[Finding]:
     # Curves are last: the expected losses depend on config and records.
     curves = _find(folder, CURVES)
     points = attempt(read_curves, curves) if curves else None
-    if points is not None:
+    if curves and points is not None:
         run = description.settings if description else {}
         warmup = run.get("num_warmup_steps", 0)
         learned = learned_losses(config, scan, warmup)

@@ -1,6 +1,7 @@
 """Errors with a one-line message and an exit code."""
 
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -15,6 +16,11 @@ _LONGEST = 2000  # maximum number of characters of a message
 def printable(text: str) -> str:
     """Escapes control characters, which would change a terminal."""
     return CONTROLS.sub(lambda found: ascii(found.group())[1:-1], text)
+
+
+def reason_of(error: OSError) -> str:
+    """Returns the system's reason of an error, without paths or addresses."""
+    return os.strerror(error.errno) if error.errno else f"{error}"
 
 
 class UserError(ValueError):

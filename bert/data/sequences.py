@@ -40,7 +40,7 @@ class Encoded(NamedTuple, Generic[DetailsT]):
     sequences: list[TokenSequence]
     num_tokens: int = 0
     is_truncated: bool = False
-    details: DetailsT = None
+    details: DetailsT = None  # type: ignore[assignment]  # a task without
     positions: list[int] | None = None
 
 

@@ -10,7 +10,6 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from bert.common import atomic, storage, tensorflow_log
 from bert.common.formats import json_files
@@ -111,7 +110,7 @@ def write_extra(folder: str, name: str, values: dict) -> None:
     atomic.write_whole(path, text + "\n")
 
 
-def read_extra(folder: str, name: str, kind: Any) -> dict:
+def read_extra(folder: str, name: str, kind: type) -> dict:
     """Reads the values of `write_extra`; {} if the file does not exist.
 
     Args:

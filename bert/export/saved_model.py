@@ -51,7 +51,7 @@ class FineTunedModel(tf.train.Checkpoint):
     A regression has only the output value, float32 [B].
 
     Args:
-        model: Model. Weights, tokenizer and task.
+        model: Model. Weights, tokenizer and task; its texts need a tokenizer.
         precision: str. Precision in which the weights are stored. Default:
             "float32".
 
@@ -75,12 +75,14 @@ class FineTunedModel(tf.train.Checkpoint):
         # The readers of checkpoints find the weights by name.
         named = checkpoints.model_variables(network)
         self.weights = {name: x.value for name, x in named.items()}
-        self.vocab_file = tf.saved_model.Asset(model.tokenizer.path)
-        record_casing(self, model.tokenizer)
+        tokenizer = model.tokenizer
+        assert tokenizer, "only models with a tokenizer are exported"
+        self.vocab_file = tf.saved_model.Asset(tokenizer.path)
+        record_casing(self, tokenizer)
 
         self._model = Untracked(network)
-        self._tokenizer = Untracked(model.tokenizer.graph)
-        self._max_length = model.tokenizer.max_length
+        self._tokenizer = Untracked(tokenizer.graph)
+        self._max_length = tokenizer.max_length
         task = model.task or {}
         self._long_texts = LongTexts.of_task(task)
 

@@ -7,7 +7,6 @@ gradio renders the pages, and escapes the texts.
 
 import html
 import math
-import os
 import socket
 from collections.abc import Callable
 
@@ -16,7 +15,7 @@ import gradio as gr
 import uvicorn
 from fastapi.middleware import trustedhost
 
-from bert.common.errors import UserError
+from bert.common.errors import UserError, reason_of
 from bert.common.progress import log
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
@@ -356,7 +355,7 @@ def listen(port: int) -> socket.socket:
         return socket.create_server((HOST, port))
     except OSError as error:
         raise UserError(
-            f"--port={port}: {os.strerror(error.errno)}",
+            f"--port={port}: {reason_of(error)}",
             expected="a free port",
             fix="pass another port, or 0 for any",
         ) from None

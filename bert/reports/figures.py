@@ -153,7 +153,7 @@ def _themed(text: str, name: str) -> str:
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     head, _, rest = text.partition(">")
-    box = re.search(r'viewBox="[^"]*"', head)[0]
+    (box,) = re.findall(r'viewBox="[^"]*"', head)
 
     # Ids must be unique in the page.
     rest = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", rest)

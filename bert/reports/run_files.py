@@ -12,6 +12,7 @@ import dataclasses
 import math
 import os
 import re
+from typing import TypeGuard
 
 from bert.common import flags, storage
 from bert.common.errors import UserError
@@ -151,7 +152,8 @@ def _lines(path: str) -> list[str]:
         raise UserError(f"cannot be read: {error}", path=path) from None
 
 
-def is_number(value) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a JSON value is a finite number."""
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)

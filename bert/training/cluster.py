@@ -23,7 +23,7 @@ from typing import Annotated
 
 import msgspec
 
-from bert.common.errors import UserError
+from bert.common.errors import UserError, reason_of
 from bert.common.formats import json_files
 from bert.common.progress import log
 from bert.training import preemption
@@ -206,7 +206,7 @@ def meet(cluster: Cluster, timeout: float) -> None:
     except OSError as error:
         raise UserError(
             f"port {port} of {cluster.tasks[cluster.index]}: "
-            f"{os.strerror(error.errno)}",
+            f"{reason_of(error)}",
             expected="a port that no process uses",
             fix=f"end the process that uses it, or change {VARIABLE}",
         ) from None

@@ -2,7 +2,6 @@
 
 import functools
 import os
-from typing import Any
 
 import tensorflow as tf
 
@@ -22,7 +21,11 @@ def make_strategy(
     distribution: str = "auto",
     use_tpu: bool = False,
     cluster_timeout: float = 300.0,
-    **tpu: Any,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+    master: str | None = None,
+    num_tpu_cores: int | None = None,
 ) -> tf.distribute.Strategy:
     """Makes the strategy for the flags and TF_CONFIG.
 
@@ -35,9 +38,12 @@ def make_strategy(
         use_tpu: bool. Whether "auto" selects the TPU. Default: False.
         cluster_timeout: float. Seconds to wait for the other workers.
             Default: 300.
-        **tpu: `tpu_name` or `master`, the name or address of the TPU. Default:
-            the TPU of this host. `tpu_zone` and `gcp_project`, where the name
-            is looked up. `num_tpu_cores`, the expected number of cores.
+        tpu_name, master: str or None. Name or address of the TPU. Default:
+            None, the TPU of this host.
+        tpu_zone, gcp_project: str or None. Where the name is looked up.
+            Default: None, detected.
+        num_tpu_cores: int or None. Expected number of cores. Default: None,
+            any number.
 
     Raises:
         UserError: the device does not exist.
@@ -48,7 +54,9 @@ def make_strategy(
 
     kind = distribution
     if kind == "tpu" or (kind == "auto" and use_tpu):
-        return _tpu_strategy(**tpu)
+        return _tpu_strategy(
+            tpu_name or master, tpu_zone, gcp_project, num_tpu_cores
+        )
 
     check_gpus_are_found()
     processes = cluster.from_flags(distribution, use_tpu)
@@ -258,18 +266,16 @@ def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
 
 
 def _tpu_strategy(
-    tpu_name: str | None = None,
-    tpu_zone: str | None = None,
-    gcp_project: str | None = None,
-    master: str | None = None,
-    num_tpu_cores: int | None = None,
+    address: str | None,
+    zone: str | None,
+    project: str | None,
+    num_tpu_cores: int | None,
 ) -> tf.distribute.Strategy:
-    address = tpu_name or master
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=address or "local",
-            zone=tpu_zone,
-            project=gcp_project,
+            zone=zone,
+            project=project,
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)

@@ -3,7 +3,6 @@
 import os
 import statistics
 import time
-from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.client import device_lib
@@ -16,7 +15,7 @@ _WARM_UP, _STEPS = 2, 10
 _RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
 
 
-def report(trainer: Any, phases: list[Phase]) -> None:
+def report(train_step: TrainStep, phases: list[Phase]) -> None:
     """Prints the memory and the time of a run; takes training steps.
 
     Weights, gradients and two moments take 16 bytes per parameter. The rest
@@ -25,47 +24,43 @@ def report(trainer: Any, phases: list[Phase]) -> None:
     long as the longest ones of the first steps.
 
     Args:
-        trainer: training.trainer.Trainer. Trainer of the run.
+        train_step: TrainStep. The step of the run.
         phases: list of Phase. Phases of its training, in order.
     """
-    variables = trainer.train_step.model.trainable_variables
+    variables = train_step.model.trainable_variables
     parameters = sum(x.shape.num_elements() for x in variables)
     print(
         f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
         "weights, gradients and moments"
     )
 
-    first, seconds = trainer.step, []
+    first, seconds = train_step.optimizer.step, []
     for phase in phases:
         count = phase.end_step - first
         if count > 0:
             # The input data starts at the current step.
-            trainer.train_step.optimizer.iterations.assign(first)
-            seconds.append(_report_phase(trainer, phase, count))
+            train_step.optimizer.iterations.assign(first)
+            seconds.append(_report_phase(train_step, phase, count))
             first = phase.end_step
     if len(seconds) > 1:
         print(f"all steps take {duration(sum(seconds))}")
 
 
-def _report_phase(trainer: Any, phase: Phase, num_steps: int) -> float:
+def _report_phase(train_step: TrainStep, phase: Phase, num_steps: int) -> float:
     """Prints the memory and the time of a phase; returns its seconds."""
-    steps, batches, seconds = (
-        trainer.train_step,
-        phase.batches(trainer.step),
-        [],
-    )
+    batches, seconds = phase.batches(train_step.optimizer.step), []
     iterator, once = iter(batches), tf.constant(1)
     for _ in range(_WARM_UP + _STEPS):
         start = time.perf_counter()
-        steps.train(iterator, once).numpy()
+        train_step.train(iterator, once).numpy()
         seconds.append(time.perf_counter() - start)
     step = statistics.median(seconds[-_STEPS:])
 
     # Each device holds an equal part of a batch.
     widest = max(batches.take(_WARM_UP + _STEPS), key=_size)
-    size, devices = phase.batch_size, steps.strategy.num_replicas_in_sync
-    peak, limit = _peak(steps, widest, 1), _memory()
-    example = max(1, _peak(steps, widest, 2) - peak) * devices / size
+    size, devices = phase.batch_size, train_step.strategy.num_replicas_in_sync
+    peak, limit = _peak(train_step, widest, 1), _memory()
+    example = max(1, _peak(train_step, widest, 2) - peak) * devices / size
     largest = int(size + (limit - peak) * devices / example)
 
     print(
@@ -82,11 +77,11 @@ def _size(batch: dict) -> int:
     return sum(x.shape.num_elements() for x in batch.values())
 
 
-def _peak(steps: TrainStep, batch: dict, times: int) -> int:
+def _peak(train_step: TrainStep, batch: dict, times: int) -> int:
     """Bytes of memory while a step runs on a repeated batch."""
     batch = {name: tf.repeat(x, times, 0) for name, x in batch.items()}
     repeated = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    steps.train(repeated, tf.constant(1)).numpy()  # compiles it
+    train_step.train(repeated, tf.constant(1)).numpy()  # compiles it
     gpus = tf.config.list_logical_devices("GPU")
     if gpus:
         tf.config.experimental.reset_memory_stats("GPU:0")
@@ -94,7 +89,7 @@ def _peak(steps: TrainStep, batch: dict, times: int) -> int:
         # Writing 5 resets the memory peak to the current usage.
         with open(_RESET_PEAK, "w") as file:
             file.write("5")
-    steps.train(repeated, tf.constant(1)).numpy()
+    train_step.train(repeated, tf.constant(1)).numpy()
     if gpus:
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
     with open(_RSS_PEAK) as file:

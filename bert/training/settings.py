@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from bert.common import flags
 from bert.common.errors import UserError
@@ -18,6 +17,7 @@ from bert.common.flags import (
     flag,
     read_time,
 )
+from bert.common.formats.json_files import Json
 from bert.common.rules import needs, rule
 from bert.training import cluster
 
@@ -288,7 +288,7 @@ class Training(Devices):
     )
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Json]:
         """Settings that a checkpoint records: the flags."""
         return flags.as_dict(self)
 

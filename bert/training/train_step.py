@@ -158,7 +158,7 @@ class TrainStep:
         finite = tf.reduce_all(tf.math.is_finite(stats))
         self._skipped.assign_add(tf.cast(~finite, tf.int64))
         if self._scaling is not None:
-            self._rescale(finite)
+            _rescale(self._scaling, finite)
         self.optimizer.iterations.assign_add(1)
         return stats
 
@@ -356,16 +356,6 @@ class TrainStep:
                 sums[f"{loss.name}_{name}"] = x
         return sums
 
-    def _rescale(self, finite):
-        """Updates the loss scale after a step."""
-        scale, steps = tf.unstack(self._scaling)
-        steps = tf.where(finite, steps + 1.0, 0.0)
-        scale = tf.where(finite, scale, tf.maximum(scale / 2.0, 1.0))
-        double = steps >= _STEPS_TO_DOUBLE
-        self._scaling.assign(
-            tf.where(double, [2.0 * scale, 0.0], [scale, steps])
-        )
-
     @tf.function(autograph=False)
     def evaluate(self, batch):
         """Sums over a whole batch, 0 and 1: float32 [len(sum_names) + 2]."""
@@ -411,3 +401,12 @@ def _part(batch, index, count):
         rest = [-1 if n is None else n for n in values.shape[1:]]
         part[name] = tf.slice(values, begin, [size, *rest])
     return part
+
+
+def _rescale(scaling: tf.Variable, finite: tf.Tensor) -> None:
+    """Updates the loss scale and its steps after a step."""
+    scale, steps = tf.unstack(scaling)
+    steps = tf.where(finite, steps + 1.0, 0.0)
+    scale = tf.where(finite, scale, tf.maximum(scale / 2.0, 1.0))
+    double = steps >= _STEPS_TO_DOUBLE
+    scaling.assign(tf.where(double, [2.0 * scale, 0.0], [scale, steps]))

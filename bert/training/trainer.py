@@ -57,7 +57,7 @@ class Trainer:
         """
         settings, last_step = self.settings, phases[-1].end_step
         if settings.dry_run:
-            memory_estimate.report(self, phases)
+            memory_estimate.report(self.train_step, phases)
             raise SystemExit
         self.state.drop_later_steps()
 

@@ -54,7 +54,7 @@ def index_and_count() -> tuple[int, int]:
 def explain(error: Exception) -> Exception:
     """Returns an error that names the lost process if that is the cause."""
     global _stay_until
-    lost = _lost(error) if _joined else None
+    lost = _lost(error, _joined) if _joined else None
     if lost is None:
         return error
 
@@ -80,7 +80,7 @@ def leave(code: int) -> int:
     if _joined is None:
         return code
     if code == 0:
-        code = _end_together()
+        code = _end_together(_joined)
 
     time.sleep(max(0.0, _stay_until - time.monotonic()))
     sys.stdout.flush()
@@ -90,7 +90,7 @@ def leave(code: int) -> int:
     os._exit(code)
 
 
-def _end_together() -> int:
+def _end_together(processes: Cluster) -> int:
     """Waits until all workers have ended; returns the exit code."""
     from tensorflow import errors
     from tensorflow.python.eager import context  # has no public name
@@ -98,29 +98,29 @@ def _end_together() -> int:
     try:
         context.context().wait_at_barrier(_END, _DAY_IN_MS)
     except errors.OpError as error:
-        if _joined.is_chief:  # it has written everything
+        if processes.is_chief:  # it has written everything
             return 0
-        log(f"error: {_lost(error)} lost at the end; see its log")
+        log(f"error: {_lost(error, processes)} lost at the end; see its log")
         return RUN_AGAIN
 
     # The chief leaves when the ports of all others are closed.
     end = time.monotonic() + _SECONDS_TO_LEAVE
-    while _joined.is_chief and time.monotonic() < end:
-        if len(_joined.unreachable()) == len(_joined.tasks) - 1:
+    while processes.is_chief and time.monotonic() < end:
+        if len(processes.unreachable()) == len(processes.tasks) - 1:
             break
         time.sleep(0.05)
     return 0
 
 
-def _lost(error: Exception) -> str | None:
+def _lost(error: Exception, processes: Cluster) -> str | None:
     """Names of the lost workers; None: the error has another cause."""
     code = getattr(error, "error_code", None)  # TensorFlow's errors have one
     if code is None:
         return None
 
-    names = _joined.unreachable() or _joined.named_in(str(error))
+    names = processes.unreachable() or processes.named_in(str(error))
     if not names and "CoordinationService" in str(error):
-        names = [_joined.describe(0)]  # the chief runs that service
+        names = [processes.describe(0)]  # the chief runs that service
 
     if names:
         return ", ".join(names)

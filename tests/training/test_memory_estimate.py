@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from bert.training import memory_estimate
 from bert.training.objective import Phase
-from bert.training.trainer import Trainer
 
 DEVICES, MB = 2, 10**6
 SECONDS = {7: 2.0, 11: 5.0}  # of a step, by the length of its sequences
@@ -52,9 +51,7 @@ def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
     monkeypatch.setattr(
         memory_estimate, "_peak", lambda _, __, n: (60 + 40 * n) * MB
     )
-    run = Trainer.__new__(Trainer)
-    run.train_step = steps
-    memory_estimate.report(run, [phase(7, 4, 90), phase(11, 4, 100)])
+    memory_estimate.report(steps, [phase(7, 4, 90), phase(11, 4, 100)])
     memory = "batch of 4: 100.0 MB of 300.0 MB on each device, 10.0 MB for an "
     memory += "example more; about 24 fit"
     assert capsys.readouterr().out.splitlines() == [
@@ -90,9 +87,7 @@ def test_the_widest_of_the_first_batches_is_measured(monkeypatch, capsys):
         model=types.SimpleNamespace(trainable_variables=[]),
     )
     monkeypatch.setattr(memory_estimate, "_peak", peak)
-    run = Trainer.__new__(Trainer)
-    run.train_step = steps
-    memory_estimate.report(run, [Phase(90, 4, batches)])
+    memory_estimate.report(steps, [Phase(90, 4, batches)])
     assert measured == [11, 11]
     assert "batch of 4: 60.0 MB of" in capsys.readouterr().out
 

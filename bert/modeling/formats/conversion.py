@@ -191,14 +191,14 @@ def largest_difference(before: dict, after: dict) -> float:
 
 
 def check_outputs(
-    before: dict, after: dict, tolerance: float, path: str, when: str
+    before: dict, after: dict, tolerance: float, path: str | None, when: str
 ) -> float:
     """Compares the outputs of a model and of its written files.
 
     Args:
         before, after: dict. Name -> array.
         tolerance: float. Maximum difference.
-        path: str. The model, for the message.
+        path: str or None. The model, for the message.
         when: str. End of the message, such as "after conversion".
 
     Returns:
