@@ -4,28 +4,13 @@ import dataclasses
 import errno
 import os
 import socket
-from collections.abc import Iterator
 
-from bert.common import errors, storage
+from bert.common import storage
 from bert.common.errors import StorageError, UserError
 from bert.common.flags import BaseSettings, flag
-from bert.common.progress import log
 from bert.common.rules import rule
 from bert.inference.settings import ENGINES
 from bert.modeling.engines import openvino_engine
-
-_NEEDED = ("flask", "prometheus_client", "waitress")
-
-
-def described(path: str, error: Exception) -> str:
-    """Formats the error of a version, with its folder.
-
-    Args:
-        path: str. Folder of the version.
-        error: Exception. The error.
-    """
-    text = str(error) if isinstance(error, UserError) else repr(error)
-    return text if path in text else f"{path}: {text}"
 
 
 def _check_names(settings: "Settings") -> None:
@@ -158,35 +143,6 @@ class Settings(BaseSettings):
                 if storage.is_folder(path)
                 else "an existing folder",
             )
-
-    def find(self, folder: str) -> Iterator[tuple[str, int]]:
-        """Finds the versions to serve, the newest first.
-
-        An invalid version, such as an unfinished copy, is skipped with a
-        warning. An invalid oldest version is an error.
-
-        Args:
-            folder: str. Folder of the model.
-
-        Yields:
-            (folder, number) of a version.
-
-        Raises:
-            UserError: The last version is invalid, or packages are missing.
-        """
-        versions = self.versions(folder)
-        for path, number in versions:
-            try:
-                self.check(path)
-            except Exception as error:
-                if path == versions[-1][0]:
-                    raise
-                text = described(path, error)
-                log(f"warning: {text}; trying the previous version")
-                continue
-
-            errors.check_packages("serve", *_NEEDED)
-            yield path, number
 
     def listen(self) -> socket.socket:
         """Opens the port.

@@ -5,19 +5,19 @@ folder/1, folder/2 -> Model -> served, replaced without lost requests
 
 import ctypes
 import gc
-import itertools
 import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from bert.common import storage
+from bert.common import errors, storage
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.inference.predictor import Predictor
 from bert.serving import rest
 from bert.serving.batch_queue import BatchQueue
-from bert.serving.settings import Settings, described
+from bert.serving.settings import Settings
 
+_NEEDED = ("flask", "prometheus_client", "waitress")
 _SECONDS = 2.0  # between two checks of the folders
 _SETTLED = 2  # checks with the same files, after which a copy seems complete
 
@@ -48,7 +48,7 @@ class Model:
         served: Served. The version that is served, after `open`.
 
     Raises:
-        UserError: See `Settings.find`.
+        UserError: All versions are invalid, or packages are missing.
     """
 
     served: Served
@@ -59,8 +59,10 @@ class Model:
         self._looks: dict[str, tuple[list, int]] = {}
 
         # Without a valid version, fail before any model is loaded.
-        versions = settings.find(folder)
-        self._versions = itertools.chain([next(versions)], versions)
+        self._versions = newest(
+            settings.versions(folder), lambda path, _: settings.check(path)
+        )
+        errors.check_packages("serve", *_NEEDED)
 
     def open(self, on_batch: Callable[[int, list[float]], None]) -> None:
         """Loads the newest version that is not damaged.
@@ -72,15 +74,7 @@ class Model:
             UserError: All versions are damaged.
         """
         self._on_batch = on_batch
-        failed = None
-        for path, number in self._versions:
-            if failed:
-                log(f"warning: {failed}")
-            try:
-                return self._load(path, number)
-            except Exception as error:  # files can be damaged in any way
-                failed = UserError(described(path, error))
-        raise failed
+        newest(self._versions, self._load)
 
     def refresh(self) -> None:
         """Loads a newer version, or an older one if the served one was removed.
@@ -102,7 +96,6 @@ class Model:
                 continue
 
             try:
-                self._settings.check(path)
                 self._load(path, number)
             except Exception as error:
                 text = described(path, error)
@@ -114,6 +107,7 @@ class Model:
             return
 
     def _load(self, path: str, number: int) -> None:
+        self._settings.check(path)
         predictor = Predictor.open(path, self._settings.engine)
         metadata = rest.metadata_of(predictor)
         before = getattr(self, "served", None)
@@ -121,6 +115,47 @@ class Model:
         self.served = Served(number, queue, metadata)
         if before:
             before.predict.close()
+
+
+def newest(
+    versions: list[tuple[str, int]], use: Callable[[str, int], None]
+) -> list[tuple[str, int]]:
+    """Uses the newest valid version; skips newer ones with a warning.
+
+    Args:
+        versions: list of (folder, number). The newest version is first.
+        use: callable. Called with folder and number; fails for a version that
+            is invalid, such as an unfinished copy.
+
+    Returns:
+        The version that was used, and the older ones.
+
+    Raises:
+        UserError: All versions are invalid; the error of the oldest one.
+    """
+    for index, (path, number) in enumerate(versions):
+        try:
+            use(path, number)
+            break
+        except Exception as error:  # files can be damaged in any way
+            text = described(path, error)
+            if index == len(versions) - 1:
+                failed = UserError(text)
+                failed.exit_code = getattr(error, "exit_code", failed.exit_code)
+                raise failed from error
+            log(f"warning: {text}; trying the previous version")
+    return versions[index:]
+
+
+def described(path: str, error: Exception) -> str:
+    """Formats the error of a version, with its folder.
+
+    Args:
+        path: str. Folder of the version.
+        error: Exception. The error.
+    """
+    text = str(error) if isinstance(error, UserError) else repr(error)
+    return text if path in text else f"{path}: {text}"
 
 
 def _free_memory() -> None:

@@ -16,7 +16,8 @@ import sys
 import pytest
 
 import serve
-from bert.serving import server
+from bert.common.errors import UserError
+from bert.serving import server, versions
 from bert.serving.settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import shared_export, write_export
@@ -79,9 +80,30 @@ def test_the_newest_version_is_the_greatest_number(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "saved_model.pb").touch()
     (tmp_path / "12").mkdir()  # without a model
-    assert next(settings.find(str(tmp_path))) == (str(tmp_path / "10"), 10)
+
+    def found():
+        return versions.newest(
+            settings.versions(str(tmp_path)), lambda x, _: settings.check(x)
+        )[0]
+
+    assert found() == (str(tmp_path / "10"), 10)
     (tmp_path / "10").rename(tmp_path / "0011")
-    assert next(settings.find(str(tmp_path))) == (str(tmp_path / "0011"), 11)
+    assert found() == (str(tmp_path / "0011"), 11)
+
+
+def test_all_invalid_versions_are_reported(tmp_path, capsys, monkeypatch):
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "2/saved_model.pb").touch()  # damaged
+
+    def damaged(path, engine):
+        raise KeyError("logits")
+
+    monkeypatch.setattr(versions.Predictor, "open", damaged)
+    model = versions.Model(str(tmp_path), Settings())
+    with pytest.raises(UserError, match=f"{tmp_path / '1'}: no model"):
+        model.open(lambda *_: None)
+    assert f"warning: {tmp_path / '2'}: KeyError" in capsys.readouterr().err
 
 
 @pytest.mark.slow
