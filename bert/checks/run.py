@@ -49,7 +49,9 @@ def examine(settings: Settings) -> list[Finding]:
 
     # A run folder has both files; the flags have priority.
     folder = settings.output_dir
-    checkpoint = downloads.fetch(settings.init_checkpoint)
+    checkpoint = settings.init_checkpoint
+    if checkpoint:
+        checkpoint = downloads.fetch(checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
     vocab_file = settings.vocab_file or _find(
         folder, checkpoint_files.VOCABULARY

@@ -1,7 +1,5 @@
 """Checks of arguments of the classes, most of them as the flags of scripts."""
 
-from typing import Any
-
 import numpy as np
 
 from bert.common import flags
@@ -11,7 +9,7 @@ from bert.inference.predictor import json_values
 from bert.training.settings import Training
 
 
-def check_numbers(settings_class: type, **given: Any) -> None:
+def check_numbers(settings_class: type, **given: object) -> None:
     """Checks numbers as the flags of the same names.
 
     Args:
@@ -25,7 +23,7 @@ def check_numbers(settings_class: type, **given: Any) -> None:
         flags.check_argument(settings_class, name, value)
 
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
+def check_count(name: str, value: object, least: int = 1) -> None:
     """Checks an integer that is not a flag.
 
     Args:
@@ -36,20 +34,23 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
     Raises:
         UserError: The value is not an integer, or too small.
     """
-    is_count = isinstance(value, int | np.integer)
-    if not is_count or isinstance(value, bool) or value < least:
+    if (
+        not isinstance(value, int | np.integer)
+        or isinstance(value, bool)
+        or value < least
+    ):
         raise UserError(
             f"{name}={value!r:.60}", expected=f"an integer of {least} or more"
         )
 
 
-def check_training(epochs: Any, learning_rate: Any) -> None:
+def check_training(epochs: object, learning_rate: object) -> None:
     """Checks the numbers of epochs and the learning rate of `fit`."""
     check_count("epochs", epochs, 0)
     check_numbers(Training, learning_rate=learning_rate)
 
 
-def check_unweighted(**given: Any) -> None:
+def check_unweighted(**given: object) -> None:
     """Rejects weights of classes or of examples.
 
     Args:
@@ -85,7 +86,7 @@ def check_not_empty(num_texts: int, num_examples: int) -> None:
         )
 
 
-def check_prediction(batch_size: Any, others: dict) -> None:
+def check_prediction(batch_size: int, others: dict) -> None:
     """Rejects invalid batch sizes, and other arguments of `keras.Model`.
 
     Args:

@@ -1,7 +1,6 @@
 """Distillation of a `TextClassifier`: a teacher, and its part of the loss."""
 
 import os
-from typing import Any
 
 from bert.common.errors import UserError
 from bert.data import feature_names
@@ -11,9 +10,12 @@ from bert.inference.predictor import Predictor
 from bert.models import arguments
 from bert.models.base import TextModel
 from bert.tasks.classification.settings import Distillation
+from bert.tasks.classification.task import TextClassification
 
 
-def check(teacher: Any, distill_weight: Any, distill_temperature: Any) -> None:
+def check(
+    teacher: object, distill_weight: object, distill_temperature: object
+) -> None:
     """Checks the teacher of `fit`, and the numbers of its loss.
 
     Args:
@@ -42,7 +44,11 @@ def check(teacher: Any, distill_weight: Any, distill_temperature: Any) -> None:
 
 
 def with_outputs(
-    teacher: Any, student: Any, rows: list, encoded: Examples, weight: float
+    teacher: str | os.PathLike | TextModel,
+    student: TextClassification,
+    rows: list,
+    encoded: Examples,
+    weight: float,
 ) -> Examples:
     """Returns encoded examples with the outputs of a teacher.
 
@@ -67,18 +73,18 @@ def with_outputs(
     return teachers.with_outputs(encoded, student, rows, outputs, weight)
 
 
-def divided(x: Any, weights: Any) -> tuple:
+def divided(x: dict | None, weights) -> tuple:
     """Divides the weights of texts between their labels and the teacher.
 
     Args:
-        x: dict. The inputs of a batch.
+        x: dict or None. The inputs of a batch.
         weights: float32 [B] or None. Weights of the texts.
 
     Returns:
         Weights in the loss of the labels, and in the loss of the teacher,
         float32 [B]; without a teacher the latter is None.
     """
-    if feature_names.TEACHER_WEIGHTS not in (x or {}):
+    if x is None or feature_names.TEACHER_WEIGHTS not in x:
         return weights, None
     share = x[feature_names.TEACHER_WEIGHTS]
     weights = 1.0 if weights is None else weights

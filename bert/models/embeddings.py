@@ -102,22 +102,22 @@ def _open(model, layer: int):
         config, tokenizer, a function that makes the engine, and the pooling
         configuration or None.
     """
-    path = None
     if isinstance(model, str | os.PathLike):
         model = downloads.fetch(os.fspath(model))
 
         # A network has the logits of its task, or the last layer.
-        if layer == -1 and ModelFolder.open(model).task is None:
-            path = openvino_engine.find_default(model)
-    if path:
-        folder = open_model(path)
-        tokenizer = folder.tokenizer.with_max_length(folder.max_length)
-        return (
-            folder.config,
-            tokenizer,
-            lambda: OpenVINOEngine(path),
-            folder.pooling_config,
-        )
+        if (
+            layer == -1
+            and ModelFolder.open(model).task is None
+            and (path := openvino_engine.find_default(model))
+        ):
+            folder = open_model(path)
+            return (
+                folder.config,
+                folder.tokenizer.with_max_length(folder.max_length),
+                lambda: OpenVINOEngine(path),
+                folder.pooling_config,
+            )
 
     from bert.modeling.engines.keras_engine import (
         KerasEngine,  # imports TensorFlow

@@ -55,7 +55,9 @@ def write(
     """
     openvino_engine.check(openvino, "openvino", len(rows))
     with source(model, folder) as written:
-        written = dataclasses.replace(written, task=written.task | entries)
+        written = dataclasses.replace(
+            written, task=(written.task or {}) | entries
+        )
         export_folder.write(
             folder,
             lambda path: export_folder.write_model(

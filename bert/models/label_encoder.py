@@ -52,16 +52,17 @@ def chosen(
     """
     if regression:
         return Labels(REGRESSION)
-    if given is None and trained is None:
-        raise UserError("no labels", fix="pass their names")
-    if given is None and not multi_label:
-        return trained
+    if given is None:
+        if trained is None:
+            raise UserError("no labels", fix="pass their names")
+        if not multi_label:
+            return trained
+        given = trained.names
 
-    given = trained.names if given is None else given
     kind = MULTI_LABEL if multi_label else CLASSES
     labels = Labels(kind, names_of(given, 2 - multi_label))
     check_order(labels, trained)
-    return trained if labels == trained else labels
+    return trained if trained and labels == trained else labels
 
 
 def names_of(given, fewest: int = 2) -> tuple[str, ...]:
@@ -182,7 +183,7 @@ def class_weights(weights, labels: Labels) -> dict[int, float]:
     return usual | dict(zip(found, values.tolist(), strict=True))
 
 
-def numbering(names: tuple[str, ...]) -> Callable[..., int]:
+def numbering(names: tuple[str, ...]) -> Callable[[object, str], int]:
     """Returns a function from a label or a class index to the class index.
 
     The function raises a UserError for an unknown label, and for a number that
@@ -195,7 +196,7 @@ def numbering(names: tuple[str, ...]) -> Callable[..., int]:
     del values[None]
     positions = range(0 if values else len(names))
 
-    def number(label, where: str = "") -> int:
+    def number(label, where: str) -> int:
         name = name_of(label)
         is_number = isinstance(label, _NUMBER)  # excludes NA of pandas
         if is_number and values[_value(name)] > 1:

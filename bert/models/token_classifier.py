@@ -203,9 +203,12 @@ class TokenClassifier(TextModel):
 
 def _chosen(given, trained: Labels | None) -> tuple[Labels, tuple[str, ...]]:
     """Returns the labels of the network, and the names by class index."""
-    if given is None and trained is None:
+    if given is not None:
+        names = label_encoder.names_of(given)
+    elif trained:
+        names = trained.names
+    else:
         raise UserError("no labels", fix="pass the names of the tags")
-    names = trained.names if given is None else label_encoder.names_of(given)
     if trained and names == trained.names:
         return trained, names
 

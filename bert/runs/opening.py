@@ -155,6 +155,8 @@ def with_initial_model(settings: SettingsT) -> SettingsT:
     """
     values = flags.as_dict(settings)
     named = values["init_checkpoint"] or values.get("bert_hub_module_handle")
+    if not named:
+        return settings
     return dataclasses.replace(settings, init_checkpoint=downloads.fetch(named))
 
 

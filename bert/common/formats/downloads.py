@@ -42,17 +42,16 @@ _WEIGHTS = ("model*.safetensors", "model.safetensors.index.json")
 _TEMPORARY = (408, 429)  # HTTP statuses below 500 that are worth a retry
 
 
-def fetch(name: str | None, weights: bool = True) -> str | None:
+def fetch(name: str, weights: bool = True) -> str:
     """Downloads a published model, unless it is in the cache.
 
     Args:
-        name: str or None. Name of the model. Paths and None are returned
-            unchanged.
+        name: str. Name of the model. Paths are returned unchanged.
         weights: bool. Whether to download the weights too; False downloads
             the config and the tokenizer only. Default: True.
 
     Returns:
-        str or None. The local folder of the model.
+        str. The local folder of the model.
 
     Raises:
         UserError: The model does not exist, this user may not read it, or a

@@ -8,11 +8,12 @@ LabelledFile  a file of a run, with its examples
 
 import dataclasses
 from collections.abc import Container, Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bert.common.formats.json_files import Json
 from bert.data import tables
 from bert.data.labels import REGRESSION, Labels
 from bert.data.tables import Column, TableSchema
@@ -43,7 +44,7 @@ class TextExample(NamedTuple):
     id: str = ""
     text: str = ""
     text_b: str = ""
-    label: Any = None
+    label: Json = None
     line: int = 0
     group: str = ""
     language: str = ""
@@ -101,7 +102,7 @@ class Split(NamedTuple):
     schema: TableSchema
     subset: str = ""
     submission: str = ""
-    options: Mapping[str, Any] = {}
+    options: Mapping[str, Json] = {}
 
     @property
     def is_for_labels(self) -> bool:
