@@ -19,7 +19,7 @@ import dataclasses
 import hashlib
 import itertools
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from bert.common import text_lines
 from bert.common.errors import UserError
@@ -352,7 +352,11 @@ class TableReader:
         return parquet_files.rows(self.path, choose, self.sha256, self.span)
 
 
-def column_of(given: str | None) -> str | int | None:
+@overload
+def column_of(given: str) -> str | int: ...
+@overload
+def column_of(given: None) -> None: ...
+def column_of(given):
     """Converts the value of a flag to a column; digits are its number."""
     if given is None or not given.removeprefix("-").isdecimal():
         return given and given.strip()

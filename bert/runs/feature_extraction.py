@@ -108,7 +108,7 @@ class EmbeddingWriter:
         examples = [*self._reader.read(span.path, span, stream)]
         rows, truncated = self._vectors(examples, span.path)
         pooled = extraction.how.pooling != "none"
-        kind = extraction.settings.output_format
+        kind = extraction.output_format
         if kind == "jsonl":
             for number, row in enumerate(rows, partition.first):
                 line = embedding_files.json_line(
@@ -166,14 +166,14 @@ def predictor_of(extraction: Extraction, engine: Any) -> Predictor:
     settings, model = extraction.settings, extraction.model
     task = LayerOutputs(
         model.tokenizer,
-        settings.max_seq_length,
+        extraction.max_length,
         extraction.how,
         settings.layer_pooling,
         extraction.prompt,
     )
 
     # The outputs of the layers may be larger than the memory.
-    batch_tokens = settings.batch_size * settings.max_seq_length
+    batch_tokens = settings.batch_size * extraction.max_length
     size = 4 * len(extraction.layers) * model.config.hidden_size
     size *= max(batch_tokens, sequence_packing.MAX_TOKENS)
     batches = max(1, min(_MAX_BATCHES, _MAX_BYTES // size))
@@ -247,7 +247,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
         UserError: if the input is empty, or the output cannot be written.
     """
     settings, network = extraction.settings, _network_path(extraction)
-    kind, pooled = settings.output_format, extraction.how.pooling != "none"
+    kind, pooled = extraction.output_format, extraction.how.pooling != "none"
     join = partitions.copy_parts
     if kind != "jsonl":
         join = embedding_files.joiner(kind, extraction.separate_layers, pooled)
@@ -277,7 +277,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
         were = "was" if total["truncated"] == 1 else "were"
         log(
             f"{counted(total['truncated'], 'line')} {were} truncated to "
-            f"{settings.max_seq_length} tokens; see --max_seq_length"
+            f"{extraction.max_length} tokens; see --max_seq_length"
         )
     what = "embeddings" if pooled else "token vectors"
     shown = ", ".join(map(printable, partitions.shards_of(settings)))

@@ -4,7 +4,6 @@ import collections
 import heapq
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +85,7 @@ def one_prediction_warnings(predictions: Sequence, gold: Sequence) -> list[str]:
     return [f"{of_all} predictions are {shown!r}; train for more steps"]
 
 
-def _key(label: Any) -> Hashable:
+def _key(label: object) -> Hashable:
     """A label, or a list of labels, as a key."""
     return tuple(label) if isinstance(label, list) else label
 

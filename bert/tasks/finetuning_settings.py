@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from bert.common import flags, outputs, storage
 from bert.common.errors import UserError
@@ -16,6 +16,7 @@ from bert.common.flags import (
     changed,
     flag,
 )
+from bert.common.formats.json_files import Json
 from bert.common.rules import excludes, needs, rule
 from bert.data.text import vocabulary_checks
 from bert.modeling.engines import openvino_engine
@@ -38,8 +39,8 @@ def _check_work(settings: "FineTuning") -> None:
 
 def _check_files(settings: "FineTuning") -> Iterator[UserError]:
     """Yields an error for each missing flag of a file that the run reads."""
-    for name, path in settings.files.items():
-        if not path:
+    for name in settings.file_flags:
+        if not getattr(settings, name):
             fix = settings.eval_fix if name == "eval_file" else "name the file"
             yield UserError(f"no --{name}", fix=fix)
 
@@ -168,7 +169,7 @@ class SweepFlags(Training):
         return self.random_seed if seed is None else seed
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Json]:
         """Settings that a checkpoint records: the flags, and `split_seed`."""
         return {**flags.as_dict(self), "split_seed": self.split_seed}
 
@@ -358,9 +359,14 @@ class FineTuning(SweepFlags, ModelFiles, CardFlags):
         return [name for name, is_needed in needed.items() if is_needed]
 
     @property
-    def files(self) -> dict[str, str | None]:
+    def file_flags(self) -> list[str]:
+        """Names of the flags that must be given for `needed_files`."""
+        return self.needed_files
+
+    @property
+    def files(self) -> dict[str, str]:
         """Files that the run reads: flag -> path."""
-        return {name: getattr(self, name) for name in self.needed_files}
+        return {name: getattr(self, name) for name in self.file_flags}
 
     def for_model(self, model: ModelFolder) -> Self:
         """Returns the settings of a run of a model, and checks that they fit.

@@ -2,8 +2,7 @@
 
 import itertools
 import warnings
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +10,13 @@ from numpy.typing import NDArray
 from bert.common.errors import UserError
 from bert.common.progress import log
 from bert.tasks.finetuning_settings import SweepFlags
-from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile
-
-Row = TypeVar("Row")
+from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile, Row
 
 
 def files_of(
     settings: SweepFlags,
-    read: dict[str, InputFile],
-    key: Callable[[Any], Hashable],
+    read: Mapping[str, InputFile[Row]],
+    key: Callable[[Row], Hashable],
 ) -> Files:
     """Returns the files of a run; a fold divides the training file.
 
@@ -34,7 +31,8 @@ def files_of(
     if settings.fold:
         whole = read["train_file"]
         train, dev = divide(settings, whole.path, whole.rows, key)
-        read = read | {
+        read = {
+            **read,
             "train_file": whole.with_rows(train),
             "eval_file": whole.with_rows(dev),
         }

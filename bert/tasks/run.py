@@ -7,8 +7,9 @@ TensorFlow. None of its values changes afterwards.
 import dataclasses
 import os
 from collections.abc import Iterable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from bert.common.formats.json_files import Json
 from bert.data.labels import Labels
 from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
@@ -55,8 +56,8 @@ class Trained(NamedTuple):
 
     path: str
     resumes: bool
-    task_json: dict[str, Any] | None
-    recorded: dict[str, Any]
+    task_json: dict[str, Json] | None
+    recorded: dict[str, Json]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +88,12 @@ class Run(Generic[SettingsT]):
         return self.trained if self.trained and self.trained.resumes else None
 
     @property
-    def recorded(self) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Json]:
         """The flags that the trained weights were trained with, or {}."""
         return self.trained.recorded if self.trained else {}
 
     @property
-    def evaluated_task(self) -> dict[str, Any] | None:
+    def evaluated_task(self) -> dict[str, Json] | None:
         """The `task.json` of the weights of a run that does not train."""
         trained = None if self.settings.do_train else self.trained
         return trained.task_json if trained else None

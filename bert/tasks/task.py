@@ -12,19 +12,23 @@ servers and Keras classes. No task imports TensorFlow.
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Generic, NamedTuple, Self
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from numpy.typing import NDArray
 
+from bert.common.formats.json_files import Json
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import RecordSchema
 from bert.data.sequences import Encoded
+from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Run
 
+Row = TypeVar("Row")  # of a file, such as an example with its label
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class InputFile:
+class InputFile(Generic[Row]):
     """A file of a run, with its rows.
 
     Attributes:
@@ -38,12 +42,12 @@ class InputFile:
     """
 
     path: str
-    rows: list = dataclasses.field(default_factory=list)
+    rows: list[Row] = dataclasses.field(default_factory=list)
     sha256: str = ""
     subset: str = ""
     part: str = ""
 
-    def with_rows(self, rows: list) -> Self:
+    def with_rows(self, rows: list[Row]) -> Self:
         """Returns the file with other rows."""
         return dataclasses.replace(self, rows=rows)
 
@@ -67,7 +71,7 @@ class Evaluation(NamedTuple):
     """
 
     metrics: dict[str, float]
-    report: dict[str, Any]
+    report: dict[str, Json]
     predicted: list
     warnings: list[str]
     losses: NDArray | None = None
@@ -121,6 +125,15 @@ class Task(Generic[FineTuningT]):
     pooling_config: PoolingConfig | None = None
     joins_folds: ClassVar[bool] = False
 
+    @classmethod
+    def from_model(cls, model: ModelFolder) -> Self:
+        """Returns the task of a model, as its files describe it.
+
+        Args:
+            model: ModelFolder. The model.
+        """
+        raise NotImplementedError
+
     def encode(self, examples: list[dict]) -> list[Encoded]:
         """Converts examples to sequences.
 
@@ -147,7 +160,7 @@ class Task(Generic[FineTuningT]):
         """
         return self.encode_all(x for row in rows for x in self.inputs_of([row]))
 
-    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> Any:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> object:
         """Combines the outputs of the sequences of an example to its result.
 
         Args:

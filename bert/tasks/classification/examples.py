@@ -13,7 +13,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +158,7 @@ def label(
     names = {*labels.names, *dict(labels.aliases)}
     table.check_header(names, "label", "id")
 
-    def read(example: TextExample) -> Any:
+    def read(example: TextExample) -> float | list[str] | None:
         field = example.label
         if not needed and _is_absent(field, labels):
             return None
@@ -340,7 +339,7 @@ def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
     return [numbers[first] for first in firsts]
 
 
-def _each(table: Table, function: Callable[[TextExample], Any]) -> list:
+def _each(table: Table, function: Callable[[TextExample], object]) -> list:
     """Calls a function on each example; adds path and line to errors."""
     results = []
     for example in table.rows:

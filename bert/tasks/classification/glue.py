@@ -117,7 +117,7 @@ class Split(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LabelledFile(InputFile):
+class LabelledFile(InputFile[TextExample]):
     """A file of a run with its `TextExample`s, whose labels are checked.
 
     Attributes:

@@ -254,7 +254,8 @@ def task_of(
     long_texts = _long_texts(settings, run.evaluated_task or {})
     long_texts.check(has_pairs)
     best = settings.metric_for_best_model
-    more = () if best in (None, metrics.LOSS, *dataset.metrics) else (best,)
+    known = (metrics.LOSS, *dataset.metrics)
+    more = (best,) if best and best not in known else ()
     return TextClassification(
         run.model.tokenizer,
         labels,
@@ -360,15 +361,18 @@ def _files(settings: Settings, dataset: Dataset) -> Iterator[tuple[Split, str]]:
         if given := getattr(settings, flag):  # it is recognized by its name
             base = os.path.basename(given)
             files = ([x for x in files if x.path == base] or files)[:1]
-        elif settings.data_dir is None:
-            raise UserError("no --data_dir", fix=f"pass it or --{flag}")
 
         language = settings.language
         if name == TRAIN:
             language = settings.train_language or language
         for file in files:
-            relative = file.path.format(language=language)
-            path = given or os.path.join(settings.data_dir, relative)
+            if given:
+                path = given
+            elif settings.data_dir is None:
+                raise UserError("no --data_dir", fix=f"pass it or --{flag}")
+            else:
+                relative = file.path.format(language=language)
+                path = os.path.join(settings.data_dir, relative)
             if file.subset and not given and not storage.exists(path):
                 log(f"{path} does not exist; skipping {file.subset}")
                 continue

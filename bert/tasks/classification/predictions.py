@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bert.common import storage
 from bert.common.atomic import write_whole
+from bert.common.formats.json_files import Json
 from bert.data.labels import CLASSES, REGRESSION
 from bert.tasks.classification.glue import LabelledFile
 
@@ -152,7 +153,7 @@ def _text(prediction: dict, separator: str = ",") -> str:
     return separator.join(label) if isinstance(label, list) else label or ""
 
 
-def _shown(label: Any, task: "TextClassification") -> str:
+def _shown(label: Json, task: "TextClassification") -> str:
     """The label of an example as text; "" without a label."""
     if label is None:
         return ""

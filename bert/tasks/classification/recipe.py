@@ -8,9 +8,10 @@ The evidence is in docs/finetuning.md, "The recipe for tables".
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from bert.common.flags import RARE, TRAINING, BaseSettings, flag
+from bert.common.formats.json_files import Json
 from bert.common.progress import counted
 from bert.data.labels import REGRESSION, Labels
 from bert.modeling.config import BertConfig
@@ -32,7 +33,7 @@ class Recipe(NamedTuple):
     num_train_epochs: float = 3.0
 
     @classmethod
-    def of_flags(cls, values: Mapping[str, Any]) -> Self:
+    def of_flags(cls, values: Mapping[str, Json]) -> Self:
         """Returns the recipe of a run: flag -> value; others are ignored."""
         return cls(**{x: values[x] for x in cls._fields if x in values})
 

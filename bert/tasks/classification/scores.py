@@ -292,11 +292,13 @@ def pearson(
 
 
 def spearman(
-    labels: NDArray, predicted: NDArray, **weights: NDArray | None
+    labels: NDArray,
+    predicted: NDArray,
+    sample_weight: NDArray | None = None,
 ) -> float:
     """Spearman's correlation: Pearson's correlation of the ranks."""
     ranks = stats.rankdata(labels), stats.rankdata(predicted)
-    return pearson(*ranks, **weights)
+    return pearson(*ranks, sample_weight)
 
 
 def micro_f1(

@@ -382,13 +382,13 @@ class Settings(
         return rows and f"{rows}, {groups}"
 
     @property
-    def files(self) -> dict[str, str | None]:
-        """Files that the run reads, if no --data_dir has them: flag -> path."""
+    def file_flags(self) -> list[str]:
+        """Names of the flags of files that are in no --data_dir."""
         if self.task != OWN:
-            return {}
+            return []
 
         # Evaluation reads the held-out rows of the training file.
         names = self.needed_files
         if self.eval_fraction:
             names = ["train_file" if x == "eval_file" else x for x in names]
-        return {name: getattr(self, name) for name in names}
+        return list(dict.fromkeys(names))

@@ -7,11 +7,12 @@ import copy
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data import feature_names, postprocessing
 from bert.data.labels import (
@@ -24,7 +25,6 @@ from bert.data.labels import (
 from bert.data.records.encoding import Feature
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import predictions, recipe
@@ -67,6 +67,7 @@ class TextClassification(Task[Settings]):
     """
 
     head = CLASSIFIER
+    num_outputs: int
     joins_folds = True
 
     def __init__(
@@ -102,9 +103,9 @@ class TextClassification(Task[Settings]):
         }
 
     @classmethod
-    def from_model(cls, model: Model | ModelFolder) -> "TextClassification":
+    def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model, as recorded in its `task.json`."""
-        task = model.task
+        task = model.task or {}
         return cls(
             model.tokenizer,
             Labels.of_task(task),
@@ -182,7 +183,7 @@ class TextClassification(Task[Settings]):
 
     def decode(
         self, encoded: Sequence[Encoded], results: Sequence[NDArray]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Json]]:
         """Converts logits to predictions.
 
         Args:
@@ -212,7 +213,7 @@ class TextClassification(Task[Settings]):
             for label, row in zip(shown, probabilities.tolist())
         ]
 
-    def shown(self, label) -> Any:
+    def shown(self, label: Json) -> Json:
         """Converts a label in the form of the network to its name or names.
 
         Args:

@@ -3,11 +3,11 @@
 import dataclasses
 import os
 import re
-from typing import Any
 
 from bert.common import errors, outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, REQUIRED, changed, flag
+from bert.common.formats.json_files import Json
 from bert.common.jobs.runners import PartSettings
 from bert.common.progress import log
 from bert.data.pooling import PoolingConfig
@@ -117,6 +117,8 @@ class Extraction:
         layers: indices of the layers to write.
         how: pooling, size and normalization.
         prompt: str to put before each text.
+        output_format: one of `FORMATS`.
+        max_length: int. Longest sequence in tokens.
     """
 
     settings: Settings
@@ -124,6 +126,8 @@ class Extraction:
     layers: tuple[int, ...]
     how: PoolingConfig
     prompt: str
+    output_format: str
+    max_length: int
 
     @property
     def separate_layers(self) -> tuple[int, ...] | None:
@@ -148,18 +152,9 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
-    if settings.output_format is None:
-        path = settings.output_file or ""
-        ending = os.path.splitext(path)[1].removeprefix(".")
-        kind = {x: x for x in FORMATS} | {"json": "jsonl"}
-        if ending not in kind:
-            raise UserError(
-                f"--output_file={path}",
-                expected="a name in .jsonl, .npz, .npy or .parquet",
-                fix="rename it, or pass --output_format",
-            )
-        settings = dataclasses.replace(settings, output_format=kind[ending])
-    if settings.output_format == "parquet":
+    output_format = settings.output_format or _format_of(settings.output_file)
+    settings = dataclasses.replace(settings, output_format=output_format)
+    if output_format == "parquet":
         errors.check_packages("parquet", "pyarrow", needed_by="--output_file")
     model = ModelFolder.open(settings.init_checkpoint, settings)
 
@@ -168,15 +163,15 @@ def check(settings: Settings) -> Extraction:
     storage.list_files(settings.input_file, "input_file")
     model.check()
 
-    settings, how = _with_defaults(settings, model)
+    settings, how, max_length = _with_defaults(settings, model)
     prompt = how.prompt(settings.prompt)
     config = model.config
-    config.check_length(
-        settings.max_seq_length, "max_seq_length", model.config_file
-    )
+    config.check_length(max_length, "max_seq_length", model.config_file)
     count = config.num_hidden_layers
     layers = tuple(read_layer(x, count) for x in settings.layers)
-    extraction = Extraction(settings, model, layers, how, prompt)
+    extraction = Extraction(
+        settings, model, layers, how, prompt, output_format, max_length
+    )
     _check_one_vector(extraction)
     if model.format == "openvino" and not extraction.needs_last_layer_only:
         raise UserError(
@@ -187,14 +182,26 @@ def check(settings: Settings) -> Extraction:
     return extraction
 
 
+def _format_of(path: str) -> str:
+    """Returns the format of --output_file by its ending."""
+    ending = os.path.splitext(path)[1].removeprefix(".")
+    kind = {x: x for x in FORMATS} | {"json": "jsonl"}
+    if ending not in kind:
+        raise UserError(
+            f"--output_file={path}",
+            expected="a name in .jsonl, .npz, .npy or .parquet",
+            fix="rename it, or pass --output_format",
+        )
+    return kind[ending]
+
+
 def _check_one_vector(extraction: Extraction) -> None:
     """Checks that a row of an array or a table is one text.
 
     Raises:
         UserError: The format needs pooling, or has one vector per text.
     """
-    settings = extraction.settings
-    kind, how = settings.output_format, extraction.how
+    kind, how = extraction.output_format, extraction.how
     if kind in ("npy", "parquet") and how.pooling == "none":
         raise UserError(
             f"--output_format={kind} without --pooling",
@@ -211,8 +218,8 @@ def _check_one_vector(extraction: Extraction) -> None:
 
 def _with_defaults(
     settings: Settings, model: ModelFolder
-) -> tuple[Settings, PoolingConfig]:
-    """Returns the settings with defaults, and the pooling configuration.
+) -> tuple[Settings, PoolingConfig, int]:
+    """Returns the settings with defaults, the pooling and the maximum length.
 
     The configuration of a sentence-transformers folder applies to pooled
     vectors only, not to token vectors.
@@ -229,7 +236,7 @@ def _with_defaults(
         how = dataclasses.replace(how, truncate_dim=None)
 
     how = how.resolve(settings.pooling, settings.normalize)
-    defaults: dict[str, Any] = {
+    defaults: dict[str, Json] = {
         "pooling": how.pooling,
         "normalize": how.normalize,
         "max_seq_length": length,
@@ -242,7 +249,7 @@ def _with_defaults(
             listed.append(f"the first {how.truncate_dim} dimensions")
         if listed:
             log(f"as recorded in {model.path}: {', '.join(listed)}")
-    return settings, how
+    return settings, how, settings.max_seq_length or length
 
 
 def read_layer(text: str, num_layers: int) -> int:

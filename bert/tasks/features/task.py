@@ -3,7 +3,7 @@
 No TensorFlow is imported.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ class LayerOutputs(Task):
 
     name = "features"
     head, num_outputs = None, None
+    pooling_config: PoolingConfig
     inputs, optional_inputs = (TEXT,), (TEXT_B,)
 
     def __init__(
@@ -66,7 +67,7 @@ class LayerOutputs(Task):
             if layers are combined.
         """
         (x,) = outputs
-        mixed: dict[str, Any] = {
+        mixed: dict[str, Callable[[], NDArray]] = {
             "sum": lambda: x.sum(1),
             "mean": lambda: x.mean(1),
             "concat": lambda: x.reshape(len(x), -1),

@@ -4,17 +4,17 @@ No TensorFlow is imported.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.errors import UserError
+from bert.common.formats.json_files import Json
 from bert.data.postprocessing import softmax
 from bert.data.sequences import Encoded, join_pair
 from bert.data.text import tokenization, vocabulary
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import MASKED_LM
 from bert.tasks.task import Task
@@ -51,7 +51,7 @@ class MaskedWords(Task):
         self._count = len(words) or min(top_k, len(vocab))
 
     @classmethod
-    def from_model(cls, model: Model | ModelFolder) -> "MaskedWords":
+    def from_model(cls, model: ModelFolder) -> Self:
         """The task of a pre-trained model."""
         return cls(model.tokenizer, model.max_length)
 
@@ -116,7 +116,7 @@ class MaskedWords(Task):
         self,
         encoded: Sequence[Encoded],
         results: Sequence[list[list[tuple[str, float]]]],
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Json]]:
         """Converts words to predictions.
 
         Args:

@@ -39,7 +39,7 @@ def read(run: Run[Settings]) -> tuple[TokenClassification, Files]:
     kind, names = find(run, sentences)
     run.warn(" ".join(x.words) for file in sentences.values() for x in file)
 
-    files = {}
+    files: dict[str, InputFile[conll.Sentence]] = {}
     for name, rows in sentences.items():
         path, is_trained = settings.files[name], name == "train_file"
         sha256 = storage.hash_file(path) if is_trained else ""

@@ -6,18 +6,18 @@ No TensorFlow is imported.
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.errors import UserError
+from bert.common.formats.json_files import Json
 from bert.data import feature_names
 from bert.data.postprocessing import log_softmax, softmax
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text import words
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import TOKENS
 from bert.tasks import evaluation
@@ -28,6 +28,28 @@ from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 TEXT, WORDS, SIGNATURE = "text", "words", "signature"
 _SIZES = "sizes"  # number of words of each sentence of a document
+
+
+class _Details(NamedTuple):
+    """Values of an example that `decode` needs besides the outputs.
+
+    Attributes:
+        words: the words.
+        records: the features of the windows.
+        spans: first character of each word in the text, and first character
+            after it; [] without a text.
+        text: the text, or None.
+        sizes: number of words of each sentence.
+    """
+
+    words: list[str]
+    records: list[dict]
+    spans: Sequence[tuple[int, int]]
+    text: str | None
+    sizes: list[int]
+
+
+_Encoded = Encoded[_Details]
 
 
 class TokenClassification(Task[Settings]):
@@ -52,6 +74,7 @@ class TokenClassification(Task[Settings]):
     inputs = (TEXT,)
     signatures = ("serving_default", WORDS)
     schema = windows.TRAINING_SCHEMA
+    num_outputs: int
 
     def __init__(
         self,
@@ -76,9 +99,9 @@ class TokenClassification(Task[Settings]):
         )
 
     @classmethod
-    def from_model(cls, model: Model | ModelFolder) -> "TokenClassification":
+    def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model, as recorded in its `task.json`."""
-        task = model.task
+        task = model.task or {}
         # A folder of transformers does not record the kind.
         kind = task["kind"] or entities.kind_of(task["labels"])
         return cls(
@@ -126,7 +149,7 @@ class TokenClassification(Task[Settings]):
         for _, unit in groups:
             yield [sentence for _, sentence in unit]
 
-    def encode(self, examples: list[dict[str, Any]]) -> list[Encoded]:
+    def encode(self, examples: list[dict[str, Json]]) -> list[_Encoded]:
         """Splits texts into words, and words into windows.
 
         Args:
@@ -135,9 +158,10 @@ class TokenClassification(Task[Settings]):
         """
         encoded = []
         for example in examples:
-            spans: list[tuple[int, int]] = []
-            found, text = example.get(WORDS), example.get(TEXT)
-            if text is not None:
+            text = example.get(TEXT)
+            if text is None:
+                found, spans = example[WORDS], []
+            else:
                 by_words = example.get(SIGNATURE) == WORDS
                 spans = words.split(text, by_words)
                 found = [text[start:end] for start, end in spans]
@@ -160,7 +184,7 @@ class TokenClassification(Task[Settings]):
             )
             report(Encoded([]))
 
-    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
+    def combine(self, encoded: _Encoded, outputs: list[NDArray]) -> NDArray:
         """Takes the logits of the words, float32 [W, C].
 
         A word is predicted in one window only, at its first token.
@@ -173,8 +197,8 @@ class TokenClassification(Task[Settings]):
         return np.concatenate(found)
 
     def decode(
-        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
-    ) -> list[dict[str, Any]]:
+        self, encoded: Sequence[_Encoded], results: Sequence[NDArray]
+    ) -> list[dict[str, Json]]:
         """Converts logits to predictions.
 
         Args:
@@ -190,10 +214,10 @@ class TokenClassification(Task[Settings]):
         """
         return [*map(self._prediction, encoded, results)]
 
-    def _prediction(self, encoded: Encoded, logits: NDArray) -> dict:
+    def _prediction(self, encoded: _Encoded, logits: NDArray) -> dict:
         found, _, spans, text, _ = encoded.details
         labels, probabilities = self._predicted(encoded, logits)
-        listed: list[dict[str, Any]] = [
+        listed: list[dict[str, Json]] = [
             {"word": word, "label": label, "probability": probability}
             for word, label, probability in zip(found, labels, probabilities)
         ]
@@ -208,7 +232,7 @@ class TokenClassification(Task[Settings]):
         return prediction
 
     def _predicted(
-        self, encoded: Encoded, logits: NDArray
+        self, encoded: _Encoded, logits: NDArray
     ) -> tuple[list[str], list[float]]:
         """Returns label and probability of each word of an example.
 
@@ -240,7 +264,7 @@ class TokenClassification(Task[Settings]):
         }
 
     def _flat(
-        self, encoded: Sequence[Encoded], results: Sequence[NDArray]
+        self, encoded: Sequence[_Encoded], results: Sequence[NDArray]
     ) -> tuple[list[str], list[float]]:
         """Returns label and probability of each word of all examples."""
         labels: list[str] = []
@@ -253,7 +277,7 @@ class TokenClassification(Task[Settings]):
     def score(
         self,
         rows: list[conll.Sentence],
-        encoded: Sequence[Encoded],
+        encoded: Sequence[_Encoded],
         results: Sequence[NDArray],
     ) -> Evaluation:
         """Scores the predicted labels of words; see `Task`."""
@@ -330,7 +354,7 @@ class TokenClassification(Task[Settings]):
     def baselines(
         self,
         rows: list[conll.Sentence],
-        encoded: Sequence[Encoded],
+        encoded: Sequence[_Encoded],
         train: list[conll.Sentence],
         settings: Settings,
     ) -> dict[str, float]:
@@ -347,7 +371,7 @@ class TokenClassification(Task[Settings]):
         self,
         folder: str,
         file: InputFile,
-        encoded: Sequence[Encoded],
+        encoded: Sequence[_Encoded],
         results: Sequence[NDArray],
         settings: Settings,
     ) -> list[str]:
@@ -357,25 +381,6 @@ class TokenClassification(Task[Settings]):
         labels = [*_by_sentence(file.rows, predicted)]
         conll.write_predictions(file.path, path, file.rows, labels)
         return [path]
-
-
-class _Details(NamedTuple):
-    """Values of an example that `decode` needs besides the outputs.
-
-    Attributes:
-        words: the words.
-        records: the features of the windows.
-        spans: first character of each word in the text, and first character
-            after it; [] without a text.
-        text: the text, or None.
-        sizes: number of words of each sentence.
-    """
-
-    words: list[str]
-    records: list[dict]
-    spans: Sequence[tuple[int, int]]
-    text: str | None
-    sizes: list[int]
 
 
 def _by_sentence(

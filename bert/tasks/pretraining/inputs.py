@@ -121,7 +121,9 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
         UserError: --phases cannot be parsed.
     """
     batch_size = settings.train_batch_size
-    parts = [] if settings.phases else [(settings.input_file, 1, batch_size)]
+    parts: list[tuple[str, int, int]] = []
+    if settings.input_file and not settings.phases:
+        parts.append((settings.input_file, 1, batch_size))
     for part in settings.phases.split(",") if settings.phases else ():
         match = re.fullmatch(r"(.+?):([1-9]\d*)(?::([1-9]\d*))?", part)
         if match is None:

@@ -1,9 +1,9 @@
 """Reads rows of texts for similarity, with or without scores."""
 
 import functools
-from typing import Any
 
 from bert.common.errors import UserError
+from bert.common.formats.json_files import Json
 from bert.data import tables
 from bert.data.tables import Column, Table
 from bert.modeling.task_heads import COSINE, RANKING
@@ -31,20 +31,22 @@ def read(run: Run[Settings]) -> tuple[TextEmbedding, Files]:
     Raises:
         UserError: a file cannot be read, or a row is invalid.
     """
-    settings, files = run.settings, {}
+    settings = run.settings
+    files: dict[str, InputFile[TextGroup]] = {}
     for name, path in settings.files.items():
         table = _read(settings, name, path)
         files[name] = InputFile(path, table.rows, table.sha256)
     run.warn(" ".join(y.texts) for x in files.values() for y in x.rows)
 
     # The evaluation file selects the metrics.
-    evaluated = files.get("eval_file", files.get("train_file"))
+    evaluated = files.get("eval_file") or files.get("train_file")
+    has_scores = bool(evaluated and evaluated.rows[0].score is not None)
     task = TextEmbedding(
         run.model.tokenizer,
         settings.pooling_config(run.model),
         settings.max_seq_length,
         texts=len(settings.text_columns),
-        has_scores=bool(evaluated) and evaluated.rows[0].score is not None,
+        has_scores=has_scores,
     )
     return task, folds.files_of(settings, files, lambda row: row.texts[0])
 
@@ -74,7 +76,7 @@ def _row(line: int, score: float | None = None, **texts: str) -> TextGroup:
     return TextGroup([*texts.values()], score)
 
 
-def _score(is_cosine: bool, value: Any, field: str) -> float:
+def _score(is_cosine: bool, value: Json, field: str) -> float:
     if str(value).strip().lower() in _NLI_LABELS:
         raise UserError(
             f"{field} {value!r:.40}",

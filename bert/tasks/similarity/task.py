@@ -6,18 +6,18 @@ No TensorFlow is imported.
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.atomic import write_whole
+from bert.common.formats.json_files import Json
 from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.evaluation import OVERLAP
 from bert.tasks.similarity.settings import Settings
@@ -53,6 +53,7 @@ class TextEmbedding(Task[Settings]):
 
     name = "similarity"
     head, num_outputs = None, None
+    pooling_config: PoolingConfig
     can_rank = True
     inputs = (TEXT,)
     compares_before = True
@@ -79,9 +80,10 @@ class TextEmbedding(Task[Settings]):
         }
 
     @classmethod
-    def from_model(cls, model: Model | ModelFolder) -> "TextEmbedding":
+    def from_model(cls, model: ModelFolder) -> Self:
         """The task of a model, as recorded in its `modules.json`."""
-        return cls(model.tokenizer, model.pooling_config, model.max_length)
+        pooling = model.pooling_config or PoolingConfig()
+        return cls(model.tokenizer, pooling, model.max_length)
 
     def inputs_of(self, rows: list[TextGroup]) -> list[dict[str, str]]:
         """Returns all texts of rows, as dicts for `encode`."""
@@ -129,7 +131,7 @@ class TextEmbedding(Task[Settings]):
 
     def decode(
         self, encoded: Sequence[Encoded], results: Sequence[NDArray]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Json]]:
         """Converts embeddings to predictions.
 
         Args:
@@ -198,7 +200,7 @@ def _scores(
 
     # Use the first of equal texts.
     _, first = np.unique(numbers, return_index=True)
-    x: Any = None
+    x: metrics.Vectors
     if vectors is None:
         x = metrics.bags([encoded[i].sequences[0][0][1:-1] for i in first])
     else:

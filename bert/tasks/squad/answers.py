@@ -47,7 +47,7 @@ class WindowLogits:
     starts: NDArray
     limits: NDArray
     is_max_context: NDArray
-    ids: NDArray | None = None
+    ids: NDArray
 
     @classmethod
     def of_record(

@@ -114,7 +114,7 @@ class SquadExample:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class QuestionFile(InputFile):
+class QuestionFile(InputFile[SquadExample]):
     """A file of `SquadExample`s.
 
     Attributes:

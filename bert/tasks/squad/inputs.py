@@ -1,12 +1,10 @@
 """Reads the input files of run_squad.py."""
 
-from typing import Any
-
 from bert.common.progress import log
 from bert.tasks import folds
 from bert.tasks.run import Run
 from bert.tasks.squad import examples
-from bert.tasks.squad.examples import NOTHING
+from bert.tasks.squad.examples import NOTHING, QuestionFile
 from bert.tasks.squad.settings import Settings
 from bert.tasks.squad.task import QuestionAnswering
 from bert.tasks.task import Files
@@ -27,7 +25,7 @@ def read(run: Run[Settings]) -> tuple[QuestionAnswering, Files]:
         UserError: a file is missing, invalid, or of the other version.
     """
     settings = run.settings
-    files: dict[str, Any] = {}
+    files: dict[str, QuestionFile] = {}
     version_2 = settings.version_2_with_negative
     for flag, kind in settings.needed.items():
         path = getattr(settings, flag)

@@ -3,15 +3,15 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data.sequences import Encoded, rows_of
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import SPANS
 from bert.tasks import evaluation
@@ -57,7 +57,7 @@ class QuestionAnswering(Task[Settings]):
             ).text_of
 
     @classmethod
-    def from_model(cls, model: Model | ModelFolder) -> "QuestionAnswering":
+    def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         longest = min(384, model.max_length)
         values = {"max_seq_length": longest} | recorded(model.task)
@@ -142,7 +142,7 @@ class QuestionAnswering(Task[Settings]):
 
     def decode(
         self, encoded: Sequence[Encoded], results: Sequence[Answers]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Json]]:
         """Converts answers to predictions.
 
         Args:
@@ -205,6 +205,7 @@ class QuestionAnswering(Task[Settings]):
             }
             for row, text, x in zip(rows, predicted, results)
             if text
+            and x.best
             and not any(
                 metrics.exact_score(answer.text, text) for answer in row.answers
             )

@@ -12,10 +12,10 @@
 import dataclasses
 import functools
 import itertools
-from typing import Any
 
 from bert.common.errors import UserError
 from bert.common.formats import endings
+from bert.common.formats.json_files import Json
 from bert.data import tables
 from bert.data.tables import Column, Table, TableSchema
 
@@ -59,6 +59,11 @@ def read(path: str, labelled: bool) -> Table:
     return Table.read(path, schema, _example)
 
 
+def labels_of(examples: list[ChoiceExample]) -> list[int]:
+    """Returns the labels of labelled examples."""
+    return [x.label for x in examples if x.label is not None]
+
+
 def _schema_of(path: str, labelled: bool, names: list[str]) -> TableSchema:
     """Returns the schema of a file, by the names of its columns."""
     label = {_LABEL: Column(_LABEL, None)} if labelled else {}
@@ -80,7 +85,7 @@ def _schema_of(path: str, labelled: bool, names: list[str]) -> TableSchema:
     return {x: Column(x, tables.optional_text) for x in texts} | label
 
 
-def _texts(value: Any, field: str) -> list[str]:
+def _texts(value: Json, field: str) -> list[str]:
     """Checks a list of texts."""
     is_list = isinstance(value, list)
     if not (is_list and all(isinstance(x, str) for x in value)):
@@ -90,7 +95,7 @@ def _texts(value: Any, field: str) -> list[str]:
     return value
 
 
-def _example(line: int, **fields: Any) -> ChoiceExample:
+def _example(line: int, **fields: Json) -> ChoiceExample:
     """Makes an example from the columns of either form."""
     is_labelled, label = _LABEL in fields, fields.pop(_LABEL, None)
     if _CHOICES in fields:

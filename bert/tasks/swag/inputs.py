@@ -3,6 +3,7 @@
 from bert.tasks import folds
 from bert.tasks.run import Run
 from bert.tasks.swag import examples
+from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.settings import Settings
 from bert.tasks.swag.task import MultipleChoice
 from bert.tasks.task import Files, InputFile
@@ -22,7 +23,8 @@ def read(run: Run[Settings]) -> tuple[MultipleChoice, Files]:
     Raises:
         UserError: a file is invalid, see `examples.read`.
     """
-    settings, files = run.settings, {}
+    settings = run.settings
+    files: dict[str, InputFile[ChoiceExample]] = {}
     for name, path in settings.files.items():
         table = examples.read(path, name != "predict_file")
         files[name] = InputFile(path, table.rows, table.sha256)

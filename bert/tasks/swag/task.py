@@ -5,24 +5,24 @@ No TensorFlow is imported.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.atomic import write_whole
+from bert.common.formats.json_files import Json
 from bert.data import feature_names
 from bert.data.postprocessing import softmax
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded, join_pair, truncate_pair
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CHOICES
 from bert.tasks import evaluation
 from bert.tasks.evaluation import CHANCE, MAJORITY
-from bert.tasks.swag.examples import ChoiceExample
+from bert.tasks.swag.examples import ChoiceExample, labels_of
 from bert.tasks.swag.settings import KIND, Settings
 from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
@@ -59,7 +59,7 @@ class MultipleChoice(Task[Settings]):
         )
 
     @classmethod
-    def from_model(cls, model: Model | ModelFolder) -> "MultipleChoice":
+    def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model."""
         length = (model.task or {}).get("max_seq_length", model.max_length)
         return cls(model.tokenizer, length)
@@ -68,11 +68,11 @@ class MultipleChoice(Task[Settings]):
         """Returns the content of `task.json`, which `from_model` reads."""
         return {"kind": KIND, "labels": [], "max_seq_length": self.max_length}
 
-    def inputs_of(self, rows: list[ChoiceExample]) -> list[dict[str, Any]]:
+    def inputs_of(self, rows: list[ChoiceExample]) -> list[dict[str, Json]]:
         """Returns the texts of rows, as dicts for `encode`."""
         return [{CONTEXT: x.context, CHOICE_TEXTS: x.choices} for x in rows]
 
-    def encode(self, examples: list[dict[str, Any]]) -> list[Encoded]:
+    def encode(self, examples: list[dict[str, Json]]) -> list[Encoded[NDArray]]:
         """Converts texts and their continuations to sequences.
 
         Args:
@@ -120,7 +120,9 @@ class MultipleChoice(Task[Settings]):
                 feature_names.CHOICE_WEIGHTS: [1.0] * count + [0.0] * missing,
             }
 
-    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> NDArray:
+    def combine(
+        self, encoded: Encoded[NDArray], outputs: list[NDArray]
+    ) -> NDArray:
         """Computes the probabilities of the choices, float64 [C]."""
         logits = np.concatenate(outputs).astype(np.float64)
 
@@ -130,7 +132,7 @@ class MultipleChoice(Task[Settings]):
 
     def decode(
         self, encoded: Sequence[Encoded], results: Sequence[NDArray]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, Json]]:
         """Converts probabilities to predictions.
 
         Args:
@@ -153,7 +155,7 @@ class MultipleChoice(Task[Settings]):
         results: Sequence[NDArray],
     ) -> Evaluation:
         """Scores the best choices; see `Task`."""
-        labels = [row.label for row in rows]
+        labels = labels_of(rows)
         best = [int(x.argmax()) for x in results]
         given = np.array([x[i] for x, i in zip(results, labels)])
         tiny = np.finfo(np.float64).tiny  # avoids the logarithm of 0
@@ -162,12 +164,12 @@ class MultipleChoice(Task[Settings]):
             {
                 "line": row.line,
                 "text": [row.context, *row.choices],
-                "label": row.choices[row.label],
+                "label": row.choices[label],
                 "predicted": row.choices[found],
                 "probability": float(x[found]),
             }
-            for row, found, x in zip(rows, best, results)
-            if found != row.label
+            for row, label, found, x in zip(rows, labels, best, results)
+            if found != label
         )
 
         return Evaluation(
@@ -190,11 +192,11 @@ class MultipleChoice(Task[Settings]):
         """Scores random choices, and the most frequent one of training."""
         # Chance is a mean, as examples may have different numbers of choices.
         levels = [1 / len(x.choices) for x in rows]
-        usual = np.bincount([x.label for x in train]).argmax()
+        usual = np.bincount(labels_of(train)).argmax()
         return {
             f"accuracy/{CHANCE}": float(np.mean(levels)),
             f"accuracy/{MAJORITY}": float(
-                np.mean([x.label == usual for x in rows])
+                np.mean(np.equal(labels_of(rows), usual))
             ),
             f"loss/{CHANCE}": -float(np.mean(np.log(levels))),
         }

@@ -14,7 +14,7 @@ from bert.tasks.squad.answers import Candidate, OriginalText, WindowLogits
 CONTEXT = "It is Steve Smith's (b. 1895)"
 
 
-def window(start, end, offsets, best=None, ids=None):
+def window(start, end, offsets, best=None, ids=()):
     """`offsets` are (first, after the last) characters, None outside."""
     offsets = [x or (0, 0) for x in offsets]
     return WindowLogits(
@@ -23,7 +23,7 @@ def window(start, end, offsets, best=None, ids=None):
         np.array([x[0] for x in offsets], np.int32),
         np.array([x[1] for x in offsets], np.int32),
         np.array(best or [x[1] > 0 for x in offsets], np.int32),
-        ids,
+        np.array(ids, np.int32),
     )
 
 
