@@ -7,7 +7,7 @@ segments     0   0  0  0     0   1  1     1   0  0
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
 MEAN, MAX = "mean", "max"
 
 DetailsT = TypeVar("DetailsT")
+# What a task combines the outputs for an example to: for most tasks an array.
+TaskResult: TypeAlias = Any
 TokenSequence = tuple[list[int], list[int]]  # ids and segment ids
 
 

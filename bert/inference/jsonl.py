@@ -10,11 +10,12 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 from bert.common import text_lines
 from bert.common.errors import CONTROLS, UserError
 from bert.common.formats import json_files
+from bert.common.formats.json_files import Json
 from bert.data import table_rows, tables
 from bert.data.row_settings import RowSettings
 from bert.data.tables import Column
@@ -217,7 +218,7 @@ def table_reader(
 
 
 def _example_of_row(
-    path: str, optional: Sequence[str], line: int, **fields: Any
+    path: str, optional: Sequence[str], line: int, **fields: Json
 ) -> Example:
     """Makes an example from the columns of a row."""
     kept = {"id": fields.pop("id")} if "id" in fields else {}

@@ -10,7 +10,7 @@ imported only by the Keras engine and by tasks that tokenize with TensorFlow.
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, NotRequired, Protocol, TypedDict
 
 import msgspec
 import numpy as np
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.formats import downloads, json_files
+from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data import sequence_packing
 from bert.data.labels import KINDS
-from bert.data.sequences import Encoded, TokenSequence, join_pair
+from bert.data.sequences import Encoded, TaskResult, TokenSequence, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
 from bert.inference.settings import KERAS
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files
-from bert.modeling.formats.model import Model
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import (
     CHOICES,
@@ -49,17 +49,29 @@ from bert.tasks.swag import settings as swag
 from bert.tasks.swag.task import CHOICE_TEXTS, MultipleChoice
 from bert.tasks.task import Task
 
-TASKS = {  # kind in a `task.json` -> task
+TASKS: dict[str | None, type[Task]] = {  # kind in a `task.json` -> task
     **dict.fromkeys(KINDS, TextClassification),
     **dict.fromkeys((ENTITIES, ANY, None), TokenClassification),
     squad.KIND: QuestionAnswering,
     swag.KIND: MultipleChoice,
 }
-_OF_HEADS = {SPANS: QuestionAnswering, CHOICES: MultipleChoice}
+_OF_HEADS: dict[str, type[Task]] = {
+    SPANS: QuestionAnswering,
+    CHOICES: MultipleChoice,
+}
 
 
 # And the index of the token that a head reads.
 Sequence = tuple[TokenSequence, int]
+
+
+class Engine(Protocol):
+    """Computes the outputs of packed rows, see `modeling.engines`."""
+
+    description: str
+
+    def __call__(self, inputs: dict[str, NDArray], /) -> NDArray:
+        """Feature name -> int32 [R, W]; returns the outputs."""
 
 
 class Predictor:
@@ -88,13 +100,13 @@ class Predictor:
         self.task, self._engine = task, engine
         self._batch_tokens = max(sequence_packing.MAX_TOKENS, batch_tokens)
         self._sorted_tokens = batches * self._batch_tokens
-        kinds: dict[str, Any] = dict.fromkeys(task.inputs, str)
+        kinds: dict[str, object] = dict.fromkeys(task.inputs, str)
         if CHOICE_TEXTS in kinds:
             kinds[CHOICE_TEXTS] = Annotated[
                 list[str], msgspec.Meta(min_length=1)
             ]
         kinds |= dict.fromkeys(task.optional_inputs, NotRequired[str])
-        self._type: Any = TypedDict("Example", kinds)
+        self._type = TypedDict("Example", kinds)
 
     @classmethod
     def open(
@@ -119,7 +131,7 @@ class Predictor:
         network = network_of(path, engine)
         log(f"loading {path} ...")
 
-        run: Any
+        run: Engine
         if network:
             run = OpenVINOEngine(network, num_threads)
             model = open_model(network)
@@ -138,7 +150,7 @@ class Predictor:
         predictor.check(model)
         return predictor
 
-    def check(self, model: Model | ModelFolder) -> None:
+    def check(self, model: ModelFolder) -> None:
         """Computes one sequence, and compares the output with the task.
 
         Args:
@@ -206,7 +218,7 @@ class Predictor:
         if ranking.is_query(values) and reads_text:
             if not self.task.can_rank:
                 raise ranking.error()
-            kind: Any = ranking.Query
+            kind: type = ranking.Query
             expected = ranking.EXPECTED
         else:
             kind = self._type
@@ -300,7 +312,7 @@ class Predictor:
         self,
         encoded: Iterable[Encoded],
         report: Callable[[int], None] = lambda done: None,
-    ) -> Iterator[tuple[Encoded, Any]]:
+    ) -> Iterator[tuple[Encoded, TaskResult]]:
         """Computes the results of examples, in bounded memory.
 
         Args:
@@ -407,8 +419,8 @@ def network_of(path: str, engine: str | None) -> str | None:
 
 
 def load_keras(
-    model: Model | ModelFolder, head: str | None = None, **options
-) -> Any:
+    model: ModelFolder, head: str | None = None, **options
+) -> Engine:
     """Loads a model into Keras. Imports TensorFlow, which takes seconds.
 
     Args:
@@ -437,7 +449,7 @@ def open_model(path: str) -> ModelFolder:
     return model
 
 
-def task_of(model: Model | ModelFolder, head: str | None = None) -> Task:
+def task_of(model: ModelFolder, head: str | None = None) -> Task:
     """Returns the task of a model, from its files or its head.
 
     Args:
@@ -448,7 +460,7 @@ def task_of(model: Model | ModelFolder, head: str | None = None) -> Task:
     Raises:
         UserError: The task is unknown.
     """
-    kind: Any = None
+    kind: type[Task] | None = None
     if model.task:
         kind = TASKS.get(model.task["kind"])
     elif head in _OF_HEADS:  # transformers does not record their labels
@@ -468,7 +480,7 @@ def task_of(model: Model | ModelFolder, head: str | None = None) -> Task:
     )
 
 
-def json_values(value: Any) -> Any:
+def json_values(value: Json) -> Json:
     """Rounds the floats of a prediction to six decimals.
 
     Args:

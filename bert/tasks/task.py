@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bert.common.formats.json_files import Json
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import RecordSchema
-from bert.data.sequences import Encoded
+from bert.data.sequences import Encoded, TaskResult
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Run
@@ -160,7 +160,7 @@ class Task(Generic[FineTuningT]):
         """
         return self.encode_all(x for row in rows for x in self.inputs_of([row]))
 
-    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> object:
+    def combine(self, encoded: Encoded, outputs: list[NDArray]) -> TaskResult:
         """Combines the outputs of the sequences of an example to its result.
 
         Args:
