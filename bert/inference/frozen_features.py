@@ -11,35 +11,32 @@ from numpy.typing import NDArray
 from bert.data.labels import CLASSES
 from bert.inference import teacher
 from bert.inference.predictor import Predictor
-from bert.modeling import checkpoints
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.tasks import evaluation
 from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.classification.recipe import FrozenHead
 from bert.tasks.classification.task import TextClassification
 
 _LEAST = 10  # labelled texts
 
 
-def start_head(
-    network: keras.Model,
+def fit_head(
+    encoder: keras.Model,
     task: TextClassification,
     rows: list[TextExample],
     strategy: tf.distribute.Strategy | None = None,
-) -> NDArray | None:
-    """Adds a linear model of frozen features to the weights of a head.
-
-    The random weights stay, so that all outputs differ in their gradients.
+) -> FrozenHead | None:
+    """Fits the head of a task to outputs of its encoder.
 
     Args:
-        network: keras.Model. Network of `networks.build`, before fine-tuning.
-        task: TextClassification. Task of its head.
+        encoder: keras.Model. The encoder, before fine-tuning.
+        task: TextClassification. The task.
         rows: list. Training examples; those without a label are not used.
         strategy: tf.distribute.Strategy or None. Devices to compute on.
             Default: None, TensorFlow's default device.
 
     Returns:
-        float32 [C, H + 1], W and b of the linear model; or None for fewer than
-        ten labelled texts, which change nothing.
+        the head; or None for fewer than ten labelled texts.
     """
     from bert.tasks.classification import frozen  # imports scikit-learn
 
@@ -51,7 +48,7 @@ def start_head(
     labelled = [labelled[i] for i in drawn]
     # Instead of a head, a layer that returns the pooled output.
     engine = KerasEngine(
-        checkpoints.encoder_of(network),
+        encoder,
         keras.layers.Identity(name=task.head),
         strategy=strategy,
     )
@@ -61,10 +58,20 @@ def start_head(
     gold, weights = labels_of(labelled), None
     if task.class_weights and task.labels.kind == CLASSES:
         weights = np.array(task.class_weights)[gold]
-    found = frozen.fit(
-        features, gold, task.labels.kind, task.num_outputs, weights
-    )
-    layer = network.get_layer(task.head)
-    layer.output_weights.assign_add(found[:, :-1])
-    layer.output_bias.assign_add(found[:, -1])
-    return found
+    kind, size = task.labels.kind, task.num_outputs
+    return frozen.fit(features, gold, kind, size, weights)
+
+
+def add(network: keras.Model, head: str, weights: NDArray) -> None:
+    """Adds the weights of `FrozenHead` to those of a head.
+
+    The random weights stay, so that all outputs differ in their gradients.
+
+    Args:
+        network: keras.Model. Network of `networks.build`.
+        head: str. Key of `HEADS`, its head.
+        weights: float32 [C, H + 1]. W and b.
+    """
+    layer = network.get_layer(head)
+    layer.output_weights.assign_add(weights[:, :-1])
+    layer.output_bias.assign_add(weights[:, -1])

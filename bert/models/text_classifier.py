@@ -22,7 +22,7 @@ from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
 from bert.data.sequences import TRUNCATIONS, LongTexts
 from bert.inference import frozen_features
-from bert.modeling import networks, task_losses
+from bert.modeling import checkpoints, networks, task_losses
 from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
     arguments,
@@ -207,12 +207,13 @@ class TextClassifier(TextModel):
                 Every shuffled batch is full: the last batch of an epoch is
                 filled with the first texts of the next. Default: 32.
             epochs: int or None. Number of passes over the texts. Default:
-                without `compile`, at least 3 and as many as make 60 steps,
-                up to 20; else, and for a dataset, 1.
-            start_head: bool or None. Whether the head starts from a linear
-                model of the outputs of the encoder for the texts, instead of
-                random weights. Default: if the head is new and the encoder
-                was loaded; not for a dataset.
+                without `compile`, 3, or as many as make 60 steps, up to 20,
+                unless a linear model of the outputs of the encoder predicts
+                nothing; else, and for a dataset, 1.
+            start_head: bool or None. Whether a new head of a loaded encoder
+                starts from this linear model, instead of random weights.
+                Default: if it predicts left-out texts better than a constant;
+                not for a dataset.
             learning_rate: float or None. Peak of the schedule; an error after
                 `compile`. Default: 5e-5, as in the original.
             validation_split: float. Fraction of the texts to evaluate on
@@ -290,16 +291,20 @@ class TextClassifier(TextModel):
                 class_weight, self.labels
             )
 
+        head = None
+        if self._has_new_head and start_head is not False:
+            encoder = checkpoints.encoder_of(self.network)
+            head = frozen_features.fit_head(encoder, self._task(), examples)
         self.recipe = recipe.of_fit(
             len(examples),
             batch_size,
             not self._has_schedule,
-            self._has_new_head,
+            head,
             epochs,
             start_head,
         )
-        if self.recipe.start_head:
-            frozen_features.start_head(self.network, self._task(), examples)
+        if head and self.recipe.start_head:
+            frozen_features.add(self.network, CLASSIFIER, head.weights)
         self._has_new_head = False
 
         # Thresholds and temperature are fitted to the weights before a step.

@@ -10,7 +10,7 @@ from bert.reports import drawing
 from bert.runs import distillation, opening, program_cache, sweep
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Run
-from bert.tasks.task import TRAIN, Files, Task
+from bert.tasks.task import Files, Task
 from bert.training import workers
 
 
@@ -37,8 +37,6 @@ def run(
     else:
         with opening.open_run(settings) as opened:
             task, files = read(opened)
-            num_rows = sum(len(file.rows) for file in files[TRAIN])
-            opened = task.with_recipe(opened, num_rows)
             distillation.check(opened.settings, task)
             program_cache.use(opened.config)
 

@@ -53,13 +53,15 @@ def train_and_evaluate(
             run with other training data, or the weights are missing or do not
             fit.
     """
-    settings, wrote, scored = run.settings, list[str](), Scored(task)
     data = training_data(run, task, files[TRAIN])
-    trainer, fresh = make_trainer(run, task, data)
+    devices = choose_devices(run)
+    head = head_start.fit(run, task, data.rows, devices)
+    run = head_start.with_recipe(run, task, len(data.rows), head)
+    settings, wrote, scored = run.settings, list[str](), Scored(task)
 
-    # After the devices are chosen: both compute with another network.
+    trainer = make_trainer(run, task, data, devices)
+    head_start.add(run, task, head, trainer)
     examples = distillation.with_targets(run, task, data.rows, data.examples)
-    head_start.start(run, task, data.rows, trainer, fresh)
     computed = FileResults(task, trainer, settings)
 
     def validate() -> dict[str, float]:
@@ -187,38 +189,53 @@ def _identify(run: Run[FineTuningT], sha256: str) -> str:
     return digest
 
 
+def choose_devices(run: Run[FineTuningT]) -> start.ChosenDevices:
+    """Chooses the devices; checks the run before any weights are read.
+
+    Args:
+        run: Run. The run.
+
+    Raises:
+        UserError: a device does not exist, a batch does not divide evenly over
+            the devices, or the weights do not fit the config.
+    """
+    settings = run.settings
+    if run.model.path and not run.resumed:
+        run.model.check_sizes()
+    devices = start.choose_devices(settings)
+    if settings.do_train:
+        distribution.check_batch_size(
+            devices.strategy,
+            settings.train_batch_size,
+            "train_batch_size",
+            settings.gradient_accumulation_steps,
+        )
+    return devices
+
+
 def make_trainer(
-    run: Run[FineTuningT], task: Task, data: TrainingData
-) -> tuple[Trainer, list[str]]:
+    run: Run[FineTuningT],
+    task: Task,
+    data: TrainingData,
+    devices: start.ChosenDevices,
+) -> Trainer:
     """Builds the network of a task, and loads its weights.
 
     Args:
         run, task: see `train_and_evaluate`.
         data: TrainingData. The training examples.
-
-    Returns:
-        the trainer, and the names of the variables with random weights.
+        devices: ChosenDevices. The devices.
     """
     settings, config = run.settings, run.config
     learning_rate = schedule(settings, len(data.examples))
-    if run.model.path and not run.resumed:
-        run.model.check_sizes()
     trainer = start.build_trainer(
         run,
+        devices,
         objectives.objective_of(task, config, settings, learning_rate),
         data.description,
         task.to_json() if task.head else None,
         settings.layer_decay,
     )
-
-    # Report an invalid batch size before any weights are read.
-    if settings.do_train:
-        distribution.check_batch_size(
-            trainer.train_step.strategy,
-            settings.train_batch_size,
-            "train_batch_size",
-            settings.gradient_accumulation_steps,
-        )
 
     fresh = start.restore_or_initialize(trainer, run)
     if len(fresh) == len(trainer.state.named):
@@ -232,7 +249,7 @@ def make_trainer(
         else:
             size, most = config.hidden_size, settings.max_seq_length
             sentence_files.write(path, task.pooling_config, size, most)
-    return trainer, fresh
+    return trainer
 
 
 def predict(

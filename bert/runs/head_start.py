@@ -1,21 +1,27 @@
-"""First weights of a classifier's head, from the frozen encoder.
+"""Recipe of a table: a head from the frozen encoder, then the training flags.
 
-They are computed before the first step, and stored in the folder of the run: an
-evaluation compares the run with them (the baseline `frozen`).
+The head is stored in the folder of the run: an evaluation compares the run with
+it (the baseline `frozen`).
 """
 
+import dataclasses
 import os
 
-import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import storage
 from bert.common.formats import array_files
 from bert.common.progress import log
 from bert.inference import frozen_features
+from bert.modeling import checkpoints, precision
+from bert.modeling.encoder import build_encoder
 from bert.modeling.task_heads import HEADS
-from bert.tasks.classification.recipe import RecipeFlags
+from bert.runs.start import ChosenDevices
+from bert.tasks.classification import recipe
+from bert.tasks.classification.recipe import FrozenHead, Recipe
+from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.finetuning_settings import FineTuning, FineTuningT
+from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Run
 from bert.tasks.task import Task
 from bert.training.trainer import Trainer
@@ -23,39 +29,104 @@ from bert.training.trainer import Trainer
 FILE = "start_head.npy"
 
 
-def start(
-    run: Run[FineTuningT],
-    task: Task,
-    rows: list,
-    trainer: Trainer,
-    fresh: list[str],
-) -> None:
-    """Adds a linear model of frozen features to a new head, if --start_head.
+def fit(
+    run: Run[FineTuningT], task: Task, rows: list, devices: ChosenDevices
+) -> FrozenHead | None:
+    """Fits a head to the outputs of the initial encoder, for a recipe.
 
     Args:
         run: Run. The run.
         task: Task. Task of the run.
         rows: list. Training rows.
-        trainer: Trainer. Trainer of the run.
-        fresh: list of str. Variables with random weights. A head that was
-            trained before, and a network with random weights, are not changed.
+        devices: ChosenDevices. Devices to compute on.
+
+    Returns:
+        the head; None if it is not asked for, if the run resumes, has few rows
+        or random weights, or if the model has a head for these labels.
     """
-    if not _is_requested(run.settings):
-        return
+    if not _wants_head(run) or run.resumed or not run.model.path:
+        return None
     assert isinstance(task, TextClassification)
-    is_new = f"{HEADS[task.head].scope}output_weights" in fresh
-    if not is_new or len(fresh) == len(trainer.state.named):
+    weights, _ = run.model.weights()
+    trained = weights.get(f"{HEADS[task.head].scope}output_weights")
+    if trained is not None and len(trained) == task.num_outputs:
+        return None
+
+    strategy = devices.strategy
+    with strategy.scope(), precision.computing_in(devices.precision):
+        encoder = build_encoder(run.config, run.settings.random_seed)
+    named = checkpoints.encoder_variables(encoder)
+    checkpoints.assign(named, weights, run.model.path)
+    return frozen_features.fit_head(encoder, task, rows, strategy)
+
+
+def _wants_head(run: Run[FineTuningT]) -> bool:
+    """Whether the recipe or a given flag asks for a head."""
+    settings = run.settings
+    if not (isinstance(settings, Settings) and settings.do_train):
+        return False
+    if "start_head" in settings.given:
+        return settings.start_head
+    return settings.uses_recipe
+
+
+def with_recipe(
+    run: Run[FineTuningT], task: Task, num_rows: int, head: FrozenHead | None
+) -> Run[FineTuningT]:
+    """Returns a run with the recipe for tables, if it has one; prints it.
+
+    Args:
+        run: Run. The run.
+        task: Task. Task of the run.
+        num_rows: int. Number of training rows.
+        head: FrozenHead or None. Result of `fit`.
+    """
+    given = run.settings
+    if not (isinstance(given, Settings) and given.uses_recipe):
+        return run
+    assert isinstance(task, TextClassification)
+
+    # Earlier versions had no recipe.
+    chosen = recipe.choose(num_rows, given.train_batch_size, head)
+    if run.recorded:
+        chosen = Recipe.of_flags(run.recorded)
+    values = chosen._asdict()
+    for name in given.given.intersection(values):
+        del values[name]
+    settings = dataclasses.replace(given, **values)
+
+    chosen = Recipe.of_flags(vars(settings))
+    size, labels = settings.train_batch_size, task.labels
+    log(recipe.describe(chosen, num_rows, size, head, labels, run.config))
+    return dataclasses.replace(run, settings=settings)
+
+
+def add(
+    run: Run[FineTuningT], task: Task, head: FrozenHead | None, trainer: Trainer
+) -> None:
+    """Adds a head to the first weights, if the run starts with it; stores it.
+
+    Args:
+        run: Run. Result of `with_recipe`.
+        task: Task. Task of the run.
+        head: FrozenHead or None. Result of `fit`.
+        trainer: Trainer. Trainer of the run, with its first weights.
+    """
+    if not head:
         return
-    step = trainer.train_step
-    found = frozen_features.start_head(step.model, task, rows, step.strategy)
-    if found is not None and run.folder.is_chief:
-        array_files.write(os.path.join(run.folder.shared, FILE), found)
+    assert isinstance(run.settings, Settings)
+    if run.settings.start_head:
+        network = trainer.train_step.model
+        frozen_features.add(network, task.head, head.weights)
+    if run.folder.is_chief:
+        path = os.path.join(run.folder.shared, FILE)
+        array_files.write(path, head.weights)
 
 
-def read(run: Run[FineTuningT]) -> np.ndarray | None:
-    """Reads the linear model that a run's head was started with, [C, H + 1]."""
+def read(run: Run[FineTuningT]) -> NDArray | None:
+    """Reads the linear model of frozen features, [C, H + 1], if it is there."""
     path = os.path.join(run.folder.shared, FILE)
-    if not (_is_requested(run.settings) and storage.exists(path)):
+    if not (isinstance(run.settings, Settings) and storage.exists(path)):
         return None
     found = array_files.read(path)
     if found is None:
@@ -63,11 +134,7 @@ def read(run: Run[FineTuningT]) -> np.ndarray | None:
     return found
 
 
-def _is_requested(settings: FineTuning) -> bool:
-    return isinstance(settings, RecipeFlags) and settings.start_head
-
-
-def assign(trainer: Trainer, task: Task, head: np.ndarray) -> None:
+def assign(trainer: Trainer, task: Task, head: NDArray) -> None:
     """Assigns float32 [C, H + 1], W and b, to the head of a network."""
     layer = trainer.train_step.model.get_layer(task.head)
     layer.output_weights.assign(head[:, :-1])

@@ -124,9 +124,11 @@ def build_trainer(
     if run.model.path and not run.resumed:
         run.model.check_sizes(run.config)
     records = fingerprint([part.records for part in inputs.phases])
-    trainer = start.build_trainer(run, objective_of(run, inputs), records)
+    devices = start.choose_devices(settings)
+    objective = objective_of(run, inputs)
+    trainer = start.build_trainer(run, devices, objective, records)
 
-    strategy = trainer.train_step.strategy
+    strategy = devices.strategy
     parts = settings.gradient_accumulation_steps
     for part in inputs.phases if settings.do_train else ():
         distribution.check_batch_size(

@@ -1,13 +1,15 @@
 """Start of a run: its devices, network and first weights.
 
-    build_trainer -> restore_or_initialize
+    choose_devices -> build_trainer -> restore_or_initialize
 
 Scripts import this module after their flags are checked.
 """
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
+
+import tensorflow as tf
 
 from bert.common import flags
 from bert.common.errors import UserError
@@ -21,7 +23,7 @@ from bert.training import collectives, distribution, optimization
 from bert.training.objective import Objective
 from bert.training.run_state import RunState
 from bert.training.saver import Saver
-from bert.training.settings import Devices
+from bert.training.settings import Devices, Training
 from bert.training.train_step import TrainStep
 from bert.training.trainer import Trainer
 
@@ -43,8 +45,44 @@ _SCHEDULE = {
 }
 
 
+class ChosenDevices(NamedTuple):
+    """The devices of this process, and how they compute.
+
+    Attributes:
+        strategy: tf.distribute.Strategy. The devices.
+        precision: str. Dtype policy of the layers.
+        use_xla: bool. Whether XLA compiles whole steps.
+        deterministic: bool. Whether each run gives the same bits.
+    """
+
+    strategy: tf.distribute.Strategy
+    precision: str
+    use_xla: bool
+    deterministic: bool
+
+
+def choose_devices(settings: Training) -> ChosenDevices:
+    """Chooses the devices of this process, and prints them.
+
+    Args:
+        settings: Training. Settings of the script.
+
+    Raises:
+        UserError: the device does not exist.
+    """
+    strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
+    deterministic = distribution.set_determinism(
+        strategy, settings.deterministic
+    )
+    computed_in = distribution.choose_precision(strategy, settings.precision)
+    use_xla = distribution.use_xla(strategy, settings.use_xla)
+    log(distribution.describe(strategy, computed_in, use_xla))
+    return ChosenDevices(strategy, computed_in, use_xla, deterministic)
+
+
 def build_trainer(
     run: Run[SettingsT],
+    devices: ChosenDevices,
     objective: Objective,
     records: str,
     task_json: dict | None = None,
@@ -54,28 +92,19 @@ def build_trainer(
 
     Args:
         run: Run. The run.
+        devices: ChosenDevices. The devices.
         objective: Objective. Network, losses and learning rate.
         records: str. JSON value that identifies the training data.
         task_json: dict or None. The `task.json` of the run. Default: None.
         layer_decay: float. Factor of a layer's learning rate relative to the
             layer above it. Default: 1.
-
-    Raises:
-        UserError: the device does not exist.
     """
     settings, folder, tokenizer = run.settings, run.folder, run.tokenizer
-    # Devices first: determinism, precision and XLA depend on them.
-    strategy = distribution.make_strategy(**flags.as_dict(settings, of=Devices))
-    deterministic = distribution.set_determinism(
-        strategy, settings.deterministic
-    )
-    computed_in = distribution.choose_precision(strategy, settings.precision)
-    use_xla = distribution.use_xla(strategy, settings.use_xla)
-    log(distribution.describe(strategy, computed_in, use_xla))
+    strategy = devices.strategy
 
     # All variables, including the optimizer's, are on the strategy's devices.
     with strategy.scope():
-        with precision.computing_in(computed_in):
+        with precision.computing_in(devices.precision):
             model = objective.build()
         named = checkpoints.model_variables(model)
         optimizer = optimization.AdamWeightDecay(
@@ -96,17 +125,17 @@ def build_trainer(
         strategy,
         settings.random_seed,
         fused_ops.step_scope(
-            run.config, settings.remat, use_xla, deterministic
+            run.config, settings.remat, devices.use_xla, devices.deterministic
         ),
         losses.batch_tokens,
-        use_xla,
+        devices.use_xla,
         settings.gradient_accumulation_steps,
     )
 
     # Recorded in each checkpoint, and compared when a run is resumed.
     description = {
         **settings.described,
-        "use_xla": use_xla,
+        "use_xla": devices.use_xla,
         "do_lower_case": getattr(tokenizer, "do_lower_case", None),
         "strip_accents": getattr(tokenizer, "strip_accents", None),
         "records": records,

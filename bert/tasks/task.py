@@ -22,7 +22,6 @@ from bert.data.records.encoding import RecordSchema
 from bert.data.sequences import Encoded, TaskResult
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.finetuning_settings import FineTuningT
-from bert.tasks.run import Run
 
 Row = TypeVar("Row")  # of a file, such as an example with its label
 
@@ -237,20 +236,6 @@ class Task(Generic[FineTuningT]):
             dict. "metric/kind" -> value. Default: {}.
         """
         return {}
-
-    def with_recipe(
-        self, run: Run[FineTuningT], num_rows: int
-    ) -> Run[FineTuningT]:
-        """Returns a run with settings that are chosen for its data.
-
-        Args:
-            run: Run. The run.
-            num_rows: int. Number of training rows; 0 without training.
-
-        Returns:
-            the run. Default: unchanged.
-        """
-        return run
 
     def fit_decision(
         self,

@@ -24,11 +24,13 @@ def started(tmp_path):
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
     task = TextClassification(tokenizer, Labels(names=("n", "y")), 13)
 
+    encoder = network.get_layer("bert")
+
     def start(rows, texts):
-        found = frozen_features.start_head(network, task, rows)
-        engine = KerasEngine(
-            network.get_layer("bert"), network.get_layer(CLASSIFIER)
-        )
+        found = frozen_features.fit_head(encoder, task, rows)
+        if found:
+            frozen_features.add(network, CLASSIFIER, found.weights)
+        engine = KerasEngine(encoder, network.get_layer(CLASSIFIER))
         predicted = Predictor(task, engine)([{"text": x} for x in texts])
         return found, [x["label"] for x in predicted]
 
@@ -40,7 +42,7 @@ def test_rows_of_all_labels_are_drawn_from_a_sorted_table(started, monkeypatch):
     rows = [TextExample(text="the cat", label=0)] * 40
     rows += [TextExample(text="small dog sees", label=1)] * 40
     found, predicted = started(rows, ["the cat", "small dog sees"])
-    assert predicted == ["n", "y"] and np.isfinite(found).all()
+    assert predicted == ["n", "y"] and np.isfinite(found.weights).all()
 
 
 def test_few_labels_start_no_head(started):

@@ -29,7 +29,8 @@ def make_run(folder, **named):
     model = ModelFolder.open(settings.init_checkpoint)
     run = run_folders.made(settings, model=model, tokenizer=None)
     data = finetuning.TrainingData([], [None] * ROWS, "rows")
-    return finetuning.make_trainer(run, TASK, data)[0]
+    devices = finetuning.choose_devices(run)
+    return finetuning.make_trainer(run, TASK, data, devices)
 
 
 @pytest.mark.parametrize("frozen", [0, 1])

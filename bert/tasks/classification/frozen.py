@@ -13,6 +13,7 @@ from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
+from bert.tasks.classification.recipe import FrozenHead
 
 # Dropout of the features at rate p is a penalty of p / (1 - p) per text (Wager
 # et al. 2013, arXiv:1307.1493); larger ones are tried, too.
@@ -26,7 +27,7 @@ def fit(
     kind: str,
     num_outputs: int,
     weights: NDArray | None = None,
-) -> NDArray:
+) -> FrozenHead:
     """Fits the weights of a head to frozen features.
 
     Ridge regression of the labels. Its penalty has the smallest error of
@@ -41,9 +42,6 @@ def fit(
         kind: str. Kind of the labels.
         num_outputs: int. C.
         weights: float [N] or None. Weights of the texts. Default: None.
-
-    Returns:
-        float32 [C, H + 1]. W of x W^T + b, and b in the last column.
     """
     features = features.astype(np.float64)
     mean, size = features.mean(0), np.sqrt(np.square(features).mean())
@@ -66,7 +64,21 @@ def fit(
     bias = model.intercept_ - coefficients @ mean
     head = np.column_stack([coefficients, bias]) * scale[:, None]
     head[:, -1] += shift
-    return head.astype(np.float32)
+    predicts = kind == REGRESSION or _predicts(left_out, targets, weights)
+    return FrozenHead(head.astype(np.float32), predicts)
+
+
+def _predicts(
+    left_out: NDArray, targets: NDArray, weights: NDArray | None
+) -> bool:
+    """Compares predictions for left-out texts, [N, C], with their means."""
+    weights = np.ones(len(targets)) if weights is None else weights
+    sums = weights @ targets - weights[:, None] * targets
+    means = sums / (weights.sum() - weights)[:, None]
+    squares = np.square(means - targets) - np.square(left_out - targets)
+    gains = weights * squares.sum(-1)
+    error = gains.std() / np.sqrt(len(gains))
+    return bool(gains.mean() > error)
 
 
 def _calibration(

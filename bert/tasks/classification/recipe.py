@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
+from numpy.typing import NDArray
+
 from bert.common.flags import RARE, TRAINING, BaseSettings, flag
 from bert.common.formats.json_files import Json
 from bert.common.progress import counted
@@ -18,6 +20,21 @@ from bert.modeling.config import BertConfig
 
 ORIGINAL, TABLE = "original", "table"
 _EPOCHS, _LEAST_STEPS, _MOST_EPOCHS = 3, 60, 20
+
+
+class FrozenHead(NamedTuple):
+    """A head that was fitted to frozen features.
+
+    Attributes:
+        weights: float32 [C, H + 1]. W of x W^T + b, and b in the last column.
+        predicts: bool. Whether the features tell the labels: predictions for
+            left-out texts are better than a constant by more than a standard
+            error (as in the one-standard-error rule, Breiman et al. 1984). A
+            model of numbers always counts, as no constant ranks them.
+    """
+
+    weights: NDArray
+    predicts: bool
 
 
 class Recipe(NamedTuple):
@@ -47,8 +64,9 @@ class RecipeFlags(BaseSettings):
     recipe: str | None = flag(
         None,
         "Defaults of the training flags. table: --start_head, and as many "
-        "epochs as the number of rows needs; original: the original's. "
-        "Default: table for your own tables.",
+        "epochs as the number of rows needs, if the outputs of the encoder "
+        "tell the labels; original: the original's. Default: table for your "
+        "own tables.",
         choices=(TABLE, ORIGINAL),
     )
     start_head: bool = flag(
@@ -60,24 +78,31 @@ class RecipeFlags(BaseSettings):
     )
 
 
-def choose(num_rows: int, batch_size: int) -> Recipe:
+def choose(num_rows: int, batch_size: int, head: FrozenHead | None) -> Recipe:
     """Chooses the training settings for a table.
 
-        choose(200, 32)  # Recipe(start_head=True, num_train_epochs=10.0)
+        choose(200, 32, None)  # Recipe(start_head=False, num_train_epochs=10.0)
 
     Args:
         num_rows: int. Number of training rows.
         batch_size: int. Rows of a batch.
+        head: FrozenHead or None. A head for the rows. If it predicts nothing,
+            more steps would only learn the rows by heart. None: the head is
+            not new, the encoder has random weights, or the rows are too few.
     """
+    if head and not head.predicts:
+        return Recipe()
     wanted = math.ceil(_LEAST_STEPS * batch_size / max(1, num_rows))
-    return Recipe(True, float(min(max(_EPOCHS, wanted), _MOST_EPOCHS)))
+    return Recipe(
+        head is not None, float(min(max(_EPOCHS, wanted), _MOST_EPOCHS))
+    )
 
 
 def of_fit(
     num_rows: int,
     batch_size: int,
     is_compiled: bool,
-    has_new_head: bool,
+    head: FrozenHead | None,
     epochs: int | None,
     start_head: bool | None,
 ) -> Recipe:
@@ -87,23 +112,24 @@ def of_fit(
         num_rows: int. Number of training texts; 0 if unknown.
         batch_size: int. Texts of a batch.
         is_compiled: bool. Whether the user has chosen an optimizer.
-        has_new_head: bool. Whether the head has random weights, and the
-            encoder was loaded.
+        head: FrozenHead or None. See `choose`.
         epochs, start_head: the arguments of `fit`, or None.
     """
-    chosen = Recipe(num_train_epochs=1.0)
-    if num_rows and not is_compiled:
-        chosen = choose(num_rows, batch_size)
-    return Recipe(
-        has_new_head and num_rows > 0 if start_head is None else start_head,
-        chosen.num_train_epochs if epochs is None else epochs,
-    )
+    chosen = choose(num_rows, batch_size, head)
+    if is_compiled or not num_rows:
+        chosen = chosen._replace(num_train_epochs=1.0)
+    if head and start_head is not None:
+        chosen = chosen._replace(start_head=start_head)
+    if epochs is not None:
+        chosen = chosen._replace(num_train_epochs=epochs)
+    return chosen
 
 
 def describe(
     chosen: Recipe,
     num_rows: int,
     batch_size: int,
+    head: FrozenHead | None,
     labels: Labels,
     config: BertConfig,
 ) -> str:
@@ -111,7 +137,7 @@ def describe(
 
     Args:
         chosen: Recipe. The values of the run.
-        num_rows, batch_size: see `choose`.
+        num_rows, batch_size, head: see `choose`.
         labels: Labels. Labels of the rows.
         config: BertConfig. Sizes of the network.
     """
@@ -120,9 +146,11 @@ def describe(
     epochs = chosen.num_train_epochs
     steps = int(num_rows / batch_size * epochs)
     start = "frozen features" if chosen.start_head else "random weights"
+    start = f"head from {start}, " if head or chosen.start_head else ""
+    if head and not head.predicts:
+        start = f"frozen features do not tell the labels, {start}"
     return (
-        f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: head from "
-        f"{start}, {epochs:g} epoch{'s' * (epochs != 1)} "
-        f"({counted(steps, 'step')}); "
+        f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: {start}"
+        f"{epochs:g} epoch{'s' * (epochs != 1)} ({counted(steps, 'step')}); "
         "--recipe=original for the original's"
     )

@@ -27,16 +27,14 @@ from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
-from bert.tasks.classification import predictions, recipe
+from bert.tasks.classification import predictions
 from bert.tasks.classification.glue import (
     LabelledFile,
     TextExample,
     labels_of,
 )
-from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.metrics import reported
-from bert.tasks.run import Run
 from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 TEXT, TEXT_B = "text", "text_b"
@@ -234,27 +232,6 @@ class TextClassification(Task[Settings]):
     ) -> Evaluation:
         """Scores the predictions of labelled texts; see `Task`."""
         return _scores().evaluate(self, rows, self._stacked(results))
-
-    def with_recipe(self, run: Run[Settings], num_rows: int) -> Run[Settings]:
-        """Returns the run with the recipe for tables; see `Task`."""
-        given = run.settings
-        if not given.uses_recipe:
-            return run
-
-        # Earlier versions had no recipe.
-        chosen = recipe.choose(num_rows, given.train_batch_size)
-        if run.recorded:
-            chosen = Recipe.of_flags(run.recorded)
-        values = chosen._asdict()
-        for name in given.given.intersection(values):
-            del values[name]
-        settings = dataclasses.replace(given, **values)
-
-        chosen = Recipe.of_flags(vars(settings))
-        size = settings.train_batch_size
-        line = recipe.describe(chosen, num_rows, size, self.labels, run.config)
-        log(line)
-        return dataclasses.replace(run, settings=settings)
 
     def fit_decision(
         self,

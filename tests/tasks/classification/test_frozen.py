@@ -7,8 +7,9 @@ import pytest
 from scipy import special
 
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from bert.runs import head_start
 from bert.tasks.classification import frozen, recipe
-from bert.tasks.classification.recipe import Recipe
+from bert.tasks.classification.recipe import FrozenHead, Recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.run import Trained
@@ -20,7 +21,8 @@ FEATURES = np.tanh(_RNG.normal(0.3, 1, (N, H))).astype("f4")
 TRUE = FEATURES @ _RNG.normal(0, 2, (H, C))
 
 
-def logits(head, features=FEATURES):
+def logits(found, features=FEATURES):
+    head = found.weights
     assert head.shape == (head.shape[0], H + 1) and head.dtype == "f4"
     return features @ head[:, :-1].T + head[:, -1]
 
@@ -31,6 +33,23 @@ def test_classes_are_predicted_with_probabilities():
     assert (found.argmax(-1) == gold)[150:].mean() > 0.75
     chances = special.softmax(found, -1)[np.arange(N), gold]
     assert -np.log(chances[150:]).mean() < 0.5  # nats; chance has 1.1
+
+
+@pytest.mark.parametrize("kind", [CLASSES, MULTI_LABEL, REGRESSION])
+def test_only_features_that_tell_the_labels_predict(kind):
+    gold = {
+        CLASSES: TRUE.argmax(-1),
+        MULTI_LABEL: (TRUE > [0, 1, 99]).astype(int),
+        REGRESSION: TRUE[:, 0].astype("f4"),
+    }[kind]
+    size = 1 if kind == REGRESSION else C
+    weights = np.where(np.arange(N) % 3, 1.0, 2.0)
+    for given in (None, weights):
+        assert frozen.fit(FEATURES, gold, kind, size, given).predicts
+    # Other texts' labels; a constant has no order.
+    others = np.random.default_rng(11).permutation(gold)
+    predicts = frozen.fit(FEATURES, others, kind, size).predicts
+    assert predicts == (kind == REGRESSION)
 
 
 def test_numbers_are_predicted():
@@ -71,29 +90,46 @@ def settings_of(*given, **values):
     return dataclasses.replace(made, given=frozenset(given))
 
 
-def completed(settings, recorded, rows=400):
+HEAD = FrozenHead(np.zeros((2, H + 1), "f4"), True)
+WEAK = HEAD._replace(predicts=False)
+
+
+def completed(settings, recorded, head=HEAD, rows=400):
     trained = Trained("out", True, None, recorded) if recorded else None
     run = run_folders.made(settings, trained=trained)
     task = TextClassification(None, Labels(CLASSES, ("a", "b")), small.S)
-    return Recipe.of_flags(vars(task.with_recipe(run, rows).settings))
+    run = head_start.with_recipe(run, task, rows, head)
+    return Recipe.of_flags(vars(run.settings))
 
 
-LINE = (
-    "recipe: 400 rows, 2 labels, 2 x 15: head from frozen features, 5 epochs "
-    "(62 steps); --recipe=original for the original's\n"
+@pytest.mark.parametrize(
+    ("head", "chosen", "line"),
+    [
+        (HEAD, Recipe(True, 5.0), "head from frozen features, 5 epochs (62 "),
+        (
+            WEAK,
+            Recipe(False, 3.0),
+            "frozen features do not tell the labels, head from random "
+            "weights, 3 epochs (37 ",
+        ),
+        (None, Recipe(False, 5.0), "5 epochs (62 "),
+    ],
 )
-
-
-def test_a_table_has_a_recipe_that_is_printed(capsys):
-    assert completed(settings_of(), {}) == Recipe(True, 5.0)
-    assert capsys.readouterr().err == LINE
+def test_a_table_has_a_recipe_that_is_printed(capsys, head, chosen, line):
+    assert completed(settings_of(), {}, head) == chosen
+    assert capsys.readouterr().err == (
+        f"recipe: 400 rows, 2 labels, 2 x 15: {line}steps); "
+        "--recipe=original for the original's\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "epochs"), [(10, 20), (200, 10), (400, 5), (640, 3), (10**6, 3)]
 )
 def test_few_rows_are_read_more_often(rows, epochs):
-    assert recipe.choose(rows, 32) == Recipe(True, epochs)
+    assert recipe.choose(rows, 32, HEAD) == Recipe(True, epochs)
+    assert recipe.choose(rows, 32, None) == Recipe(False, epochs)
+    assert recipe.choose(rows, 32, WEAK) == Recipe(False, 3.0)
 
 
 def test_the_original_has_no_recipe(capsys):
