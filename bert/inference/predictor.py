@@ -63,10 +63,11 @@ _OF_HEADS: dict[str, type[Task]] = {
 
 # And the index of the token that a head reads.
 Sequence = tuple[TokenSequence, int]
+Compute = Callable[[dict[str, NDArray]], NDArray]  # packed rows -> outputs
 
 
 class Engine(Protocol):
-    """Computes the outputs of packed rows, see `modeling.engines`."""
+    """A class of `modeling.engines`: computes the outputs of packed rows."""
 
     description: str
 
@@ -93,7 +94,7 @@ class Predictor:
     def __init__(
         self,
         task: Task,
-        engine: Callable[[dict[str, NDArray]], NDArray],
+        engine: Compute,
         batch_tokens: int = 0,
         batches: int = 8,
     ):

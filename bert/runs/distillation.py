@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 
-import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import storage
 from bert.common.formats import array_files
@@ -78,7 +78,7 @@ def with_targets(
 
 def _outputs(
     run: Run[FineTuningT], teacher_path: str, student: Task, rows: list
-) -> np.ndarray:
+) -> NDArray:
     """Reads the outputs for rows, or computes and stores them."""
     examples = student.inputs_of(rows)
     identity = [_digest(teacher_path), examples]

@@ -33,19 +33,26 @@ def run(
     """
     result = None
     if settings.is_several:
-        sweep.run(settings, functools.partial(run, read=read))
+        sweep.run(settings, functools.partial(_run_one, read=read))
     else:
-        with opening.open_run(settings) as opened:
-            task, files = read(opened)
-            distillation.check(opened.settings, task)
-            program_cache.use(opened.config)
-
-            # TensorFlow is imported late: invalid flags and files fail before.
-            from bert.runs import finetuning
-
-            result = finetuning.train_and_evaluate(opened, task, files)
+        result = _run_one(settings, read)
 
     # Several runs have one report.
-    if not settings.sweep_dir:
-        drawing.draw_trained(settings, workers.is_chief())
+    drawing.draw_trained(settings, workers.is_chief())
     return result
+
+
+def _run_one(
+    settings: FineTuningT,
+    read: Callable[[Run[FineTuningT]], tuple[Task[FineTuningT], Files]],
+) -> sweep.Result:
+    """Runs a script once; see `run`."""
+    with opening.open_run(settings) as opened:
+        task, files = read(opened)
+        distillation.check(opened.settings, task)
+        program_cache.use(opened.config)
+
+        # TensorFlow is imported late: invalid flags and files fail before.
+        from bert.runs import finetuning
+
+        return finetuning.train_and_evaluate(opened, task, files)

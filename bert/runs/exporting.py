@@ -1,8 +1,5 @@
 """Export of the weights of a run, with their scores and a model card."""
 
-import os
-
-from bert.common import storage
 from bert.common.progress import log
 from bert.export import folder as export_folder
 from bert.modeling.engines import openvino_engine
@@ -20,6 +17,7 @@ from bert.training.trainer import Trainer
 
 def export(
     path: str,
+    name: str,
     run: Run[FineTuningT],
     files: Files,
     scored: Scored,
@@ -30,6 +28,7 @@ def export(
 
     Args:
         path: str. Empty folder to write to.
+        name: str. Name of the model, for its card.
         run: Run. The run.
         files: dict. TRAIN, DEV or TEST -> files of the run.
         scored: Scored. Task and scores of the weights.
@@ -71,7 +70,7 @@ def export(
         export_folder.write_extra(path, export_folder.EXAMPLE, example)
     model_card.write(
         path,
-        os.path.basename(storage.absolute(settings.export_dir)),
+        name,
         "tensorflow",
         model_card.task_of(trainer.state.named, task.head is None),
         settings,

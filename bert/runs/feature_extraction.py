@@ -7,12 +7,14 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bert.common import flags
 from bert.common.errors import UserError, printable
+from bert.common.formats.json_files import Json
 from bert.common.formats.parquet_files import SCHEMA
 from bert.common.progress import counted, log
 from bert.common.text_lines import Span
@@ -22,7 +24,7 @@ from bert.data.text import vocabulary_checks
 from bert.inference import jsonl, partitions
 from bert.inference.jsonl import Example
 from bert.inference.partitions import Partition
-from bert.inference.predictor import Predictor, load_keras
+from bert.inference.predictor import Compute, Predictor, load_keras
 from bert.inference.settings import KERAS, OPENVINO
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -101,8 +103,8 @@ class EmbeddingWriter:
         self.divide = self._reader.divide
 
     def write(
-        self, partition: Partition, stream: Any, file: BinaryIO
-    ) -> dict[str, Any]:
+        self, partition: Partition, stream: BinaryIO | None, file: BinaryIO
+    ) -> dict[str, Json]:
         """See `partitions.Writer`."""
         extraction, span = self._extraction, partition.span
         examples = [*self._reader.read(span.path, span, stream)]
@@ -117,7 +119,7 @@ class EmbeddingWriter:
                 file.write(line.encode())
         else:
             embedding_files.write_arrays(rows, pooled, file, partition.first)
-        counts: dict[str, Any] = {
+        counts: dict[str, Json] = {
             "rows": len(rows),
             "truncated": truncated,
             "errors": sum(x.error is not None for x in rows),
@@ -156,12 +158,12 @@ class EmbeddingWriter:
         return rows, sum(x.is_truncated for x in encoded)
 
 
-def predictor_of(extraction: Extraction, engine: Any) -> Predictor:
+def predictor_of(extraction: Extraction, engine: Compute) -> Predictor:
     """Returns the predictor of vectors.
 
     Args:
         extraction: checked settings, see `settings.check`.
-        engine: the engine; None to read rows only.
+        engine: function of packed rows.
     """
     settings, model = extraction.settings, extraction.model
     task = LayerOutputs(
@@ -193,7 +195,7 @@ def _network_path(extraction: Extraction) -> str | None:
     return openvino_engine.find_default(model.path)
 
 
-def _engine(extraction: Extraction, num_threads: int | None) -> Any:
+def _engine(extraction: Extraction, num_threads: int | None) -> Compute:
     """Returns a function from packed rows to float32 [R, W, K, H]."""
     settings, model = extraction.settings, extraction.model
     if path := _network_path(extraction):
@@ -207,6 +209,11 @@ def _engine(extraction: Extraction, num_threads: int | None) -> Any:
     return engine
 
 
+def _no_engine(inputs: dict[str, NDArray]) -> NDArray:
+    """Engine of a predictor that only reads rows."""
+    raise NotImplementedError
+
+
 def check_first_rows(extraction: Extraction, files: list[str]) -> None:
     """Warns if the vocabulary does not fit the first rows.
 
@@ -218,7 +225,7 @@ def check_first_rows(extraction: Extraction, files: list[str]) -> None:
         UserError: most of these rows are invalid.
     """
     model = extraction.model
-    reader = RowReader(extraction, predictor_of(extraction, None))
+    reader = RowReader(extraction, predictor_of(extraction, _no_engine))
     rows = (x.fields for path in files for x in reader.read(path))
     first = [*itertools.islice(rows, AT_ONCE)]
     invalid = [x for x in first if isinstance(x, UserError)]

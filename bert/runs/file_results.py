@@ -2,10 +2,9 @@
 
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 from bert.common.progress import Progress, log
-from bert.data.sequences import Encoded
+from bert.data.sequences import Encoded, TaskResult
 from bert.inference.predictor import Predictor
 from bert.modeling import checkpoints
 from bert.modeling.engines.keras_engine import KerasEngine
@@ -33,7 +32,7 @@ class FileResults:
 
     def evaluated(
         self, file: InputFile, engine: OpenVINOEngine | None = None
-    ) -> list[Any]:
+    ) -> list[TaskResult]:
         """Returns the results of the examples of an evaluation file.
 
         Args:
@@ -47,7 +46,9 @@ class FileResults:
         computed = predictor.compute(encoded, progress.update)
         return [result for _, result in computed]
 
-    def predicted(self, file: InputFile) -> tuple[list[Encoded], list[Any]]:
+    def predicted(
+        self, file: InputFile
+    ) -> tuple[list[Encoded], list[TaskResult]]:
         """Returns the examples of a file without their sequences, and results.
 
         The file may be larger than the memory for its sequences.

@@ -5,8 +5,10 @@ training data -> trainer -> fit -> evaluate -> predict -> export
 
 import functools
 import hashlib
+import os
 from typing import NamedTuple
 
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, log
 from bert.data import batching, bucketing
@@ -93,6 +95,7 @@ def train_and_evaluate(
     if settings.export_dir and run.folder.is_chief:
         save = functools.partial(
             exporting.export,
+            name=os.path.basename(storage.absolute(settings.export_dir)),
             run=run,
             files=files,
             scored=scored,
@@ -244,11 +247,11 @@ def make_trainer(
     # Later predictions need the labels or the pooling beside the checkpoints.
     if settings.do_train:
         path = run.folder.path
-        if task.head:
-            checkpoint_files.write_task(path, task.to_json())
-        else:
+        if task.pooling_config:
             size, most = config.hidden_size, settings.max_seq_length
             sentence_files.write(path, task.pooling_config, size, most)
+        else:
+            checkpoint_files.write_task(path, task.to_json())
     return trainer
 
 

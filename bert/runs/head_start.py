@@ -115,6 +115,7 @@ def add(
     if not head:
         return
     assert isinstance(run.settings, Settings)
+    assert isinstance(task, TextClassification)
     if run.settings.start_head:
         network = trainer.train_step.model
         frozen_features.add(network, task.head, head.weights)

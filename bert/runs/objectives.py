@@ -70,6 +70,7 @@ def _loss(task: Task, config: BertConfig, settings: FineTuning) -> Loss:
         return embedding_losses.EmbeddingLoss(
             settings.loss, settings.scale, sizes
         )
+    assert task.head, "only embeddings have no head"
     return _LOSSES[task.head]()
 
 
@@ -93,11 +94,13 @@ def _network(
 ) -> keras.Model:
     """Builds the network, and freezes its first layers."""
     seed = settings.random_seed
-    if task.head is None:
+    if task.pooling_config:
         pooling = task.pooling_config.pooling
         network = networks.build_similarity_model(config, pooling, seed)
     else:
-        network = networks.build(config, task.head, task.num_outputs, seed)
+        head, size = task.head, task.num_outputs
+        assert head and size, "a task without a pooling has a head"
+        network = networks.build(config, head, size, seed)
 
     # Frozen before the optimizer is built, so that it has no moments for them.
     named = checkpoints.model_variables(network)

@@ -10,11 +10,11 @@ import dataclasses
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any
 
 from bert.common import flags, locks, outputs, rules, storage
 from bert.common.errors import UserError
 from bert.common.formats import downloads
+from bert.common.formats.json_files import Json
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
@@ -73,7 +73,7 @@ def open_pretraining(
         given = ModelFiles(bert_config_file=settings.bert_config_file)
         model = ModelFolder.open(start, given)
         inputs = Inputs.open(settings, model)
-        if inputs.tokenizer and model.path and not _resumes(trained):
+        if inputs.tokenizer and model.path and not _resumed(trained):
             model.check_vocabulary(inputs.tokenizer)
         check_network(folder.shared, inputs.config, inputs.tokenizer)
 
@@ -214,7 +214,8 @@ def with_kept_layers(
     Args:
         settings, trained: see `completed`.
     """
-    kept = trained.recorded.get("keep_layers") if _resumes(trained) else None
+    resumed = _resumed(trained)
+    kept = resumed.recorded.get("keep_layers") if resumed else None
     if not kept or "keep_layers" in settings.given:
         return settings
     return dataclasses.replace(settings, keep_layers=tuple(kept))
@@ -235,9 +236,9 @@ def initial_model(
     start = start_of(settings, trained)
     model = ModelFolder.open(start, settings)
     # The checkpoints of the run have the kept layers only.
-    keeps = settings.keep_layers and start
-    if keeps and not storage.is_inside(start, settings.output_dir):
-        model = model.keep_layers(settings.keep_layers)
+    kept = settings.keep_layers
+    if kept and start and not storage.is_inside(start, settings.output_dir):
+        model = model.keep_layers(kept)
     return model
 
 
@@ -250,13 +251,13 @@ def start_of(settings: SettingsT, trained: Trained | None) -> str | None:
         settings, trained: see `initial_model`.
     """
     start = settings.init_checkpoint
-    if _resumes(trained) and not (start and storage.any_starts_with(start)):
+    if _resumed(trained) and not (start and storage.any_starts_with(start)):
         return settings.output_dir
     return start
 
 
-def _resumes(trained: Trained | None) -> bool:
-    return trained is not None and trained.resumes
+def _resumed(trained: Trained | None) -> Trained | None:
+    return trained if trained and trained.resumes else None
 
 
 def check_network(
@@ -335,7 +336,7 @@ def has_checkpoint(folder: str) -> bool:
     return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
 
 
-def _with_recorded(settings: SettingsT, recorded: dict[str, Any]) -> SettingsT:
+def _with_recorded(settings: SettingsT, recorded: dict[str, Json]) -> SettingsT:
     """Returns settings with the recorded values that predictions depend on.
 
     Args:

@@ -1,8 +1,7 @@
 """Pre-training: masked LM and next sentence prediction."""
 
-from typing import Any
-
 import keras
+import tensorflow as tf
 
 from bert.common.errors import UserError, name_of
 from bert.common.progress import log
@@ -216,7 +215,7 @@ def evaluated(inputs: Inputs) -> Records:
     return inputs.held_out or inputs.phases[-1].records
 
 
-def batches_to_evaluate(settings: Settings, inputs: Inputs) -> Any:
+def batches_to_evaluate(settings: Settings, inputs: Inputs) -> tf.data.Dataset:
     """Batches of the records to evaluate."""
     records = evaluated(inputs)
     return reader.evaluation_batches(
@@ -240,7 +239,7 @@ def phase(
     """
     files, seed = part.records.files, run.settings.random_seed
 
-    def batches(step: int) -> Any:
+    def batches(step: int) -> tf.data.Dataset:
         if len(inputs.phases) > 1:
             log(
                 f"steps {part.start_step + 1} to {part.end_step}: "
@@ -263,6 +262,7 @@ def phase(
             return unmasked
 
         # Masks depend on the step, so that a resumed run draws the same.
+        assert run.tokenizer, "`read_masks` needs records with a manifest"
         vocab = masking.Vocabulary.of(run.tokenizer.vocab)
         return dynamic_masking.remask_batches(
             unmasked, part.masks, vocab, step, worker

@@ -23,7 +23,7 @@ import stat
 import sys
 
 from bert.common import atomic, processes, storage, tensorflow_log
-from bert.common.errors import UserError
+from bert.common.errors import UserError, reason_of
 from bert.common.progress import log
 from bert.modeling.config import SMALLEST_HIDDEN_SIZE, BertConfig
 
@@ -61,7 +61,7 @@ def use(config: BertConfig) -> None:
     except importlib.metadata.PackageNotFoundError:
         return
     except OSError as error:
-        _log_unused(root, error.strerror)
+        _log_unused(root, reason_of(error))
         return
     os.environ[FLAGS] = (
         f"--tf_xla_persistent_cache_directory='{_MEMORY}' "

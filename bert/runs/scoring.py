@@ -1,8 +1,8 @@
 """Scores of the weights of a run, beside their baselines."""
 
 import dataclasses
-from typing import Any
 
+from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.modeling import checkpoints
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -33,7 +33,7 @@ class Scored:
 
     task: Task
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
-    report: dict[str, Any] = dataclasses.field(default_factory=dict)
+    report: dict[str, Json] = dataclasses.field(default_factory=dict)
     held_out: HeldOut | None = None
     results: dict[InputFile, list] = dataclasses.field(default_factory=dict)
 

@@ -7,7 +7,7 @@ Scripts import this module after their flags are checked.
 
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -302,7 +302,7 @@ def warn_of_changes(
         rates: tuple. Learning rate of the next step with the old settings
             (None if unknown) and with the new settings.
     """
-    if rule := optimization.OLD_RULES.get(before.get("optimizer")):
+    if rule := optimization.OLD_RULES.get(before.get("optimizer", "")):
         before = {**before, "optimizer": rule}
     changed = {
         name: f"--{name} was {_shown(before[name])}, is {_shown(now[name])}"
@@ -339,7 +339,7 @@ def warn_of_changes(
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Formats the value of a flag as on the command line."""
     if value is None or value == ():
         return "not given"

@@ -12,10 +12,11 @@ import itertools
 import os
 import statistics
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 from bert.common import storage
 from bert.common.atomic import write_whole
+from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
@@ -75,7 +76,7 @@ class Result(NamedTuple):
 
     step: int
     metrics: dict[str, float]
-    report: dict[str, Any]
+    report: dict[str, Json]
     rank: tuple[float, ...]
     predictions: list[str]
     held_out: HeldOut | None = None
@@ -111,11 +112,10 @@ def run(
     if settings.num_folds:
         last = _of_all_rows(settings, results, best)
     log(f"predictions and export use {last.output_dir}")
-    changes: dict[str, Any] = {
-        "do_predict": settings.do_predict,
-        "export_dir": settings.export_dir,
-    }
-    result = run_one(dataclasses.replace(last, **changes))
+    last = dataclasses.replace(
+        last, do_predict=settings.do_predict, export_dir=settings.export_dir
+    )
+    result = run_one(last)
     if workers.is_chief():
         _copy(result.predictions, last.output_dir, settings.output_dir)
 
@@ -263,11 +263,11 @@ def expand_trials(settings: FineTuningT) -> list[Trial[FineTuningT]]:
 
 
 def _trial(
-    settings: FineTuningT, name: str, group: str = "", **changes: Any
+    settings: FineTuningT, name: str, group: str = "", **changes: Json
 ) -> Trial[FineTuningT]:
     """A run that trains and evaluates in a subfolder of --output_dir."""
     path = os.path.join(settings.output_dir, name)
-    one: dict[str, Any] = {"num_seeds": 1, "grid": (), "export_dir": None}
+    one: dict[str, Json] = {"num_seeds": 1, "grid": (), "export_dir": None}
     one |= {"output_dir": path, "sweep_dir": settings.output_dir}
     one |= {"do_predict": False, "first_seed": settings.random_seed, **changes}
     return Trial(name, dataclasses.replace(settings, **one), group)

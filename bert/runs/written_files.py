@@ -2,10 +2,10 @@
 
 import shlex
 import sys
-from typing import Any
 
 from bert.common import storage
 from bert.common.atomic import write_whole
+from bert.common.formats.json_files import Json
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.checkpoint_files import VOCABULARY
@@ -45,7 +45,7 @@ def write_results(
     folder: Folder,
     step: int,
     metrics: dict[str, float],
-    report: dict[str, Any] | None = None,
+    report: dict[str, Json] | None = None,
 ) -> list[str]:
     """Writes and prints `eval_results.txt` with the original's keys.
 

@@ -1,5 +1,6 @@
 """Decisions of a run that need no network: scores, steps, losses, phases."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -21,6 +22,7 @@ from bert.modeling.formats import checkpoint_files
 from bert.modeling.task_heads import CLASSIFIER
 from bert.reports import drawing
 from bert.runs import (
+    distillation,
     driver,
     exporting,
     file_results,
@@ -28,6 +30,7 @@ from bert.runs import (
     objectives,
     opening,
     pretraining,
+    program_cache,
     scoring,
     signals,
     start,
@@ -367,12 +370,25 @@ def test_tensorflow_is_silent_in_training_scripts(monkeypatch, given, level):
 
 
 @pytest.mark.parametrize("is_chief", [True, False])
-@pytest.mark.parametrize("sweep_dir", ["", "seeds"])
-def test_several_runs_have_one_report(monkeypatch, is_chief, sweep_dir):
-    drawn = []
-    settings = types.SimpleNamespace(is_several=True, sweep_dir=sweep_dir)
+def test_several_runs_have_one_report(monkeypatch, is_chief):
+    drawn, trained = [], []
+    settings = types.SimpleNamespace(is_several=True)
+    run = types.SimpleNamespace(settings=settings, config=None)
+
+    def run_twice(settings, run_one):
+        run_one(settings)
+        run_one(settings)
+
+    monkeypatch.setattr(sweep, "run", run_twice)
+    opened = contextlib.nullcontext(run)
+    monkeypatch.setattr(opening, "open_run", lambda _: opened)
+    monkeypatch.setattr(distillation, "check", lambda *_: None)
+    monkeypatch.setattr(program_cache, "use", lambda _: None)
+    monkeypatch.setattr(
+        finetuning, "train_and_evaluate", lambda *x: trained.append(x)
+    )
     monkeypatch.setattr(drawing, "draw_trained", lambda *x: drawn.append(x))
-    monkeypatch.setattr(sweep, "run", lambda *_: None)
     monkeypatch.setattr(workers, "is_chief", lambda: is_chief)
-    driver.run(settings, None)
-    assert drawn == ([] if sweep_dir else [(settings, is_chief)])
+    driver.run(settings, lambda _: ("task", "files"))
+    assert trained == [(run, "task", "files")] * 2
+    assert drawn == [(settings, is_chief)]
