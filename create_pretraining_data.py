@@ -11,15 +11,14 @@ Named groups, such as languages, are sampled so that small ones get more weight:
     --input_file='en=wiki/en/*.gz,sw=wiki/sw/*.gz'
 """
 
-import functools
 import sys
 
-from bert.common import command_line, processes
+from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.errors import printable
 from bert.common.jobs import runners, start
 from bert.common.progress import counted, log
-from bert.data.pretraining import creation, local_runner, partitions
+from bert.data.pretraining import creation, partitions
 from bert.data.pretraining.creation import Settings
 
 
@@ -31,16 +30,7 @@ def main(argv: list[str]) -> None:
     start.check(settings, beam_options)
 
     job = creation.open_job(settings)
-    most = settings.num_processes or processes.num_cores()
-    run_job = functools.partial(local_runner.run_local, num_processes=most)
-    if settings.runner:
-        from bert.data.pretraining import beam_pipeline
-
-        run_job = functools.partial(
-            beam_pipeline.run, runner=settings.runner, options=beam_options
-        )
-
-    counts = creation.create(job, run_job)
+    counts = creation.create(job, settings, beam_options)
     print(creation.report(counts, settings))
     for line in partitions.warnings(counts, settings):
         log(f"warning: {line}")

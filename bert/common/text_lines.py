@@ -87,17 +87,13 @@ def reject(error: UserError) -> None:
 
 
 @contextlib.contextmanager
-def opened(
-    path: str, stream=None, open_file: Callable | None = None
-) -> Iterator:
+def opened(path: str, stream=None) -> Iterator:
     """Context manager that opens a file and converts its errors.
 
     Args:
         path: str. The file.
         stream: binary file or None. The open file, which stays open. Default:
             None, open `path`.
-        open_file: callable or None. Opens a path in a mode. Default: None,
-            `storage.open_file`.
 
     Raises:
         UserError: The file cannot be opened, read or decompressed.
@@ -106,7 +102,7 @@ def opened(
         if stream:
             yield stream
             return
-        with (open_file or storage.open_file)(path, "rb") as file:
+        with storage.open_file(path, "rb") as file:
             yield file
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(path, error) from None

@@ -94,12 +94,11 @@ class _Streams(threading.local):
 
 
 @dataclasses.dataclass(frozen=True)
-class RowJob:
+class RowJob(runners.Job):
     """A job that computes the rows of files.
 
     Attributes:
         files: list of str. The input files, in order.
-        folder: str. Folder of the unfinished files.
         num_bytes: float. Size of a partition.
         num_processes: int. Number of processes without Beam.
         open_writer: callable. Loads the model and returns a `Writer`, once in
@@ -109,7 +108,6 @@ class RowJob:
     """
 
     files: list[str]
-    folder: str
     num_bytes: float
     num_processes: int
     open_writer: Callable[[], Writer]
@@ -150,14 +148,6 @@ class RowJob:
     def data_path(self, number: int) -> str:
         """Returns the file of the results of a partition."""
         return f"{self.folder}/part-{number:05d}"
-
-    def part_path(self, number: int) -> str:
-        """Returns the file that exists if the part of a partition is complete.
-
-        Args:
-            number: int. Number of the partition.
-        """
-        return f"{self.data_path(number)}.json"
 
 
 def open_job(
@@ -207,8 +197,8 @@ def open_job(
     is_alone = count == 1 or settings.runner
     threads = None if is_alone else max(1, cores // count)
     return RowJob(
-        files,
         scratch.folder_of(folder, [name], "rows", bool(settings.runner)),
+        files,
         num_bytes,
         count,
         functools.partial(open_writer, threads, len(files) > 1),

@@ -10,7 +10,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import parquet_files
 from bert.common.jobs import runners
-from bert.data.corpus import documents
+from bert.data.records import shuffle
 from bert.inference import partitions
 from bert.training import logs, saver
 from tests.bad_inputs import good_files, runs
@@ -59,10 +59,10 @@ def rejects(monkeypatch, run_script, good, tmp_path):
 @pytest.mark.parametrize(
     ("module", "function", "call", "processes"),
     [
-        (documents, "_append", 1, 1),
-        (runners, "map_shown", 1, 1),  # of parts
-        (runners, "map_shown", 1, 2),
-        (runners, "map_shown", 2, 1),  # of shards
+        (shuffle, "write_portions", 1, 1),  # of texts
+        (runners, "map_shown", 3, 1),  # of parts
+        (runners, "map_shown", 3, 2),
+        (runners, "map_shown", 4, 1),  # of shards
     ],
 )
 def test_records(rejects, module, function, call, processes):

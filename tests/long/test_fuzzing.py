@@ -79,7 +79,7 @@ READERS = {
     "hf/config.json": huggingface_config.read,
     "hf/model.safetensors": in_folder(huggingface.read),
     "hf/tokenizer_config.json": in_folder(tokenizer_files.read),
-    "corpus.txt": lambda path: documents.scan([path]),
+    "corpus.txt": lambda path: documents.count_documents(path),
     "corpus.jsonl": all_of(
         lambda path: raw_text.read_paragraphs([path], "file", "text")
     ),

@@ -15,10 +15,11 @@ import tensorflow as tf
 
 import create_pretraining_data
 from bert.data.corpus import documents
-from bert.data.pretraining import beam_pipeline, creation
+from bert.data.pretraining import creation
 from tests.helpers import full_disk, text
 
 S, P = 31, 5
+BEAM = {"runner": "DirectRunner", "num_processes": None}
 
 
 @pytest.fixture
@@ -45,6 +46,7 @@ def create(folder, run_script):
             "num_processes": 1,
             **named,
         }
+        named = {key: x for key, x in named.items() if x is not None}
         words += tuple(f"--{key}={value}" for key, value in named.items())
         found, out, err = run_script(create_pretraining_data, *words, *options)
         assert found == code, err
@@ -89,7 +91,7 @@ def test_processes_and_beam_make_the_same_bytes(
     create, folder, monkeypatch, options
 ):
     monkeypatch.setattr(documents, "PARTITION_BYTES", 7997)
-    monkeypatch.setattr(beam_pipeline, "_BATCH_BYTES", 997)
+    monkeypatch.setattr(documents, "_HELD_BYTES", 997)
     files = f"{folder}/small.txt,{folder}/corpus.txt"
     here, out, _ = create("here", shards=2, input_file=files)
     assert out.startswith("42 documents")
@@ -111,27 +113,34 @@ def test_a_mistake_in_a_corpus_is_one_line_from_beam(create, folder):
     assert f"error: {folder}/corpus.txt:{message}" in err
 
 
-def test_shards_on_another_file_system(create, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "more",
+    [{}, pytest.param(BEAM, marks=pytest.mark.slow)],
+    ids=["processes", "Beam"],
+)
+def test_shards_on_another_file_system(create, monkeypatch, tmp_path, more):
     """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
+    store = f"ram://{len(more)}"
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
     here, _, _ = create("here", shards=2)
     source = here[0].parent.parent / "corpus.txt"
-    tf.io.gfile.copy(str(source), "ram://corpus/corpus.txt", overwrite=True)
-    outputs = [f"ram://records/{file.name}" for file in here]
+    tf.io.gfile.copy(str(source), f"{store}/corpus.txt")
+    outputs = [f"{store}/records/{file.name}" for file in here]
     create(
         "there",
-        input_file="ram://corpus/*.txt",
+        input_file=f"{store}/*.txt",
         output_file=",".join(outputs),
+        **more,
     )
     for file, path in zip(here, outputs, strict=True):
         with tf.io.gfile.GFile(path, "rb") as there:
             assert there.read() == file.read_bytes()
-    assert sorted(tf.io.gfile.listdir("ram://records")) == sorted(
+    assert sorted(tf.io.gfile.listdir(f"{store}/records")) == sorted(
         p.name for p in here[0].parent.iterdir()
     )
-    assert os.listdir(tmp_path / "temporary") == []
+    assert not list(tmp_path.glob("temporary/bert-*"))
 
 
 def test_the_manifest_describes_the_records(create, folder):

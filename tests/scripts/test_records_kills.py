@@ -8,7 +8,7 @@ import pytest
 import create_pretraining_data
 from bert.common import command_line
 from bert.data.corpus import documents
-from bert.data.pretraining import creation
+from bert.data.pretraining import creation, partitions
 from tests.helpers import run_folders, text
 from tests.helpers.fork_server import ForkServer
 
@@ -86,41 +86,71 @@ def scratch(folder):
 
 
 MAKE = "bert.data.pretraining.partitions.Job.make_part"
+SHARD = "bert.data.pretraining.partitions.Job.write_shard"
+BEAM = {"runner": "DirectRunner", "num_processes": None}
 
 
 @pytest.mark.parametrize(
     ("function", "number", "finished"),
     [
-        ("bert.data.corpus.documents._append", 1, 0),  # no text is whole
+        ("bert.data.records.shuffle.write_portions", 1, 0),  # of the text
         (MAKE, 4, 3),
         # A part's records, without its counts.
         ("bert.common.jobs.runners.finish_part", 2, 1),
-        ("bert.data.pretraining.partitions.Job.write_shard", 2, 5),
+        (SHARD, 2, 5),
     ],
 )
+@pytest.mark.parametrize("runner", [{}, BEAM], ids=["processes", "Beam"])
 def test_a_killed_run_continues(
-    create, kill, folder, monkeypatch, function, number, finished
+    create, kill, folder, monkeypatch, function, number, finished, runner
 ):
     straight, _ = create("straight")
-    kill("killed", function, number)
+    kill("killed", function, number, **runner)
     assert len(scratch(folder / "killed")) == 1
     if finished:  # the corpus is not read again
         monkeypatch.setattr(documents, "documents", None)
-    found, err = create("killed")
+    found, err = create("killed", **runner)
     line = f"continuing: {finished} of {PARTS} partitions are finished"
     assert (line in err) == (finished > 0), err
     assert found == straight
 
 
-def test_a_damaged_part_is_made_again(create, kill, folder):
-    """From the beginning, as its text is removed."""
+def test_a_stage_that_fails_on_beam_continues_on_processes(
+    create, folder, monkeypatch, run_script
+):
     straight, _ = create("straight")
-    kill("killed", MAKE, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(partitions.Job, "write_shard", fail)
+        with pytest.raises(RuntimeError, match="a worker has ended"):
+            argv = flags(folder, "failed", **BEAM)
+            run_script(create_pretraining_data, *argv)
+    found, err = create("failed")
+    assert f"continuing: {PARTS} of {PARTS} partitions are finished" in err
+    assert found == straight
+
+
+def fail(*_):
+    raise RuntimeError("a worker has ended")
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (
+            MAKE,
+            "continuing: 2 of 5 partitions are finished; 1 is damaged, and ",
+        ),
+        (SHARD, "the text of a damaged part is removed: starting again"),
+    ],
+)
+def test_a_damaged_part_is_made_again(create, kill, folder, function, line):
+    straight, _ = create("straight")
+    kill("killed", function, {MAKE: 4, SHARD: 1}[function])
     (name,) = scratch(folder / "killed")
     part = folder / "killed" / name / "part-00001.0"
     os.truncate(part, part.stat().st_size - 7)
     found, err = create("killed")
-    assert "the text of a damaged part is removed: starting again" in err
+    assert line in err
     assert found == straight
 
 

@@ -10,13 +10,10 @@ import contextlib
 import io
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import (
     PipelineOptions,
     PortableOptions,
@@ -29,12 +26,12 @@ from apache_beam.runners.portability.portable_runner import PortableRunner
 from apache_beam.runners.runner import PipelineRunner, create_runner
 from apache_beam.utils import shared
 
-from bert.common import storage
+from bert.common import atomic, storage
 from bert.common.errors import UserError
 from bert.common.jobs import runners
 from bert.common.jobs.runners import read_json
 
-RESULTS = -1  # key of the results; a stage may have other keys
+_RESULTS = -1  # key of all results
 
 
 class Stage(beam.DoFn):
@@ -63,7 +60,7 @@ class Stage(beam.DoFn):
             result = self._work(self._job, item)
         except UserError as rejection:
             error = str(rejection)
-        yield RESULTS, (number, result, error)
+        yield _RESULTS, (number, result, error)
 
 
 class WriteResults(beam.DoFn):
@@ -79,7 +76,7 @@ class WriteResults(beam.DoFn):
     def process(self, element):
         """Writes all results."""
         _, results = element
-        write(self._path, results_json(results))
+        atomic.write_whole(self._path, results_json(results), is_shared=True)
         return ()
 
 
@@ -170,31 +167,17 @@ def run(
     """
     if not items:
         return []
-    stages = Stage(job, work), WriteResults(path)
-    launch(runner, options, list(enumerate(items)), *stages)
-    return read_results(path)
-
-
-def launch(
-    runner: str, options: list[str], elements: list, *stages: beam.DoFn
-) -> None:
-    """Runs stages, and groups the elements before each stage by key.
-
-    Args:
-        runner, options: See `run`.
-        elements: list of (int, Any). Keys and values.
-        *stages: DoFn. Each maps (key, values) to (key, value) pairs.
-    """
     _let_workers_import(storage.__file__.rpartition("/bert/")[0])
     with beam.Pipeline(
         runner, options=PipelineOptions(options, save_main_session=False)
     ) as pipeline:
-        collection = pipeline | beam.Create(elements)
-        for stage in stages:
-            name = type(stage).__name__.lstrip("_")
-            work = beam.ParDo(stage).with_output_types(tuple[int, Any])
+        collection = pipeline | beam.Create(list(enumerate(items)))
+        for stage in (Stage(job, work), WriteResults(path)):
+            name = type(stage).__name__
+            done = beam.ParDo(stage).with_output_types(tuple[int, Any])
             groups = collection | f"Before{name}" >> beam.GroupByKey()
-            collection = groups | name >> work
+            collection = groups | name >> done
+    return read_results(path)
 
 
 def results_json(rows: Iterable[tuple[int, Any, str | None]]) -> str:
@@ -232,42 +215,3 @@ def _let_workers_import(root: str) -> None:
     if root not in paths:
         paths = [root, *filter(None, paths)]
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-
-
-def _is_beams(path: str) -> bool:
-    """Returns whether Beam has a file system for a path."""
-    try:
-        FileSystems.get_filesystem(path)
-    except ValueError:
-        return False
-    return True
-
-
-def open_file(path: str, mode: str):
-    """Opens a file with Beam's file systems if it is on shared storage.
-
-    Args:
-        path: str. The file.
-        mode: str. `rb` or `wb`.
-    """
-    if not storage.is_remote(path) or not _is_beams(path):
-        return storage.open_file(path, mode)
-    opened = FileSystems.open if mode == "rb" else FileSystems.create
-    # `documents` decompresses the file, so that errors are always the same.
-    return opened(path, compression_type=CompressionTypes.UNCOMPRESSED)
-
-
-def rename(source: str, target: str) -> None:
-    """Renames a file; an existing one is replaced."""
-    if storage.is_remote(target) and _is_beams(target):
-        FileSystems.rename([source], [target])
-    else:
-        storage.replace(source, target)
-
-
-def write(path: str, content: str) -> None:
-    """Writes a file atomically."""
-    attempt = f"{path}.{uuid.uuid4().hex}"
-    with open_file(attempt, "wb") as file:
-        file.write(content.encode())
-    rename(attempt, path)

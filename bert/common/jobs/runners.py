@@ -14,7 +14,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from bert.common import atomic, processes, storage
 from bert.common.errors import UserError
@@ -75,11 +75,23 @@ class PartSettings(Runners):
     )
 
 
-class Parts(Protocol):
-    """A job that makes a part of each partition."""
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A job that makes a part of each partition, see the module.
+
+    Attributes:
+        folder: str. Folder of its unfinished files, which all workers can open.
+    """
+
+    folder: str
 
     def part_path(self, number: int) -> str:
-        """Returns the JSON file that exists if a part is complete."""
+        """Returns the JSON file that exists if a part is complete.
+
+        Args:
+            number: int. Number of the partition.
+        """
+        return f"{self.folder}/part-{number:05d}.json"
 
 
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -90,32 +102,27 @@ def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
     return argv[:end], argv[end + 1 :]
 
 
-def open_pool(job: Any, num_processes: int) -> processes.Pool:
-    """Returns a pool of processes that each have a copy of a job.
+def opener(job: Any) -> Callable[[], Any]:
+    """Returns a function that copies a job, to be sent to another process.
 
     Args:
         job: dataclass. The job. Cached values are not copied.
-        num_processes: int. Number of processes; 1 uses this process.
     """
-    return processes.Pool(opener(job), num_processes)
-
-
-def opener(job: Any) -> Callable[[], Any]:
-    """Returns a function that copies a job, to be sent to another process."""
     fields = {x.name: getattr(job, x.name) for x in dataclasses.fields(job)}
     kind: Callable = type(job)
     return functools.partial(kind, **fields)
 
 
-def missing(job: Parts, plan: Sequence[Any]) -> list:
+def missing(job: Job, plan: Sequence[Any]) -> list:
     """Returns the partitions without a part of an earlier run; logs the others.
 
     Args:
-        job: Parts. The job.
+        job: Job. The job.
         plan: sequence. All partitions, each with its number.
     """
     marks = {x: job.part_path(x.number) for x in plan}
-    found = {x: path for x, path in marks.items() if storage.exists(path)}
+    names = {*storage.list_folder(job.folder)}
+    found = {x: y for x, y in marks.items() if os.path.basename(y) in names}
     whole = {x for x, path in found.items() if _is_whole(path)}
     if found:
         damaged = len(found) - len(whole)
@@ -232,14 +239,14 @@ def finish_part(path: str, counts: Any, hashes: dict[str, str]) -> None:
     """Marks a part as complete.
 
     Args:
-        path: str. The file that marks it, see `Parts`.
+        path: str. The file that marks it, see `Job`.
         counts: Any. Counts of the part, a JSON value.
         hashes: dict. Hashes of its files, from `part_file`.
     """
     write_record(path, {"files": hashes, "counts": counts})
 
 
-def counts_of(job: Parts, plan: Sequence[Any]) -> list:
+def counts_of(job: Job, plan: Sequence[Any]) -> list:
     """Returns the counts of all parts; see `finish_part`.
 
     Args:

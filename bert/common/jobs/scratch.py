@@ -11,6 +11,9 @@ from bert.common.errors import StorageError
 from bert.common.processes import KilledProcess
 from bert.common.progress import log
 
+# Errors after which the same command may succeed.
+STOPPED = KeyboardInterrupt, KilledProcess, StorageError
+
 
 def folder_of(
     folder: str, names: list[str], identity: str, is_shared: bool = False
@@ -35,11 +38,7 @@ def claim(
     folder: str,
     names: list[str],
     scratch: str,
-    kept_after: tuple[type[BaseException], ...] = (
-        KeyboardInterrupt,
-        KilledProcess,
-        StorageError,
-    ),
+    kept_after: tuple[type[BaseException], ...] = STOPPED,
 ) -> Iterator[None]:
     """Context manager that locks outputs, so that only one run writes them.
 
@@ -51,7 +50,7 @@ def claim(
         names: list of str. Names of the outputs.
         scratch: str. The folder of unfinished files from `folder_of`.
         kept_after: tuple of types. Exceptions after which finished partitions
-            are kept. Default: those after which the same command may succeed.
+            are kept. Default: `STOPPED`.
 
     Raises:
         UserError: A folder cannot be written, or another process writes the

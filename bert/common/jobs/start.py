@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ from bert.common import errors
 from bert.common.errors import UserError
 from bert.common.jobs import runners
 from bert.common.jobs.runners import Runners
+from bert.common.processes import Pool
 
 
 class Run(Protocol):
@@ -76,7 +78,7 @@ def started(
         callable. See `Run`.
     """
     if not settings.runner:
-        with runners.open_pool(job, num_processes) as pool:
+        with Pool(runners.opener(job), num_processes) as pool:
 
             def run_local(*arguments, **named):
                 return runners.map_shown(pool, *arguments, **named)
@@ -87,7 +89,8 @@ def started(
     from bert.common.jobs import beam_runner  # a package that few install
 
     def run_beam(work, items, *_, **__):
-        path = f"{job.folder}/results.json"
+        # A worker of a killed run may still write its own results.
+        path = f"{job.folder}/results-{uuid.uuid4().hex}.json"
         runner = settings.runner
         return beam_runner.run(job, work, items, path, runner, options)
 

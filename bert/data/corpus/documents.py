@@ -8,7 +8,8 @@ partitions, and the index of the document in the corpus.
 import dataclasses
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,9 +23,29 @@ PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
 _MANY = 64  # number of partitions of a small corpus
 _SMALLER = 4  # maximum factor by which partitions are smaller
 MAX_DOCUMENT_MB = 64
-_FLUSH_BYTES = 128_000_000  # text that is buffered in memory
+_HELD_BYTES = 128_000_000  # text of a batch, which is held in memory
 _SAMPLED_FILES = 10
 _SAMPLED_LINES = 500  # lines of each sampled file
+
+
+class Batch(NamedTuple):
+    """Files of a corpus, the unit of work of `distribute`.
+
+    Attributes:
+        files: list of str. Consecutive files of the corpus.
+        documents: list of int. Number of documents of each file.
+        num_bytes: int. UTF-8 bytes of their lines.
+        first: int. Index of the first document in the corpus.
+        num_documents: int. Number of documents in the corpus.
+        num_partitions: int. Number of partitions of the corpus.
+    """
+
+    files: list[str]
+    documents: list[int]
+    num_bytes: int
+    first: int
+    num_documents: int
+    num_partitions: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +62,12 @@ class Corpus:
     documents: np.ndarray
     sizes: np.ndarray
 
+    @classmethod
+    def of(cls, files: list[str], counts: Iterable) -> "Corpus":
+        """Returns a corpus from `count_documents` of each file."""
+        documents, sizes = np.array([*counts], np.int64).T
+        return cls(files, documents, sizes)
+
     @property
     def num_documents(self) -> int:
         """Number of documents in all files."""
@@ -54,30 +81,63 @@ class Corpus:
     @property
     def num_partitions(self) -> int:
         """Number of partitions; each has at least two documents."""
-        smallest = max(1, PARTITION_BYTES // _SMALLER)
-        size = min(PARTITION_BYTES, max(smallest, self.num_bytes // _MANY))
+        size = min(
+            PARTITION_BYTES, max(_smallest_partition(), self.num_bytes // _MANY)
+        )
 
         # A random next sentence needs a second document in the partition.
         by_size = -(-self.num_bytes // size)
         return max(1, min(by_size, self.num_documents // 2))
 
-    def partitions(self, seed: int, first: int, count: int) -> np.ndarray:
-        """Returns the partitions of consecutive documents.
+    @property
+    def batches(self) -> list[Batch]:
+        """Batches of all files, with at least one file each."""
+        starts = np.cumsum(self.documents) - self.documents
+        numbers = (np.cumsum(self.sizes) - self.sizes) // _HELD_BYTES
+        _, firsts = np.unique(numbers, return_index=True)
+        return [
+            Batch(
+                self.files[a:b],
+                self.documents[a:b].tolist(),
+                int(self.sizes[a:b].sum()),
+                int(starts[a]),
+                self.num_documents,
+                self.num_partitions,
+            )
+            for a, b in itertools.pairwise([*firsts, len(self.files)])
+        ]
 
-        The documents are permuted, and each partition takes an equal part of
-        the permutation.
 
-        Args:
-            seed: int. Seed of the permutation.
-            first: int. Index of the first document in the corpus.
-            count: int. Number of documents.
+def _smallest_partition() -> int:
+    return max(1, PARTITION_BYTES // _SMALLER)
 
-        Returns:
-            int64 [count]. Partition numbers.
-        """
-        numbers = np.arange(first, first + count)
-        ranks = permute(numbers, self.num_documents, f"{seed}/documents")
-        return ranks * self.num_partitions // self.num_documents
+
+def most_partitions(num_bytes: int) -> int:
+    """Returns the largest number of partitions of some bytes of text."""
+    return -(-num_bytes // _smallest_partition())
+
+
+def partitions_of(
+    first: int, count: int, num_documents: int, num_partitions: int, seed: int
+) -> np.ndarray:
+    """Returns the partitions of consecutive documents.
+
+    The documents are permuted, and each partition takes an equal part of the
+    permutation.
+
+    Args:
+        first: int. Index of the first document in the corpus.
+        count: int. Number of documents.
+        num_documents: int. Number of documents in the corpus.
+        num_partitions: int. Number of partitions of the corpus.
+        seed: int. Seed of the permutation.
+
+    Returns:
+        int64 [count]. Partition numbers.
+    """
+    numbers = np.arange(first, first + count)
+    ranks = permute(numbers, num_documents, f"{seed}/documents")
+    return ranks * num_partitions // num_documents
 
 
 def check_names(files: list[str]) -> None:
@@ -127,28 +187,23 @@ def permute(numbers: np.ndarray, size: int, key: str) -> np.ndarray:
     return values.astype(np.int64)
 
 
-def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
-    """Reads every file once, checks it and counts its documents.
+def count_documents(
+    path: str, max_document_mb: int = MAX_DOCUMENT_MB
+) -> tuple[int, int]:
+    """Counts the documents of a file, and their bytes; checks the file.
 
     Args:
-        files: list of str. Paths of the corpus.
+        path: str. The file.
         max_document_mb: int. Maximum size of a document, see `documents`.
 
-    Returns:
-        Corpus.
-
     Raises:
-        UserError: A file cannot be read or has errors, see `documents`.
+        UserError: The file cannot be read or has errors, see `documents`.
     """
-    counts, sizes = [], []
-    for path, on_read in follow("reading", files):
-        counts.append(0)
-        sizes.append(0)
-        for text in documents(path, on_read, max_document_mb):
-            counts[-1] += 1
-            sizes[-1] += len(text)
-
-    return Corpus(files, np.array(counts), np.array(sizes))
+    count = size = 0
+    for text in documents(path, None, max_document_mb):
+        count += 1
+        size += len(text)
+    return count, size
 
 
 def follow(
@@ -189,7 +244,6 @@ def documents(
     path: str,
     on_read: Callable[[int], None] | None = None,
     max_document_mb: int = MAX_DOCUMENT_MB,
-    open_file: Callable | None = None,
 ) -> Iterator[bytes]:
     """Yields the documents of a file, `.gz` or plain.
 
@@ -197,8 +251,6 @@ def documents(
         path: str. The file.
         on_read: callable or None. Called with the number of bytes read so far.
         max_document_mb: int. Maximum size of a document in megabytes.
-        open_file: callable or None. Opens a path in a mode. Default: None,
-            `storage.open_file`.
 
     Yields:
         bytes. A document in UTF-8: its stripped lines, each with a newline.
@@ -207,7 +259,7 @@ def documents(
         UserError: The file cannot be read, is not UTF-8, has lone carriage
             returns as line ends, or has a document that is too long.
     """
-    with text_lines.opened(path, open_file=open_file) as file:
+    with text_lines.opened(path) as file:
         for start, text in _split(path, file, on_read, max_document_mb):
             yield _checked(text, path, start, max_document_mb)
 
@@ -277,53 +329,43 @@ def _checked(text: str, path: str, start: int, limit: int) -> bytes:
     return content
 
 
-def write_partitions(
-    corpus: Corpus,
-    seed: int,
-    paths: list[str],
-    max_document_mb: int = MAX_DOCUMENT_MB,
-) -> None:
-    """Writes the documents of each partition to a separate file.
+def distribute(
+    batch: Batch, seed: int, max_document_mb: int = MAX_DOCUMENT_MB
+) -> Iterator[list[bytes]]:
+    """Reads the files of a batch, and distributes their documents.
 
     Args:
-        corpus: Corpus. Result of `scan`.
+        batch: Batch. The files.
         seed: int. Seed of the permutation that distributes the documents.
-        paths: list of str. New file of each partition.
         max_document_mb: int. Maximum size of a document, see `documents`.
 
-    Raises:
-        UserError: A file has changed since the scan.
-        OSError: The disk is full.
-    """
-    held: dict[int, list[bytes]] = {}
-    held_bytes = first = done = 0
-    progress = Progress("partitions", corpus.num_bytes / 1e6, "MB")
+    Yields:
+        list of bytes. The documents of each partition, to be joined and read
+        with `split_partition`; one list for each 128 MB of text.
 
-    for path, count in zip(corpus.files, corpus.documents.tolist()):
-        numbers = corpus.partitions(seed, first, count).tolist()
+    Raises:
+        UserError: A file has changed since its documents were counted.
+    """
+    held: list[list[bytes]] = [[] for _ in range(batch.num_partitions)]
+    held_bytes, first = 0, batch.first
+
+    for path, count in zip(batch.files, batch.documents, strict=True):
+        of_corpus = batch.num_documents, batch.num_partitions
+        numbers = partitions_of(first, count, *of_corpus, seed).tolist()
         first += count
 
         texts = documents(path, None, max_document_mb)
         for number, text in itertools.zip_longest(numbers, texts):
             if number is None or text is None:
                 raise UserError("has changed while it was read", path=path)
-            held.setdefault(number, []).append(text)
+            held[number].append(text)
             held_bytes += len(text)
-
-            # Files are not kept open, as systems limit the number of open ones.
-            if held_bytes > _FLUSH_BYTES:
-                _append(held, paths)
-                done += held_bytes
+            if held_bytes > _HELD_BYTES:
+                yield _take(held)
                 held_bytes = 0
-                progress.update(done / 1e6)
 
-    _append(held, paths)
-
-
-def read_partition(path: str) -> list[list[str]]:
-    """Reads a file of `write_partitions` as a list of lines per document."""
-    with storage.open_file(path, "rb") as file:
-        return split_partition(file.read())
+    if held_bytes:
+        yield _take(held)
 
 
 def split_partition(content: bytes) -> list[list[str]]:
@@ -332,11 +374,13 @@ def split_partition(content: bytes) -> list[list[str]]:
     return [document.split("\n") for document in documents]
 
 
-def _append(held: dict[int, list[bytes]], paths: list[str]) -> None:
-    for number in sorted(held):
-        with storage.open_file(paths[number], "ab") as file:
-            file.write(b"\n".join([*held[number], b""]))
-    held.clear()
+def _take(held: list[list[bytes]]) -> list[bytes]:
+    """Returns the documents of each partition, and clears their lists."""
+    portions = []
+    for texts in held:
+        portions.append(b"".join(b"%b\n" % text for text in texts))
+        texts.clear()
+    return portions
 
 
 def _mix(x: np.ndarray) -> np.ndarray:

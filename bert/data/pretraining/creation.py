@@ -5,22 +5,23 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
 
-from bert.common import atomic, flags, storage
+from bert.common import atomic, flags, processes, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError, printable
 from bert.common.flags import changed, flag
-from bert.common.jobs import scratch
+from bert.common.jobs import scratch, start
 from bert.common.jobs.runners import Runners
 from bert.common.rules import needs
 from bert.data.corpus import documents as corpus_lib
-from bert.data.pretraining import packing, partitions
+from bert.data.pretraining import packing, partitions, stages
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import manifest, writer
 from bert.data.text import vocabulary_checks
 from bert.data.text.casing import NewCasing
 from bert.data.text.tokenizer import Tokenizer
+
+_COMPRESSION = 4  # size of a text by the size of its .gz, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,36 +179,35 @@ def open_job(settings: Settings) -> partitions.Job:
 
     # Version of the unfinished files, and everything that they depend on.
     identity = [
-        4,
-        {**flags.as_dict(settings), "num_processes": None},
+        5,
+        {**flags.as_dict(settings), "num_processes": None, "runner": None},
         tokenizer.sha256,
         [[storage.absolute(path), *storage.version(path)] for path in files],
     ]
     return partitions.Job(
-        inputs,
-        settings.output_files,
-        tokenizer,
-        InstanceSettings(**flags.as_dict(settings, of=InstanceSettings)),
-        settings.max_document_mb,
         scratch.folder_of(
             os.path.dirname(storage.absolute(settings.output_files[0])),
             writer.run_names(settings.output_files),
             json.dumps(identity),
             bool(settings.runner),
         ),
+        inputs,
+        settings.output_files,
+        tokenizer,
+        InstanceSettings(**flags.as_dict(settings, of=InstanceSettings)),
+        settings.max_document_mb,
     )
 
 
 def create(
-    job: partitions.Job,
-    run_job: Callable[[partitions.Job], partitions.JobResult],
+    job: partitions.Job, settings: Settings, beam_options: list[str]
 ) -> dict[str, int]:
     """Writes the shards and the manifest; prints one line for each group.
 
     Args:
         job: Job. Result of `open_job`.
-        run_job: callable. Makes the shards of a job, such as
-            `runners.run_local`.
+        settings: Settings. Settings of the script.
+        beam_options: list of str. Beam's command-line options.
 
     Returns:
         dict. Counts of all records, with the names of `Job.make_sections`.
@@ -216,8 +216,13 @@ def create(
         UserError: The corpus cannot be used, or a file cannot be written.
     """
     folder = os.path.dirname(storage.absolute(job.outputs[0]))
-    with scratch.claim(folder, writer.run_names(job.outputs), job.folder):
-        result = run_job(job)
+    count = 1 if settings.runner else _num_processes(job, settings)
+    names = writer.run_names(job.outputs)
+    # Beam raises errors of its own if its workers end.
+    kept_after = (BaseException,) if settings.runner else scratch.STOPPED
+    with scratch.claim(folder, names, job.folder, kept_after):
+        with start.started(job, settings, beam_options, count) as run_stage:
+            result = stages.make_shards(job, run_stage)
         totals: Counter[str] = Counter()
         by_group = {name: Counter() for name in job.inputs}
         for partition, sections in zip(
@@ -248,6 +253,16 @@ def create(
     for name in filter(None, passes):
         print(report_group(name, by_group[name], totals, passes[name]))
     return totals
+
+
+def _num_processes(job: partitions.Job, settings: Settings) -> int:
+    """Returns the number of processes; a small corpus has work for few."""
+    size = sum(
+        storage.size(path) * (_COMPRESSION if path.endswith(".gz") else 1)
+        for path in job.files
+    )
+    work = max(corpus_lib.most_partitions(size), len(job.outputs))
+    return min(settings.num_processes or processes.num_cores(), work)
 
 
 def check_masked(counts: dict[str, int]) -> None:

@@ -8,10 +8,12 @@ import dataclasses
 import functools
 import itertools
 import math
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from bert.common import storage
@@ -36,17 +38,19 @@ class Partition(NamedTuple):
     Attributes:
         number: int. Number of the partition, from 0, across all groups.
         group: str. Name of its group of the corpus.
+        place: int. Number of the partition in its group, from 0.
         passes: float. Number of passes over it. The last pass uses the
             fractional part of the documents.
     """
 
     number: int
     group: str
+    place: int
     passes: float
 
 
 class JobResult(NamedTuple):
-    """Result of a runner that made the shards.
+    """Result of the stages that make the shards.
 
     Attributes:
         partitions: list of Partition. Partitions of the corpus.
@@ -61,13 +65,17 @@ class JobResult(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Job(runners.Job):
     """A job that creates records, with methods for each part of the work.
 
     folder/
-        texts/7          documents of a partition, until its part is made
-        part-00007.0     its records, in sections, distributed over the shards
+        texts/00003.0    documents of some files, distributed over the
+                         partitions, until all parts are made
+        plan.json        the partitions, and the names of the texts
+        part-00007.0     records of a partition, in sections, distributed over
+                         the shards
         part-00007.json  counts of each section and checksums, written last
+        sections.json    number of sections of each part
         shard-00001      a shard, until all are complete
 
     Attributes:
@@ -76,7 +84,6 @@ class Job:
         tokenizer: Tokenizer. Vocabulary and casing.
         settings: InstanceSettings. Settings of the instances.
         max_document_mb: int. Maximum size of a document in megabytes.
-        folder: str. Folder of unfinished files, one for each set of inputs.
     """
 
     inputs: dict[str, list[str]]
@@ -84,7 +91,6 @@ class Job:
     tokenizer: Tokenizer
     settings: InstanceSettings
     max_document_mb: int
-    folder: str
 
     @property
     def files(self) -> list[str]:
@@ -93,8 +99,27 @@ class Job:
 
     @property
     def texts(self) -> str:
-        """Folder with a file of documents for each partition."""
+        """Folder of the documents of all partitions."""
         return f"{self.folder}/texts"
+
+    @property
+    def plan_path(self) -> str:
+        """File of the partitions; it exists if all texts are complete."""
+        return f"{self.folder}/plan.json"
+
+    @property
+    def sections_path(self) -> str:
+        """File of the numbers of sections of all parts."""
+        return f"{self.folder}/sections.json"
+
+    @functools.cached_property
+    def text_paths(self) -> dict[str, list[str]]:
+        """Name of a group -> files of its documents, in order."""
+        names = runners.read_record(self.plan_path)["texts"]
+        return {
+            group: [f"{self.texts}/{x}" for x in of_group]
+            for group, of_group in names.items()
+        }
 
     @functools.cached_property
     def _tokenizer(self):
@@ -123,13 +148,52 @@ class Job:
             self.settings.dupe_factor,
             self.settings.smoothing,
         )
+        places = [
+            (name, place)
+            for name, corpus in corpora.items()
+            for place in range(corpus.num_partitions)
+        ]
+        return [
+            Partition(number, name, place, passes[name])
+            for number, (name, place) in enumerate(places)
+        ]
+
+    def count_file(self, path: str) -> tuple[int, int]:
+        """Counts the documents of a file of the corpus, and their bytes."""
+        return corpus_lib.count_documents(path, self.max_document_mb)
+
+    def write_texts(self, numbered: tuple[int, corpus_lib.Batch]) -> list[str]:
+        """Writes the documents of some files, distributed over partitions.
+
+        Args:
+            numbered: (int, Batch). A number of the files, and the files.
+
+        Returns:
+            list of str. Names of the written files, in order.
+
+        Raises:
+            UserError: A file is changed during the run, or the disk is full.
+        """
+        number, batch = numbered
         names: list[str] = []
-        for name, corpus in corpora.items():
-            names += [name] * corpus.num_partitions
-        return [Partition(i, x, passes[x]) for i, x in enumerate(names)]
+        for portions in corpus_lib.distribute(
+            batch, self.settings.random_seed, self.max_document_mb
+        ):
+            names.append(f"{number:05d}.{len(names)}")
+            with runners.whole_file(f"{self.texts}/{names[-1]}") as file:
+                shuffle.write_portions(file, portions)
+        return names
+
+    def read_texts(self, partition: Partition) -> list[list[str]]:
+        """Returns the lines of each document of a partition."""
+        content = []
+        for path in self.text_paths[partition.group]:
+            with storage.open_file(path, "rb") as file:
+                content.append(shuffle.read_portion(file, partition.place))
+        return corpus_lib.split_partition(b"".join(content))
 
     def make_part(self, partition: Partition) -> None:
-        """Writes the records of a partition and removes its text.
+        """Writes the records of a partition.
 
         Args:
             partition: Partition. The partition.
@@ -138,9 +202,7 @@ class Job:
             UserError: The partition has fewer than two documents with text,
                 or the disk is full.
         """
-        number = partition.number
-        text_path = f"{self.texts}/{number}"
-        texts = corpus_lib.read_partition(text_path)
+        number, texts = partition.number, self.read_texts(partition)
         counts: list[dict[str, int]] = []
         hashes: dict[str, str] = {}
         for portions, of_section in self.make_sections(texts, partition):
@@ -150,7 +212,6 @@ class Job:
             counts.append(of_section)
 
         runners.finish_part(self.part_path(number), counts, hashes)
-        storage.remove(text_path)
 
     def make_sections(
         self, texts: list[list[str]], partition: Partition
@@ -237,40 +298,40 @@ class Job:
             "continued_lines": count_continued(texts),
         }
 
-    def write_shard(self, shard: tuple[int, list[int]]) -> ShardEntry:
-        """Writes a shard and returns its entry for the manifest.
+    def write_shard(self, number: int) -> tuple[int, int, str]:
+        """Writes a shard.
 
         Args:
-            shard: (int, list of int). Number of the shard, and number of
-                sections of each partition.
+            number: int. Number of the shard.
+
+        Returns:
+            (int, int, str). Fields of its `ShardEntry` in the manifest.
 
         Raises:
             UserError: The disk is full or cannot be written.
         """
-        number, sections = shard
-        portions = [
-            shuffle.open_portion(
-                section_name(part, section),
-                self.section_path(part, section),
-                number,
-            )
-            for part, count in enumerate(sections)
-            for section in range(count)
-        ]
-        with runners.whole_file(self.shard_path(number)) as file:
-            return shuffle.write_shard(portions, self.shard_key(number), file)
+        is_remote = storage.is_remote(self.folder)
+        sections = runners.read_record(self.sections_path)
+        with tempfile.NamedTemporaryFile() as spool:
+            portions = [
+                shuffle.open_portion(
+                    f"{part}.{section}",
+                    self.section_path(part, section),
+                    number,
+                    spool if is_remote else None,
+                )
+                for part, count in enumerate(sections)
+                for section in range(count)
+            ]
+            with runners.whole_file(self.shard_path(number)) as file:
+                entry = shuffle.write_shard(
+                    portions, self.shard_key(number), file
+                )
+        return msgspec.structs.astuple(entry)
 
     def shard_key(self, number: int) -> str:
         """Returns the seed of the order of a shard."""
         return f"{self.settings.random_seed}/shard/{number}"
-
-    def part_path(self, number: int) -> str:
-        """Returns the file that exists if the part of a partition is complete.
-
-        Args:
-            number: int. Number of the partition.
-        """
-        return f"{self.folder}/part-{number:05d}.json"
 
     def section_path(self, number: int, section: int) -> str:
         """Returns the file of a section of a part."""
@@ -279,11 +340,6 @@ class Job:
     def shard_path(self, number: int) -> str:
         """Returns the file of a shard until all shards are complete."""
         return f"{self.folder}/shard-{number:05d}"
-
-
-def section_name(number: int, section: int) -> str:
-    """Returns the name of a section of a part, which is used in a seed."""
-    return f"{number}.{section}"
 
 
 def check_documents(count: int, files: list[str]) -> None:

@@ -124,11 +124,23 @@ class Portion:
         return size
 
 
-def open_portion(name: str, path: str, shard: int) -> Portion:
-    """Opens the portion of a shard in a part."""
+def open_portion(name: str, path: str, shard: int, spool=None) -> Portion:
+    """Opens the portion of a shard in a part.
+
+    Args:
+        name, path: str. See `Portion`.
+        shard: int. Number of the shard.
+        spool: open local file or None. The portion is copied to it, as it is
+            read several times. Default: None, read it from the part.
+    """
     with storage.open_file(path, "rb") as file:
-        file.seek(_COUNT * shard)
-        offset = int.from_bytes(file.read(_COUNT), "little")
+        if spool:
+            path, offset = spool.name, spool.tell()
+            spool.write(read_portion(file, shard))
+            spool.flush()
+        else:
+            file.seek(_COUNT * shard)
+            offset = int.from_bytes(file.read(_COUNT), "little")
     return Portion.open(name, path, offset)
 
 

@@ -51,13 +51,19 @@ def test_blank_lines_separate_documents(
         assert [split(x) for x in corpus.documents(path)] == documents
 
 
-def test_scan_counts_documents_and_bytes(tmp_path):
+def count(files, **limit):
+    """The corpus of some files."""
+    counts = (corpus.count_documents(path, **limit) for path in files)
+    return corpus.Corpus.of(files, counts)
+
+
+def test_documents_and_bytes_are_counted(tmp_path):
     files = [
         write(tmp_path / "a.txt", "ab\nc\n\n推\n"),
         write(tmp_path / "b.txt", "\n"),
         write(tmp_path / "c.txt", "abcde\n"),
     ]
-    found = corpus.scan(files)
+    found = count(files)
     assert found.files == files
     assert found.sizes.tolist() == [9, 0, 6]
     assert found.documents.tolist() == [2, 0, 1]
@@ -86,13 +92,13 @@ def test_globs_are_sorted_and_commas_keep_their_order(tmp_path):
 def test_a_document_that_is_too_long_is_named(tmp_path, content, line):
     path = write(tmp_path / "a.txt", content)
     with pytest.raises(UserError) as error:
-        corpus.scan([path], max_document_mb=1)
+        count([path], max_document_mb=1)
     assert str(error.value) == (
         f"{path}:{line}: a document of more than 1 MB begins here; expected "
         "blank lines between documents; add them, or pass a larger "
         "--max_document_mb"
     )
-    assert corpus.scan([path], max_document_mb=3).num_documents >= 1
+    assert count([path], max_document_mb=3).num_documents >= 1
 
 
 def test_reading_stops_at_the_longest_line(tmp_path):
@@ -102,7 +108,7 @@ def test_reading_stops_at_the_longest_line(tmp_path):
     with open(path, "r+b") as file:
         file.truncate(1 << 40)
     with pytest.raises(UserError, match="a line of more than 33,554,432 byt"):
-        corpus.scan([str(path)], max_document_mb=64)
+        count([str(path)], max_document_mb=64)
 
 
 def test_permutations_are_random():
@@ -123,8 +129,11 @@ def sized(documents_per_file, document_bytes=7):
     return corpus.Corpus(files, counts, counts * document_bytes)
 
 
-def partitions(found, seed):
-    return found.partitions(seed, 0, found.num_documents)
+def partitions(found, seed, first=0):
+    total = found.num_documents
+    return corpus.partitions_of(
+        first, total - first, total, found.num_partitions, seed
+    )
 
 
 @given(
@@ -142,12 +151,14 @@ def test_documents_are_divided_evenly(
         patch.setattr(corpus, "PARTITION_BYTES", partition_bytes)
         found = sized(counts, document_bytes)
         numbers = partitions(found, seed)
-        others = found.partitions(seed, counts[0], total - counts[0])
+        others = partitions(found, seed, counts[0])
 
         # Up to 64 partitions are smaller, by a factor of 4 at most.
         least = max(1, partition_bytes // 4, found.num_bytes // 64)
         size = min(partition_bytes, least)
-        expected = max(1, min(-(-found.num_bytes // size), total // 2))
+        by_size = -(-found.num_bytes // size)
+        expected = max(1, min(by_size, total // 2))
+        assert by_size <= corpus.most_partitions(found.num_bytes)
         assert found.num_partitions == expected
 
     each = np.bincount(numbers, minlength=expected)
@@ -171,34 +182,38 @@ def test_seeds_separate_neighbouring_documents(monkeypatch):
     assert len(set(first[:11])) > 3
 
 
-@pytest.mark.parametrize("flush_bytes", [1, 97, 64_000_000])
-def test_partitions_have_every_document_once(
-    tmp_path, monkeypatch, flush_bytes
-):
+@pytest.mark.parametrize("held_bytes", [1, 97, 64_000_000])
+def test_partitions_have_every_document_once(tmp_path, monkeypatch, held_bytes):
     monkeypatch.setattr(corpus, "PARTITION_BYTES", 4 * 131)
-    monkeypatch.setattr(corpus, "_FLUSH_BYTES", flush_bytes)
+    monkeypatch.setattr(corpus, "_HELD_BYTES", held_bytes)
     texts = [
         "".join(f"{file} {i}\n推 {i}\r\n\n" for i in range(count))
-        for file, count in enumerate((29, 1, 0, 23))
+        for file, count in enumerate((0, 29, 1, 0, 23, 0))
     ]
     files = [write(tmp_path / f"{i}.txt", text) for i, text in enumerate(texts)]
-    found = corpus.scan(files)
+    found = count(files)
     assert found.num_bytes == 594  # 5 partitions of 131
     assert found.num_partitions == 5
-    paths = [str(tmp_path / f"partition-{i}") for i in range(5)]
-    corpus.write_partitions(found, 7, paths)
+    batches = found.batches
+    assert [x for batch in batches for x in batch.files] == files
+    assert len(batches) == {1: 4, 97: 3}.get(held_bytes, 1)
+    parts = [[], [], [], [], []]
+    for batch in batches:
+        for portions in corpus.distribute(batch, 7):
+            for part, content in zip(parts, portions, strict=True):
+                part += corpus.split_partition(content)
     everything = [split(d) for path in files for d in corpus.documents(path)]
     assert len(everything) == 53
     expected = [[] for _ in range(5)]
     for number, document in zip(partitions(found, 7), everything, strict=True):
         expected[number].append(document)
-    assert list(map(corpus.read_partition, paths)) == expected
+    assert parts == expected
 
 
 @pytest.mark.parametrize("content", ["a\n\nb\n\nc\n", "a\n"])
 def test_a_file_that_changes_between_two_readings(tmp_path, content):
     path = tmp_path / "a.txt"
-    found = corpus.scan([write(path, "a\n\nb\n")])
+    (batch,) = count([write(path, "a\n\nb\n")]).batches
     write(path, content)
     with pytest.raises(UserError, match="has changed while it was read"):
-        corpus.write_partitions(found, 7, [str(tmp_path / "partition")])
+        list(corpus.distribute(batch, 7))

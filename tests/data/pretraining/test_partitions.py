@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import pathlib
-import zlib
 
 import numpy as np
 import pytest
 
-from bert.data.pretraining import beam_pipeline, instances, partitions
+from bert.common.jobs import runners
+from bert.data.pretraining import instances, partitions
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import shuffle
 from bert.data.text.tokenizer import Tokenizer
@@ -36,12 +35,12 @@ def job(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
     return partitions.Job(
+        str(tmp_path),
         {"": ["corpus.txt"]},
         [f"{i}.tfrecord" for i in range(3)],
         tokenizer,
         SETTINGS,
         64,
-        str(tmp_path),
     )
 
 
@@ -85,11 +84,11 @@ def test_marked_ids_of_unknown_words_are_counted(job):
 
 def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
     monkeypatch.setattr(partitions, "_SECTION_BYTES", 1)  # each pass is one
-    texts = [["the cat sees a dog .", "a fish ."], ["old stone .", "a ."]]
+    content = b"the cat sees a dog .\na fish .\n\nold stone .\na .\n\n"
     (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "5").write_text(
-        "".join("\n".join([*x, "", ""]) for x in texts)
-    )
+    with open(tmp_path / "texts" / "0.0", "wb") as file:
+        shuffle.write_portions(file, [b"", content])
+    runners.write_record(job.plan_path, {"texts": {"": ["0.0"]}})
     keys, distribute = [], shuffle.distribute
     monkeypatch.setattr(
         shuffle,
@@ -98,20 +97,18 @@ def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
             keys.append(key) or distribute(records, shards, key)
         ),
     )
-    job.make_part(partitions.Partition(5, "", 2.5))
+    job.make_part(partitions.Partition(5, "", 1, 2.5))
     assert len({*keys}) == 3  # each section has an order of its own
     names = ["part-00005.0", "part-00005.1", "part-00005.2", "part-00005.json"]
     left = sorted(path.name for path in tmp_path.glob("part-*"))
     assert left == names
-    assert not (tmp_path / "texts" / "5").exists()
     first, *others = json.loads((tmp_path / names[-1]).read_text())["value"][
         "counts"
     ]
     assert first["documents"] == 2
     assert all("documents" not in x for x in others)
-    sections = [0] * 5 + [3]
-    entries = [job.write_shard((i, sections)) for i in range(3)]
-    assert sum(x.records for x in entries) == sum(
+    runners.write_record(job.sections_path, [0] * 5 + [3])
+    assert sum(job.write_shard(i)[0] for i in range(3)) == sum(
         x["records"] for x in [first, *others]
     )
 
@@ -120,27 +117,11 @@ def test_the_last_pass_uses_a_fraction_of_the_documents(job):
     texts = [["the cat sees a dog .", "a fish ."]] * 97
     counts = {}
     for passes in (1.0, 1.25, 2.0):
-        partition = partitions.Partition(5, "", passes)
+        partition = partitions.Partition(5, "", 5, passes)
         sections = job.make_sections(texts, partition)
         counts[passes] = sum(x["instances"] for _, x in sections)
     share = (counts[1.25] - counts[1.0]) / (counts[2.0] - counts[1.0])
     assert 0.1 < share < 0.4
-
-
-def test_a_part_does_not_depend_on_the_order_of_beam(job):
-    """A runner may deliver the documents of a partition in any order."""
-    texts = ["the cat sees a dog .\na fish .\n", "old stone .\na .\n"] * 3
-    batches = [
-        (number, zlib.compress(f"{x}\n".encode()))
-        for number, x in enumerate(texts)
-    ]
-    stage = beam_pipeline._MakeParts(job, [partitions.Partition(0, "", 1.0)])
-    parts = []
-    for ordered in (batches, batches[::-1]):
-        *shards, _ = stage.process((0, ordered))
-        paths = {path for _, (_, _, path) in shards}
-        parts.append([pathlib.Path(path).read_bytes() for path in paths])
-    assert parts[0] == parts[1] and len(parts[0][0]) > 97
 
 
 def test_fractions():
