@@ -55,10 +55,11 @@ def __getattr__(name: str):
         module = importlib.import_module(_MODULES.get(name, "bert.library"))
     except ModuleNotFoundError as error:
         # A missing bert.* module is a bug, not a missing dependency.
-        if error.name.partition(".")[0] == "bert":
+        missing = error.name or ""
+        if missing.partition(".")[0] == "bert":
             raise
-        missing = packages.describe_missing(error.name)
-        raise ModuleNotFoundError(missing, name=error.name) from None
+        message = packages.describe_missing(missing)
+        raise ModuleNotFoundError(message, name=missing) from None
     return getattr(module, name)
 
 

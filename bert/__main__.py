@@ -19,7 +19,7 @@ def describe_scripts() -> dict[str, str]:
     folders = map(pathlib.Path, scripts.__path__)
     for path in sorted(x for y in folders for x in y.glob("[!_]*.py")):
         usage = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        summaries[path.stem] = usage.splitlines()[0]
+        summaries[path.stem] = (usage or "").partition("\n")[0]
     return summaries
 
 

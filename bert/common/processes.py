@@ -187,7 +187,7 @@ def _end_with_pool(ends) -> None:
     parent = multiprocessing.parent_process()
     with contextlib.suppress(EOFError, OSError):
         ends.recv()
-    while parent.is_alive() and not _outside_item.acquire(timeout=1):
+    while parent and parent.is_alive() and not _outside_item.acquire(timeout=1):
         pass
     os._exit(1)
 

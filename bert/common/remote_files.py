@@ -8,6 +8,7 @@ import contextlib
 import errno
 import io
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -83,7 +84,8 @@ class _RawFile(io.RawIOBase):
     """
 
     def __init__(self, path: str, mode: str):
-        self._path, self._mode, self._file = path, mode, None
+        self._path, self._mode = path, mode
+        self._file: Any = None  # a `GFile`; None after it is closed
         with files(path) as gfile:
             if mode == "rb":
                 gfile.stat(path)  # a missing file is an error now

@@ -62,16 +62,17 @@ class _Finder:
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next(filter(None, specs), None)
 
-        if spec and spec.loader:
-            load = spec.loader.exec_module
+        loader = spec.loader if spec else None
+        if loader:
+            load = loader.exec_module
 
             def load_once(module):  # TensorFlow finds Keras before loading it
                 sys.meta_path.remove(self)
-                spec.loader.exec_module = load  # drops the reference to self
+                loader.exec_module = load  # drops the reference to self
                 with self._context():
                     load(module)
 
-            spec.loader.exec_module = load_once
+            loader.exec_module = load_once
         return spec
 
 

@@ -202,7 +202,7 @@ def _describe(error: Exception) -> tuple[int, str]:
     if isinstance(error, UserError):
         return 400, str(error)
     if isinstance(error, exceptions.HTTPException):
-        return error.code, error.description
+        return error.code or 500, error.description or error.name
 
     if isinstance(error, Busy):
         return 503, "the queue is full"

@@ -54,7 +54,8 @@ def rows(
                 )
 
         # Only the row groups that overlap with the span are read.
-        _, _, start, stop = span or Span(path, stop=table.metadata.num_rows)
+        _, _, start, stop = span or Span(path)
+        stop = table.metadata.num_rows if stop is None else stop
         groups = {
             group: begin
             for group, (begin, end) in enumerate(_groups(table))

@@ -46,8 +46,11 @@ def check_shard(path: str, entry: ShardEntry | None) -> str | None:
         OSError: The file cannot be opened.
     """
     # The size is compared first, as hashing reads the whole file.
-    same_size = entry is not None and storage.size(path) == entry.bytes
-    if same_size and storage.hash_file(path) == entry.sha256:
+    if (
+        entry is not None
+        and storage.size(path) == entry.bytes
+        and storage.hash_file(path) == entry.sha256
+    ):
         return None
 
     # If the hash differs, the damage is located by reading the frames.

@@ -160,7 +160,7 @@ def open_shards(paths: list[str]) -> list[Shard]:
 
     # Comparing sizes is fast and finds incomplete copies.
     for shard in shards:
-        if shard.manifest is None:
+        if shard.manifest is None or shard.entry is None:
             continue
         expected, size = shard.entry.bytes, storage.size(shard.path)
         if size != expected:

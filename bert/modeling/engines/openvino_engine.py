@@ -90,7 +90,8 @@ def package():
         UserError: OpenVINO is not installed.
     """
     errors.check_packages("openvino", "openvino")
-    sys.modules.setdefault("openvino_telemetry", None)
+    # None, which its type lacks: importing the module fails.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
     import openvino
 

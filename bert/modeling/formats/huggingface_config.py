@@ -114,7 +114,7 @@ def named_labels(values: dict) -> dict | None:
         return None
 
     kinds = {theirs: ours for ours, theirs in PROBLEMS.items()}
-    kind = kinds.get(values.get("problem_type"), "classes")
+    kind = kinds.get(values.get("problem_type", ""), "classes")
     kind = None if scope else kind
     if len(labels) == 1 and kind in ("classes", "regression"):
         return {"kind": "regression", "labels": []}  # as in transformers

@@ -137,12 +137,12 @@ def write(
         "language": card_flags.card_language,
         "license": card_flags.card_license,
         "tags": ["bert"],
-        "model-index": rows and [_result(name, task, scores, rows)],
+        "model-index": scores and rows and [_result(name, task, scores, rows)],
     }
 
     lines = [f"{key}: {_yaml(x)}" for key, x in values.items() if x]
     text = ["---", *lines, "---", "", f"# {_code(name)}"]
-    if rows:
+    if scores and rows:
         text += [
             "",
             f"Measured on {_code(scores.source)}:",
