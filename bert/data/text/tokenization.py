@@ -6,15 +6,12 @@ text -> BasicTokenizer -> words -> WordpieceTokenizer -> tokens -> ids
 
 The results are the same as from google-research/bert `tokenization.py`, for the
 Unicode version of `bert/data/text/unicode_tables.py`. This module is faster
-because characters are looked up in tables and words are memoized. Words with
-characters that depend on their neighbours, such as capital sigmas, are handled
-by `normalization`.
+because `normalization` looks up characters in tables, and words are memoized.
 """
 
-import functools
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from bert.common.errors import UserError
 from bert.data.text import normalization
@@ -38,6 +35,9 @@ _CJK_BLOCKS = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
+
+# Control characters that the tokenizer drops, but `str.split` splits at.
+_DROPPED = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 
 _UNCASED_MODELS = (
     "uncased_L-24_H-1024_A-16",
@@ -126,6 +126,11 @@ def convert_ids_to_tokens(inv_vocab: dict[int, str], ids) -> list[str]:
     return convert_by_vocab(inv_vocab, ids)
 
 
+def split_at_spaces(text: str) -> list[str]:
+    """Splits text at white space that `BasicTokenizer` does not drop."""
+    return _DROPPED.sub("", text).split()
+
+
 def whitespace_tokenize(text: str) -> list[str]:
     """Splits text at Unicode white space."""
     return text.split()
@@ -138,18 +143,29 @@ class WordMemo(dict):
     cleared.
 
     Args:
-        compute: callable. Maps a word to its tokens, strings or ids.
+        compute: callable. Maps a list of words to the tokens of each, strings
+            or ids. Many words at once are faster than one by one.
     """
 
-    def __init__(self, compute: Callable[[str], tuple]):
+    def __init__(self, compute: Callable[[list[str]], Iterable[tuple]]):
         super().__init__()
         self._compute, self._bytes = compute, 0
 
-    def __missing__(self, word: str) -> tuple:
-        found = self._compute(word)
-        if len(word) > _MEMO_LONGEST:
-            return found
+    def add(self, words: Iterable[str]) -> None:
+        """Adds the short words that are missing, all at once."""
+        new = [word for word in {*words} if word not in self]
+        if new:
+            short = [word for word in new if len(word) <= _MEMO_LONGEST]
+            for word, found in zip(short, self._compute(short)):
+                self._keep(word, found)
 
+    def __missing__(self, word: str) -> tuple:
+        (found,) = self._compute([word])
+        if len(word) <= _MEMO_LONGEST:
+            self._keep(word, found)
+        return found
+
+    def _keep(self, word: str, found: tuple) -> None:
         # Approximate memory of the entry and its objects.
         sizes = map(sys.getsizeof, (word, found, *found))
         self._bytes += _MEMO_ENTRY + sum(sizes)
@@ -157,7 +173,6 @@ class WordMemo(dict):
             self.clear()
             self._bytes = 0
         self[word] = found
-        return found
 
 
 class FullTokenizer:
@@ -191,13 +206,14 @@ class FullTokenizer:
         Tokens do not depend on text beyond white space, so the tokens of each
         white-space word are memoized.
         """
-        words = self.basic_tokenizer.clean(text).split()
+        words = split_at_spaces(convert_to_unicode(text))
+        self._memo.add(words)
         return [token for word in words for token in self._memo[word]]
 
-    def _split(self, word: str) -> tuple[str, ...]:
-        """Splits one white-space word of clean text into tokens."""
-        parts = " ".join(self.basic_tokenizer.split_word(word))
-        return tuple(self.wordpiece_tokenizer.tokenize(parts))
+    def _split(self, words: list[str]) -> Iterator[tuple[str, ...]]:
+        """Yields the tokens of each white-space word."""
+        for parts in self.basic_tokenizer.tokenize_words(words):
+            yield tuple(self.wordpiece_tokenizer.tokenize(" ".join(parts)))
 
     def convert_tokens_to_ids(self, tokens) -> list[int]:
         """Converts tokens to ids; KeyError if one is unknown."""
@@ -222,29 +238,18 @@ class BasicTokenizer:
     ):
         self.do_lower_case = do_lower_case
         self.strip_accents = Casing(do_lower_case, strip_accents).strips_accents
-        self._cleaning = _CleanTable()
-        self._splitting = _SplitTable(do_lower_case, self.strip_accents)
-        self._depends = _dependent(do_lower_case, self.strip_accents).search
-
-    @functools.cached_property
-    def _normalizer(self) -> normalization.Normalizer:
-        return normalization.Normalizer(self.do_lower_case, self.strip_accents)
+        self._normalizer = normalization.Normalizer(
+            do_lower_case, self.strip_accents
+        )
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits text into words and punctuation marks."""
-        words = self.clean(text).split()
-        return [token for word in words for token in self.split_word(word)]
+        return self._normalizer.words(convert_to_unicode(text))
 
-    def clean(self, text: str | bytes) -> str:
-        """Drops control characters; puts spaces around CJK ideographs."""
-        return convert_to_unicode(text).translate(self._cleaning)
-
-    def split_word(self, word: str) -> list[str]:
-        """Normalizes one word of clean text and splits off punctuation."""
-        if not word.isascii() and self._depends(word):
-            return self._normalizer.words(word)
-        # With split, as normalization may leave nothing or white space.
-        return word.translate(self._splitting).split()
+    def tokenize_words(self, words: list[str]) -> list[list[str]]:
+        """Splits words without white space like `tokenize`, all at once."""
+        lines = self._normalizer.spaced("\n".join(words)).split("\n")
+        return [line.split() for line in lines[: len(words)]]
 
 
 class WordpieceTokenizer:
@@ -304,74 +309,6 @@ class WordpieceTokenizer:
             tokens.append(prefix + word[start:end])
             start, prefix = end, "##"
         return tokens
-
-
-class _CleanTable(dict):
-    """Code point -> its replacement in `BasicTokenizer.clean`."""
-
-    def __missing__(self, code: int) -> str:
-        # `str.translate` calls this once for each distinct character.
-        kind = tables.entries(False, False)[code] & tables.KIND
-        if kind == tables.SPACE:
-            clean = " "
-        elif kind == tables.CONTROL:
-            clean = ""
-        elif _is_cjk(code):
-            clean = f" {chr(code)} "
-        else:
-            clean = chr(code)
-        self[code] = clean
-        return clean
-
-
-class _SplitTable(dict):
-    """Code point -> its replacement in `BasicTokenizer.split_word`.
-
-    Args:
-        do_lower_case: bool. Whether to lower-case the text.
-        strip_accents: bool. Whether to strip accents.
-    """
-
-    def __init__(self, do_lower_case: bool, strip_accents: bool):
-        self._entries = tables.entries(do_lower_case, strip_accents)
-        self._expansions = tables.expansions(strip_accents)
-
-    def __missing__(self, code: int) -> str:
-        entry = int(self._entries[code])
-        kind = entry & tables.KIND
-        letter = code + (entry >> tables.DELTA_SHIFT)
-
-        if kind == tables.SPACE:
-            letters = " "
-        elif kind in (tables.CONTROL, tables.ACCENT):
-            letters = ""
-        elif kind == tables.EXPANDS:
-            letters = self._expansions[letter]
-        elif kind == tables.ALONE:
-            letters = f" {chr(letter)} "
-        else:
-            letters = chr(letter)
-
-        self[code] = letters
-        return letters
-
-
-@functools.cache
-def _dependent(do_lower_case: bool, strip_accents: bool) -> re.Pattern:
-    """Returns a pattern of characters that depend on their neighbours."""
-    entries = tables.entries(do_lower_case, strip_accents)
-    kinds = entries & tables.KIND
-    depend = (kinds == tables.SIGMA) | (kinds == tables.MARK)
-
-    # The parts of an expanding character may depend on their neighbours.
-    expansions = tables.expansions(strip_accents)
-    for code in (kinds == tables.EXPANDS).nonzero()[0].tolist():
-        parts = expansions[code + (entries[code] >> tables.DELTA_SHIFT)]
-        depend[code] = any(depend[ord(part)] for part in parts)
-
-    # An empty class is not a valid pattern; (?!) never matches.
-    characters = "".join(map(chr, depend.nonzero()[0].tolist()))
-    return re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
 
 
 def _is_cjk(code: int) -> bool:

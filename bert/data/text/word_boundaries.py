@@ -7,12 +7,12 @@ use the words of such text. Here each token that continues a word of the corpus
 is marked by adding V, the size of the vocabulary, to its id.
 """
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 
 from bert.data.text import tokenization
-
-# Control characters that the tokenizer drops, but `str.split` splits at.
-_DROPPED = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
 
 
 class SegmentedTokenizer:
@@ -39,24 +39,27 @@ class SegmentedTokenizer:
             for tokens that continue a word, and the end of each line.
         """
         ids, ends = [], []
-        for line in lines:
-            for word in line.translate(_DROPPED).split():
+        of_lines = [tokenization.split_at_spaces(line) for line in lines]
+        self._memo.add(itertools.chain.from_iterable(of_lines))
+        for words in of_lines:
+            for word in words:
                 ids += self._memo[word]
             ends.append(len(ids))
         return np.array(ids, np.int32), np.array(ends, np.int64)
 
-    def _mark(self, word: str) -> tuple[int, ...]:
-        basic = self._exact.basic_tokenizer
-        ids: list[int] = []
+    def _mark(self, words: list[str]) -> Iterator[tuple[int, ...]]:
+        """Yields the marked ids of each word."""
+        for parts in self._exact.basic_tokenizer.tokenize_words(words):
+            ids: list[int] = []
 
-        # The first token of a word is never marked.
-        after_punctuation = True
-        for part in basic.tokenize(word):
-            is_punctuation = tokenization.is_punctuation(part[0])
-            for token in self._exact.wordpiece_tokenizer.tokenize(part):
-                token_id = self.vocab[token]
-                if not (is_punctuation or after_punctuation):
-                    token_id += len(self.vocab)  # continues the word
-                ids.append(token_id)
-                after_punctuation = is_punctuation
-        return tuple(ids)
+            # The first token of a word is never marked.
+            after_punctuation = True
+            for part in parts:
+                is_punctuation = tokenization.is_punctuation(part[0])
+                for token in self._exact.wordpiece_tokenizer.tokenize(part):
+                    token_id = self.vocab[token]
+                    if not (is_punctuation or after_punctuation):
+                        token_id += len(self.vocab)  # continues the word
+                    ids.append(token_id)
+                    after_punctuation = is_punctuation
+            yield tuple(ids)

@@ -6,7 +6,7 @@ import pytest
 from tokenizers import normalizers, pre_tokenizers
 
 from bert.common.errors import UserError
-from bert.data.text import tokenization, unicode_tables
+from bert.data.text import normalization, tokenization, unicode_tables
 from tests.helpers.original_tokenization import CJK, MODES, known
 from tests.helpers.original_tokenization import words as plain_tokens
 
@@ -126,6 +126,8 @@ def test_words_are_split_by_the_tables_of_the_graph(monkeypatch):
     table = unicode_tables.entries(False, False).copy()
     table[ord("q")], table[ord("!")] = unicode_tables.ALONE, 0
     monkeypatch.setattr(unicode_tables, "entries", lambda *_: table)
+    made = normalization._tables.__wrapped__  # not those of another test
+    monkeypatch.setattr(normalization, "_tables", made)
     assert words("aqb!", lower=False) == ["a", "q", "b!"]
     assert tokenization.is_punctuation("q")
     assert not tokenization.is_punctuation("!")
