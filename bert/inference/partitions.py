@@ -28,11 +28,12 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from bert.common import atomic, errors, flags, processes, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError
+from bert.common.formats.json_files import Json
 from bert.common.jobs import runners, scratch, start
 from bert.common.jobs.runners import PartSettings
 from bert.common.progress import log
@@ -72,8 +73,11 @@ class Writer(Protocol):
         """Yields the ranges of a file, and their numbers of rows."""
 
     def write(
-        self, partition: Partition, stream: Any, file: BinaryIO
-    ) -> dict[str, Any]:
+        self,
+        partition: Partition,
+        stream: gzip.GzipFile | None,
+        file: BinaryIO,
+    ) -> dict[str, Json]:
         """Writes the results of a partition, and returns counts."""
 
 
@@ -81,9 +85,9 @@ class _Streams(threading.local):
     """The compressed file that this thread reads; it has no random access."""
 
     path: str = ""
-    file: Any = None
+    file: gzip.GzipFile | None = None
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str) -> gzip.GzipFile | None:
         """Returns an open file to read a span from, or None for others."""
         if not path.endswith(".gz"):
             return None
@@ -99,6 +103,8 @@ class RowJob(runners.Job):
 
     Attributes:
         files: list of str. The input files, in order.
+        output_file: str. The output file, or the name of its shards.
+        outputs: list of str. The output file, or its shards.
         num_bytes: float. Size of a partition.
         num_processes: int. Number of processes without Beam.
         open_writer: callable. Loads the model and returns a `Writer`, once in
@@ -108,10 +114,12 @@ class RowJob(runners.Job):
     """
 
     files: list[str]
+    output_file: str
+    outputs: list[str]
     num_bytes: float
     num_processes: int
     open_writer: Callable[[], Writer]
-    record: dict[str, Any]
+    record: dict[str, Json]
 
     @functools.cached_property
     def writer(self) -> Writer:
@@ -153,6 +161,7 @@ class RowJob(runners.Job):
 def open_job(
     settings: PartSettings,
     input_file: str,
+    output_file: str,
     model: dict[str, str],
     uses_openvino: bool,
     open_writer: Callable[[int | None, bool], Writer],
@@ -162,6 +171,7 @@ def open_job(
     Args:
         settings: PartSettings. Settings of the script.
         input_file: str. Its --input_file, which may be a pattern.
+        output_file: str. Its --output_file.
         model: dict. `model` and `engine`: a hash and a name.
         uses_openvino: bool. Whether OpenVINO computes the model.
         open_writer: callable. Returns a `Writer`. It is called with the number
@@ -173,9 +183,10 @@ def open_job(
             are shards of an earlier command with another number of shards.
     """
     files = storage.list_files(input_file, "input_file")
-    outputs_lib.check_file(settings.output_file, "output_file")
-    outputs_lib.check_no_input(shards_of(settings), files)
-    _check_shards(settings)
+    outputs = shards_of(output_file, settings.num_shards)
+    outputs_lib.check_file(output_file, "output_file")
+    outputs_lib.check_no_input(outputs, files)
+    _check_shards(output_file, outputs)
     given = flags.as_dict(settings).items()
     package = "openvino" if uses_openvino else "tensorflow"
     record = {
@@ -186,7 +197,7 @@ def open_job(
         **{_version_of(x): storage.version(x) for x in files},
         **{f"--{k}": x for k, x in given if k not in _FREE},
     }
-    folder, name = os.path.split(storage.absolute(settings.output_file))
+    folder, name = os.path.split(storage.absolute(output_file))
     num_bytes = 1e6 * (settings.partition_mb or PARTITION_MB)
 
     # Measured: processes of one thread are faster than one of all threads.
@@ -199,6 +210,8 @@ def open_job(
     return RowJob(
         scratch.folder_of(folder, [name], "rows", bool(settings.runner)),
         files,
+        output_file,
+        outputs,
         num_bytes,
         count,
         functools.partial(open_writer, threads, len(files) > 1),
@@ -206,26 +219,25 @@ def open_job(
     )
 
 
-def shards_of(settings: PartSettings) -> list[str]:
+def shards_of(path: str, count: int | None) -> list[str]:
     """Returns the paths of the output files.
 
     Args:
-        settings: PartSettings. Settings of the script, with `output_file`.
+        path: str. The --output_file.
+        count: int or None. Number of shards. None: one file.
     """
-    path: str = settings.output_file
-    if settings.num_shards is None:
+    if count is None:
         return [path]
     name, ending = os.path.splitext(path)
-    count = settings.num_shards
     return [f"{name}-{i:05d}-of-{count:05d}{ending}" for i in range(count)]
 
 
-def _check_shards(settings: PartSettings) -> None:
+def _check_shards(output_file: str, outputs: list[str]) -> None:
     """Checks that a glob of the shards will match no others."""
-    if settings.num_shards is None:
+    if outputs == [output_file]:
         return
-    shards = [*map(storage.absolute, shards_of(settings))]
-    folder, name = os.path.split(storage.absolute(settings.output_file or ""))
+    shards = [*map(storage.absolute, outputs)]
+    folder, name = os.path.split(storage.absolute(output_file))
     start, end = map(re.escape, os.path.splitext(name))
     for found in storage.list_folder(folder):
         path = os.path.join(folder, found)
@@ -245,7 +257,7 @@ def compute(
     settings: PartSettings,
     beam_options: list[str],
     join: Callable[[list[str], list[dict], str], None],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Json]]:
     """Computes all partitions, and joins their parts to the output.
 
     Args:
@@ -262,17 +274,16 @@ def compute(
         UserError: A file cannot be read or written, or unfinished files belong
             to a run with another model, input or flag.
     """
-    outputs = shards_of(settings)
-    folder, name = os.path.split(storage.absolute(settings.output_file or ""))
+    folder, name = os.path.split(storage.absolute(job.output_file))
     with (
         scratch.claim(folder, [name], job.folder, (BaseException,)),
         start.started(job, settings, beam_options, job.num_processes) as run,
     ):
         _check_record(job)
         plan = _plan(job, run)
-        if len(plan) < len(outputs):
+        if len(plan) < len(job.outputs):
             raise UserError(
-                f"--num_shards={len(outputs)}",
+                f"--num_shards={len(job.outputs)}",
                 expected=f"at most {len(plan)}, the number of partitions",
                 fix="pass a smaller --partition_mb",
             )
@@ -281,8 +292,8 @@ def compute(
         _check_unchanged(job)
 
         counts = runners.counts_of(job, plan)
-        for i, path in enumerate(outputs):
-            chosen = _range(i, len(outputs), len(plan))
+        for i, path in enumerate(job.outputs):
+            chosen = _range(i, len(job.outputs), len(plan))
             join([job.data_path(x) for x in chosen], counts, path)
         return counts
 

@@ -2,13 +2,15 @@
 
 import dataclasses
 import functools
+import gzip
 import io
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from bert.common import errors
 from bert.common.errors import UserError, printable
 from bert.common.formats import downloads, endings, parquet_files
+from bert.common.formats.json_files import Json
 from bert.common.progress import counted, log
 from bert.common.text_lines import Span
 from bert.inference import jsonl, partitions
@@ -50,8 +52,11 @@ class PredictionWriter:
         )
 
     def write(
-        self, partition: Partition, stream: Any, file: BinaryIO
-    ) -> dict[str, Any]:
+        self,
+        partition: Partition,
+        stream: gzip.GzipFile | None,
+        file: BinaryIO,
+    ) -> dict[str, Json]:
         """See `partitions.Writer`."""
         settings, span = self._settings, partition.span
         text = io.StringIO()
@@ -96,10 +101,12 @@ def write(settings: Settings, beam_options: list[str]) -> None:
         UserError: A file cannot be read or written, or see
             `partitions.compute`.
     """
+    input_file, output_file = settings.input_file, settings.output_file
+    assert input_file and output_file, "a rule: one flag needs the other"
     kind = _format(settings)
     if kind not in _JOIN:
         raise UserError(
-            f"--output_file={settings.output_file}",
+            f"--output_file={output_file}",
             expected="a name in .jsonl or .parquet",
         )
     if kind == "parquet":
@@ -111,7 +118,8 @@ def write(settings: Settings, beam_options: list[str]) -> None:
     model = open_model(network or folder)
     job = partitions.open_job(
         settings,
-        settings.input_file,
+        input_file,
+        output_file,
         {"model": model.digest(), "engine": engine},
         bool(network),
         functools.partial(PredictionWriter, settings),
@@ -124,5 +132,5 @@ def write(settings: Settings, beam_options: list[str]) -> None:
         total.add(jsonl.Counts(**of_part))
     for line in total.notes():
         log(line)
-    shown = ", ".join(map(printable, partitions.shards_of(settings)))
+    shown = ", ".join(map(printable, job.outputs))
     print(f"wrote {counted(total.lines, 'prediction')} to {shown}")

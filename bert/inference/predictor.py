@@ -107,7 +107,8 @@ class Predictor:
                 list[str], msgspec.Meta(min_length=1)
             ]
         kinds |= dict.fromkeys(task.optional_inputs, NotRequired[str])
-        self._type = TypedDict("Example", kinds)
+        # A type that is made at run time, by the fields of the task.
+        self._type = TypedDict("Example", kinds)  # type: ignore[misc]
 
     @classmethod
     def open(

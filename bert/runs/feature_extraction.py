@@ -4,6 +4,7 @@ rows -> LayerOutputs.encode -> packed rows -> engine -> vectors -> parts -> file
 """
 
 import functools
+import gzip
 import itertools
 import re
 from collections.abc import Iterator
@@ -103,7 +104,10 @@ class EmbeddingWriter:
         self.divide = self._reader.divide
 
     def write(
-        self, partition: Partition, stream: BinaryIO | None, file: BinaryIO
+        self,
+        partition: Partition,
+        stream: gzip.GzipFile | None,
+        file: BinaryIO,
     ) -> dict[str, Json]:
         """See `partitions.Writer`."""
         extraction, span = self._extraction, partition.span
@@ -262,6 +266,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
     job = partitions.open_job(
         settings,
         settings.input_file,
+        settings.output_file,
         {
             "model": extraction.model.digest(),
             "engine": OPENVINO if network else KERAS,
@@ -287,5 +292,5 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
             f"{extraction.max_length} tokens; see --max_seq_length"
         )
     what = "embeddings" if pooled else "token vectors"
-    shown = ", ".join(map(printable, partitions.shards_of(settings)))
+    shown = ", ".join(map(printable, job.outputs))
     return f"wrote the {what} of {counted(total['rows'], 'line')} to {shown}"

@@ -77,7 +77,8 @@ def started(
     Yields:
         callable. See `Run`.
     """
-    if not settings.runner:
+    runner = settings.runner
+    if not runner:
         with Pool(runners.opener(job), num_processes) as pool:
 
             def run_local(*arguments, **named):
@@ -91,7 +92,6 @@ def started(
     def run_beam(work, items, *_, **__):
         # A worker of a killed run may still write its own results.
         path = f"{job.folder}/results-{uuid.uuid4().hex}.json"
-        runner = settings.runner
         return beam_runner.run(job, work, items, path, runner, options)
 
     yield run_beam
