@@ -36,12 +36,12 @@ def export(
         trainer: Trainer. Trainer of the run.
     """
     settings, model, task = run.settings, run.model, scored.task
-    step = trainer.state.weights_step
+    step = trainer.weights_step
 
     tuned = Model(
         path,
         model.config,
-        trainer.state.weights(),
+        trainer.weights(),
         model.tokenizer.with_max_length(settings.max_seq_length),
         task.to_json() if task.head else None,
         task.pooling_config,
@@ -72,7 +72,7 @@ def export(
         path,
         name,
         "tensorflow",
-        model_card.task_of(trainer.state.named, task.head is None),
+        model_card.task_of(trainer.named, task.head is None),
         settings,
         settings.init_checkpoint or run.recorded.get("init_checkpoint"),
         model_card.read_scores(run.folder.path, step) or settings.scores,

@@ -32,7 +32,7 @@ from bert.runs.sweep import Result
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT, teacher_of
 from bert.tasks.run import Run
 from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile, Task
-from bert.training import distribution, workers
+from bert.training import distribution, training_loop, workers
 from bert.training.objective import Phase
 from bert.training.optimization import WarmupLinearDecay
 from bert.training.trainer import Trainer
@@ -73,12 +73,14 @@ def train_and_evaluate(
     if settings.do_train:
         first = trainer.step
         phases = [phase(settings, trainer, examples)]
-        trainer.fit(phases, validate if settings.eval_steps else None)
-        wrote += [trainer.state.checkpoint] if trainer.step > first else []
+        training_loop.fit(
+            trainer, phases, validate if settings.eval_steps else None
+        )
+        wrote += [trainer.checkpoint] if trainer.step > first else []
 
     # From here on, the best weights are used.
-    trainer.state.restore_best()
-    step = trainer.state.weights_step
+    trainer.restore_best()
+    step = trainer.weights_step
     if settings.do_eval or settings.fits_decision:
         scored = scoring.evaluate(run, task, files, computed, trainer)
     if settings.do_eval:
@@ -241,7 +243,7 @@ def make_trainer(
     )
 
     fresh = start.restore_or_initialize(trainer, run)
-    if len(fresh) == len(trainer.state.named):
+    if len(fresh) == len(trainer.named):
         log("warning: no --init_checkpoint: training from random weights")
 
     # Later predictions need the labels or the pooling beside the checkpoints.

@@ -14,7 +14,7 @@ from bert.tasks.pretraining.baselines import TargetCounts
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.pretraining.settings import Settings
 from bert.tasks.run import Run
-from bert.training import collectives, distribution, workers
+from bert.training import collectives, distribution, training_loop, workers
 from bert.training.objective import Objective, Phase
 from bert.training.optimization import (
     WarmupLinearDecay,
@@ -92,8 +92,10 @@ def train_and_evaluate(run: Run[Settings], inputs: Inputs) -> None:
     # Errors name the file of a record that cannot be read.
     with content_check.locating_damage(inputs.sets):
         if settings.do_train:
-            trainer.fit(phases, validate if inputs.held_out else None)
-            wrote += [trainer.state.checkpoint] if trainer.step > first else []
+            training_loop.fit(
+                trainer, phases, validate if inputs.held_out else None
+            )
+            wrote += [trainer.checkpoint] if trainer.step > first else []
         if settings.do_eval:
             metrics, report = evaluate(run, inputs, trainer)
             wrote += written_files.write_results(

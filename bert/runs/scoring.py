@@ -137,12 +137,12 @@ def _baselines(
     found = task.baselines(file.rows, encoded, train, settings)
 
     # The weights before training.
-    model, named = run.model, trainer.state.named
+    model, named = run.model, trainer.named
     head = head_start.read(run)
     compares = task.compares_before or head is not None
     is_other = model.path not in ("", run.folder.shared)
     if settings.do_train and compares and is_other:
-        trained = trainer.state.weights()
+        trained = trainer.weights()
         checkpoints.assign(named, model.weights()[0], model.path)
         if head is not None:
             head_start.assign(trainer, task, head)

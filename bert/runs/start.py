@@ -21,7 +21,6 @@ from bert.runs import written_files
 from bert.tasks.run import Run, SettingsT
 from bert.training import collectives, distribution, optimization
 from bert.training.objective import Objective
-from bert.training.run_state import RunState
 from bert.training.saver import Saver
 from bert.training.settings import Devices, Training
 from bert.training.train_step import TrainStep
@@ -149,7 +148,7 @@ def build_trainer(
     }
 
     best = os.path.join(folder.shared, checkpoint_files.BEST)
-    state = RunState(
+    return Trainer(
         settings,
         train_step,
         named,
@@ -158,7 +157,6 @@ def build_trainer(
         folder.path,
         description,
     )
-    return Trainer(state)
 
 
 def restore_or_initialize(trainer: Trainer, run: Run[SettingsT]) -> list[str]:
@@ -181,27 +179,25 @@ def restore_or_initialize(trainer: Trainer, run: Run[SettingsT]) -> list[str]:
     # All workers must have the same settings, but their paths may differ.
     shared = {
         f"--{flag.name}": (
-            trainer.state.description[flag.name] is not None
+            trainer.description[flag.name] is not None
             if flag.path
-            else trainer.state.description[flag.name]
+            else trainer.description[flag.name]
         )
         for flag in declared
         if not flag.per_worker
     }
-    shared["records"] = trainer.state.description["records"]
+    shared["records"] = trainer.description["records"]
     collectives.check_settings(trainer.train_step.strategy, shared)
 
     # A checkpoint in the folder has priority over the initial weights.
-    restored = trainer.state.restore()
+    restored = trainer.restore()
     if restored and trainer.settings.do_train:
         decisive = [flag.name for flag in declared if flag.resume]
         rates = (
             restored.state.get("trainer", {}).get("learning_rate"),
             float(trainer.objective.learning_rate(trainer.step)),
         )
-        warn_of_changes(
-            restored.settings, trainer.state.description, decisive, rates
-        )
+        warn_of_changes(restored.settings, trainer.description, decisive, rates)
     fresh = [] if restored else initialize(trainer, run.model)
 
     # The files are written last, once no check can fail.
@@ -228,7 +224,7 @@ def initialize(trainer: Trainer, model: ModelFolder) -> list[str]:
     settings, trains = trainer.settings, trainer.settings.do_train
     if model.path in ("", settings.output_dir):
         if trains:
-            return [*trainer.state.named]
+            return [*trainer.named]
         raise UserError(
             "no checkpoint",
             path=settings.output_dir,
@@ -243,17 +239,17 @@ def initialize(trainer: Trainer, model: ModelFolder) -> list[str]:
     # Training may start with a random head, an evaluation may not.
     required = checkpoints.ENCODER
     if trains:
-        weights = checkpoints.without_other_heads(weights, trainer.state.named)
+        weights = checkpoints.without_other_heads(weights, trainer.named)
     else:
-        trained = (n for n, x in trainer.state.named.items() if x.trainable)
+        trained = (n for n, x in trainer.named.items() if x.trainable)
         required = (*required, *trained)
-    fresh = checkpoints.assign(trainer.state.named, weights, path, required)
+    fresh = checkpoints.assign(trainer.named, weights, path, required)
 
     # Log random variables, which reveal a wrong checkpoint.
     shown = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     log(f"starting from {path}; {shown}")
     if settings.resume_optimizer:
-        trainer.state.assign(weights, path, "omit --resume_optimizer")
+        trainer.assign(weights, path, "omit --resume_optimizer")
     return fresh
 
 

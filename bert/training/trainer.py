@@ -1,175 +1,202 @@
-"""Trainer: the training loop of a run."""
+"""Trainer: a network in training, its log and its checkpoints.
 
-from collections.abc import Callable, Iterable, Iterator
+restore -> training_loop.fit, which saves after every few steps -> restore_best
+"""
 
+import collections
+import os
+from collections.abc import Iterable
+
+import keras
 import numpy as np
-import tensorflow as tf
-from tensorflow.python.framework import config  # has no public name
+from numpy.typing import NDArray
 
-from bert.common.progress import duration, log
-from bert.training import (
-    collectives,
-    finite_check,
-    logs,
-    memory_estimate,
-    workers,
-)
-from bert.training.objective import Phase
-from bert.training.preemption import Abandoned, Preemption
-from bert.training.run_state import RunState
-
-Validate = Callable[[], dict[str, float]]
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import log
+from bert.training import collectives, finite_check, logs, workers
+from bert.training.logs import TrainingLog
+from bert.training.saver import GLOBAL_STEP, PREFIX, Restored, Saver
+from bert.training.settings import Training
+from bert.training.train_step import TrainStep
 
 
 class Trainer:
-    """Trains a network.
+    """A network in training, which its checkpoints hold.
+
+    A checkpoint holds the variables, their moments and the step. Its JSON file
+    holds the settings, the sums of the log and the best evaluation.
 
     Args:
-        state: RunState. Network, variables, settings and checkpoints.
+        settings: Training. Intervals and limits. Without `do_train`, only the
+            weights are restored.
+        train_step: TrainStep. Network and optimizer.
+        named: dict. Name in the checkpoint -> variable.
+        saver: Saver. Writes and finds the checkpoints.
+        best: Saver. Writes and finds the best weights.
+        folder: str. Folder where this process writes the curves.
+        description: dict. JSON values that describe the run.
+
+    Attributes:
+        settings, train_step, named, saver, best, description: the arguments.
+        objective: Objective. Losses, learning rate and metric.
+        log: TrainingLog. Curves of the run.
+        losses: deque of float. Losses of the last good steps.
+        weights_step: int. Training step of the current weights.
+        evals_since_best: int. Number of evaluations since the best one.
+        pending_eval: bool. Whether an interrupted evaluation has to be
+            repeated.
     """
 
-    def __init__(self, state: RunState):
-        self.state, self.settings = state, state.settings
-        self.train_step = state.train_step
-        self.objective = state.train_step.objective
+    def __init__(
+        self,
+        settings: Training,
+        train_step: TrainStep,
+        named: dict[str, keras.Variable],
+        saver: Saver,
+        best: Saver,
+        folder: str,
+        description: dict,
+    ):
+        self.settings, self.train_step, self.named = settings, train_step, named
+        self.objective = train_step.objective
+        self.saver, self.best, self.description = saver, best, description
+        self.log = TrainingLog(
+            folder,
+            train_step,
+            settings.iterations_per_loop,
+            settings.steps_to_profile if workers.is_chief() else None,
+        )
+        self._variables = {**named, **train_step.optimizer.named_slots(named)}
+        self.losses = collections.deque(maxlen=finite_check.WINDOW)
+        self.weights_step = 0
+
+        # The best validation metric; infinite before the first evaluation.
+        self._best_value = np.inf
+        self.evals_since_best, self.pending_eval = 0, False
 
     @property
     def step(self) -> int:
         """Number of steps taken."""
         return self.train_step.optimizer.step
 
-    def fit(
-        self, phases: list[Phase], validate: Validate | None = None
-    ) -> None:
-        """Trains to the last step, or until a stop is requested.
+    @property
+    def checkpoint(self) -> str:
+        """Prefix of the newest checkpoint."""
+        return os.path.join(self.saver.folder, f"{PREFIX}-{self.step}")
 
-        A validation runs before the checkpoint of its step, which stores the
-        result. The best weights are kept.
+    def weights(self) -> dict[str, NDArray]:
+        """All current weights: original name -> array."""
+        return {name: x.numpy() for name, x in self.named.items()}
 
-        Args:
-            phases: list of Phase. Trained in this order.
-            validate: function or None. () -> metrics of the current weights,
-                called every --eval_steps. Default: None.
+    def restore(self) -> Restored | None:
+        """Resumes the run in the folder, if there is one.
+
+        Returns:
+            Restored, the checkpoint; or None.
 
         Raises:
-            SystemExit: the run was interrupted and saved; or --dry_run was
-                given and the plan has been printed.
+            UserError: the checkpoint belongs to another network.
         """
-        settings, last_step = self.settings, phases[-1].end_step
-        if settings.dry_run:
-            memory_estimate.report(self.train_step, phases)
-            raise SystemExit
-        self.state.drop_later_steps()
+        if self.settings.do_train:
+            self.saver.sweep()
+        strategy = self.train_step.strategy
+        collectives.barrier(strategy)  # until the chief has removed files
+        restored = self.saver.restore_latest()
+        if restored:
+            fix = "pass another --output_dir, or the flags of this run"
+            self.assign(restored.values, self.saver.folder, fix)
+        fix = "put --output_dir on a file system that they share"
+        collectives.check_settings(
+            strategy, {"the step to resume": self.step}, fix
+        )
+        if restored and restored.state:  # best weights are saved without one
+            self.load_state_dict(restored.state)
+        return restored
 
-        limit = settings.seconds
-        if limit is not None and not settings.max_time:
-            log(f"SLURM: the job leaves {duration(limit)} of training")
-        with (
-            self.state.saver,
-            self.state.log,
-            Preemption(limit, workers.index_and_count()[1] == 1) as preemption,
-            finite_check.annotate_errors(self.train_step),
-        ):
-            # Repeat the evaluation that a signal interrupted.
-            if validate and self.state.pending_eval:
-                self._validate(validate, preemption)
-                self.state.save()
+    def assign(self, values: dict[str, NDArray], path: str, fix: str) -> None:
+        """Assigns the weights, the moments and the step of a checkpoint.
 
-            is_over = self._is_over(preemption)
-            eval_steps = settings.eval_steps if validate else 0
-            stops = () if is_over else self._stops(phases, eval_steps)
-            for phase, batches, stop in stops:
-                self._take_steps(batches, phase, stop)
+        Args:
+            values: dict. Name -> array of the checkpoint.
+            path: str. Path of the checkpoint, for messages.
+            fix: str. Advice to the user.
 
-                # Evaluate and save.
-                is_last = self.step == phase.end_step
-                if validate and _is_due(eval_steps, self.step, is_last):
-                    self._validate(validate, preemption)
-                is_over = self._is_over(preemption)
-                every = settings.save_checkpoints_steps
-                if is_over or _is_due(every, self.step, is_last):
-                    self.state.save()
-                self.state.log.resume()
-                if is_over:
-                    break
-
-            # All workers get here and make the same decision.
-            self._is_over(preemption)
-            self.state.saver.wait()
-            preemption.end(self.step, last_step)
-        if self.step < last_step:
-            log(
-                f"finished: stopped early at step {self.step} of "
-                f"{last_step}, without a better evaluation"
-            )
-
-    def _stops(
-        self, phases: list[Phase], eval_steps: int
-    ) -> Iterator[tuple[Phase, Iterator, int]]:
-        """Yields each stop of the run, with its phase and the next batches.
-
-        A stop is a step after which the run logs, evaluates, saves or ends.
+        Raises:
+            UserError: the checkpoint lacks a variable, a moment or the step.
         """
-        settings, last_step = self.settings, phases[-1].end_step
-        log_steps = settings.log_steps or min(100, max(1, last_step // 50))
-        intervals = (log_steps, settings.save_checkpoints_steps, eval_steps)
-        for phase in phases:
-            if self.step >= phase.end_step:
-                continue
-            batches = _iterate(phase.batches(self.step))
-            self.state.log.begin_phase()
-            log("compiling the step ...")
-            while (step := self.step) < phase.end_step:
-                stops = [(step // x + 1) * x for x in intervals if x]
-                yield phase, batches, min(stops + [phase.end_step])
+        variables = self._variables if self.settings.do_train else self.named
+        if GLOBAL_STEP not in values:
+            raise UserError(f"has no {GLOBAL_STEP}", path=path, fix=fix)
+        step = int(values[GLOBAL_STEP])
+        for name, variable in variables.items():
+            value = values.get(name)
+            if value is None or value.shape != tuple(variable.shape):
+                shape = "no" if value is None else f"{list(value.shape)}"
+                raise UserError(
+                    f"checkpoint {step} has {shape} {name}",
+                    path=path,
+                    expected=f"{list(variable.shape)}, from the config",
+                    fix=fix,
+                )
 
-    def _take_steps(self, batches: Iterator, phase: Phase, stop: int) -> None:
-        """Takes and logs as many steps as fit before a stop, in one call."""
-        first, curves = self.step, self.state.log
-        # The slowest worker decides.
-        counts = collectives.gather(
-            self.train_step.strategy,
-            curves.steps_per_call(first, stop - first),
-        )
-        count = int(counts.min())
-        with tf.profiler.experimental.Trace("train", step_num=first + 1, _r=1):
-            sums = self.train_step.train(batches, tf.constant(count)).numpy()
-        curves.count_call(count)
+        for name, variable in variables.items():
+            variable.assign(values[name])
+        self.train_step.optimizer.iterations.assign(step)
+        log(f"resuming from step {step} in {path}")
 
-        losses, records_of = self.state.losses, phase.records_of
-        curves.add(
-            finite_check.check(self.train_step, losses, first, sums, records_of)
-        )
-        rate = float(self.objective.learning_rate(self.step - 1))
-        curves.report(self.step, phase, rate, self.step == stop)
+    def restore_best(self) -> None:
+        """Restores the best weights of the run, if there are any."""
+        settings = self.settings
+        self.weights_step = self.step
+        # At step 0 they would replace the weights of --init_checkpoint.
+        if self.step and (settings.eval_steps or not settings.do_train):
+            best = self.best.restore_latest()
+            if best:
+                for name, variable in self.named.items():
+                    variable.assign(best.values[name])
+                log(f"using the best checkpoint, from step {best.step}")
+                self.weights_step = best.step
 
-    def _is_over(self, preemption: Preemption) -> bool:
-        """Whether the run has to save and end, the same on all workers."""
-        self.state.saver.check()
-        requests = collectives.gather(
-            self.train_step.strategy, preemption.request
-        )
-        request = int(requests.max())
-        preemption.adopt(request)
-        patience = self.settings.early_stopping_patience
-        return request > 0 or 0 < patience <= self.state.evals_since_best
+    def drop_later_steps(self) -> None:
+        """Drops an abandoned branch of the run.
 
-    def _validate(self, validate: Validate, preemption: Preemption) -> None:
-        """Evaluates; saves the weights if they are better than all before.
-
-        An evaluation that a signal interrupts is repeated when the run
-        resumes.
+        It consists of the checkpoints, best weights and curves of steps after
+        the current one.
         """
-        self.state.pending_eval = True
-        try:
-            with preemption.abandoning():
-                metrics = validate()
-        except Abandoned:
+        self.saver.remove_after(self.step)
+        self.best.remove_after(self.step)
+        # Wait until the chief has removed them.
+        collectives.barrier(self.train_step.strategy)
+        if not self.best.steps():  # the search for the best starts again
+            self._best_value, self.evals_since_best = np.inf, 0
+        self.log.drop_after(self.step)
+
+    def save(self) -> None:
+        """Writes a checkpoint in a background thread."""
+        self.saver.save_in_background(
+            self.step, self._variables, self.description, self.state_dict()
+        )
+
+    def save_if_best(self, metrics: dict[str, float]) -> None:
+        """Saves the weights if their metric is better than all before.
+
+        Args:
+            metrics: dict. Metric -> value of the current weights.
+        """
+        objective = self.objective
+        name, best = objective.metric, self._best_value
+        value, sign = metrics[name], objective.sign
+        if not sign * value > (sign * best if np.isfinite(best) else -np.inf):
+            self.evals_since_best += 1
             return
-        self.state.pending_eval = False
-        logs.log_evaluation(self.step, metrics, self.objective.names)
-        self.state.log.write(self.step, "eval", metrics)
-        self.state.save_if_best(metrics)
+        self.saver.wait()
+        storage.make_folder(self.best.folder)
+        # The metric replaces a setting of the same name.
+        described = {**metrics, **self.description, name: value}
+        self.best.save(self.step, self.named, described)
+        self._best_value, self.evals_since_best = value, 0
+        log(f"best {name} so far: {value:.4f}, {self.best.folder}")
 
     def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:
         """Losses and accuracies of the current weights.
@@ -189,22 +216,32 @@ class Trainer:
         del values["gradient_norm"]
         return values
 
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`."""
+        rate = self.objective.learning_rate(self.step)
+        return {
+            "trainer": {
+                "learning_rate": float(rate),
+                "window": self.log.state_dict(),
+                "losses": list(self.losses),
+                "steps": self.train_step.state_dict(),
+            },
+            "held_out": {
+                "is_owed": self.pending_eval,
+                "best": {
+                    "value": self._best_value.hex(),
+                    "waited": self.evals_since_best,
+                },
+            },
+        }
 
-def _is_due(every: int, step: int, is_last: bool) -> bool:
-    """Whether an action of this interval is due; always at the last step."""
-    return is_last or (every > 0 and step % every == 0)
-
-
-def _iterate(batches: tf.data.Dataset) -> Iterator:
-    """Iterates over batches, which are a function of the step in any case.
-
-    Under op determinism TensorFlow would make them without threads, and only
-    when they are needed.
-    """
-    is_deterministic = config.is_op_determinism_enabled()
-    config.disable_op_determinism()
-    try:
-        return iter(batches)
-    finally:
-        if is_deterministic:
-            tf.config.experimental.enable_op_determinism()
+    def load_state_dict(self, state: dict) -> None:
+        """Restores the state of an interrupted run."""
+        self.log.load_state_dict(state["trainer"]["window"])
+        # Checkpoints of earlier versions have no losses.
+        self.losses.extend(state["trainer"].get("losses", ()))
+        self.train_step.load_state_dict(state["trainer"]["steps"])
+        if held_out := state["held_out"]:  # earlier versions: None
+            self.pending_eval = held_out["is_owed"]
+            self._best_value = float.fromhex(held_out["best"]["value"])
+            self.evals_since_best = held_out["best"]["waited"]

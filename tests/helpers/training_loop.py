@@ -7,10 +7,9 @@ import tensorflow as tf
 
 from bert.modeling import fused_ops, losses, precision
 from bert.modeling.networks import build_pretraining_model
-from bert.training import train_step
+from bert.training import train_step, training_loop
 from bert.training.objective import Phase
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
-from bert.training.run_state import RunState
 from bert.training.saver import Saver
 from bert.training.settings import Training
 from bert.training.trainer import Trainer
@@ -76,7 +75,7 @@ def make_run(made, folder, objective=None, **changed):
     made.objective = dataclasses.replace(
         made.objective, **{"metric": "score", **(objective or {})}
     )
-    state = RunState(
+    return Trainer(
         Training(**{**settings, **changed}),
         made,
         {f"v{i}": variable for i, variable in enumerate(variables)},
@@ -85,7 +84,6 @@ def make_run(made, folder, objective=None, **changed):
         str(folder),
         {},
     )
-    return Trainer(state)
 
 
 def phase(make_batches, last=STEPS, rows=ROWS, **named):
@@ -95,5 +93,6 @@ def phase(make_batches, last=STEPS, rows=ROWS, **named):
 def train(made, folder, validate=None, **changed):
     """Trains; returns the lines of `metrics.jsonl`."""
     changed = {"save_checkpoints_steps": 5, **changed}
-    make_run(made, folder, **changed).fit([phase(batches)], validate)
+    run = make_run(made, folder, **changed)
+    training_loop.fit(run, [phase(batches)], validate)
     return run_folders.points(folder)

@@ -16,7 +16,7 @@ from bert.inference.predictor import Predictor
 from bert.modeling import networks
 from bert.modeling.formats import kept_layers
 from bert.models.text_classifier import TextClassifier
-from bert.training.run_state import RunState
+from bert.training.trainer import Trainer
 from tests.helpers import model_files, trained
 
 pytestmark = pytest.mark.slow
@@ -109,7 +109,7 @@ def test_damaged_outputs_are_computed_again(student):
 
 def test_a_resumed_run_ends_with_the_same_bits(student, tmp_path, monkeypatch):
     student("labels", output_dir=tmp_path / "straight")
-    save = RunState.save
+    save = Trainer.save
 
     def stop(state):
         if state.step == 2:
@@ -117,7 +117,7 @@ def test_a_resumed_run_ends_with_the_same_bits(student, tmp_path, monkeypatch):
         return save(state)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunState, "save", stop)
+        patch.setattr(Trainer, "save", stop)
         student("labels", code=75, save_checkpoints_steps=2)
     run, log = student("labels", save_checkpoints_steps=2)
     assert "outputs of the teacher: " in log

@@ -18,8 +18,8 @@ import run_pretraining
 from bert.common.formats import tensor_files
 from bert.data.records import reader
 from bert.modeling import networks
+from bert.training import training_loop
 from bert.training.saver import Saver
-from bert.training.trainer import Trainer
 from tests.helpers import pretraining_runs, run_folders, small
 from tests.helpers.pretraining_files import (
     VOCABULARY,
@@ -246,7 +246,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
     pretrain, four_steps, monkeypatch
 ):
     runs = []
-    monkeypatch.setattr(Trainer, "fit", lambda run, *_: runs.append(run))
+    monkeypatch.setattr(training_loop, "fit", lambda run, *_: runs.append(run))
     _, err = pretrain(
         four_steps.parent / "started",
         init_checkpoint=four_steps / "model.ckpt-4",
@@ -256,7 +256,7 @@ def test_init_checkpoint_gives_weights_but_no_step(
     assert "all variables found" in err
     assert runs[0].step == 0
     expected = tensors(four_steps / "model.ckpt-4")
-    for name, variable in runs[0].state.named.items():
+    for name, variable in runs[0].named.items():
         np.testing.assert_array_equal(variable, expected[name])
     moments = runs[0].train_step.optimizer.adam_v
     assert not any(np.any(x) for x in moments)

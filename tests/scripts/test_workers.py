@@ -49,7 +49,7 @@ def remember(run, *rest):
 def main(argv):
     run_pretraining.main(argv)
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-    values = {name: v.numpy() for name, v in runs[0].state.named.items()}
+    values = {name: v.numpy() for name, v in runs[0].named.items()}
     np.savez(f"{argv[0]}-{index}.npz", **values, sizes=sizes)
 
 reader.training_batches = batches

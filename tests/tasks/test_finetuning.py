@@ -15,6 +15,7 @@ from bert.modeling.task_heads import CLASSIFIER
 from bert.runs import finetuning
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
+from bert.training import training_loop
 from bert.training.saver import Saver
 from tests.helpers import model_files, run_folders, small
 
@@ -45,7 +46,7 @@ def test_layers_have_rates_and_some_are_frozen(tmp_path, frozen):
         precision="bfloat16",
     )
     expected = {}
-    for name in run.state.named:
+    for name in run.named:
         expected[name] = 1.0
         if "embeddings" in name:
             expected[name] = 0.25
@@ -54,7 +55,7 @@ def test_layers_have_rates_and_some_are_frozen(tmp_path, frozen):
     if frozen:
         expected = {name: x for name, x in expected.items() if x == 1.0}
     model, optimizer = run.train_step.model, run.train_step.optimizer
-    names = {id(x): name for name, x in run.state.named.items()}
+    names = {id(x): name for name, x in run.named.items()}
     trained = [names[id(x)] for x in model.trainable_variables]
     factors = dict(zip(trained, optimizer.rate_factors, strict=True))
     assert factors == expected
@@ -75,10 +76,11 @@ def test_frozen_layers_are_not_trained(tmp_path):
         }
         for i in range(ROWS)
     ]
-    before = run.state.weights()
+    before = run.weights()
     examples = Examples(rows, TASK.schema)
-    run.fit([finetuning.phase(run.settings, run, examples)])
-    after = run.state.weights()
+    phase = finetuning.phase(run.settings, run, examples)
+    training_loop.fit(run, [phase])
+    after = run.weights()
     frozen = ("bert/embeddings/", "bert/encoder/layer_0/")
     for name, value in before.items():
         # The gradient of a key's bias is only rounding.
@@ -97,7 +99,7 @@ def test_the_best_checkpoint_does_not_replace_the_given_weights(tmp_path):
     best = {name: value + 1 for name, value in values.items()}
     Saver(str(tmp_path / "run" / "best")).save(2, best, {})
     run = make_run(tmp_path / "run", init_checkpoint=given)
-    run.state.restore_best()
-    assert run.state.weights_step == 0
-    for name, value in run.state.weights().items():
+    run.restore_best()
+    assert run.weights_step == 0
+    for name, value in run.weights().items():
         np.testing.assert_array_equal(value, values[name])

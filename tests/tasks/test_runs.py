@@ -84,8 +84,7 @@ def test_a_second_file_has_names_of_its_own():
         ],
         evaluated=lambda file, engine=None: accuracies[file.path],
     )
-    state = types.SimpleNamespace(named={})
-    trainer = types.SimpleNamespace(state=state)
+    trainer = types.SimpleNamespace(named={})
     found = scoring.evaluate(run, Labelling(), files, computed, trainer)
     # As in Estimator, the loss is a mean over batches.
     first = {"eval_accuracy": 0.75, "loss": 2.25}
@@ -282,10 +281,8 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
     monkeypatch.setattr(start, "check_step", assigned.append)
     trainer = types.SimpleNamespace(
         settings=settings,
-        state=types.SimpleNamespace(
-            description={**flags.as_dict(settings), "records": "7 of a"},
-            restore=lambda: None,
-        ),
+        description={**flags.as_dict(settings), "records": "7 of a"},
+        restore=lambda: None,
         train_step=types.SimpleNamespace(strategy=None),
     )
     monkeypatch.setattr(written_files, "write_inputs", lambda *_: None)
@@ -300,7 +297,7 @@ def test_workers_need_the_same_settings_but_other_paths_may_differ(monkeypatch):
     # The checkpoint of a run replaces the initial weights.
     monkeypatch.setattr(start, "initialize", lambda *_: assigned.append("a"))
     trainer.settings = dataclasses.replace(settings, do_train=False)
-    trainer.state.restore = lambda: "restored"
+    trainer.restore = lambda: "restored"
     assert not start.restore_or_initialize(trainer, run)
     assert assigned == [trainer]
 
@@ -321,8 +318,7 @@ def test_only_training_may_start_with_a_random_head(capsys):
         settings = types.SimpleNamespace(
             do_train=trains, output_dir="run", resume_optimizer=False
         )
-        state = types.SimpleNamespace(named=named)
-        trainer = types.SimpleNamespace(settings=settings, state=state)
+        trainer = types.SimpleNamespace(settings=settings, named=named)
         return start.initialize(trainer, model)
 
     assert assign(True) == ["output_weights", "output_bias"]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert.common.errors import UserError
-from bert.training import finite_check
+from bert.training import finite_check, training_loop
 from tests.helpers import run_folders, tiny
 from tests.helpers.training_loop import make_run, phase
 
@@ -23,7 +23,8 @@ def train(made, folder, *poisons, **changed):
         },
     )
     plan = phase(lambda step: data, len(poisons), tiny.ROWS, **changed)
-    make_run(made, folder, save_checkpoints_steps=100).fit([plan])
+    run = make_run(made, folder, save_checkpoints_steps=100)
+    training_loop.fit(run, [plan])
     return run_folders.points(folder)
 
 
@@ -89,14 +90,12 @@ def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
     first, second = (make_run(tiny.make_steps(), "") for _ in range(2))
     rows = np.repeat(row, finite_check.WINDOW, 0)
-    finite_check.check(first.train_step, first.state.losses, 0, rows, str)
-    second.state.load_state_dict(
-        json.loads(json.dumps(first.state.state_dict()))
-    )
+    finite_check.check(first.train_step, first.losses, 0, rows, str)
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     rows[:2, 0] = 10.0
     finite_check.check(
         second.train_step,
-        second.state.losses,
+        second.losses,
         finite_check.WINDOW,
         rows[:2],
         str,

@@ -11,7 +11,7 @@ from tensorflow.python.framework import config
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from bert.modeling.networks import build_pretraining_model
-from bert.training import trainer
+from bert.training import training_loop
 from tests.helpers import model_files, small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
 from tests.helpers.training_loop import (
@@ -99,18 +99,21 @@ def test_a_call_stops_at_the_next_multiple_of_an_interval(
 ):
     run = make_run(tiny.make_steps(), "", **{"log_steps": None, **named})
     run.train_step.optimizer.iterations.assign(step)
-    stops = run._stops([phase(batches, last)], run.settings.eval_steps)
+    plan = [phase(batches, last)]
+    stops = training_loop._stops(run, plan, run.settings.eval_steps)
     assert next(stops)[2] == stop
 
 
 def test_the_slowest_worker_decides_on_the_steps_of_a_call(monkeypatch):
     run = make_run(tiny.make_steps(), "", iterations_per_loop=5)
-    monkeypatch.setattr(run.state.log, "steps_per_call", lambda *_: 5)
+    monkeypatch.setattr(run.log, "steps_per_call", lambda *_: 5)
     monkeypatch.setattr(
-        trainer.collectives, "gather", lambda _, own: np.array([[own], [2.0]])
+        training_loop.collectives,
+        "gather",
+        lambda _, own: np.array([[own], [2.0]]),
     )
     data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
-    run._take_steps(iter(data), phase(batches), 7)
+    training_loop._take_steps(run, iter(data), phase(batches), 7)
     assert run.step == 2
 
 
@@ -171,7 +174,7 @@ def test_batches_are_made_ahead_under_determinism():
         lambda number: tf.numpy_function(make, [number], number.dtype)
     )
     tf.config.experimental.enable_op_determinism()
-    iterator = trainer._iterate(numbers.prefetch(3))
+    iterator = training_loop._iterate(numbers.prefetch(3))
     assert config.is_op_determinism_enabled()
     assert next(iterator) == 0
     assert fourth.wait(60)

@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 from bert.common.errors import UserError
-from bert.training import logs
+from bert.training import logs, training_loop
 from bert.training.saver import Saver
 from tests.helpers import run_folders, tiny
 from tests.helpers.training_loop import make_run, phase
@@ -47,16 +47,16 @@ class Trial:
             iterations_per_loop=1,
             early_stopping_patience=patience,
         )
-        self.best = self.run.state.best
+        self.best = self.run.best
 
     def plan(self):
         return phase(self._batches, self._last, tiny.ROWS)
 
     def train(self):
         """Trains; returns the state of the best weights."""
-        self.run.state.restore()
-        self.run.fit([self.plan()], self._validate)
-        return self.run.state.state_dict()["held_out"]["best"]
+        self.run.restore()
+        training_loop.fit(self.run, [self.plan()], self._validate)
+        return self.run.state_dict()["held_out"]["best"]
 
     def _validate(self):
         return {"score": self._scores[self.run.step]}
@@ -131,7 +131,7 @@ def test_the_best_weights_are_used_after_evaluations_and_without_training(
     Trial(tmp_path, 7, {2: 0.3, 4: 0.5, 6: 0.4, 7: 0.1}).train()
     go_back(tmp_path, back)
     changed = {"eval_steps": eval_steps, "do_train": do_train}
-    state = make_run(fresh_steps(), tmp_path, **changed).state
+    state = make_run(fresh_steps(), tmp_path, **changed)
     state.restore()
     assert state.step == back
     last = state.weights()["v0"]
@@ -159,7 +159,7 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
     Trial(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     before = path.stat()
-    make_run(tiny.make_steps(), tmp_path).state.log.drop_after(7)
+    make_run(tiny.make_steps(), tmp_path).log.drop_after(7)
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns) == (
         before.st_ino,
@@ -169,21 +169,21 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
 
 def test_moments_are_needed_only_to_train(tmp_path):
     run = Trial(tmp_path, 3, SCORES | {3: 0.4})
-    variables = run.run.state._variables
+    variables = run.run._variables
     name = next(x for x in variables if x.endswith("/adam_m"))
     del variables[name]  # as of a layer that is frozen
     run.train()
     other = Trial(tmp_path, 7, SCORES, do_train=False)
-    other.run.state.restore()
+    other.run.restore()
     assert other.run.step == 3
     with pytest.raises(UserError, match=f"{name}.*or the flags of this run"):
-        Trial(tmp_path, 7, SCORES).run.state.restore()
+        Trial(tmp_path, 7, SCORES).run.restore()
 
 
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     """After the call of steps in which it occurs, with its message."""
     run = Trial(tmp_path, 7, SCORES)
-    checkpoints, steps = run.run.state.saver, run.run.train_step
+    checkpoints, steps = run.run.saver, run.run.train_step
     train, describe = steps.train, Saver._describe
 
     def fail(saver, *arguments):
@@ -207,4 +207,4 @@ def test_the_best_weights_can_be_evaluated_as_a_run(tmp_path):
     """They have no moments and no state of a training."""
     Trial(tmp_path, 2, {2: 0.5}).train()
     best = Trial(tmp_path / "best", 2, {}, do_train=False)
-    assert best.run.state.restore().step == 2
+    assert best.run.restore().step == 2

@@ -8,6 +8,7 @@ import tempfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert.training import training_loop
 from bert.training.preemption import Preemption
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_run
@@ -18,7 +19,7 @@ steps = functools.cache(tiny.make_steps)
 def make(folder, sign, patience):
     objective = {"metric": "m", "sign": sign}
     run = make_run(steps(), folder, objective, early_stopping_patience=patience)
-    run.state.description = {"seed": 3}
+    run.description = {"seed": 3}
     return run
 
 
@@ -37,22 +38,24 @@ def test_the_first_of_the_best_is_kept_and_the_patience_counts_from_it(
         run, best = make(folder, sign, patience), 0
         for step, value in enumerate(values, 1):
             if step == restart:
-                state = json.loads(json.dumps(run.state.state_dict()))
+                state = json.loads(json.dumps(run.state_dict()))
                 run = make(folder, sign, patience)
-                run.state.load_state_dict(state)
-            variable = run.state.named["v0"]
+                run.load_state_dict(state)
+            variable = run.named["v0"]
             variable.assign(variable * 0 + step)
             run.train_step.optimizer.iterations.assign(step)
             metrics = {"m": value, "other": -step, "seed": step}
-            run._validate(lambda metrics=metrics: metrics, Preemption())
+            training_loop._validate(
+                run, lambda metrics=metrics: metrics, Preemption()
+            )
 
             if not math.isnan(value) and (
                 not best or sign * value > sign * values[best - 1]
             ):
                 best = step
-            is_over = run._is_over(Preemption())
+            is_over = training_loop._is_over(run, Preemption())
             assert is_over == (0 < patience <= step - best)
-            kept = run.state.best.restore_latest()
+            kept = run.best.restore_latest()
             if not best:
                 assert kept is None
                 continue
