@@ -300,13 +300,13 @@ def test_the_task_of_the_pages_learns_and_is_exported(tmp_path):
 
     predictor = tmp_path / "bert" / "inference" / "predictor.py"
     body = predictor.read_text()
-    line = "TASKS = {  # kind in a `task.json` -> task\n"
+    line = "{  # kind in a `task.json` -> task\n"
     assert line in body
     body = body.replace(
         line, f"{line}    ordering.KIND: ordering.TextOrdering,\n"
     )
-    imported = "from bert.tasks.ordering import task as ordering\nTASKS ="
-    predictor.write_text(body.replace("TASKS =", imported, 1))
+    imported = "from bert.tasks.ordering import task as ordering\nTASKS:"
+    predictor.write_text(body.replace("TASKS:", imported, 1))
 
     classifier_files.write_model(tmp_path)
     a, b = "the cat sees", "a dog finds"
