@@ -28,7 +28,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Self
 
 from bert.common import atomic, errors, flags, processes, storage
 from bert.common import outputs as outputs_lib
@@ -66,21 +66,6 @@ class Partition(NamedTuple):
     num_rows: int
 
 
-class Writer(Protocol):
-    """Computes the rows of partitions with a model, in any thread."""
-
-    def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
-        """Yields the ranges of a file, and their numbers of rows."""
-
-    def write(
-        self,
-        partition: Partition,
-        stream: gzip.GzipFile | None,
-        file: BinaryIO,
-    ) -> dict[str, Json]:
-        """Writes the results of a partition, and returns counts."""
-
-
 class _Streams(threading.local):
     """The compressed file that this thread reads; it has no random access."""
 
@@ -99,7 +84,10 @@ class _Streams(threading.local):
 
 @dataclasses.dataclass(frozen=True)
 class RowJob(runners.Job):
-    """A job that computes the rows of files.
+    """A job that computes the rows of files with a model, in any thread.
+
+    A subclass has `ranges` and `write`. It loads its model at the first call,
+    once in each process.
 
     Attributes:
         files: list of str. The input files, in order.
@@ -107,8 +95,8 @@ class RowJob(runners.Job):
         outputs: list of str. The output file, or its shards.
         num_bytes: float. Size of a partition.
         num_processes: int. Number of processes without Beam.
-        open_writer: callable. Loads the model and returns a `Writer`, once in
-            each process.
+        num_threads: int or None. Number of threads of OpenVINO. None: one per
+            core.
         record: dict. Everything that the parts depend on, as JSON values with
             names for messages.
     """
@@ -118,17 +106,87 @@ class RowJob(runners.Job):
     outputs: list[str]
     num_bytes: float
     num_processes: int
-    open_writer: Callable[[], Writer]
+    num_threads: int | None
     record: dict[str, Json]
 
-    @functools.cached_property
-    def writer(self) -> Writer:
-        """The writer of this process."""
-        return self.open_writer()
+    @classmethod
+    def open(
+        cls,
+        settings: PartSettings,
+        input_file: str,
+        output_file: str,
+        model: dict[str, str],
+        uses_openvino: bool,
+        *fields: object,
+    ) -> Self:
+        """Lists the input, and describes what the output depends on.
+
+        Args:
+            settings: PartSettings. Settings of the script.
+            input_file: str. Its --input_file, which may be a pattern.
+            output_file: str. Its --output_file.
+            model: dict. `model` and `engine`: a hash and a name.
+            uses_openvino: bool. Whether OpenVINO computes the model.
+            *fields: object. Fields of the subclass.
+
+        Raises:
+            UserError: An input file is missing, or is also an output; or there
+                are shards of an earlier command with another number of shards.
+        """
+        files = storage.list_files(input_file, "input_file")
+        outputs = shards_of(output_file, settings.num_shards)
+        outputs_lib.check_file(output_file, "output_file")
+        outputs_lib.check_no_input(outputs, files)
+        _check_shards(output_file, outputs)
+        record = _record(settings, files, model, uses_openvino)
+        folder, name = os.path.split(storage.absolute(output_file))
+        num_bytes = 1e6 * (settings.partition_mb or PARTITION_MB)
+
+        # Measured: processes of one thread are faster than one of all threads.
+        cores = processes.num_cores()
+        partitions = math.ceil(sum(map(storage.size, files)) / num_bytes)
+        count = settings.num_processes or (cores if uses_openvino else 1)
+        count = max(1, min(count, partitions))
+        is_alone = count == 1 or settings.runner
+        return cls(
+            scratch.folder_of(folder, [name], "rows", bool(settings.runner)),
+            files,
+            output_file,
+            outputs,
+            num_bytes,
+            count,
+            None if is_alone else max(1, cores // count),
+            record,
+            *fields,
+        )
+
+    @property
+    def names_files(self) -> bool:
+        """Whether an error of a row names its file."""
+        return len(self.files) > 1
 
     @functools.cached_property
     def _streams(self) -> _Streams:
         return _Streams()
+
+    def ranges(self, path: str) -> Iterator[tuple[Span, int]]:
+        """Yields the ranges of a file, and their numbers of rows."""
+        raise NotImplementedError
+
+    def write(
+        self,
+        partition: Partition,
+        stream: gzip.GzipFile | None,
+        file: BinaryIO,
+    ) -> dict[str, Json]:
+        """Writes the results of a partition, and returns counts.
+
+        Args:
+            partition: Partition. The partition.
+            stream: binary file or None. The open compressed file.
+            file: binary file. Open for writing.
+        """
+        raise NotImplementedError
 
     def divide(self, path: str) -> list:
         """Divides a file into partitions: their spans and numbers of rows.
@@ -136,7 +194,7 @@ class RowJob(runners.Job):
         Args:
             path: str. The file.
         """
-        return [*self.writer.divide(path, self.num_bytes)]
+        return [*self.ranges(path)]
 
     def make_part(self, partition: Partition) -> None:
         """Writes the results of a partition.
@@ -150,7 +208,7 @@ class RowJob(runners.Job):
         stream = self._streams.open(partition.span.path)
         number, hashes = partition.number, dict[str, str]()
         with runners.part_file(self.data_path(number), hashes) as file:
-            counts = self.writer.write(partition, stream, file)
+            counts = self.write(partition, stream, file)
         runners.finish_part(self.part_path(number), counts, hashes)
 
     def data_path(self, number: int) -> str:
@@ -158,35 +216,13 @@ class RowJob(runners.Job):
         return f"{self.folder}/part-{number:05d}"
 
 
-def open_job(
+def _record(
     settings: PartSettings,
-    input_file: str,
-    output_file: str,
+    files: list[str],
     model: dict[str, str],
     uses_openvino: bool,
-    open_writer: Callable[[int | None, bool], Writer],
-) -> RowJob:
-    """Lists the input, and describes what the output depends on.
-
-    Args:
-        settings: PartSettings. Settings of the script.
-        input_file: str. Its --input_file, which may be a pattern.
-        output_file: str. Its --output_file.
-        model: dict. `model` and `engine`: a hash and a name.
-        uses_openvino: bool. Whether OpenVINO computes the model.
-        open_writer: callable. Returns a `Writer`. It is called with the number
-            of threads of OpenVINO, or None for one per core, and with whether
-            there are several files.
-
-    Raises:
-        UserError: An input file is missing, or is also an output; or there
-            are shards of an earlier command with another number of shards.
-    """
-    files = storage.list_files(input_file, "input_file")
-    outputs = shards_of(output_file, settings.num_shards)
-    outputs_lib.check_file(output_file, "output_file")
-    outputs_lib.check_no_input(outputs, files)
-    _check_shards(output_file, outputs)
+) -> dict[str, Json]:
+    """Returns `RowJob.record`."""
     given = flags.as_dict(settings).items()
     package = "openvino" if uses_openvino else "tensorflow"
     record = {
@@ -197,26 +233,7 @@ def open_job(
         **{_version_of(x): storage.version(x) for x in files},
         **{f"--{k}": x for k, x in given if k not in _FREE},
     }
-    folder, name = os.path.split(storage.absolute(output_file))
-    num_bytes = 1e6 * (settings.partition_mb or PARTITION_MB)
-
-    # Measured: processes of one thread are faster than one of all threads.
-    cores = processes.num_cores()
-    partitions = math.ceil(sum(map(storage.size, files)) / num_bytes)
-    count = settings.num_processes or (cores if uses_openvino else 1)
-    count = max(1, min(count, partitions))
-    is_alone = count == 1 or settings.runner
-    threads = None if is_alone else max(1, cores // count)
-    return RowJob(
-        scratch.folder_of(folder, [name], "rows", bool(settings.runner)),
-        files,
-        output_file,
-        outputs,
-        num_bytes,
-        count,
-        functools.partial(open_writer, threads, len(files) > 1),
-        json.loads(json.dumps(record)),
-    )
+    return json.loads(json.dumps(record))
 
 
 def shards_of(path: str, count: int | None) -> list[str]:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from bert.common import errors
@@ -14,7 +14,7 @@ from bert.common.formats.json_files import Json
 from bert.common.progress import counted, log
 from bert.common.text_lines import Span
 from bert.inference import jsonl, partitions
-from bert.inference.partitions import Partition
+from bert.inference.partitions import Partition, RowJob
 from bert.inference.predictor import Predictor, network_of, open_model
 from bert.inference.settings import KERAS, OPENVINO, Settings
 
@@ -24,31 +24,34 @@ _JOIN = {  # format of the output -> function that joins the parts
 }
 
 
-class PredictionWriter:
+@dataclasses.dataclass(frozen=True)
+class PredictionJob(RowJob):
     """Writes the predictions of partitions as lines of JSON.
 
-    Args:
+    Attributes:
         settings: Settings. Settings of the script.
-        num_threads: int or None. Number of threads of OpenVINO. None: one per
-            core.
-        names_files: bool. Whether an error names its file.
     """
 
-    def __init__(
-        self, settings: Settings, num_threads: int | None, names_files: bool
-    ):
-        self._settings, self._names_files = settings, names_files
-        self._predictor = Predictor.open(
-            settings.model, settings.engine, num_threads
-        )
-        task = self._predictor.task
-        settings.check_signature(task.signatures)
-        self._inputs = settings.ordered(task.inputs, task.optional_inputs)
+    settings: Settings
 
-    def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
-        """See `partitions.Writer`."""
+    @functools.cached_property
+    def _predictor(self) -> Predictor:
+        settings = self.settings
+        predictor = Predictor.open(
+            settings.model, settings.engine, self.num_threads
+        )
+        settings.check_signature(predictor.task.signatures)
+        return predictor
+
+    @property
+    def _inputs(self) -> Sequence[str]:
+        task = self._predictor.task
+        return self.settings.ordered(task.inputs, task.optional_inputs)
+
+    def ranges(self, path: str) -> Iterator[tuple[Span, int]]:
+        """See `RowJob`."""
         return jsonl.divide(
-            self._settings, self._predictor, path, self._inputs, num_bytes
+            self.settings, self._predictor, path, self._inputs, self.num_bytes
         )
 
     def write(
@@ -57,8 +60,8 @@ class PredictionWriter:
         stream: gzip.GzipFile | None,
         file: BinaryIO,
     ) -> dict[str, Json]:
-        """See `partitions.Writer`."""
-        settings, span = self._settings, partition.span
+        """See `RowJob`."""
+        settings, span = self.settings, partition.span
         text = io.StringIO()
         printer = jsonl.PredictionPrinter(
             self._predictor,
@@ -67,7 +70,7 @@ class PredictionWriter:
             span.path,
             settings.signature,
             text,
-            self._names_files,
+            self.names_files,
         )
 
         # All rows at once: batches must not depend on how the file was read.
@@ -116,13 +119,13 @@ def write(settings: Settings, beam_options: list[str]) -> None:
     network = network_of(folder, settings.engine)
     engine = OPENVINO if network else KERAS
     model = open_model(network or folder)
-    job = partitions.open_job(
+    job = PredictionJob.open(
         settings,
         input_file,
         output_file,
         {"model": model.digest(), "engine": engine},
         bool(network),
-        functools.partial(PredictionWriter, settings),
+        settings,
     )
 
     found = partitions.compute(job, settings, beam_options, _JOIN[kind])

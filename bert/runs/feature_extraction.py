@@ -3,6 +3,7 @@
 rows -> LayerOutputs.encode -> packed rows -> engine -> vectors -> parts -> file
 """
 
+import dataclasses
 import functools
 import gzip
 import itertools
@@ -24,7 +25,7 @@ from bert.data.embedding_files import Vectors
 from bert.data.text import vocabulary_checks
 from bert.inference import jsonl, partitions
 from bert.inference.jsonl import Example
-from bert.inference.partitions import Partition
+from bert.inference.partitions import Partition, RowJob
 from bert.inference.predictor import Compute, Predictor, load_keras
 from bert.inference.settings import KERAS, OPENVINO
 from bert.modeling.engines import openvino_engine
@@ -50,7 +51,7 @@ class RowReader:
         self._settings, self._predictor = extraction.settings, predictor
 
     def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
-        """See `partitions.Writer`."""
+        """See `RowJob.ranges`."""
         return jsonl.divide(
             self._settings, self._predictor, path, (TEXT,), num_bytes
         )
@@ -82,26 +83,28 @@ def _pair_of(line: str) -> dict[str, str]:
     return {TEXT: pair[1], TEXT_B: pair[2]} if pair else {TEXT: line}
 
 
-class EmbeddingWriter:
-    """Writes the vectors of partitions, see `partitions.Writer`.
+@dataclasses.dataclass(frozen=True)
+class EmbeddingJob(RowJob):
+    """Writes the vectors of partitions, see `RowJob`.
 
     Args:
         extraction: checked settings, see `settings.check`.
-        num_threads: number of threads of OpenVINO; None: one per core.
-        names_files: whether an error names its file.
     """
 
-    def __init__(
-        self,
-        extraction: Extraction,
-        num_threads: int | None = None,
-        names_files: bool = False,
-    ):
-        self._extraction, self._names_files = extraction, names_files
-        engine = _engine(extraction, num_threads)
-        self._predictor = predictor_of(extraction, engine)
-        self._reader = RowReader(extraction, self._predictor)
-        self.divide = self._reader.divide
+    extraction: Extraction
+
+    @functools.cached_property
+    def _predictor(self) -> Predictor:
+        engine = _engine(self.extraction, self.num_threads)
+        return predictor_of(self.extraction, engine)
+
+    @property
+    def _reader(self) -> RowReader:
+        return RowReader(self.extraction, self._predictor)
+
+    def ranges(self, path: str) -> Iterator[tuple[Span, int]]:
+        """See `RowJob`."""
+        return self._reader.divide(path, self.num_bytes)
 
     def write(
         self,
@@ -109,8 +112,8 @@ class EmbeddingWriter:
         stream: gzip.GzipFile | None,
         file: BinaryIO,
     ) -> dict[str, Json]:
-        """See `partitions.Writer`."""
-        extraction, span = self._extraction, partition.span
+        """See `RowJob`."""
+        extraction, span = self.extraction, partition.span
         examples = [*self._reader.read(span.path, span, stream)]
         rows, truncated = self._vectors(examples, span.path)
         pooled = extraction.how.pooling != "none"
@@ -136,7 +139,7 @@ class EmbeddingWriter:
         self, examples: list[Example], path: str
     ) -> tuple[list[Vectors], int]:
         """Returns the vectors of examples, and the number of truncated ones."""
-        predictor, tokens = self._predictor, self._extraction.model.tokenizer
+        predictor, tokens = self._predictor, self.extraction.model.tokenizer
         valid = [x.fields for x in examples if isinstance(x.fields, dict)]
         encoded = predictor.encode(valid or [{TEXT: ""}])
         computed = predictor.compute(encoded)
@@ -153,9 +156,9 @@ class EmbeddingWriter:
                 continue
             message = str(fields).removeprefix(f"{path}:{line}: ")
             error = {"error": message, "line": line}
-            if self._names_files:
+            if self.names_files:
                 error["file"] = path
-            pooled = self._extraction.how.pooling != "none"
+            pooled = self.extraction.how.pooling != "none"
             size = shape if pooled else (0, *shape[1:])
             nothing = np.full(size, np.nan, np.float32)
             rows.append(Vectors([], [], nothing, kept, error))
@@ -263,7 +266,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
     if kind != "jsonl":
         join = embedding_files.joiner(kind, extraction.separate_layers, pooled)
 
-    job = partitions.open_job(
+    job = EmbeddingJob.open(
         settings,
         settings.input_file,
         settings.output_file,
@@ -272,7 +275,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
             "engine": OPENVINO if network else KERAS,
         },
         bool(network),
-        functools.partial(EmbeddingWriter, extraction),
+        extraction,
     )
     check_first_rows(extraction, job.files)
     counts = partitions.compute(job, settings, beam_options, join)
