@@ -112,7 +112,7 @@ FILES_OF_NO_FLAG = {
     "bert/common/storage.py": "",
     "bert/common/atomic.py": "",
     "bert/common/nvidia.py": "the files of GPUs",
-    "bert/common/locks.py": "locks, which are local",
+    "bert/common/jobs/locks.py": "locks, which are local",
     "bert/common/jobs/scratch.py:claim": "a new folder, which is local",
     "bert/runs/program_cache.py": "the cache, which is local",
     "bert/runs/opening.py:open_folder": "/dev/null",

@@ -11,10 +11,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 
-from bert.common import flags, locks, outputs, rules, storage
+from bert.common import flags, outputs, rules, storage
 from bert.common.errors import UserError
 from bert.common.formats import downloads
 from bert.common.formats.json_files import Json
+from bert.common.jobs import locks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from bert.common import locks
 from bert.common.errors import UserError
+from bert.common.jobs import locks
 
 HOLDER = """
 import sys, threading
-from bert.common import locks
+from bert.common.jobs import locks
 from bert.common.errors import UserError
 
 with locks.hold(sys.argv[1], "records"):

@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from bert.common import command_line, flags, locks
+from bert.common import command_line, flags
 from bert.common import main as common_main
 from bert.common.errors import UserError
+from bert.common.jobs import locks
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Iterator
 
-from bert.common import atomic, locks, storage
+from bert.common import atomic, storage
 from bert.common.errors import StorageError
+from bert.common.jobs import locks
 from bert.common.processes import KilledProcess
 from bert.common.progress import log
 

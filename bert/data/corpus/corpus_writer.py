@@ -8,8 +8,9 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from bert.common import atomic, locks, storage
+from bert.common import atomic, storage
 from bert.common.errors import UserError
+from bert.common.jobs import locks
 from bert.data.corpus import raw_text
 
 
