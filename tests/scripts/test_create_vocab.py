@@ -4,7 +4,7 @@ import pytest
 
 import create_vocab
 from bert.data.corpus import word_counts
-from bert.data.text import tokenization, vocabulary, vocabulary_slots
+from bert.data.text import tokenization, vocabulary
 from bert.data.text.casing import Casing
 from tests.helpers import text
 
@@ -125,7 +125,7 @@ def test_new_words_added_by_convert_checkpoint_have_the_same_ids(extended):
     tokens = extended(num_new_tokens=3)[3]
     words = [token for token in tokens if token not in BASE]
     assert len(words) == 3
-    assert vocabulary_slots.add_words(BASE, words)[0] == tokens
+    assert vocabulary.add_words(BASE, words)[0] == tokens
 
 
 def test_fewer_words_than_requested_are_reported(extended, tmp_path):

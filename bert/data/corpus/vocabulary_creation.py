@@ -17,7 +17,6 @@ from bert.data.corpus import (
 from bert.data.text import (
     vocabulary,
     vocabulary_checks,
-    vocabulary_slots,
 )
 from bert.data.text.casing import NewCasing
 
@@ -117,7 +116,7 @@ def read_base(settings: Settings) -> list[str] | None:
     tokens = list(vocab)
 
     # The network has no embeddings for additional tokens.
-    slots = len(vocabulary_slots.unused_slots(tokens))
+    slots = len(vocabulary.unused_slots(tokens))
     if slots < settings.num_new_tokens:
         raise UserError(
             f"{slots} [unusedN] slots for {settings.num_new_tokens} words",
@@ -198,7 +197,7 @@ def extend(
         )
     if len(words) < settings.num_new_tokens:
         log(f"warning: the corpus has only {len(words):,} words to add")
-    return vocabulary_slots.add_words(base, words)[0], len(words)
+    return vocabulary.add_words(base, words)[0], len(words)
 
 
 def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:

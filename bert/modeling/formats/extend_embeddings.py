@@ -6,7 +6,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.progress import log
-from bert.data.text import vocabulary_slots
+from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model import Model
 
@@ -69,7 +69,7 @@ def add_words(model: Model, path: str) -> Model:
     split = exact.basic_tokenizer.tokenize
     tokens_of = exact.wordpiece_tokenizer.tokenize
 
-    words = vocabulary_slots.read_words(path)
+    words = vocabulary.read_words(path)
     new = [word for word in words if word not in ids]
 
     # The tokenizer would never produce the token of a word that it splits.
@@ -82,7 +82,7 @@ def add_words(model: Model, path: str) -> Model:
             )
 
     # Parts are old tokens: the new vocabulary contains the word itself.
-    tokens, rows = vocabulary_slots.add_words(tokenizer.tokens, new)
+    tokens, rows = vocabulary.add_words(tokenizer.tokens, new)
     parts = [[ids[token] for token in tokens_of(word)] for word in new]
     reused = sum(row < len(ids) for row in rows)
 
