@@ -28,6 +28,9 @@ class Head(NamedTuple):
             for it.
         pipeline_tag: str or None. Name of the task at Hugging Face, for model
             cards. None: it has no name.
+        loss: str or None. Class of its loss in `task_losses`, for the script
+            of its task. None: the script chooses it, such as by its labels.
+            Default: None.
         outputs: tuple of str. Names of the model's outputs; if there are
             several, each is a column of the logits. Default: ("logits",).
         has_dropout: bool. Whether its input has dropout. Default: True.
@@ -43,6 +46,7 @@ class Head(NamedTuple):
     architecture: str | None
     their_layer: str
     pipeline_tag: str | None
+    loss: str | None = None
     outputs: tuple[str, ...] = ("logits",)
     has_dropout: bool = True
     has_bias: bool = True
@@ -89,6 +93,7 @@ HEADS = {  # name of the layer -> head
         "BertForQuestionAnswering",
         "qa_outputs",
         "question-answering",
+        "SpanLoss",
         outputs=("start_logits", "end_logits"),
         has_dropout=False,
     ),
@@ -100,6 +105,7 @@ HEADS = {  # name of the layer -> head
         "BertForTokenClassification",
         "classifier",
         "token-classification",
+        "TokenLoss",
     ),
     CHOICES: Head(
         "multiple choice",
@@ -109,6 +115,7 @@ HEADS = {  # name of the layer -> head
         "BertForMultipleChoice",
         "classifier",
         "multiple-choice",
+        "ChoiceLoss",
         has_bias=False,
         has_choices=True,
     ),

@@ -13,7 +13,7 @@ from bert.modeling import (
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.losses import Loss
-from bert.modeling.task_heads import CHOICES, SPANS, TOKENS
+from bert.modeling.task_heads import HEADS
 from bert.tasks import metrics
 from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
@@ -23,12 +23,6 @@ from bert.tasks.similarity.task import TextEmbedding
 from bert.tasks.task import Task
 from bert.training.objective import Objective
 from bert.training.optimization import WarmupLinearDecay
-
-_LOSSES = {  # head -> class of its loss
-    SPANS: task_losses.SpanLoss,
-    TOKENS: task_losses.TokenLoss,
-    CHOICES: task_losses.ChoiceLoss,
-}
 
 
 def objective_of(
@@ -71,7 +65,9 @@ def _loss(task: Task, config: BertConfig, settings: FineTuning) -> Loss:
             settings.loss, settings.scale, sizes
         )
     assert task.head, "only embeddings have no head"
-    return _LOSSES[task.head]()
+    kind = HEADS[task.head].loss
+    assert kind, "the losses of other heads are chosen above"
+    return getattr(task_losses, kind)()
 
 
 def _loss_of_labels(
