@@ -9,7 +9,7 @@ from bert.tasks.classification import inputs
 from bert.tasks.classification import settings as classification
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.squad import settings as squad
-from bert.tasks.squad.windows import WindowMaker
+from bert.tasks.squad.question_windows import WindowMaker
 from bert.tasks.task import Files
 
 

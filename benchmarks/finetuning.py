@@ -40,7 +40,7 @@ from bert.modeling import (
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import checkpoint_files
 from bert.tasks.squad import examples as squad
-from bert.tasks.squad import windows
+from bert.tasks.squad import question_windows
 from bert.tasks.task import TRAIN
 from bert.training import distribution, optimization, train_step
 from bert.training.objective import Objective
@@ -91,7 +91,7 @@ def training_of(
                 None,
             ),
             maker.training_records(questions),
-            windows.TRAINING_SCHEMA,
+            question_windows.TRAINING_SCHEMA,
             "BertForQuestionAnswering",
             {
                 feature_names.START_POSITIONS: "start_positions",

@@ -14,8 +14,8 @@ from bert.models.builders import (
     token_classifier,
 )
 from bert.models.embeddings import embed
-from bert.models.fill_mask import fill_mask
 from bert.models.loading import Encoder, load_encoder, new_encoder, save
+from bert.models.masked_words import fill_mask
 from bert.models.question_answerer import QuestionAnswerer
 from bert.models.text_classifier import TextClassifier
 from bert.models.token_classifier import TokenClassifier

@@ -17,7 +17,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.inference.predictor import Predictor
 from bert.modeling import networks
 from bert.modeling.engines.keras_engine import KerasEngine
-from bert.models import arguments, compilation, exporting, preprocessing
+from bert.models import arguments, compilation, exports, preprocessing
 from bert.models.validation import Validation
 
 _CHUNK = 32  # batches of a prediction that are sorted by length together
@@ -318,7 +318,7 @@ class TextModel(keras.Model):
         if openvino == "int8" and texts is not None:
             encoded = self._task().encode(self._inputs(texts))
             rows = [y for x in encoded for y in x.sequences]
-        exporting.write(self, os.fspath(filepath), openvino, rows, entries)
+        exports.write(self, os.fspath(filepath), openvino, rows, entries)
 
     def save(self, filepath, *args, **kwargs) -> None:
         """Saves to a `.keras` file, as in `keras.Model`.

@@ -27,8 +27,8 @@ from bert.modeling.task_heads import CLASSIFIER
 from bert.models import (
     arguments,
     builders,
-    distillation,
-    exporting,
+    classifier_teacher,
+    exports,
     label_encoder,
     loading,
     preprocessing,
@@ -40,7 +40,7 @@ from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.task import TextClassification
 
-SAVED_MODEL, ONNX = "tf_saved_model", exporting.ONNX
+SAVED_MODEL, ONNX = "tf_saved_model", exports.ONNX
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -168,7 +168,7 @@ class TextClassifier(TextModel):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         """Computes the loss, with a teacher as in run_classifier.py."""
-        weights, of_teacher = distillation.divided(x, sample_weight)
+        weights, of_teacher = classifier_teacher.divided(x, sample_weight)
         loss = super().compute_loss(x, y, y_pred, weights, training)
         if of_teacher is not None:
             outputs = x[feature_names.TEACHER_OUTPUTS]
@@ -242,7 +242,7 @@ class TextClassifier(TextModel):
             UserError: A text, a label or an argument is invalid.
         """
         arguments.check_training(1 if epochs is None else epochs, learning_rate)
-        distillation.check(teacher, distill_weight, distill_temperature)
+        classifier_teacher.check(teacher, distill_weight, distill_temperature)
         held_out = None
         if validation_data is not None:
             validation_split = 0.0  # as in Keras
@@ -275,7 +275,7 @@ class TextClassifier(TextModel):
 
             encoded = self._encoded(examples)
             if teacher is not None:
-                encoded = distillation.with_outputs(
+                encoded = classifier_teacher.with_outputs(
                     teacher, self._task(), examples, encoded, distill_weight
                 )
                 self._teacher_loss = task_losses.TeacherLoss(
@@ -415,7 +415,7 @@ class TextClassifier(TextModel):
                 expected=f"{SAVED_MODEL} or {ONNX}",
             )
         if format == ONNX:
-            exporting.write_onnx(self, os.fspath(filepath))
+            exports.write_onnx(self, os.fspath(filepath))
             return
         self._write_export(filepath, openvino, texts, pairs=pairs)
 

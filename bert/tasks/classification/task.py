@@ -27,7 +27,7 @@ from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
-from bert.tasks.classification import predictions
+from bert.tasks.classification import prediction_files
 from bert.tasks.classification.glue import (
     LabelledFile,
     TextExample,
@@ -274,7 +274,7 @@ class TextClassification(Task[Settings]):
         """Writes the files of predictions; returns the paths."""
         assert isinstance(file, LabelledFile)
         predicted = self.decode(encoded, results)
-        wrote = predictions.write(folder, file, predicted, self)
+        wrote = prediction_files.write(folder, file, predicted, self)
 
         # A labelled test file is scored, but never used for selection.
         if file.is_labelled:
@@ -287,7 +287,9 @@ class TextClassification(Task[Settings]):
             log(f"{file.path} | {' | '.join(shown)}")
         if settings.glue_dir and file.submission:
             wrote.append(
-                predictions.write_submission(settings.glue_dir, file, predicted)
+                prediction_files.write_submission(
+                    settings.glue_dir, file, predicted
+                )
             )
         return wrote
 
@@ -300,9 +302,9 @@ class TextClassification(Task[Settings]):
         folds: list[str],
     ) -> list[str]:
         """Writes the predictions for the rows of all folds; see `Task`."""
-        path = os.path.join(folder, predictions.OUT_OF_FOLD)
+        path = os.path.join(folder, prediction_files.OUT_OF_FOLD)
         predicted = self.decode(encoded, results)
-        predictions.write_predictions(path, rows, predicted, self, folds)
+        prediction_files.write_predictions(path, rows, predicted, self, folds)
         return [path]
 
     def example(self, rows: list[TextExample]) -> dict[str, str]:

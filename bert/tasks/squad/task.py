@@ -19,8 +19,8 @@ from bert.tasks.evaluation import MAJORITY
 from bert.tasks.squad import answers, metrics
 from bert.tasks.squad.answers import Answers
 from bert.tasks.squad.examples import SquadExample
+from bert.tasks.squad.question_windows import TRAINING_SCHEMA, WindowMaker
 from bert.tasks.squad.settings import ORIGINAL, Settings, describe, recorded
-from bert.tasks.squad.windows import TRAINING_SCHEMA, WindowMaker
 from bert.tasks.task import Evaluation, InputFile, Task, ignore
 
 QUESTION, CONTEXT = "question", "context"

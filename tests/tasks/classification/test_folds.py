@@ -10,7 +10,7 @@ from sklearn import model_selection
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.runs import sweep
-from bert.tasks.classification import examples, inputs, predictions
+from bert.tasks.classification import examples, inputs, prediction_files
 from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.task import DEV, TRAIN
@@ -139,4 +139,6 @@ def test_folds_are_reported_as_one_file(settings, tmp_path):
         [pairs.count((gold, found)) for found in "ny"] for gold in "ny"
     ]
     assert {x["predicted"] for x in report["worst_errors"]} == {"n", "y"}
-    assert [os.path.basename(x) for x in paths] == [predictions.OUT_OF_FOLD]
+    assert [os.path.basename(x) for x in paths] == [
+        prediction_files.OUT_OF_FOLD
+    ]

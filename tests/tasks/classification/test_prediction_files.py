@@ -11,7 +11,7 @@ from bert.data.labels import (
     Labels,
     PostProcessing,
 )
-from bert.tasks.classification import predictions
+from bert.tasks.classification import prediction_files
 from bert.tasks.classification.glue import LabelledFile, TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
@@ -33,7 +33,7 @@ def task_of(labels, decision=PLAIN, has_pairs=False):
 def write(path, rows, logits, task):
     """Writes `predictions.tsv`."""
     found = task.decode([], [*logits])
-    predictions.write_predictions(str(path), rows, found, task)
+    prediction_files.write_predictions(str(path), rows, found, task)
 
 
 def test_predictions_have_ids_and_names(tmp_path):
@@ -169,7 +169,9 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     found = task.decode([], [*logits])
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "012"]
     file = LabelledFile("test.tsv", rows, name=TEST, submission="STS-B")
-    path = predictions.write_submission(str(tmp_path / "glue"), file, found)
+    path = prediction_files.write_submission(
+        str(tmp_path / "glue"), file, found
+    )
     assert path == f"{tmp_path}/glue/STS-B.tsv"
     with open(path) as file:
         assert file.read() == "index\tprediction\n0\t3.14159\n1\t5.0\n2\t0.0\n"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bert.data import sequences
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
-from bert.tasks.squad import windows
+from bert.tasks.squad import question_windows
 from bert.tasks.squad.examples import Answer, SquadExample
 from bert.tasks.squad.settings import Settings
 
@@ -58,7 +58,7 @@ def test_windows_cover_all_tokens_and_each_has_one_owner(count, size, stride):
         assert 0 < length <= size
         covered[start : start + length] += 1
     assert (covered > 0).all()
-    owners = windows.max_context(spans, count)
+    owners = question_windows.max_context(spans, count)
     for position, owner in enumerate(owners):
         scores = [
             min(position - start, start + length - 1 - position) + 0.01 * length
@@ -81,7 +81,7 @@ def test_training_records_as_drawn(tokenizer):
         "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
     )
     settings_ = sizes(18, 4, 11)
-    maker = windows.WindowMaker(tokenizer, settings_)
+    maker = question_windows.WindowMaker(tokenizer, settings_)
     records = list(maker.training_records([example]))
     drawn = [
         ("it was made in ( 18 ##95 ) . the", (12, 13)),
@@ -100,7 +100,7 @@ def test_prediction_windows_have_character_offsets(tokenizer):
     context = "\n It was caf\u00e9"
     example = SquadExample("q", "When was it made?", context)
     empty = SquadExample("e", "When was it made?", " \n")
-    maker = windows.WindowMaker(tokenizer, sizes(12, 2, 5))
+    maker = question_windows.WindowMaker(tokenizer, sizes(12, 2, 5))
     nothing, (record,) = maker.prediction_windows([empty, example])
     assert nothing == []
     made = {name: list(map(int, x)) for name, x in record.items()}
@@ -118,7 +118,7 @@ def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
         SquadExample(str(i), "it was made", "when " * i, (), True)
         for i in range(9)
     ]
-    maker = windows.WindowMaker(tokenizer, sizes(17, 4, 2))
+    maker = question_windows.WindowMaker(tokenizer, sizes(17, 4, 2))
     records = list(maker.training_records(examples))
     order = list(range(9))
     random.Random(12345).shuffle(order)
@@ -130,8 +130,8 @@ def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
 def find(tokenizer, context, text, start):
     (tokens,) = tokenizer.with_offsets([context])
     answer = tokenizer.graph.tokenize([text]).flat_values.numpy().tolist()
-    span = windows.find_span(tokens, context, text, start, answer)
-    return span and windows.detokenize(tokens, context, span)
+    span = question_windows.find_span(tokens, context, text, start, answer)
+    return span and question_windows.detokenize(tokens, context, span)
 
 
 def test_spans_are_improved(tokenizer):
@@ -166,12 +166,12 @@ def test_lost_answers_are_listed(tokenizer):
         example("c", "it was made in japan", "it was made in japan", 0),
         example("d", "it was made", "was", 3),
     ]
-    maker = windows.WindowMaker(tokenizer, sizes(8, 2, 1))
+    maker = question_windows.WindowMaker(tokenizer, sizes(8, 2, 1))
     records = list(maker.training_records(examples))
     assert maker.lost == {
-        windows.ABSENT: ["a"],
-        windows.WIDER: ["b"],
-        windows.UNCOVERED: ["c"],
+        question_windows.ABSENT: ["a"],
+        question_windows.WIDER: ["b"],
+        question_windows.UNCOVERED: ["c"],
     }
     # Only the absent answer is skipped.
     assert len(records) == 4
@@ -195,7 +195,7 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
         return
     length = data.draw(st.integers(5, 30))
     stride = data.draw(st.integers(1, 30))
-    maker = windows.WindowMaker(letters, sizes(length, stride, 1))
+    maker = question_windows.WindowMaker(letters, sizes(length, stride, 1))
     example = SquadExample("q", "a", context, (Answer(text, start),))
     records = list(maker.training_records([example]))
     (tokens,) = letters.with_offsets([context])
@@ -206,14 +206,14 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
         sequences.cut(len(tokens.ids), size, stride), labels
     ):
         if last:
-            span = windows.Span(
+            span = question_windows.Span(
                 first - 3 + window.start, last - 3 + window.start
             )
-            found.add(windows.detokenize(tokens, context, span))
+            found.add(question_windows.detokenize(tokens, context, span))
             starts.add(int(tokens.starts[span.start]))
     reasons = set(maker.lost)
     if not reasons:
         assert {" ".join(x.split()) for x in found} == {" ".join(text.split())}
         assert starts == {limit - len(text.lstrip())}
     else:
-        assert found == set() or reasons == {windows.WIDER}
+        assert found == set() or reasons == {question_windows.WIDER}
