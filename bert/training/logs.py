@@ -60,6 +60,9 @@ class TrainingLog:
         return self
 
     def __exit__(self, *error):
+        self._end_profile()
+
+    def _end_profile(self) -> None:
         if self._is_profiling:
             self._is_profiling = False
             tf.profiler.experimental.stop()
@@ -105,7 +108,7 @@ class TrainingLog:
             limit: int. Maximum number of steps.
         """
         if self._is_profiling and step >= self._last:
-            self.__exit__()
+            self._end_profile()
         if self._first <= step + 1 <= self._last:
             if not self._is_profiling:
                 tf.profiler.experimental.start(self._folders["train"])
