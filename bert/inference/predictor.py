@@ -101,14 +101,7 @@ class Predictor:
         self.task, self._engine = task, engine
         self._batch_tokens = max(sequence_packing.MAX_TOKENS, batch_tokens)
         self._sorted_tokens = batches * self._batch_tokens
-        kinds: dict[str, object] = dict.fromkeys(task.inputs, str)
-        if CHOICE_TEXTS in kinds:
-            kinds[CHOICE_TEXTS] = Annotated[
-                list[str], msgspec.Meta(min_length=1)
-            ]
-        kinds |= dict.fromkeys(task.optional_inputs, NotRequired[str])
-        # A type that is made at run time, by the fields of the task.
-        self._type = TypedDict("Example", kinds)  # type: ignore[misc]
+        self._type = _type_of(task)
 
     @classmethod
     def open(
@@ -198,13 +191,11 @@ class Predictor:
             return False
         return head == MASKED_LM or HEADS[head].is_pooled
 
-    def parse(self, values: dict, signature: str = "") -> dict:
+    def parse(self, values: dict) -> dict:
         """Validates an example or a query, and returns its fields.
 
         Args:
             values: dict. Decoded JSON; unknown keys are ignored.
-            signature: str. One of `task.signatures`, or "" for the first.
-                Default: "".
 
         Raises:
             UserError: A field is missing or has the wrong type, or the model
@@ -229,8 +220,7 @@ class Predictor:
                 expected += ", the last a list of strings"
 
         with json_files.reported(expected=expected):
-            fields = msgspec.convert(values, kind)
-        return self.signed(fields, signature)
+            return msgspec.convert(values, kind)
 
     def signed(self, example: dict, signature: str) -> dict:
         """Adds a signature to an example, unless it is the default.
@@ -370,6 +360,15 @@ class Predictor:
             self.task.combine(x, [*itertools.islice(rest, len(x.sequences))])
             for x in encoded
         ]
+
+
+def _type_of(task: Task) -> type:
+    """Returns the type of the examples of a task, with a key for each field."""
+    kinds: dict[str, object] = dict.fromkeys(task.inputs, str)
+    if CHOICE_TEXTS in kinds:
+        kinds[CHOICE_TEXTS] = Annotated[list[str], msgspec.Meta(min_length=1)]
+    kinds |= dict.fromkeys(task.optional_inputs, NotRequired[str])
+    return TypedDict("Example", kinds)  # type: ignore[operator]
 
 
 def sequences_of(encoded: Iterable[Encoded]) -> list[Sequence]:

@@ -76,8 +76,8 @@ def _parse(body: bytes, predictor: Predictor) -> Request:
     if not rows:
         raise UserError("0 examples", expected="at least one")
 
-    examples = [predictor.parse(_named(x, predictor), name) for x in rows]
-    return Request(examples, form)
+    examples = [predictor.parse(_named(x, predictor)) for x in rows]
+    return Request([predictor.signed(x, name) for x in examples], form)
 
 
 def _rows(columns, predictor: Predictor) -> list:
