@@ -18,8 +18,8 @@ HEAD, TAIL, HEAD_TAIL = "head", "tail", "head_tail"
 TRUNCATIONS = (HEAD, TAIL, HEAD_TAIL)
 MEAN, MAX = "mean", "max"
 
-DetailsT = TypeVar("DetailsT")
-# What a task combines the outputs for an example to: for most tasks an array.
+DetailsT = TypeVar("DetailsT")  # of the details that a task keeps
+# Result of `Task.combine` for an example; its type depends on the task.
 TaskResult: TypeAlias = Any
 TokenSequence = tuple[list[int], list[int]]  # ids and segment ids
 
@@ -42,7 +42,7 @@ class Encoded(NamedTuple, Generic[DetailsT]):
     sequences: list[TokenSequence]
     num_tokens: int = 0
     is_truncated: bool = False
-    details: DetailsT = None  # type: ignore[assignment]  # a task without
+    details: DetailsT = None  # type: ignore[assignment]  # no details
     positions: list[int] | None = None
 
 
