@@ -11,13 +11,13 @@ import sys
 
 from bert.common import command_line
 from bert.common import main as common_main
-from bert.runs import fill_mask
+from bert.inference import mask_filling
 from bert.tasks.fill_mask.settings import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    fill_mask.print_words(command_line.parse(argv, Settings, __doc__))
+    mask_filling.print_words(command_line.parse(argv, Settings, __doc__))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,9 @@ MAY_IMPORT = {
         *("common", "data", "modeling", "training", "export", "tasks"),
         "inference",
     },
-    "runs.driver": {"reports.drawing", "runs", "tasks", "training"},
+    "runs.driver": {
+        *("inference", "reports.drawing", "runs", "tasks", "training")
+    },
     "models": {
         *("common", "data", "modeling", "training", "export", "tasks"),
         "inference",

@@ -6,8 +6,9 @@ settings -> run -> read(run) -> task, files -> finetuning.train_and_evaluate
 import functools
 from collections.abc import Callable
 
+from bert.inference import teacher_outputs
 from bert.reports import drawing
-from bert.runs import distillation, opening, program_cache, sweep
+from bert.runs import opening, program_cache, sweep
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Run
 from bert.tasks.task import Files, Task
@@ -49,7 +50,7 @@ def _run_one(
     """Runs a script once; see `run`."""
     with opening.open_run(settings) as opened:
         task, files = read(opened)
-        distillation.check(opened.settings, task)
+        teacher_outputs.check(opened.settings, task)
         program_cache.use(opened.config)
 
         # TensorFlow is imported late: invalid flags and files fail before.

@@ -15,9 +15,9 @@ from bert.data import batching, bucketing
 from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded
 from bert.export import folder as export_folder
+from bert.inference import teacher_outputs
 from bert.modeling.formats import checkpoint_files, sentence_files
 from bert.runs import (
-    distillation,
     exporting,
     file_results,
     head_start,
@@ -63,7 +63,7 @@ def train_and_evaluate(
 
     trainer = make_trainer(run, task, data, devices)
     head_start.add(run, task, head, trainer)
-    examples = distillation.with_targets(run, task, data.rows, data.examples)
+    examples = teacher_outputs.with_targets(run, task, data.rows, data.examples)
     computed = FileResults(task, trainer, settings)
 
     def validate() -> dict[str, float]:
@@ -148,7 +148,7 @@ def training_data(
         nothing = Examples((), task.schema, task.sequences)
         return TrainingData(rows, nothing, "")
     sha256 = "".join(file.sha256 for file in files)
-    digest = _identify(run, sha256 + distillation.digest(run.settings))
+    digest = _identify(run, sha256 + teacher_outputs.digest(run.settings))
     progress = Progress("tokenized", task.num_examples(rows), "examples")
     lengths: list[int] = []
 

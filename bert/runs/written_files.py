@@ -9,7 +9,7 @@ from bert.common.formats.json_files import Json
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.checkpoint_files import VOCABULARY
-from bert.runs import eval_report
+from bert.tasks import eval_report
 from bert.tasks.run import Folder
 
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Kinds of baselines, see `runs.eval_report`.
+# Kinds of baselines, see `tasks.eval_report`.
 MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"

@@ -224,7 +224,7 @@ class Task(Generic[FineTuningT]):
         train: list,
         settings: FineTuningT,
     ) -> dict[str, float]:
-        """Scores simple predictions, see `runs.eval_report`.
+        """Scores simple predictions, see `tasks.eval_report`.
 
         Args:
             rows, encoded: see `score`.

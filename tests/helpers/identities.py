@@ -11,9 +11,9 @@ import sys
 
 from bert.common import command_line
 from bert.data.pretraining import creation
-from bert.inference import partitions, predictions
+from bert.inference import partitions, predictions, teacher_outputs
 from bert.inference import settings as predict_settings
-from bert.runs import distillation, feature_extraction
+from bert.runs import feature_extraction
 from bert.tasks.features.settings import Settings, check
 
 
@@ -75,7 +75,7 @@ def main(folder: str) -> None:
         "embeddings": _job_of(feature_extraction.write, check(extraction)),
         "predictions": _job_of(predictions.write, predicting),
         "records": creation.open_job(records).folder,
-        "teacher": distillation.digest(model),
+        "teacher": teacher_outputs.digest(model),
     }
     print(json.dumps(found))
 

@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from bert.runs import eval_report, written_files
-from bert.tasks import class_report, evaluation
+from bert.runs import written_files
+from bert.tasks import class_report, eval_report, evaluation
 from bert.tasks import metrics as metrics_lib
 from bert.tasks.ner import conll
 from bert.tasks.ner.task import TokenClassification

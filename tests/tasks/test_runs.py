@@ -17,12 +17,12 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, Labels
 from bert.data.records import reader
+from bert.inference import teacher_outputs
 from bert.modeling import checkpoints, networks, task_losses
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.task_heads import CLASSIFIER
 from bert.reports import drawing
 from bert.runs import (
-    distillation,
     driver,
     exporting,
     file_results,
@@ -378,7 +378,7 @@ def test_several_runs_have_one_report(monkeypatch, is_chief):
     monkeypatch.setattr(sweep, "run", run_twice)
     opened = contextlib.nullcontext(run)
     monkeypatch.setattr(opening, "open_run", lambda _: opened)
-    monkeypatch.setattr(distillation, "check", lambda *_: None)
+    monkeypatch.setattr(teacher_outputs, "check", lambda *_: None)
     monkeypatch.setattr(program_cache, "use", lambda _: None)
     monkeypatch.setattr(
         finetuning, "train_and_evaluate", lambda *x: trained.append(x)

@@ -199,7 +199,7 @@ def baselines(
         train: the labels of training.
 
     Returns:
-        "metric/kind" -> value, see `runs.eval_report`.
+        "metric/kind" -> value, see `tasks.eval_report`.
     """
     if labels.kind == CLASSES:
         return evaluation.baselines_of_classes(gold, train, labels.size)

@@ -40,7 +40,7 @@ def baseline(
         train: the training examples.
 
     Returns:
-        "metric/kind" -> value, see `runs.eval_report`.
+        "metric/kind" -> value, see `tasks.eval_report`.
     """
     predicted = predictions(train, rows, task.labels.kind, task.tokenizer)
     if predicted is None:

@@ -37,7 +37,7 @@ class TargetCounts:
             yield batch
 
     def baselines(self) -> dict[str, float]:
-        """Baselines by name, see `runs.eval_report`."""
+        """Baselines by name, see `tasks.eval_report`."""
         vocab_size = len(self._tokens)
         found = {
             f"masked_lm_loss/{CHANCE}": math.log(vocab_size),
