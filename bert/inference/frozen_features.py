@@ -1,6 +1,7 @@
 """Frozen features: outputs of an encoder before its fine-tuning.
 
 features -> `tasks.classification.frozen.fit` -> the first weights of the head
+embeddings of pairs -> cosines, a baseline
 """
 
 import keras
@@ -8,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from bert.data.labels import CLASSES
+from bert.data.labels import CLASSES, REGRESSION
+from bert.data.pooling import PoolingConfig
 from bert.inference import teacher
 from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
@@ -16,6 +18,8 @@ from bert.tasks import evaluation
 from bert.tasks.classification.glue import TextExample, labels_of
 from bert.tasks.classification.recipe import FrozenHead
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.evaluation import COSINE
+from bert.tasks.similarity.task import TextEmbedding, TextGroup
 
 _LEAST = 10  # labelled texts
 
@@ -60,6 +64,49 @@ def fit_head(
         weights = np.array(task.class_weights)[gold]
     kind, size = task.labels.kind, task.num_outputs
     return frozen.fit(features, gold, kind, size, weights)
+
+
+def cosines(
+    encoder: keras.Model,
+    task: TextClassification,
+    rows: list[TextExample],
+    pooling: PoolingConfig,
+    strategy: tf.distribute.Strategy | None = None,
+) -> dict[str, float]:
+    """Correlations of the cosines of pairs with their labels.
+
+    Args:
+        encoder, strategy: see `fit_head`.
+        task: TextClassification. The task.
+        rows: list. Examples, with labels.
+        pooling: PoolingConfig. Makes an embedding of each text.
+
+    Returns:
+        dict. "metric/cosine" -> value, for numbers as labels of pairs; else {}.
+    """
+    pairs = [
+        TextGroup([row.text, row.text_b], row.label)
+        for row in rows
+        if row.text_b
+    ]
+    if task.labels.kind != REGRESSION or len(pairs) < len(rows):
+        return {}
+    embedding = TextEmbedding(
+        task.tokenizer,
+        pooling.resolve(normalize=True),
+        task.max_length,
+        has_scores=True,
+    )
+    engine = KerasEngine(encoder, None, strategy=strategy)
+    predictor = Predictor(embedding, engine)
+    vectors = teacher.outputs(predictor, pairs, embedding, "cosines")
+    encoded = embedding.encode(embedding.inputs_of(pairs))
+    found = embedding.score(pairs, encoded, vectors).metrics
+    return {
+        f"{name}/{COSINE}": found[f"{name}_cosine"]
+        for name in task.metrics
+        if f"{name}_cosine" in found
+    }
 
 
 def add(network: keras.Model, head: str, weights: NDArray) -> None:

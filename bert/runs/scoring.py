@@ -4,12 +4,15 @@ import dataclasses
 
 from bert.common.formats.json_files import Json
 from bert.common.progress import log
+from bert.data.pooling import PoolingConfig
+from bert.inference import frozen_features
 from bert.modeling import checkpoints
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.modeling.formats import checkpoint_files
 from bert.runs import head_start, opening
 from bert.runs.file_results import FileResults
 from bert.runs.sweep import HeldOut
+from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import BEFORE, FROZEN
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT
 from bert.tasks.run import Run
@@ -149,6 +152,15 @@ def _baselines(
         kind = BEFORE if head is None else FROZEN
         before = score(task, file, computed).metrics
         found |= {f"{k}/{kind}": x for k, x in before.items()}
+        if isinstance(task, TextClassification):
+            pooling = model.pooling_config
+            found |= frozen_features.cosines(
+                checkpoints.encoder_of(trainer.train_step.model),
+                task,
+                file.rows,
+                PoolingConfig() if not pooling or pooling.mistake else pooling,
+                trainer.train_step.strategy,
+            )
         checkpoints.assign(named, trained, run.folder.path)
     return {f"{task.prefix}{k}": x for k, x in found.items()}
 

@@ -13,6 +13,7 @@ names it `metric/kind`:
     before        the weights before training
     tfidf         linear model of the words
     frozen        linear model of the outputs of the encoder before training
+    cosine        cosine of the embeddings of two texts before training
 """
 
 import os
@@ -23,6 +24,7 @@ from bert.common.progress import log
 from bert.modeling.formats.model_card import REPORT
 from bert.tasks.evaluation import (
     CHANCE,
+    COSINE,
     FREQUENCIES,
     FROZEN,
     TFIDF,
@@ -30,7 +32,7 @@ from bert.tasks.evaluation import (
 )
 from bert.tasks.metrics import sign
 
-SIMPLER = (TFIDF, FROZEN)  # models that read the texts
+SIMPLER = (TFIDF, FROZEN, COSINE)  # models that read the texts
 _CLEAR = 0.1  # of the distance between a baseline and a perfect score
 
 
@@ -94,6 +96,11 @@ def _remedy(kinds: dict[str, str], better: list[str]) -> str:
         return (
             "its predictions are better, but overconfident: train for fewer "
             "epochs or lower --learning_rate"
+        )
+    if COSINE in others:
+        return (
+            "embeddings of the texts were better before training: see "
+            "run_similarity.py, or lower --learning_rate"
         )
     if FROZEN in others:
         return (

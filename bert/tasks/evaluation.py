@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 MAJORITY, CHANCE = "majority", "chance"
 FREQUENCIES, UNIGRAMS = "frequencies", "unigrams"
 OVERLAP, BEFORE = "word_overlap", "before"
-TFIDF, FROZEN = "tfidf", "frozen"
+TFIDF, FROZEN, COSINE = "tfidf", "frozen", "cosine"
 MAX_FITTED = 10_000  # training examples of a linear model; more take minutes
 _NEARLY_ALL = 0.99  # fraction of predictions
 _WORST = 20  # number of errors to list

@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 
-from bert.data.labels import Labels
+from bert.data.labels import CLASSES, REGRESSION, Labels
+from bert.data.pooling import PoolingConfig
 from bert.data.text.tokenizer import Tokenizer
 from bert.inference import frozen_features
 from bert.inference.predictor import Predictor
 from bert.modeling import networks
+from bert.modeling.config import BertConfig
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks import evaluation
 from bert.tasks.classification.glue import TextExample
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.similarity.task import TextEmbedding
 from tests.helpers import model_files
 
 
@@ -43,6 +46,38 @@ def test_rows_of_all_labels_are_drawn_from_a_sorted_table(started, monkeypatch):
     rows += [TextExample(text="small dog sees", label=1)] * 40
     found, predicted = started(rows, ["the cat", "small dog sees"])
     assert predicted == ["n", "y"] and np.isfinite(found.weights).all()
+
+
+def test_cosines_of_pairs_are_a_baseline_of_numbers(started, tmp_path):
+    encoder = networks.build(
+        BertConfig.from_json_file(str(tmp_path / "bert_config.json")),
+        CLASSIFIER,
+        1,
+    ).get_layer("bert")
+    tokenizer = Tokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
+    texts = [("the cat", "the cat"), ("small dog", "dog"), ("sees", "the cat")]
+
+    def found(kind, *pairs):
+        labels = Labels(kind, ("n", "y") if kind == CLASSES else ())
+        task = TextClassification(tokenizer, labels, 13, has_pairs=True)
+        rows = [
+            TextExample(text=a, text_b=b, label=x)
+            for (a, b), x in zip(pairs, (1, 0.7, 0))
+        ]
+        return frozen_features.cosines(encoder, task, rows, PoolingConfig())
+
+    embed = TextEmbedding(tokenizer, PoolingConfig(normalize=True), 13)
+    predict = Predictor(embed, KerasEngine(encoder, None))
+    a, b = (
+        np.array([x["vector"] for x in predict([{"text": t} for t in side])])
+        for side in zip(*texts)
+    )
+    expected = np.corrcoef((a * b).sum(-1), (1, 0.7, 0))[0, 1]
+    values = found(REGRESSION, *texts)
+    assert values.keys() == {"pearson/cosine", "spearman/cosine"}
+    assert values["pearson/cosine"] == pytest.approx(expected, abs=1e-4)
+    assert not found(CLASSES, *texts)
+    assert not found(REGRESSION, *texts[:2], ("sees", None))
 
 
 def test_few_labels_start_no_head(started):

@@ -131,6 +131,10 @@ WORDS = (
     "--init_checkpoint"
 )
 FROZEN = "the encoder was better before its fine-tuning: lower --learning_rate"
+PAIRS = (
+    "embeddings of the texts were better before training: see "
+    "run_similarity.py, or lower --learning_rate"
+)
 BOTH = "acc 0.400000 (tfidf 0.600000), loss 1.050000 (frequencies 1.000000)"
 
 
@@ -163,6 +167,8 @@ BOTH = "acc 0.400000 (tfidf 0.600000), loss 1.050000 (frequencies 1.000000)"
             CHECK,
         ),
         ({"macro": 0.5}, "macro 0.500000 (frozen 0.800000)", FROZEN),
+        # A constant is worse, and so is what the network had before.
+        ({"spearman": 0.3}, "spearman 0.300000 (cosine 0.800000)", PAIRS),
         ({"mae": 2.1}, "mae 2.100000 (tfidf 2.000000)", WORDS),
         # The squared error of numbers has no confidence.
         (
@@ -184,6 +190,9 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned, remedy):
         "macro/frozen": 0.8,
         "mae/tfidf": 2.0,
         "pearson/tfidf": 0.5,
+        "spearman/tfidf": 0.4,
+        "spearman/frozen": 0.5,
+        "spearman/cosine": 0.8,
         "eval_loss/majority": 3.0,
     }
     found = eval_report.warning(metrics, references)
