@@ -1,4 +1,6 @@
-"""Checks of arguments of the classes, most of them as the flags of scripts."""
+"""Arguments of the classes, checked like flags of scripts; and predictions."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -126,3 +128,26 @@ def check_finite(predictions: list[dict], first: int = 0) -> list[dict]:
                 fix="check the text and the training of the model",
             ) from None
     return predictions
+
+
+def columns_of(
+    predictions: list[dict], types: Mapping[str, type | None]
+) -> dict:
+    """Converts predictions to columns of all their values.
+
+    Args:
+        predictions: list of dict. JSON values of each example.
+        types: dict. Name -> dtype of its array. Values with None, and values
+            that are not named, become lists.
+
+    Returns:
+        dict. Name -> array or list.
+    """
+    names = {**types, **dict.fromkeys(predictions[0] if predictions else ())}
+    columns = {name: [x[name] for x in predictions] for name in names}
+    arrays = {
+        name: np.array(columns[name], kind)
+        for name, kind in types.items()
+        if kind is not None
+    }
+    return columns | arrays

@@ -251,15 +251,13 @@ class QuestionAnswerer(TextModel):
 
     def _columns_of(self, predictions: list[dict]) -> dict:
         types = {
+            "answer": None,
             "probability": np.float32,
             "start": np.int32,
             "end": np.int32,
             "null_odds": np.float32,
         }
-        return {"answer": [x["answer"] for x in predictions]} | {
-            name: np.array([x[name] for x in predictions], kind)
-            for name, kind in types.items()
-        }
+        return arguments.columns_of(predictions, types)
 
 
 def _answers_of(value, context: str, name: str) -> tuple[Answer, ...]:

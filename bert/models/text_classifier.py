@@ -516,11 +516,9 @@ class TextClassifier(TextModel):
 
     def _columns_of(self, predictions: list[dict]) -> dict:
         if self.labels.kind == REGRESSION:
-            values = [x["value"] for x in predictions]
-            return {"value": np.array(values, np.float32)}
-        rows = [[*x["probabilities"].values()] for x in predictions]
-        shape = len(rows), self.labels.size
-        return {
-            "label": [x["label"] for x in predictions],
-            "probabilities": np.reshape(np.array(rows, np.float32), shape),
-        }
+            return arguments.columns_of(predictions, {"value": np.float32})
+        name = "probabilities"
+        rows = [x | {name: [*x[name].values()]} for x in predictions]
+        columns = arguments.columns_of(rows, {"label": None, name: np.float32})
+        columns[name] = columns[name].reshape(len(rows), self.labels.size)
+        return columns

@@ -25,6 +25,7 @@ from bert.data.labels import (
 from bert.data.text import vocabulary
 from bert.modeling.formats import checkpoint_files
 from bert.models import label_encoder
+from bert.tasks.classification.task import TextClassification
 from tests.helpers import library_files
 from tests.helpers.frames import Frame
 
@@ -618,6 +619,18 @@ def test_a_rejected_training_keeps_the_decision(new):
     model.fit(TEXTS[:2], LABELS[:2], verbose=0)
     assert model.labels.decision == PLAIN
     assert "decision" not in model.network.task
+
+
+def test_predict_has_all_values_of_the_task(fitted, monkeypatch):
+    decode = TextClassification.decode
+
+    def longer(*args):
+        return [x | {"entropy": 0.5} for x in decode(*args)]
+
+    monkeypatch.setattr(TextClassification, "decode", longer)
+    found = fitted.predict(["win", "lunch"], verbose=0)
+    assert [*found] == ["label", "probabilities", "entropy"]
+    assert found["entropy"] == [0.5, 0.5]
 
 
 def test_mistakes_of_predict(fitted):
