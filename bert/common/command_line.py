@@ -115,7 +115,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     read, grid = {}, []
     for one in declared:
         value = values[one.name].value
-        each = [_value(one, x) for x in (value if one.several else [value])]
+        listed = list(value or ()) if one.several else [value]
+        each = [_value(one, x) for x in listed]
         for item in each:
             mistakes += raised_by(check_value, one, item)
         read[one.name] = each[0]

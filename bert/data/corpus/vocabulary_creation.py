@@ -97,6 +97,11 @@ class Settings(BaseSettings, NewCasing):
         at_least=1,
     )
 
+    @property
+    def num_words(self) -> int:
+        """Number of words to add to --base_vocab; 0 without it."""
+        return self.num_new_tokens or 0
+
 
 def read_base(settings: Settings) -> list[str] | None:
     """Reads the vocabulary to extend.
@@ -117,9 +122,9 @@ def read_base(settings: Settings) -> list[str] | None:
 
     # The network has no embeddings for additional tokens.
     slots = len(vocabulary.unused_slots(tokens))
-    if slots < settings.num_new_tokens:
+    if slots < settings.num_words:
         raise UserError(
-            f"{slots} [unusedN] slots for {settings.num_new_tokens} words",
+            f"{slots} [unusedN] slots for {settings.num_words} words",
             path=settings.base_vocab,
             expected=f"at most --num_new_tokens={slots}"
             if slots
@@ -186,7 +191,7 @@ def extend(
     log(f"tokenizing {len(counts.words):,} different words")
     words = vocabulary_fit.missing_words(
         counts.words, base, settings.min_frequency
-    )[: settings.num_new_tokens]
+    )[: settings.num_words]
 
     if not words:
         raise UserError(
@@ -195,7 +200,7 @@ def extend(
             expected="words that it splits and that occur "
             f"--min_frequency={settings.min_frequency} times",
         )
-    if len(words) < settings.num_new_tokens:
+    if len(words) < settings.num_words:
         log(f"warning: the corpus has only {len(words):,} words to add")
     return vocabulary.add_words(base, words)[0], len(words)
 

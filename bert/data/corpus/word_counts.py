@@ -20,7 +20,7 @@ from bert.common import processes, text_lines
 from bert.common.errors import UserError
 from bert.data.corpus import chunks, documents
 from bert.data.text import normalization, wordpiece_trie
-from bert.data.text.casing import Casing
+from bert.data.text.casing import NewCasing
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
 TABLE_SIZE = 8_000_000  # see `WordTable`; learning needs at most 1.5 GB
@@ -49,11 +49,11 @@ class WordCounts:
     dropped_below: int
 
 
-def counter(casing: Casing) -> Callable[[str], Counter]:
+def counter(casing: NewCasing) -> Callable[[str], Counter]:
     """Returns a function that counts words as the tokenizer splits them.
 
     Args:
-        casing: Casing. Casing of the tokenizer.
+        casing: NewCasing. Casing of the tokenizer.
 
     Returns:
         A function that maps a text to a Counter of its words.
@@ -159,13 +159,13 @@ class HeldOutLines:
 
 
 def count_corpus(
-    files: list[str], casing: Casing, num_processes: int
+    files: list[str], casing: NewCasing, num_processes: int
 ) -> WordCounts:
     """Counts the words of all files.
 
     Args:
         files: list of str. Paths of the corpus.
-        casing: Casing. Casing of the tokenizer.
+        casing: NewCasing. Casing of the tokenizer.
         num_processes: int. Maximum number of processes, which does not change
             the counts.
 

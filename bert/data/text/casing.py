@@ -1,8 +1,16 @@
 """The casing of a tokenizer: lower-casing and stripping of accents."""
 
 import dataclasses
+from typing import TypeVar
 
 from bert.common.flags import changed, flag
+
+LowerT = TypeVar("LowerT", bound=bool | None)
+
+
+def strips(do_lower_case: LowerT, strip_accents: bool | None) -> LowerT | bool:
+    """Whether accents are stripped, with a None of `strip_accents` resolved."""
+    return do_lower_case if strip_accents is None else strip_accents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +40,7 @@ class Casing:
     @property
     def strips_accents(self) -> bool | None:
         """Whether accents are stripped, with a None resolved."""
-        if self.strip_accents is None:
-            return self.do_lower_case
-        return self.strip_accents
+        return strips(self.do_lower_case, self.strip_accents)
 
     def or_else(self, recorded: "Casing") -> "Casing":
         """Returns this casing with each None replaced by a recorded value."""
@@ -50,7 +56,7 @@ class Casing:
 class NewCasing(Casing):
     """Casing of scripts without a checkpoint."""
 
-    do_lower_case: bool | None = changed(
+    do_lower_case: bool = changed(
         Casing,
         "do_lower_case",
         default=True,
@@ -61,3 +67,8 @@ class NewCasing(Casing):
         "strip_accents",
         help="Strip accents. Default: as --do_lower_case.",
     )
+
+    @property
+    def strips_accents(self) -> bool:
+        """Whether accents are stripped, with a None resolved."""
+        return strips(self.do_lower_case, self.strip_accents)

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert.data.text import casing, vocabulary
 from bert.data.text import unicode_tables as tables
-from bert.data.text import vocabulary
-from bert.data.text.casing import Casing
 
 MAX_CHARACTERS = 200  # per word; longer words are [UNK]
 _MAX_BYTES = 4 * MAX_CHARACTERS
@@ -85,8 +84,8 @@ class GraphTokenizer(tf.Module):
         super().__init__()
         import tensorflow_text
 
-        strips = Casing(do_lower_case, strip_accents).strips_accents
-        self.do_lower_case, self.strip_accents = do_lower_case, strips
+        self.do_lower_case = do_lower_case
+        self.strip_accents = casing.strips(do_lower_case, strip_accents)
         self.vocab_size = len(tokens)
         ids = [tokens.index(token) for token in vocabulary.SPECIAL_TOKENS]
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids

@@ -14,10 +14,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from bert.common.errors import UserError
-from bert.data.text import normalization
+from bert.data.text import casing, normalization
 from bert.data.text import unicode_tables as tables
 from bert.data.text import vocabulary as vocabulary_lib
-from bert.data.text.casing import Casing
 
 MEMO_BYTES = 50_000_000  # see `WordMemo`
 _MEMO_LONGEST = 32  # characters; longer words are rarely repeated
@@ -237,7 +236,7 @@ class BasicTokenizer:
         self, do_lower_case: bool = True, strip_accents: bool | None = None
     ):
         self.do_lower_case = do_lower_case
-        self.strip_accents = Casing(do_lower_case, strip_accents).strips_accents
+        self.strip_accents = casing.strips(do_lower_case, strip_accents)
         self._normalizer = normalization.Normalizer(
             do_lower_case, self.strip_accents
         )

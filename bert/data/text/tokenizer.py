@@ -3,7 +3,6 @@
 vocab.txt, casing -> Tokenizer -> exact, fast or graph tokenizer, same ids
 """
 
-import dataclasses
 import functools
 import hashlib
 import itertools
@@ -26,7 +25,7 @@ from bert.data.text import (
     vocabulary,
 )
 from bert.data.text.array_inputs import strings
-from bert.data.text.casing import Casing
+from bert.data.text.casing import Casing, strips
 
 PADDING = ("longest", "max_length")
 # For shorter texts, tokenizing word by word is faster than with arrays.
@@ -139,34 +138,36 @@ class Tokenizer:
         """Leaves out the kernels, which other processes make themselves."""
         return {k: v for k, v in vars(self).items() if k not in _KERNELS}
 
-    @functools.cached_property
-    def casing(self) -> Casing:
-        """Normalization of text: as given or recorded, else guessed."""
-        if self._casing.do_lower_case is not None:
-            return self._casing
+    @property
+    def do_lower_case(self) -> bool:
+        """Whether text is lower-cased: as given or recorded, else guessed."""
+        known = self._casing.do_lower_case
+        return self._guess if known is None else known
 
+    @functools.cached_property
+    def _guess(self) -> bool:
         # The guess is logged, as a wrong one changes most tokens.
         guess = tokenization.looks_lower_case(self.tokens)
         log(
             f"guessed do_lower_case={guess} from the vocabulary; pass "
             "--do_lower_case, or do_lower_case=, if that is wrong"
         )
-        return dataclasses.replace(self._casing, do_lower_case=guess)
+        return guess
 
     @property
-    def do_lower_case(self) -> bool:
-        """Whether text is lower-cased."""
-        return self.casing.do_lower_case
+    def casing(self) -> Casing:
+        """Normalization of text, see `do_lower_case`."""
+        return Casing(self.do_lower_case, self.strip_accents)
 
     @property
     def strip_accents(self) -> bool | None:
         """Whether accents are stripped; None: as `do_lower_case`."""
-        return self.casing.strip_accents
+        return self._casing.strip_accents
 
     @property
     def strips_accents(self) -> bool:
         """Whether accents are stripped, with a None resolved."""
-        return self.casing.strips_accents
+        return strips(self.do_lower_case, self.strip_accents)
 
     @functools.cached_property
     def sha256(self) -> str:
@@ -294,7 +295,7 @@ class Tokenizer:
             feature_names.INPUT_MASK: inside.astype(np.int32),
             feature_names.SEGMENT_IDS: _fill(inside, [x for _, x in rows]),
         }
-        if offsets:
+        if spans is not None:
             batch["offsets"] = np.zeros((*inside.shape, 2), np.int32)
             flat = list(itertools.chain.from_iterable(spans))
             batch["offsets"][inside] = np.reshape(flat, (-1, 2))

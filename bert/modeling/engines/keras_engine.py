@@ -62,16 +62,16 @@ class KerasEngine:
             outputs = networks.packed_outputs(network, head, inputs, layer)
             return tf.cast(outputs, tf.float32)
 
-        def run_on_replicas(inputs):
-            outputs = strategy.run(run, kwargs=inputs)
-            return strategy.gather(outputs, axis=0)
-
         # A TPU compiles a program for each shape.
         self._is_static = bool(strategy) and distribution.is_tpu(strategy)
-        replicas = strategy.num_replicas_in_sync if strategy else 1
         self._strategy = None
-        if replicas > 1 or self._is_static:
+        if strategy and (strategy.num_replicas_in_sync > 1 or self._is_static):
             self._strategy = strategy
+
+            def run_on_replicas(inputs):
+                outputs = strategy.run(run, kwargs=inputs)
+                return strategy.gather(outputs, axis=0)
+
             self._run_on_replicas = tf.function(
                 run_on_replicas,
                 autograph=False,
