@@ -16,9 +16,9 @@ import sys
 from bert.common import command_line
 from bert.common import main as common_main
 from bert.common.errors import printable
-from bert.common.jobs import runners, start
+from bert.common.jobs import any_runner, runners
 from bert.common.progress import counted, log
-from bert.data.pretraining import creation, partitions
+from bert.data.pretraining import creation, record_fractions
 from bert.data.pretraining.creation import Settings
 
 
@@ -27,12 +27,12 @@ def main(argv: list[str]) -> None:
     argv, beam_options = runners.split_options(argv)
     settings = command_line.parse(argv, Settings, __doc__)
     settings.check_outputs()
-    start.check(settings, beam_options)
+    any_runner.check(settings, beam_options)
 
     job = creation.open_job(settings)
     counts = creation.create(job, settings, beam_options)
     print(creation.report(counts, settings))
-    for line in partitions.warnings(counts, settings):
+    for line in record_fractions.warnings(counts, settings):
         log(f"warning: {line}")
     print(
         f"wrote {counted(counts['records'], 'record')} to "

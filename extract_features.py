@@ -20,7 +20,7 @@ import sys
 
 from bert.common import command_line
 from bert.common import main as common_main
-from bert.common.jobs import runners, start
+from bert.common.jobs import any_runner, runners
 from bert.runs import feature_extraction
 from bert.tasks.features.settings import Settings, check
 
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     argv, beam_options = runners.split_options(argv)
     settings = command_line.parse(argv, Settings, __doc__)
-    start.check(settings, beam_options)
+    any_runner.check(settings, beam_options)
     print(feature_extraction.write(check(settings), beam_options))
 
 

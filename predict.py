@@ -42,9 +42,9 @@ import sys
 
 from bert.common import command_line
 from bert.common import main as common_main
-from bert.common.jobs import runners, start
+from bert.common.jobs import any_runner, runners
 from bert.common.progress import log
-from bert.inference import jsonl, predictions
+from bert.inference import jsonl, prediction_job
 from bert.inference.predictor import Predictor
 from bert.inference.settings import Settings
 
@@ -54,9 +54,9 @@ def main(argv: list[str]) -> None:
     argv, beam_options = runners.split_options(argv)
     settings = command_line.parse(argv, Settings, __doc__)
     settings.check()
-    start.check(settings, beam_options)
+    any_runner.check(settings, beam_options)
     if settings.output_file:
-        predictions.write(settings, beam_options)
+        prediction_job.write(settings, beam_options)
         return
 
     # JSON is UTF-8, which the encoding of the locale may not be.

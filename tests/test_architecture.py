@@ -18,7 +18,7 @@ SCRIPTS = set(flags_page.SCRIPTS)
 # longest prefix of a module counts; "" is for the modules of `bert` itself.
 MAY_IMPORT = {
     "common": set(),
-    "common.jobs.start": {"common", "common.jobs.beam_runner"},
+    "common.jobs.any_runner": {"common", "common.jobs.beam_runner"},
     "data": {"common"},
     "data.feature_names": set(),
     "data.pooling": {"common"},
@@ -83,7 +83,7 @@ ADD_ONS = {
     "serving",
     "common.jobs.beam_runner",
 }
-STARTERS = {"runs.driver", "common.jobs.start"}  # their rules name add-ons
+STARTERS = {"runs.driver", "common.jobs.any_runner"}  # their rules name add-ons
 TASKS = {
     "pretraining",
     "classification",

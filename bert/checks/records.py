@@ -15,7 +15,7 @@ from bert.common import storage
 from bert.common.errors import UserError, name_of
 from bert.common.progress import counted, log
 from bert.data.corpus import documents
-from bert.data.pretraining import partitions
+from bert.data.pretraining import record_fractions
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import content_check, shard_check, shards
 from bert.data.records.manifest import Manifest
@@ -165,11 +165,11 @@ def _judge(result: Scan, counter: Counter, where: str) -> list[Finding]:
     values = {name: settings[name] for name in names & settings.keys()}
     values["max_seq_length"] = result.max_seq_length
     made_with = InstanceSettings(**values)
-    lines = partitions.warnings(counts, made_with)
+    lines = record_fractions.warnings(counts, made_with)
 
     # `warnings` reports too many random pairs, but not too few.
-    found = partitions.fractions(counts, result.max_seq_length)
-    usual = partitions.usual_random_next(made_with)
+    found = record_fractions.fractions(counts, result.max_seq_length)
+    usual = record_fractions.usual_random_next(made_with)
     if found["random_next"] < 0.35:
         lines.append(
             f"{found['random_next']:.0%} of the pairs are random (usual: "

@@ -23,10 +23,10 @@ from bert.common.text_lines import Span
 from bert.data import embedding_files, sequence_packing
 from bert.data.embedding_files import Vectors
 from bert.data.text import vocabulary_checks
-from bert.inference import jsonl, partitions
+from bert.inference import jsonl, row_job
 from bert.inference.jsonl import Example
-from bert.inference.partitions import Partition, RowJob
 from bert.inference.predictor import Compute, Predictor, load_keras
+from bert.inference.row_job import Partition, RowJob
 from bert.inference.settings import KERAS, OPENVINO
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -262,7 +262,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
     """
     settings, network = extraction.settings, _network_path(extraction)
     kind, pooled = extraction.output_format, extraction.how.pooling != "none"
-    join = partitions.copy_parts
+    join = row_job.copy_parts
     if kind != "jsonl":
         join = embedding_files.joiner(kind, extraction.separate_layers, pooled)
 
@@ -278,7 +278,7 @@ def write(extraction: Extraction, beam_options: list[str]) -> str:
         extraction,
     )
     check_first_rows(extraction, job.files)
-    counts = partitions.compute(job, settings, beam_options, join)
+    counts = row_job.compute(job, settings, beam_options, join)
 
     # Log.
     names = "rows", "errors", "truncated"

@@ -11,7 +11,7 @@ from bert.common.errors import UserError
 from bert.common.formats import parquet_files
 from bert.common.jobs import runners
 from bert.data.records import shuffle
-from bert.inference import partitions
+from bert.inference import row_job
 from bert.training import logs, saver
 from tests.bad_inputs import good_files, runs
 
@@ -94,7 +94,7 @@ def test_runs(rejects, module, function, message):
 
 
 def test_embeddings(rejects):
-    line = rejects("extract_features", partitions, "_plan")
+    line = rejects("extract_features", row_job, "_plan")
     assert "cannot be written: No such file or directory" in line
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bert.common import errors
 from bert.common.errors import CONTROLS, UserError
-from bert.common.jobs import start
+from bert.common.jobs import any_runner
 from bert.common.jobs.runners import Runners
 
 
@@ -52,7 +52,7 @@ def test_a_runner_without_beam_names_its_flag(monkeypatch):
     monkeypatch.delattr("bert.common.jobs.beam_runner", raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UserError, match="^--runner: missing packages: apache"):
-        start.check(Runners(runner="DirectRunner"), [])
+        any_runner.check(Runners(runner="DirectRunner"), [])
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,6 @@ def test_a_runner_that_cannot_start_is_one_line(runner, message, capfd):
     if runner == "FlinkRunner":
         options = ["--flink_job_server_jar=missing"]
     with pytest.raises(UserError, match=f"^--runner={runner}") as caught:
-        start.check(Runners(runner=runner), options)
+        any_runner.check(Runners(runner=runner), options)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert not capfd.readouterr().err

@@ -11,7 +11,7 @@ import sys
 
 from bert.common import command_line
 from bert.data.pretraining import creation
-from bert.inference import partitions, predictions, teacher_outputs
+from bert.inference import prediction_job, row_job, teacher_outputs
 from bert.inference import settings as predict_settings
 from bert.runs import feature_extraction
 from bert.tasks.features.settings import Settings, check
@@ -27,7 +27,7 @@ def _job_of(write, *arguments) -> dict:
     def stop(job, *_):
         raise _Stopped(job)
 
-    partitions.compute = stop
+    row_job.compute = stop
     try:
         write(*arguments, [])
     except _Stopped as stopped:
@@ -73,7 +73,7 @@ def main(folder: str) -> None:
     )
     found = {
         "embeddings": _job_of(feature_extraction.write, check(extraction)),
-        "predictions": _job_of(predictions.write, predicting),
+        "predictions": _job_of(prediction_job.write, predicting),
         "records": creation.open_job(records).folder,
         "teacher": teacher_outputs.digest(model),
     }

@@ -48,7 +48,7 @@ HASH_SEEDS = "1", "2"  # of the processes that commands are forked from
 MODULES = (  # all that a command imports, also late
     *killed_runs.MODULES,
     *("bert.runs.finetuning", "bert.runs.feature_extraction"),
-    *("bert.inference.partitions", "bert.export.folder"),
+    *("bert.inference.row_job", "bert.export.folder"),
     *("run_classifier", "predict", "sklearn.pipeline"),
     *("bert.tasks.classification.frozen", "bert.tasks.classification.tfidf"),
     "tensorboard.plugins.scalar.summary_v2",

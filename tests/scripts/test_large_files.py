@@ -22,7 +22,7 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.jobs import runners
 from bert.data.text import tokenizer
-from bert.inference.partitions import RowJob
+from bert.inference.row_job import RowJob
 from tests.helpers import classifier_files, fork_server, text
 from tests.helpers.classifier_files import classifier_of, write_networks
 from tests.helpers.fork_server import ForkServer
@@ -574,15 +574,15 @@ def kill(server, model, tmp_path):
     return run
 
 
-PARTITIONS = "bert.inference.partitions"
+ROW_JOB = "bert.inference.row_job"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "number", "finished"),
     [
-        (f"{PARTITIONS}.RowJob.make_part", 1, 0),
-        (f"{PARTITIONS}.RowJob.make_part", 3, 2),
+        (f"{ROW_JOB}.RowJob.make_part", 1, 0),
+        (f"{ROW_JOB}.RowJob.make_part", 3, 2),
         # A part without its counts, after two files of the job.
         ("bert.common.jobs.runners.whole_file", 6, 1),
         ("shutil.copyfileobj", 2, "all"),
@@ -631,7 +631,7 @@ def test_killed_embeddings_continue(
     straight = named | more | {"output_file": tmp_path / "straight.npy"}
     assert run_script(extract_features, **straight)[0] == 0
     path = os.path.relpath(path, fork_server.FOLDER)
-    kill(path, f"{PARTITIONS}.RowJob.make_part", 4, "extract", **named)
+    kill(path, f"{ROW_JOB}.RowJob.make_part", 4, "extract", **named)
 
     monkeypatch.chdir(tmp_path)
     named["vocab_file"] = folder / "vocab.txt"  # the same content
@@ -650,7 +650,7 @@ def test_another_model_input_or_flag_is_refused(
     large, kill, texts, tmp_path, tmp_path_factory
 ):
     path = write(tmp_path, "t.jsonl", texts)
-    kill(path, f"{PARTITIONS}.RowJob.make_part", 3)
+    kill(path, f"{ROW_JOB}.RowJob.make_part", 3)
     start = f"error: {tmp_path}/.partial-"
     for named, name in (
         ({"batch_size": 7}, "of a run with another --batch_size; expected 256"),

@@ -8,7 +8,7 @@ import pytest
 import create_pretraining_data
 from bert.common import command_line
 from bert.data.corpus import documents
-from bert.data.pretraining import creation, partitions
+from bert.data.pretraining import creation, record_job
 from tests.helpers import run_folders, text
 from tests.helpers.fork_server import ForkServer
 
@@ -85,8 +85,8 @@ def scratch(folder):
     return [x for x in os.listdir(folder) if x.startswith(".partial-")]
 
 
-MAKE = "bert.data.pretraining.partitions.Job.make_part"
-SHARD = "bert.data.pretraining.partitions.Job.write_shard"
+MAKE = "bert.data.pretraining.record_job.Job.make_part"
+SHARD = "bert.data.pretraining.record_job.Job.write_shard"
 BEAM = {"runner": "DirectRunner", "num_processes": None}
 
 
@@ -120,7 +120,7 @@ def test_a_stage_that_fails_on_beam_continues_on_processes(
 ):
     straight, _ = create("straight")
     with monkeypatch.context() as patch:
-        patch.setattr(partitions.Job, "write_shard", fail)
+        patch.setattr(record_job.Job, "write_shard", fail)
         with pytest.raises(RuntimeError, match="a worker has ended"):
             argv = flags(folder, "failed", **BEAM)
             run_script(create_pretraining_data, *argv)

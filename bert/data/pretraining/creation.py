@@ -10,11 +10,11 @@ from bert.common import atomic, flags, processes, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError, printable
 from bert.common.flags import changed, flag
-from bert.common.jobs import scratch, start
+from bert.common.jobs import any_runner, scratch
 from bert.common.jobs.runners import Runners
 from bert.common.rules import needs
 from bert.data.corpus import documents as corpus_lib
-from bert.data.pretraining import packing, partitions, stages
+from bert.data.pretraining import packing, record_fractions, record_job, stages
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import manifest, writer
 from bert.data.text import vocabulary_checks
@@ -150,7 +150,7 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
     }
 
 
-def open_job(settings: Settings) -> partitions.Job:
+def open_job(settings: Settings) -> record_job.Job:
     """Lists the inputs and reads the vocabulary.
 
     Args:
@@ -184,7 +184,7 @@ def open_job(settings: Settings) -> partitions.Job:
         tokenizer.sha256,
         [[storage.absolute(path), *storage.version(path)] for path in files],
     ]
-    return partitions.Job(
+    return record_job.Job(
         scratch.folder_of(
             os.path.dirname(storage.absolute(settings.output_files[0])),
             writer.run_names(settings.output_files),
@@ -200,7 +200,7 @@ def open_job(settings: Settings) -> partitions.Job:
 
 
 def create(
-    job: partitions.Job, settings: Settings, beam_options: list[str]
+    job: record_job.Job, settings: Settings, beam_options: list[str]
 ) -> dict[str, int]:
     """Writes the shards and the manifest; prints one line for each group.
 
@@ -221,7 +221,9 @@ def create(
     # Beam raises errors of its own if its workers end.
     kept_after = (BaseException,) if settings.runner else scratch.STOPPED
     with scratch.claim(folder, names, job.folder, kept_after):
-        with start.started(job, settings, beam_options, count) as run_stage:
+        with any_runner.started(
+            job, settings, beam_options, count
+        ) as run_stage:
             result = stages.make_shards(job, run_stage)
         totals: Counter[str] = Counter()
         by_group = {name: Counter() for name in job.inputs}
@@ -255,7 +257,7 @@ def create(
     return totals
 
 
-def _num_processes(job: partitions.Job, settings: Settings) -> int:
+def _num_processes(job: record_job.Job, settings: Settings) -> int:
     """Returns the number of processes; a small corpus has work for few."""
     size = sum(
         storage.size(path) * (_COMPRESSION if path.endswith(".gz") else 1)
@@ -281,7 +283,7 @@ def check_masked(counts: dict[str, int]) -> None:
         )
 
 
-def describe_run(job: partitions.Job, totals: dict[str, int]) -> dict:
+def describe_run(job: record_job.Job, totals: dict[str, int]) -> dict:
     """Returns the entries of the manifest: settings and counts."""
     length = job.settings.max_seq_length
     run = {
@@ -291,7 +293,7 @@ def describe_run(job: partitions.Job, totals: dict[str, int]) -> dict:
         "vocab_size": len(job.tokenizer.vocab),
         "input_files": [printable(os.path.basename(x)) for x in job.files],
         "statistics": totals,
-        "shares": partitions.fractions(totals, length),
+        "shares": record_fractions.fractions(totals, length),
     }
     if job.settings.pack_sequences:
         most = packing.max_sequences_per_row(length)
@@ -313,7 +315,7 @@ def report_group(
 
 def report(counts: dict[str, int], settings: InstanceSettings) -> str:
     """Returns one line with the counts and fractions for the user to check."""
-    found = partitions.fractions(counts, settings.max_seq_length)
+    found = record_fractions.fractions(counts, settings.max_seq_length)
     rows = f"{counts['instances']:,} instances"
     if settings.pack_sequences:
         rows += f" in {counts['records']:,} rows"

@@ -11,10 +11,10 @@ import itertools
 
 from bert.common import storage
 from bert.common.jobs import runners
-from bert.common.jobs.start import Run
+from bert.common.jobs.any_runner import Run
 from bert.common.progress import counted, log
 from bert.data.corpus.documents import Corpus
-from bert.data.pretraining.partitions import Job, JobResult, Partition
+from bert.data.pretraining.record_job import Job, JobResult, Partition
 from bert.data.records.shard_check import ShardEntry
 
 
@@ -25,7 +25,7 @@ def make_shards(job: Job, run: Run) -> JobResult:
 
     Args:
         job: Job. The job.
-        run: callable. The runner, see `start.started`.
+        run: callable. The runner, see `any_runner.started`.
 
     Raises:
         UserError: The corpus cannot be used, or a file cannot be written.

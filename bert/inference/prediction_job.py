@@ -13,13 +13,13 @@ from bert.common.formats import downloads, endings, parquet_files
 from bert.common.formats.json_files import Json
 from bert.common.progress import counted, log
 from bert.common.text_lines import Span
-from bert.inference import jsonl, partitions
-from bert.inference.partitions import Partition, RowJob
+from bert.inference import jsonl, row_job
 from bert.inference.predictor import Predictor, network_of, open_model
+from bert.inference.row_job import Partition, RowJob
 from bert.inference.settings import KERAS, OPENVINO, Settings
 
 _JOIN = {  # format of the output -> function that joins the parts
-    "json": partitions.copy_parts,
+    "json": row_job.copy_parts,
     "parquet": parquet_files.join_lines,
 }
 
@@ -102,7 +102,7 @@ def write(settings: Settings, beam_options: list[str]) -> None:
 
     Raises:
         UserError: A file cannot be read or written, or see
-            `partitions.compute`.
+            `row_job.compute`.
     """
     input_file, output_file = settings.input_file, settings.output_file
     assert input_file and output_file, "a rule: one flag needs the other"
@@ -128,7 +128,7 @@ def write(settings: Settings, beam_options: list[str]) -> None:
         settings,
     )
 
-    found = partitions.compute(job, settings, beam_options, _JOIN[kind])
+    found = row_job.compute(job, settings, beam_options, _JOIN[kind])
     total = jsonl.Counts()
     for of_part in found:
         of_part.pop(parquet_files.SCHEMA, None)

@@ -34,7 +34,7 @@ from bert.common import atomic, errors, flags, processes, storage
 from bert.common import outputs as outputs_lib
 from bert.common.errors import UserError
 from bert.common.formats.json_files import Json
-from bert.common.jobs import runners, scratch, start
+from bert.common.jobs import any_runner, runners, scratch
 from bert.common.jobs.runners import PartSettings
 from bert.common.progress import log
 from bert.common.text_lines import Span
@@ -292,9 +292,10 @@ def compute(
             to a run with another model, input or flag.
     """
     folder, name = os.path.split(storage.absolute(job.output_file))
+    runner = any_runner.started(job, settings, beam_options, job.num_processes)
     with (
         scratch.claim(folder, [name], job.folder, (BaseException,)),
-        start.started(job, settings, beam_options, job.num_processes) as run,
+        runner as run,
     ):
         _check_record(job)
         plan = _plan(job, run)
@@ -364,7 +365,7 @@ def _range(number: int, shards: int, partitions: int) -> range:
     )
 
 
-def _plan(job: RowJob, run: start.Run) -> list[Partition]:
+def _plan(job: RowJob, run: any_runner.Run) -> list[Partition]:
     """Returns the partitions of all files, from an earlier run if there is one.
 
     Raises:

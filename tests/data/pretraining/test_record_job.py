@@ -1,40 +1,25 @@
-"""Counts of a partition, and warnings about them."""
+"""Parts of a partition: tokenized documents, sections, counts."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from bert.common.jobs import runners
-from bert.data.pretraining import instances, partitions
+from bert.data.pretraining import instances, record_job
 from bert.data.pretraining.settings import InstanceSettings
 from bert.data.records import shuffle
 from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import text
 
 SETTINGS = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
-GOOD = {
-    "documents": 10,
-    "sentences": 100,
-    "tokens": 2000,
-    "unknown_tokens": 4,
-    "instances": 50,
-    "records": 50,
-    "random_next": 26,
-    "row_tokens": 1400,
-    "predictions": 200,
-    "predictions_masked": 160,
-    "predictions_random": 20,
-    "continued_lines": 3,
-}
 
 
 @pytest.fixture
 def job(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
-    return partitions.Job(
+    return record_job.Job(
         str(tmp_path),
         {"": ["corpus.txt"]},
         [f"{i}.tfrecord" for i in range(3)],
@@ -72,7 +57,7 @@ def test_lines_that_continue_the_one_before():
         "he ran.",
     ]
     whole = ["it was .", "the best", "\u6211\u4eec", "\u4f7f\u7528"]
-    assert partitions.count_continued([wrapped, ["on"], whole]) == 4
+    assert record_job.count_continued([wrapped, ["on"], whole]) == 4
 
 
 def test_marked_ids_of_unknown_words_are_counted(job):
@@ -83,7 +68,7 @@ def test_marked_ids_of_unknown_words_are_counted(job):
 
 
 def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
-    monkeypatch.setattr(partitions, "_SECTION_BYTES", 1)  # each pass is one
+    monkeypatch.setattr(record_job, "_SECTION_BYTES", 1)  # each pass is one
     content = b"the cat sees a dog .\na fish .\n\nold stone .\na .\n\n"
     (tmp_path / "texts").mkdir()
     with open(tmp_path / "texts" / "0.0", "wb") as file:
@@ -97,7 +82,7 @@ def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
             keys.append(key) or distribute(records, shards, key)
         ),
     )
-    job.make_part(partitions.Partition(5, "", 1, 2.5))
+    job.make_part(record_job.Partition(5, "", 1, 2.5))
     assert len({*keys}) == 3  # each section has an order of its own
     names = ["part-00005.0", "part-00005.1", "part-00005.2", "part-00005.json"]
     left = sorted(path.name for path in tmp_path.glob("part-*"))
@@ -117,80 +102,8 @@ def test_the_last_pass_uses_a_fraction_of_the_documents(job):
     texts = [["the cat sees a dog .", "a fish ."]] * 97
     counts = {}
     for passes in (1.0, 1.25, 2.0):
-        partition = partitions.Partition(5, "", 5, passes)
+        partition = record_job.Partition(5, "", 5, passes)
         sections = job.make_sections(texts, partition)
         counts[passes] = sum(x["instances"] for _, x in sections)
     share = (counts[1.25] - counts[1.0]) / (counts[2.0] - counts[1.0])
     assert 0.1 < share < 0.4
-
-
-def test_fractions():
-    assert partitions.fractions(GOOD, 31) == pytest.approx(
-        {
-            "unknown": 0.002,
-            "fill": 1400 / (50 * 31),
-            "predicted": 1 / 7,
-            "masked": 0.8,
-            "random": 0.1,
-            "random_next": 0.52,
-            "continued": 0.03,
-        }
-    )
-
-
-def test_a_good_corpus_has_no_warning():
-    assert partitions.warnings(GOOD, SETTINGS) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"unknown_tokens": 21}, "1.1% of the tokens are [UNK]"),
-        ({"documents": 60}, "1.7 lines per document: the corpus needs one"),
-        ({"random_next": 40}, "80% of the pairs are random (usual: 70%): the "),
-        (
-            {"continued_lines": 26},
-            "26% of the lines continue the previous line: ",
-        ),
-        (
-            {"continued_lines": 26, "row_tokens": 770, "predictions": 110},
-            "26% of the lines continue the previous line: ",
-        ),
-        ({"row_tokens": 770, "predictions": 110}, "the records are 50% full"),
-        ({"predictions": 160}, "11.4% of the tokens are predicted"),
-    ],
-)
-def test_warnings(changed, message):
-    (line,) = partitions.warnings({**GOOD, **changed}, SETTINGS)
-    assert line.startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("length", "short", "measured", "of_paragraphs"),
-    [
-        (32, 0.1, 0.735, 0.99),
-        (32, 0.3, 0.766, 0.99),
-        (64, 0.1, 0.581, 0.968),
-        (64, 0.3, 0.624, 0.971),
-        (128, 0.1, 0.566, 0.767),
-        (512, 0.1, 0.592, 0.723),
-    ],
-)
-def test_short_sequences_have_more_random_pairs(
-    length, short, measured, of_paragraphs
-):
-    """Shares of English Wikipedia by sentences, and by paragraphs of four."""
-    settings = InstanceSettings(max_seq_length=length, short_seq_prob=short)
-    for share, expected in ((measured, 0), (of_paragraphs, 1)):
-        counts = {**GOOD, "random_next": 50 * share}
-        lines = partitions.warnings(counts, settings)
-        assert sum("pairs are random" in line for line in lines) == expected
-    usual = partitions.usual_random_next(settings)
-    assert usual == pytest.approx(measured, abs=0.06)
-
-
-def test_packed_records_that_are_half_empty_need_more_predictions():
-    packed = dataclasses.replace(SETTINGS, pack_sequences=True)
-    half = {**GOOD, "row_tokens": 770, "predictions": 110}
-    (line,) = partitions.warnings(half, packed)
-    assert line.endswith("or a larger --max_predictions_per_seq wastes less")
