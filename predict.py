@@ -78,7 +78,7 @@ def main(argv: list[str]) -> None:
     inputs = settings.ordered(task.inputs, task.optional_inputs)
     if not path and sys.stdin.isatty():
         log(f"reading {', '.join(inputs)}, separated by tabs; ^D ends")
-    for examples in jsonl.read(settings, predictor, path, inputs):
+    for examples in jsonl.read(settings, task, path, inputs):
         printer.print(examples)
 
     counts = printer.counts

@@ -8,7 +8,6 @@ from bert.common import command_line
 from bert.data.labels import Labels
 from bert.data.row_settings import RowSettings
 from bert.inference import jsonl
-from bert.inference.predictor import Predictor
 from bert.tasks.classification import inputs as classification
 from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
@@ -98,7 +97,7 @@ def by_predict(path, columns, delimiter):
         id_column=str(columns["label"]),
         delimiter=delimiter,
     )
-    examples = jsonl.read(settings, Predictor(task, None), path, FIELDS[:2])
+    examples = jsonl.read(settings, task, path, FIELDS[:2])
     return [
         (x.line, x.fields["text"], x.fields["text_b"], x.kept["id"])
         for some in examples

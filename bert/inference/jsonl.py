@@ -19,7 +19,9 @@ from bert.common.formats.json_files import Json
 from bert.data import table_rows, tables
 from bert.data.row_settings import RowSettings
 from bert.data.tables import Column
+from bert.inference import example_parsing
 from bert.inference.predictor import Predictor, json_values
+from bert.tasks.task import Task
 
 STDIN = "stdin"  # in messages
 _ROWS = 1024  # maximum number of rows of a table that are read at once
@@ -43,7 +45,7 @@ class Example(NamedTuple):
 
 def read(
     settings: RowSettings,
-    predictor: Predictor,
+    task: Task,
     path: str | None,
     inputs: Sequence[str],
     span: text_lines.Span | None = None,
@@ -53,7 +55,7 @@ def read(
 
     Args:
         settings: RowSettings. Columns and format of the rows.
-        predictor: Predictor. The model.
+        task: Task. The task that reads them.
         path: str or None. The file; None for standard input.
         inputs: sequence of str. Names of the fields, in the order of a line.
         span: Span or None. Rows to read, see `divide`. Default: None, all.
@@ -63,18 +65,18 @@ def read(
         UserError: See `read_table`.
     """
     if path and settings.reads_table(path):
-        yield from read_table(settings, predictor, path, span, stream)
+        yield from read_table(settings, task, path, span, stream)
         return
 
     source, is_json = path or STDIN, settings.reads_json(path)
     stream = stream if path else sys.stdin.buffer
     with text_lines.opened(source, stream) as file:
-        yield from read_examples(file, predictor, is_json, inputs, source, span)
+        yield from read_examples(file, task, is_json, inputs, source, span)
 
 
 def divide(
     settings: RowSettings,
-    predictor: Predictor,
+    task: Task,
     path: str,
     inputs: Sequence[str],
     num_bytes: float,
@@ -82,7 +84,7 @@ def divide(
     """Divides a file into ranges of whole rows, with their numbers of rows.
 
     Args:
-        settings, predictor, path, inputs: See `read`.
+        settings, task, path, inputs: See `read`.
         num_bytes: float. Size of a range.
 
     Raises:
@@ -90,7 +92,7 @@ def divide(
     """
     first: UserError | None = None
     for example in itertools.chain.from_iterable(
-        read(settings, predictor, path, inputs)
+        read(settings, task, path, inputs)
     ):
         if not isinstance(example.fields, UserError):
             break
@@ -100,13 +102,13 @@ def divide(
             raise first
     if not settings.reads_table(path):
         return text_lines.divide(path, num_bytes)
-    reader = table_reader(settings, predictor, path)
+    reader = table_reader(settings, task, path)
     return table_rows.divide(path, num_bytes, reader.header, settings.delimiter)
 
 
 def read_examples(
     stream,
-    predictor: Predictor,
+    task: Task,
     is_json: bool,
     inputs: Sequence[str],
     source: str = STDIN,
@@ -116,7 +118,7 @@ def read_examples(
 
     Args:
         stream: binary file, see `text_lines.blocks`.
-        predictor, is_json, inputs, source: see `fields_of`.
+        task, is_json, inputs, source: see `fields_of`.
         span: Span or None. Lines to read. Default: None, all lines.
 
     Raises:
@@ -129,9 +131,7 @@ def read_examples(
         lines = block.content.removesuffix(b"\n").split(b"\n")
         for number, line in enumerate(lines, block.line):
             try:
-                parsed = fields_of(
-                    line, number, predictor, is_json, inputs, source
-                )
+                parsed = fields_of(line, number, task, is_json, inputs, source)
                 examples.append(Example(number, *parsed))
             except UserError as error:
                 examples.append(Example(number, error, {}))
@@ -141,7 +141,7 @@ def read_examples(
 
 def read_table(
     settings: RowSettings,
-    predictor: Predictor,
+    task: Task,
     path: str,
     span: text_lines.Span | None = None,
     stream=None,
@@ -149,13 +149,13 @@ def read_table(
     """Yields lists of examples, one for each row of a table.
 
     Args:
-        settings, predictor, path, span, stream: See `read`.
+        settings, task, path, span, stream: See `read`.
 
     Raises:
         UserError: A given column is not an input of the model, the columns of
             the texts are unknown, or the file is damaged.
     """
-    reader = table_reader(settings, predictor, path)
+    reader = table_reader(settings, task, path)
     reader.span, reader.stream = span, stream
     examples = (
         Example(line, row, {}) if isinstance(row, UserError) else row
@@ -166,18 +166,17 @@ def read_table(
 
 
 def table_reader(
-    settings: RowSettings, predictor: Predictor, path: str
+    settings: RowSettings, task: Task, path: str
 ) -> tables.TableReader:
     """Returns a reader of a table, whose rows are examples.
 
     Args:
-        settings, predictor, path: See `read`.
+        settings, task, path: See `read`.
 
     Raises:
         UserError: A given column is not an input of the model.
     """
-    task = predictor.task
-    if predictor.has_choices:
+    if example_parsing.has_choices(task):
         raise UserError(
             "a table cannot hold choices",
             path=path,
@@ -244,7 +243,7 @@ def _example_of_row(
 def fields_of(
     line: bytes,
     number: int,
-    predictor: Predictor,
+    task: Task,
     is_json: bool,
     inputs: Sequence[str],
     source: str = STDIN,
@@ -254,7 +253,7 @@ def fields_of(
     Args:
         line: bytes. The line without its newline.
         number: int. Line number in messages.
-        predictor: Predictor. The model.
+        task: Task. The task that reads them.
         is_json: bool. Whether the line is a JSON object.
         inputs: sequence of str. Names of the fields, in the order of a line
             that is not JSON.
@@ -269,18 +268,18 @@ def fields_of(
     text_lines.check(line, source, number)
     text = text_lines.decode(line, source, number).removesuffix("\r")
     if not is_json:
-        return _split(text, predictor, inputs, source, number), {}
+        return _split(text, task, inputs, source, number), {}
 
     with json_files.reported(source, "a JSON object", line=number):
         values = json_files.decode(text, dict)
     with json_files.reported(source, line=number):
-        fields = predictor.parse(values)
+        fields = example_parsing.parse(task, values)
     return fields, {k: x for k, x in values.items() if k not in fields}
 
 
 def _split(
     text: str,
-    predictor: Predictor,
+    task: Task,
     inputs: Sequence[str],
     source: str,
     line: int,
@@ -289,9 +288,9 @@ def _split(
     most = len(inputs)
     fields: list = [text] if most == 1 else text.split("\t")
     count = len(fields)
-    optional = predictor.task.optional_inputs
+    optional = task.optional_inputs
     lacks = any(name not in optional for name in inputs[count:])
-    if lacks or (count > most and not predictor.has_choices):
+    if lacks or (count > most and not example_parsing.has_choices(task)):
         may_lack = inputs[-1] in optional
         raise UserError(
             "1 field" if count == 1 else f"{count} fields",
@@ -302,7 +301,7 @@ def _split(
         )
 
     # The remaining fields are the choices.
-    if predictor.has_choices:
+    if example_parsing.has_choices(task):
         fields[most - 1 :] = [fields[most - 1 :]]
     return dict(zip(inputs, fields))
 

@@ -51,7 +51,11 @@ class PredictionJob(RowJob):
     def ranges(self, path: str) -> Iterator[tuple[Span, int]]:
         """See `RowJob`."""
         return jsonl.divide(
-            self.settings, self._predictor, path, self._inputs, self.num_bytes
+            self.settings,
+            self._predictor.task,
+            path,
+            self._inputs,
+            self.num_bytes,
         )
 
     def write(
@@ -75,7 +79,12 @@ class PredictionJob(RowJob):
 
         # All rows at once: batches must not depend on how the file was read.
         read = jsonl.read(
-            settings, self._predictor, span.path, self._inputs, span, stream
+            settings,
+            self._predictor.task,
+            span.path,
+            self._inputs,
+            span,
+            stream,
         )
         printer.print([example for some in read for example in some])
         lines = text.getvalue().encode()

@@ -10,14 +10,13 @@ imported only by the Keras engine and by tasks that tokenize with TensorFlow.
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, NotRequired, Protocol, TypedDict
+from typing import Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from bert.common.errors import UserError
-from bert.common.formats import downloads, json_files
+from bert.common.formats import downloads
 from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data import sequence_packing
@@ -25,6 +24,7 @@ from bert.data.labels import KINDS
 from bert.data.sequences import Encoded, TaskResult, TokenSequence, join_pair
 from bert.data.text import vocabulary
 from bert.inference import ranking
+from bert.inference.example_parsing import reads_pairs
 from bert.inference.settings import KERAS
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -46,7 +46,7 @@ from bert.tasks.similarity.task import TextEmbedding
 from bert.tasks.squad import settings as squad
 from bert.tasks.squad.task import QuestionAnswering
 from bert.tasks.swag import settings as swag
-from bert.tasks.swag.task import CHOICE_TEXTS, MultipleChoice
+from bert.tasks.swag.task import MultipleChoice
 from bert.tasks.task import Task
 
 TASKS: dict[str | None, type[Task]] = {  # kind in a `task.json` -> task
@@ -101,7 +101,6 @@ class Predictor:
         self.task, self._engine = task, engine
         self._batch_tokens = max(sequence_packing.MAX_TOKENS, batch_tokens)
         self._sorted_tokens = batches * self._batch_tokens
-        self._type = _type_of(task)
 
     @classmethod
     def open(
@@ -175,52 +174,11 @@ class Predictor:
             )
 
     @property
-    def has_choices(self) -> bool:
-        """Whether the last field of an example is a list of choices."""
-        return CHOICE_TEXTS in self.task.inputs
-
-    @property
-    def _reads_pairs(self) -> bool:
-        inputs = (*self.task.inputs, *self.task.optional_inputs)
-        return ranking.TEXT_B in inputs
-
-    @property
     def _is_pooled(self) -> bool:
         head = self.task.head
         if head is None:
             return False
         return head == MASKED_LM or HEADS[head].is_pooled
-
-    def parse(self, values: dict) -> dict:
-        """Validates an example or a query, and returns its fields.
-
-        Args:
-            values: dict. Decoded JSON; unknown keys are ignored.
-
-        Raises:
-            UserError: A field is missing or has the wrong type, or the model
-                does not read the second text.
-        """
-        reads_text = ranking.TEXT in self.task.inputs
-        if ranking.TEXT_B in values and reads_text and not self._reads_pairs:
-            raise UserError(
-                f"the field {ranking.TEXT_B}",
-                expected=f"only {ranking.TEXT}: the model reads one text",
-            )
-
-        if ranking.is_query(values) and reads_text:
-            if not self.task.can_rank:
-                raise ranking.error()
-            kind: type = ranking.Query
-            expected = ranking.EXPECTED
-        else:
-            kind = self._type
-            expected = f"an object with strings: {', '.join(self.task.inputs)}"
-            if self.has_choices:
-                expected += ", the last a list of strings"
-
-        with json_files.reported(expected=expected):
-            return msgspec.convert(values, kind)
 
     def signed(self, example: dict, signature: str) -> dict:
         """Adds a signature to an example, unless it is the default.
@@ -297,7 +255,7 @@ class Predictor:
     def _texts(self, example: dict) -> list[dict]:
         """Returns the examples of a query, or the example itself."""
         if ranking.is_query(example):
-            return ranking.rows_of(example, self._reads_pairs)
+            return ranking.rows_of(example, reads_pairs(self.task))
         return [example]
 
     def compute(
@@ -360,15 +318,6 @@ class Predictor:
             self.task.combine(x, [*itertools.islice(rest, len(x.sequences))])
             for x in encoded
         ]
-
-
-def _type_of(task: Task) -> type:
-    """Returns the type of the examples of a task, with a key for each field."""
-    kinds: dict[str, object] = dict.fromkeys(task.inputs, str)
-    if CHOICE_TEXTS in kinds:
-        kinds[CHOICE_TEXTS] = Annotated[list[str], msgspec.Meta(min_length=1)]
-    kinds |= dict.fromkeys(task.optional_inputs, NotRequired[str])
-    return TypedDict("Example", kinds)  # type: ignore[operator]
 
 
 def sequences_of(encoded: Iterable[Encoded]) -> list[Sequence]:

@@ -20,6 +20,7 @@ from bert.common.progress import log
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.export import folder as export_folder
+from bert.inference.example_parsing import has_choices
 from bert.inference.predictor import Predictor, json_values
 from bert.modeling.encoder import Encoder
 from bert.modeling.engines.keras_engine import KerasEngine
@@ -59,7 +60,7 @@ def page_of_task(path: str, predictor: Predictor) -> dict[str, gr.Interface]:
 
     def answer(*texts):
         example = dict(zip(names, texts))
-        if predictor.has_choices:
+        if has_choices(predictor.task):
             example[names[-1]] = _lines(texts[-1], names[-1])
         (encoded,) = predictor.task.encode([example])
         (prediction,) = predictor([example])

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bert.common import flags
 from bert.common.errors import UserError, printable
@@ -44,16 +43,15 @@ class RowReader:
 
     Args:
         extraction: checked settings, see `settings.check`.
-        predictor: the predictor; reading does not use its engine.
     """
 
-    def __init__(self, extraction: Extraction, predictor: Predictor):
-        self._settings, self._predictor = extraction.settings, predictor
+    def __init__(self, extraction: Extraction):
+        self._settings, self._task = extraction.settings, task_of(extraction)
 
     def divide(self, path: str, num_bytes: float) -> Iterator[tuple[Span, int]]:
         """See `RowJob.ranges`."""
         return jsonl.divide(
-            self._settings, self._predictor, path, (TEXT,), num_bytes
+            self._settings, self._task, path, (TEXT,), num_bytes
         )
 
     def read(
@@ -68,7 +66,7 @@ class RowReader:
         is_plain = not settings.reads_table(path)
         is_plain = is_plain and not settings.reads_json(path)
         for examples in jsonl.read(
-            settings, self._predictor, path, (TEXT,), span, stream
+            settings, self._task, path, (TEXT,), span, stream
         ):
             for x in examples:
                 fields = x.fields
@@ -100,7 +98,7 @@ class EmbeddingJob(RowJob):
 
     @property
     def _reader(self) -> RowReader:
-        return RowReader(self.extraction, self._predictor)
+        return RowReader(self.extraction)
 
     def ranges(self, path: str) -> Iterator[tuple[Span, int]]:
         """See `RowJob`."""
@@ -165,6 +163,21 @@ class EmbeddingJob(RowJob):
         return rows, sum(x.is_truncated for x in encoded)
 
 
+def task_of(extraction: Extraction) -> LayerOutputs:
+    """Returns the task of vectors.
+
+    Args:
+        extraction: checked settings, see `settings.check`.
+    """
+    return LayerOutputs(
+        extraction.model.tokenizer,
+        extraction.max_length,
+        extraction.how,
+        extraction.settings.layer_pooling,
+        extraction.prompt,
+    )
+
+
 def predictor_of(extraction: Extraction, engine: Compute) -> Predictor:
     """Returns the predictor of vectors.
 
@@ -173,20 +186,13 @@ def predictor_of(extraction: Extraction, engine: Compute) -> Predictor:
         engine: function of packed rows.
     """
     settings, model = extraction.settings, extraction.model
-    task = LayerOutputs(
-        model.tokenizer,
-        extraction.max_length,
-        extraction.how,
-        settings.layer_pooling,
-        extraction.prompt,
-    )
 
     # The outputs of the layers may be larger than the memory.
     batch_tokens = settings.batch_size * extraction.max_length
     size = 4 * len(extraction.layers) * model.config.hidden_size
     size *= max(batch_tokens, sequence_packing.MAX_TOKENS)
     batches = max(1, min(_MAX_BATCHES, _MAX_BYTES // size))
-    return Predictor(task, engine, batch_tokens, batches)
+    return Predictor(task_of(extraction), engine, batch_tokens, batches)
 
 
 def _network_path(extraction: Extraction) -> str | None:
@@ -216,11 +222,6 @@ def _engine(extraction: Extraction, num_threads: int | None) -> Compute:
     return engine
 
 
-def _no_engine(inputs: dict[str, NDArray]) -> NDArray:
-    """Engine of a predictor that only reads rows."""
-    raise NotImplementedError
-
-
 def check_first_rows(extraction: Extraction, files: list[str]) -> None:
     """Warns if the vocabulary does not fit the first rows.
 
@@ -232,7 +233,7 @@ def check_first_rows(extraction: Extraction, files: list[str]) -> None:
         UserError: most of these rows are invalid.
     """
     model = extraction.model
-    reader = RowReader(extraction, predictor_of(extraction, _no_engine))
+    reader = RowReader(extraction)
     rows = (x.fields for path in files for x in reader.read(path))
     first = [*itertools.islice(rows, AT_ONCE)]
     invalid = [x for x in first if isinstance(x, UserError)]

@@ -16,6 +16,7 @@ import msgspec
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
+from bert.inference import example_parsing
 from bert.inference.predictor import Predictor, json_values
 
 DEFAULT = "serving_default"
@@ -76,7 +77,8 @@ def _parse(body: bytes, predictor: Predictor) -> Request:
     if not rows:
         raise UserError("0 examples", expected="at least one")
 
-    examples = [predictor.parse(_named(x, predictor)) for x in rows]
+    named = (_named(x, predictor) for x in rows)
+    examples = [example_parsing.parse(predictor.task, x) for x in named]
     return Request([predictor.signed(x, name) for x in examples], form)
 
 
@@ -142,7 +144,7 @@ def metadata_of(predictor: Predictor) -> dict:
         predictor: Predictor. The model.
     """
     inputs: dict = dict.fromkeys(predictor.task.inputs, "a")
-    if predictor.has_choices:
+    if example_parsing.has_choices(predictor.task):
         inputs[predictor.task.inputs[-1]] = ["a", "b"]
     (outputs,) = predictor([inputs])
 

@@ -16,8 +16,7 @@ class _Predictor:
 
     def __init__(self, inputs, **prediction):
         self.task, self._prediction = self, prediction
-        self.inputs, self.has_choices = inputs, "choices" in inputs
-        self.max_length = 64
+        self.inputs, self.max_length = inputs, 64
 
     def encode(self, examples):
         counts = [2 + len(str(x[self.inputs[0]]).split()) for x in examples]

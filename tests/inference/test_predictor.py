@@ -8,6 +8,7 @@ import bert
 from bert.common.errors import UserError
 from bert.common.formats import tensor_files
 from bert.data.sequences import Encoded
+from bert.inference import example_parsing
 from bert.inference import predictor as predictor_lib
 from bert.inference.predictor import Predictor
 from bert.modeling.formats import checkpoint_files
@@ -44,10 +45,11 @@ def test_a_group_ends_once_it_has_enough_tokens(examples):
 
 
 def test_an_example_has_at_least_one_choice():
-    predictor = predictor_of(dict, CHOICE_TEXTS)
-    assert predictor.parse({CHOICE_TEXTS: ["a"]}) == {CHOICE_TEXTS: ["a"]}
+    task = predictor_of(dict, CHOICE_TEXTS).task
+    example = {CHOICE_TEXTS: ["a"]}
+    assert example_parsing.parse(task, example) == example
     with pytest.raises(UserError, match=CHOICE_TEXTS):
-        predictor.parse({CHOICE_TEXTS: []})
+        example_parsing.parse(task, {CHOICE_TEXTS: []})
 
 
 def test_every_entry_point_reads_the_best_checkpoint(tmp_path):

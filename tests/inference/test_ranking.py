@@ -49,7 +49,9 @@ def ask(model, lines, capsys):
     """Predictions of lines of JSON, as printed by predict.py."""
     printer = jsonl.PredictionPrinter(model, batch_size=2, strict=False)
     stream = io.BytesIO(b"\n".join(json.dumps(x).encode() for x in lines))
-    for examples in jsonl.read_examples(stream, model, True, model.task.inputs):
+    for examples in jsonl.read_examples(
+        stream, model.task, True, model.task.inputs
+    ):
         printer.print(examples)
     return [json.loads(x) for x in capsys.readouterr().out.splitlines()]
 

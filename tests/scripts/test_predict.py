@@ -54,7 +54,7 @@ MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 def examples_of(lines: list[bytes]) -> list[jsonl.Example]:
     stream = io.BytesIO(b"\n".join(lines))
-    read = jsonl.read_examples(stream, LENGTHS, True, LENGTHS.task.inputs)
+    read = jsonl.read_examples(stream, LENGTHS.task, True, LENGTHS.task.inputs)
     return [example for some in read for example in some]
 
 
@@ -203,7 +203,7 @@ def test_a_row_of_a_table_is_one_example_with_its_id(
         parquet.write_table(pyarrow.table(columns), path)
     model = predictor_of()
     model.task.optional_inputs = ("text_b",)
-    read = jsonl.read(RowSettings(**flags), model, str(path), ["text"])
+    read = jsonl.read(RowSettings(**flags), model.task, str(path), ["text"])
     assert found == [
         x if isinstance(x.fields, dict) else x.line
         for some in read
@@ -252,7 +252,7 @@ CHOOSER = predictor_of(dict, "context", "choices")
 
 
 def fields_of(line, is_json):
-    return jsonl.fields_of(line, 1, CHOOSER, is_json, CHOOSER.task.inputs)
+    return jsonl.fields_of(line, 1, CHOOSER.task, is_json, CHOOSER.task.inputs)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_second_text_may_be_missing(line, given, fields):
         settings = Settings(inputs=given and tuple(given.split(",")))
         task = EITHER.task
         inputs = settings.ordered(task.inputs, task.optional_inputs)
-        return jsonl.fields_of(line, 1, EITHER, False, inputs)
+        return jsonl.fields_of(line, 1, task, False, inputs)
 
     if isinstance(fields, dict):
         assert read() == (fields, {})
