@@ -47,7 +47,8 @@ from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.models import loading
 from bert.tasks.classification import scores, tfidf
-from bert.tasks.classification.glue import GLUE_TASKS, TextExample, labels_of
+from bert.tasks.classification.files import TextExample, labels_of
+from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.metrics import ACCURACY
 from bert.tasks.task import DEV, TRAIN
 

@@ -19,7 +19,8 @@ import run_classifier
 from benchmarks import by_seed, encoded, transformers_trainer
 from bert.data import feature_names, postprocessing
 from bert.tasks.classification import scores
-from bert.tasks.classification.glue import GLUE_TASKS, labels_of
+from bert.tasks.classification.files import labels_of
+from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.task import DEV, TRAIN
 
 MAX_SEQ_LENGTH = 128

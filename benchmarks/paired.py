@@ -20,7 +20,7 @@ from bert.inference import teacher
 from bert.inference.predictor import Predictor
 from bert.runs import opening
 from bert.tasks.classification import inputs, scores
-from bert.tasks.classification.glue import labels_of
+from bert.tasks.classification.files import labels_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import DEV

@@ -26,7 +26,7 @@ TOKEN_LIMITS = "piece_limits"  # int [B, S] end character; 0 = no context
 TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = best window
 TEACHER_OUTPUTS = "teacher_outputs"  # float [B, C] logits, [B, T * D] vectors
 TEACHER_WEIGHTS = "teacher_weights"  # float [B] 1 = no label, only a teacher
-IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = fills up a batch
+IS_REAL_EXAMPLE = "is_real_example"  # int [B] 0 = fills up a batch
 
 OF_TEACHER = (TEACHER_OUTPUTS, TEACHER_WEIGHTS)
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)

@@ -33,10 +33,10 @@ class Encoded(NamedTuple, Generic[DetailsT]):
         num_tokens: number of tokens before truncation, special tokens
             included; 0 if it is not counted.
         is_truncated: whether tokens were dropped.
-        positions: for a head that reads one token of each sequence, the index
-            of the token. Default: None, `[CLS]`.
         details: values for the task's `decode` besides the outputs, of the
             task's own type `DetailsT`. Default: None, no values.
+        positions: for a head that reads one token of each sequence, the index
+            of the token. Default: None, `[CLS]`.
     """
 
     sequences: list[TokenSequence]

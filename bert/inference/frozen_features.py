@@ -15,7 +15,7 @@ from bert.inference import teacher
 from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.tasks import evaluation
-from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.classification.recipe import FrozenHead
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import COSINE

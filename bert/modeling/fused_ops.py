@@ -1,10 +1,10 @@
 """Fused operations and rematerialization; TensorFlow only.
 
-    with training_step(seed, StepOptions(fused=True)):
+    with inside_step(seed, StepOptions(fused=True)):
         outputs = model(inputs, training=True)
 
 They do not change results, except that `vocab_logits` rounds gradients in half
-precision. They are off outside of `training_step`: in `Model.fit`, evaluation
+precision. They are off outside of `inside_step`: in `Model.fit`, evaluation
 and exports, and with Keras' other backends.
 """
 
@@ -14,6 +14,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import keras
 from keras import ops
@@ -60,8 +61,8 @@ def step_scope(
     remat: bool,
     compiled: bool = False,
     deterministic: bool = False,
-) -> Callable:
-    """`training_step` with the options for the available devices.
+) -> Callable[["tf.Tensor"], AbstractContextManager[None]]:
+    """`inside_step` with the options for the available devices.
 
     For fused steps it adds a flag to the environment variable XLA_FLAGS.
 
@@ -83,11 +84,11 @@ def step_scope(
     if fused and NO_SUMS_OF_WINDOWS.partition("=")[0] not in flags:
         os.environ[XLA_FLAGS] = f"{flags} {NO_SUMS_OF_WINDOWS}".strip()
     options = StepOptions(fused, remat, compiled, deterministic)
-    return functools.partial(training_step, options=options)
+    return functools.partial(inside_step, options=options)
 
 
 @contextlib.contextmanager
-def training_step(seed: "tf.Tensor", options: StepOptions = _PLAIN):
+def inside_step(seed: "tf.Tensor", options: StepOptions = _PLAIN):
     """Context that passes a seed and options to all layers called inside.
 
     Args:
@@ -265,7 +266,7 @@ def remat_layer(function: Callable, x):
 
     def again(x, seed=seed):
         # The backward pass runs outside of the step's scope.
-        with training_step(seed, options):
+        with inside_step(seed, options):
             return function(x)
 
     if options.compiled:

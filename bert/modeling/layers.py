@@ -1,6 +1,6 @@
 """Layers below and beside the blocks of the encoder; what they are made of.
 
-    ids -> Embeddings -> TransformerBlock x L -> Pooler
+    ids -> Embeddings -> TransformerBlock x L -> dense pooler
                          (transformer_block)
 
 Shapes: B batch, S sequence, H hidden, Q positions.

@@ -1,4 +1,7 @@
-"""Pre-training losses: sums of losses and correct predictions over a batch."""
+"""Base class of the losses, and those of pre-training.
+
+A loss is a sum over a batch, with the number of correct predictions.
+"""
 
 from keras import ops
 

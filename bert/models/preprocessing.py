@@ -14,7 +14,7 @@ from bert.data.labels import MULTI_LABEL, Labels
 from bert.data.records.examples import Examples
 from bert.data.text.array_inputs import finite, strings
 from bert.models import label_encoder
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 
 
 class TextBatches:

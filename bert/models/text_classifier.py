@@ -36,7 +36,7 @@ from bert.models import (
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
 from bert.tasks.classification import recipe
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.task import TextClassification
 

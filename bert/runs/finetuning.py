@@ -1,6 +1,6 @@
 """Fine-tuning of any task, from its files to its export.
 
-training data -> trainer -> fit -> evaluate -> predict -> export
+training data -> recipe -> trainer -> fit -> evaluate -> predict -> export
 """
 
 import functools

@@ -49,7 +49,7 @@ class ChosenDevices(NamedTuple):
 
     Attributes:
         strategy: tf.distribute.Strategy. The devices.
-        precision: str. Dtype policy of the layers.
+        precision: str. "float32", "tf32", "bfloat16" or "float16".
         use_xla: bool. Whether XLA compiles whole steps.
         deterministic: bool. Whether each run gives the same bits.
     """
@@ -93,7 +93,7 @@ def build_trainer(
         run: Run. The run.
         devices: ChosenDevices. The devices.
         objective: Objective. Network, losses and learning rate.
-        records: str. JSON value that identifies the training data.
+        records: str. Number and hash of the training examples or records.
         task_json: dict or None. The `task.json` of the run. Default: None.
         layer_decay: float. Factor of a layer's learning rate relative to the
             layer above it. Default: 1.
@@ -109,12 +109,12 @@ def build_trainer(
         optimizer = optimization.AdamWeightDecay(
             objective.learning_rate, rule=settings.optimizer
         )
-        optimizer.build(model.trainable_variables)
-        optimizer.rate_factors = checkpoints.rate_factors(
-            named,
-            model.trainable_variables,
-            layer_decay,
-            run.config.num_hidden_layers,
+        variables = model.trainable_variables
+        optimizer.build(
+            variables,
+            checkpoints.rate_factors(
+                named, variables, layer_decay, run.config.num_hidden_layers
+            ),
         )
 
     train_step = TrainStep(
@@ -122,13 +122,13 @@ def build_trainer(
         objective,
         optimizer,
         strategy,
-        settings.random_seed,
-        fused_ops.step_scope(
+        seed=settings.random_seed,
+        inside_step=fused_ops.step_scope(
             run.config, settings.remat, devices.use_xla, devices.deterministic
         ),
-        losses.batch_tokens,
-        devices.use_xla,
-        settings.gradient_accumulation_steps,
+        batch_tokens=losses.batch_tokens,
+        use_xla=devices.use_xla,
+        accumulation_steps=settings.gradient_accumulation_steps,
     )
 
     # Recorded in each checkpoint, and compared when a run is resumed.

@@ -1,7 +1,8 @@
 """A run of a training script, as it is before the first step.
 
 `runs.opening.open_run` makes it from the settings of the script, without
-TensorFlow. None of its values changes afterwards.
+TensorFlow. For a table, `runs.head_start.with_recipe` makes another one, whose
+settings follow from the rows.
 """
 
 import dataclasses

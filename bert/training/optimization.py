@@ -198,7 +198,7 @@ def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
     return first / (tf.sqrt(second) + epsilon), m, v
 
 
-def reduce_and_clip(
+def sum_and_clip_factor(
     gradients: list, loss_scale=None
 ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
     """Sums gradients over replicas; computes the factor that clips them.
@@ -246,7 +246,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     """Adam with weight decay as in the original BERT, or another update rule.
 
     With `Model.fit` it sums gradients over replicas and clips the sum. A custom
-    training loop calls `reduce_and_clip` and `update`.
+    training loop calls `sum_and_clip_factor` and `update`.
 
         model = bert.classifier(encoder, num_labels=2)
         model.compile(bert.AdamWeightDecay(5e-5), "mse")
@@ -265,8 +265,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         **kwargs: arguments of `keras.optimizers.Optimizer`.
 
     Attributes:
-        rate_factors: tuple of float. Factor of each variable's learning rate,
-            in the order of `build`. Default: 1.
+        rate_factors: tuple of float. See `build`.
     """
 
     def __init__(
@@ -286,8 +285,14 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.decay, self.epsilon, self.rule = decay, epsilon, rule
         self.beta_1, self.beta_2 = beta_1, beta_2
 
-    def build(self, variables):
-        """Creates the two moments of each variable."""
+    def build(self, variables, rate_factors: tuple[float, ...] = ()):
+        """Creates the two moments of each variable.
+
+        Args:
+            variables: list. The variables.
+            rate_factors: tuple of float. Factor of each variable's learning
+                rate. Default: (), 1 for each.
+        """
         if self.built:
             return
         super().build(variables)
@@ -304,7 +309,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         slots = list(map(moments, variables))
         self.adam_m = [m for m, _ in slots]
         self.adam_v = [v for _, v in slots]
-        self.rate_factors = (1.0,) * len(variables)
+        self.rate_factors = rate_factors or (1.0,) * len(variables)
 
     @property
     def step(self) -> int:
@@ -413,7 +418,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         ]
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        gradients, _, factor = reduce_and_clip(grads)
+        gradients, _, factor = sum_and_clip_factor(grads)
         self.update(
             gradients, trainable_variables, learning_rate, factor=factor
         )

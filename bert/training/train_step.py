@@ -22,6 +22,7 @@ With several workers, each one only reads the examples of its own replicas.
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import keras
 import tensorflow as tf
@@ -49,7 +50,7 @@ class TrainStep:
         optimizer: AdamWeightDecay. Built in the strategy's scope.
         strategy: tf.distribute.Strategy. Devices.
         seed: int. Seed of the dropout masks.
-        seed_scope: function. int32 [3] seed -> context manager that passes it
+        inside_step: function. int32 [3] seed -> context manager that passes it
             to dropout. Entered around the model and its losses in training.
         batch_tokens: function. Batch -> float32 scalar, its number of tokens.
         use_xla: bool. Whether to compile the step as one program: forward and
@@ -71,7 +72,7 @@ class TrainStep:
         optimizer: optimization.AdamWeightDecay,
         strategy: tf.distribute.Strategy,
         seed: int,
-        seed_scope: Callable,
+        inside_step: Callable[[tf.Tensor], AbstractContextManager[None]],
         batch_tokens: Callable[[dict], tf.Tensor],
         use_xla: bool = False,
         accumulation_steps: int = 1,
@@ -80,7 +81,7 @@ class TrainStep:
         self.optimizer = optimizer
         self.strategy = strategy
         self.bad_steps = 0
-        self._seed, self._seed_scope = seed % 2**31, seed_scope
+        self._seed, self._inside_step = seed % 2**31, inside_step
 
         self._batch_tokens = batch_tokens
         self._accumulation_steps = accumulation_steps
@@ -220,17 +221,19 @@ class TrainStep:
                 (tf.zeros(len(self.sum_names)),),
             )
 
-        gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
+        gradients, norm, factor = optimization.sum_and_clip_factor(
+            gradients, scale
+        )
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
         stats = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
 
         self.optimizer.update(
             gradients,
             self._variables,
-            self.optimizer.learning_rate,
-            tf.reduce_all(tf.math.is_finite(stats)),
-            factor,
-            self._skipped,
+            rate=self.optimizer.learning_rate,  # of the schedule, at this step
+            learn=tf.reduce_all(tf.math.is_finite(stats)),
+            factor=factor,
+            skipped=self._skipped,
         )
         return stats
 
@@ -289,7 +292,7 @@ class TrainStep:
 
         def outputs_of(i):
             part, _, seed = micro_batch(i)
-            with self._seed_scope(seed):
+            with self._inside_step(seed):
                 return self._outputs(part, training=True)
 
         specs = {
@@ -304,7 +307,7 @@ class TrainStep:
         )
 
         # Micro-batches [N, b, ...] become the rows [N * b, ...] of a replica.
-        with tf.GradientTape() as tape, self._seed_scope(first_seed):
+        with tf.GradientTape() as tape, self._inside_step(first_seed):
             tape.watch(cached)
             outputs = {
                 name: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))
@@ -326,7 +329,7 @@ class TrainStep:
     def _gradients(self, part, normalizers, seed):
         """Gradients and sums of a part of the batch."""
         with tf.GradientTape() as tape:
-            with self._seed_scope(seed):
+            with self._inside_step(seed):
                 outputs = self._outputs(part, training=True)
                 sums = self._sums(part, outputs)
 

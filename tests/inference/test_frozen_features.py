@@ -13,7 +13,7 @@ from bert.modeling.config import BertConfig
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks import evaluation
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.similarity.task import TextEmbedding
 from tests.helpers import model_files

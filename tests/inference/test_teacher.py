@@ -9,7 +9,7 @@ from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.pooling import PoolingConfig
 from bert.inference import teacher
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.similarity.task import TextEmbedding
 from tests.helpers.predictors import predictor_of

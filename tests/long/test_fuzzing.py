@@ -26,7 +26,7 @@ from bert.modeling.formats import (
     huggingface,
     huggingface_config,
 )
-from bert.tasks.classification.glue import columns
+from bert.tasks.classification.files import columns
 from bert.tasks.ner import conll
 from bert.tasks.squad import examples as squad
 from bert.tasks.swag import examples as swag

@@ -48,7 +48,7 @@ def attend(options, kind, packed, xla, stage=None):
     def run(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            with fused_ops.training_step(tf.constant([5, 7]), options):
+            with fused_ops.inside_step(tf.constant([5, 7]), options):
                 y = layer(x, bias, training=True)
             loss = tf.reduce_sum(tf.square(tf.cast(y, tf.float32)))
         return [y, *tape.gradient(loss, [x, *layer.trainable_variables])]

@@ -63,7 +63,7 @@ def values_and_gradients(function, tensors, settings, options):
     @tf.function(jit_compile=options.compiled)
     def run(*tensors):
         real = [x for x in tensors if x.dtype.is_floating]
-        with tf.GradientTape() as tape, fused_ops.training_step(SEED, options):
+        with tf.GradientTape() as tape, fused_ops.inside_step(SEED, options):
             tape.watch(real)
             y = function(*tensors, **settings)
             # So that the gradient is another number everywhere.
@@ -108,7 +108,7 @@ def test_the_gradient_of_a_compiled_bias_sums_rounded_values_in_float32():
 
     @tf.function(jit_compile=True)
     def gradient(bias):
-        with tf.GradientTape() as tape, fused_ops.training_step(SEED, COMPILED):
+        with tf.GradientTape() as tape, fused_ops.inside_step(SEED, COMPILED):
             tape.watch(bias)
             y = add(product, bias)
             loss = tf.reduce_sum(y * [[[256.5], [1], [1]]])
@@ -153,7 +153,7 @@ def loss_of(model, options, **compiling):
     @tf.function(**compiling)
     def run(batch):
         with tf.GradientTape() as tape:
-            with fused_ops.training_step(SEED, options):
+            with fused_ops.inside_step(SEED, options):
                 inputs = {name: batch[name] for name in model.input}
                 outputs = model(inputs, training=True)
                 sums = tiny.sums_of(batch, outputs)
@@ -217,7 +217,7 @@ def test_scores_are_float32_and_their_gradients_are_not(
         with contextlib.ExitStack() as scope, tf.GradientTape() as tape:
             tape.watch([x, table])
             if options:
-                scope.enter_context(fused_ops.training_step(SEED, options))
+                scope.enter_context(fused_ops.inside_step(SEED, options))
             scores = fused_ops.vocab_logits(x, table)
             loss = tf.reduce_sum(scores * weights)
         return scores, *tape.gradient(loss, [x, table])
@@ -251,7 +251,7 @@ def test_the_rows_of_each_id_are_summed(dtype):
     def run(table):
         with tf.GradientTape() as tape:
             tape.watch(table)
-            with fused_ops.training_step(SEED, DETERMINISTIC):
+            with fused_ops.inside_step(SEED, DETERMINISTIC):
                 rows = fused_ops.embedding_lookup(table, ids)
             loss = tf.reduce_sum(rows * weights)
         return rows, tape.gradient(loss, table)
@@ -430,8 +430,8 @@ def test_sums_are_not_divided_into_windows():
 
 
 def test_the_scope_ends_with_the_step():
-    with fused_ops.training_step(SEED, BOTH):
-        with fused_ops.training_step(SEED + 1):
+    with fused_ops.inside_step(SEED, BOTH):
+        with fused_ops.inside_step(SEED + 1):
             assert fused_ops._options() == fused_ops.StepOptions()
         assert fused_ops._options() == BOTH
     assert fused_ops._options() == fused_ops.StepOptions()
@@ -449,7 +449,7 @@ def test_fused_operations_accept_any_length():
     def scores(options):
         @tf.function(input_signature=[spec])
         def run(inputs):
-            with fused_ops.training_step(SEED, options):
+            with fused_ops.inside_step(SEED, options):
                 return classifier(inputs, training=True)["logits"]
 
         return run

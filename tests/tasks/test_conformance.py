@@ -28,7 +28,7 @@ from bert.modeling.task_heads import (
     SPANS,
     TOKENS,
 )
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.fill_mask.task import MaskedWords, check_length
 from bert.tasks.ner.conll import Sentence

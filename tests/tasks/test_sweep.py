@@ -9,7 +9,7 @@ import pytest
 from bert.common import command_line
 from bert.runs import sweep
 from bert.runs.sweep import HeldOut, Result
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.similarity.settings import Settings
 from bert.tasks.task import Evaluation
 from tests.helpers import model_files, run_folders

@@ -48,7 +48,7 @@ def test_six_steps_equal_numpy(rule, scale):
             for name, v in named.items()
         }
         norm = reference.step(gradients, rate)
-        gradients, our_norm, factor = optimization.reduce_and_clip(
+        gradients, our_norm, factor = optimization.sum_and_clip_factor(
             [tf.constant(g, tf.float32) for g in gradients.values()]
         )
         optimizer.update(gradients, list(named.values()), rate, factor=factor)
@@ -91,14 +91,14 @@ def test_lamb_without_decay_adapts_the_rate():
 
 def test_the_norm_includes_scalars():
     gradients = [tf.constant(3.0), tf.constant([4.0])]
-    assert optimization.reduce_and_clip(gradients)[1] == 5.0
+    assert optimization.sum_and_clip_factor(gradients)[1] == 5.0
 
 
 def test_the_norm_has_one_sum_for_all_vectors():
     @tf.function
     def norm():
         gradients = [tf.ones(shape) for shape in ([5], [2, 3], [7])]
-        return optimization.reduce_and_clip(gradients)[1]
+        return optimization.sum_and_clip_factor(gradients)[1]
 
     operations = norm.get_concrete_function().graph.get_operations()
     assert [x.type for x in operations].count("L2Loss") == 2
@@ -110,7 +110,7 @@ def test_the_factor_is_that_of_tensorflows_clipping(size):
     dense = tf.constant([size, 0.5 * size])
     sparse = tf.IndexedSlices([dense, dense], tf.constant([1, 1]), [5, 2])
     gradients = [dense, tf.convert_to_tensor(sparse)]
-    same, norm, factor = optimization.reduce_and_clip([dense, sparse])
+    same, norm, factor = optimization.sum_and_clip_factor([dense, sparse])
     expected, expected_norm = tf.clip_by_global_norm(gradients, 1.0)
     np.testing.assert_array_equal(norm, expected_norm)
     for ours, gradient, clipped in zip(same, gradients, expected, strict=True):

@@ -25,7 +25,7 @@ from bert.data import tables
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.data.tables import Table
 from bert.tasks import folds
-from bert.tasks.classification.glue import Split, TextExample
+from bert.tasks.classification.files import Split, TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.evaluation import first_names
 

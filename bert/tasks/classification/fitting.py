@@ -20,7 +20,7 @@ from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.tasks import class_report
 from bert.tasks.classification import scores
-from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.metrics import MACRO_F1
 from bert.tasks.task import Evaluation

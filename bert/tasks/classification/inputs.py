@@ -23,8 +23,7 @@ from bert.data.sequences import MEAN, LongTexts
 from bert.data.tables import Table
 from bert.tasks import metrics
 from bert.tasks.classification import class_weights, examples, notes
-from bert.tasks.classification.glue import (
-    GLUE_TASKS,
+from bert.tasks.classification.files import (
     UNLABELLED,
     Dataset,
     LabelledFile,
@@ -32,6 +31,7 @@ from bert.tasks.classification.glue import (
     columns,
     labels_of,
 )
+from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.classification.settings import OWN, WINDOWS, Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.run import Run, Trained

@@ -10,7 +10,7 @@ from bert.data import tables
 from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.data.tables import Table
 from bert.tasks.classification import examples
-from bert.tasks.classification.glue import LabelledFile, TextExample
+from bert.tasks.classification.files import LabelledFile, TextExample
 from bert.tasks.evaluation import first_names
 from bert.tasks.task import DEV, TRAIN
 

@@ -10,7 +10,7 @@ from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.common.formats.json_files import Json
 from bert.data.labels import CLASSES, REGRESSION
-from bert.tasks.classification.glue import LabelledFile
+from bert.tasks.classification.files import LabelledFile
 
 if TYPE_CHECKING:  # it imports this module
     from bert.tasks.classification.task import TextClassification

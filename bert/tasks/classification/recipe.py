@@ -72,7 +72,8 @@ class RecipeFlags(BaseSettings):
     start_head: bool = flag(
         False,
         "Start the head from a linear model of the outputs of the encoder, "
-        "instead of random weights. Default: as in --recipe.",
+        "instead of random weights. With --recipe=table: if these tell the "
+        "labels.",
         resume=True,
         topic=RARE,
     )

@@ -16,7 +16,7 @@ from sklearn import metrics as sklearn_metrics
 from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks import class_report, evaluation
-from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.evaluation import MAJORITY, first_names
 from bert.tasks.metrics import METRICS
 from bert.tasks.task import Evaluation

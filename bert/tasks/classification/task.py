@@ -28,11 +28,7 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import prediction_files
-from bert.tasks.classification.glue import (
-    LabelledFile,
-    TextExample,
-    labels_of,
-)
+from bert.tasks.classification.files import LabelledFile, TextExample, labels_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.metrics import reported
 from bert.tasks.task import Evaluation, InputFile, Task, ignore

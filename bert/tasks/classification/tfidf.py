@@ -18,7 +18,7 @@ from bert.data.labels import MULTI_LABEL, REGRESSION
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks import evaluation
 from bert.tasks.classification import scores
-from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.evaluation import TFIDF
 
 if TYPE_CHECKING:  # it imports this module

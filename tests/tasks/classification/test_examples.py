@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.glue import Split, TextExample, columns
+from bert.tasks.classification.files import Split, TextExample, columns
 from bert.tasks.classification.settings import Settings
 from bert.tasks.task import TRAIN
 

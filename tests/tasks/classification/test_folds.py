@@ -11,7 +11,7 @@ from bert.common.errors import UserError
 from bert.data.labels import CLASSES, REGRESSION, Labels
 from bert.runs import sweep
 from bert.tasks.classification import examples, inputs, prediction_files
-from bert.tasks.classification.glue import TextExample, labels_of
+from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.task import DEV, TRAIN
 from tests.helpers import classifier_files, run_folders

@@ -19,7 +19,7 @@ from bert.data.labels import (
 )
 from bert.reports import quantities
 from bert.tasks.classification import scores
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.metrics import METRICS, Metric

@@ -12,7 +12,7 @@ from bert.data.labels import (
     PostProcessing,
 )
 from bert.tasks.classification import prediction_files
-from bert.tasks.classification.glue import LabelledFile, TextExample
+from bert.tasks.classification.files import LabelledFile, TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import TEST

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.classification import tfidf
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad dull 猫 犬 book".split()
 # A word of one letter and one without blanks are words too.

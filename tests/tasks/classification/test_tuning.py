@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from bert.data import postprocessing
 from bert.data.labels import CLASSES, MULTI_LABEL, Labels, PostProcessing
 from bert.tasks.classification import fitting, scores
-from bert.tasks.classification.glue import TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.classification.task import TextClassification
 
