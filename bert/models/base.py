@@ -380,6 +380,10 @@ class TextModel(keras.Model):
         """Returns the task of predictions, see `inference.predictor.Task`."""
         raise NotImplementedError
 
+    def _describe(self) -> None:
+        """Records the task in the network, for `bert.save` and exports."""
+        self.network.task = self._task().to_json()
+
     def _default_loss(self) -> dict:
         """Returns the default loss and metrics, as arguments of `compile`."""
         raise NotImplementedError

@@ -167,10 +167,6 @@ class QuestionAnswerer(TextModel):
         )
         self._describe()
 
-    def _describe(self) -> None:
-        """Records the task in the network, for `bert.save` and exports."""
-        self.network.task = squad_settings.describe(self._settings)
-
     def get_config(self) -> dict:
         """Returns the arguments; `network` and `vocabulary` replace `model`."""
         settings = self._settings

@@ -446,7 +446,7 @@ class TextClassifier(TextModel):
             self.labels,
             self.max_length,
             self.long_texts,
-            has_pairs=None,
+            has_pairs=None,  # single texts and pairs are accepted
         )
 
     def _set_decision(self, decision: PostProcessing) -> None:
@@ -458,17 +458,6 @@ class TextClassifier(TextModel):
         """Changes the truncation or the windows of long texts."""
         self.long_texts = long_texts
         self._describe()
-
-    def _describe(self) -> None:
-        """Records the task in the network, for `bert.save` and exports."""
-        self.network.task = {
-            "kind": self.labels.kind,
-            "labels": list(self.labels.names),
-            "max_seq_length": self.max_length,
-            "pairs": None,  # single texts and pairs are accepted
-            **self.long_texts.described(),
-            **self.labels.decision.described(),
-        }
 
     def _default_loss(self) -> dict:
         loss, metrics = networks.default_loss(

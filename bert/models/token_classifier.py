@@ -108,12 +108,7 @@ class TokenClassifier(TextModel):
         if doc_stride not in range(half + 1):
             raise UserError(f"doc_stride={doc_stride}", expected=f"0 to {half}")
         self.doc_stride = doc_stride
-        network.task = {  # for `bert.save` and exports
-            "kind": chosen.kind,
-            "labels": list(chosen.names),
-            "max_seq_length": length,
-            "doc_stride": doc_stride,
-        }
+        self._describe()
 
     def call(self, inputs, training=False):
         """Computes logits, float32 [B, S, C], from int32 [B, S] inputs."""
