@@ -11,7 +11,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
@@ -25,6 +25,7 @@ from bert.common.flags import (
     REQUIRED,
     TPU,
     TRAINING,
+    BaseSettings,
     Flag,
     check_value,
     flags_of,
@@ -72,7 +73,12 @@ class _Parser(absl_flags.ArgumentParser):
         return self._read(str(argument))
 
 
-def parse(argv: list[str], settings_class: type, usage: str) -> Any:
+SettingsT = TypeVar("SettingsT", bound=BaseSettings)
+
+
+def parse(
+    argv: list[str], settings_class: type[SettingsT], usage: str
+) -> SettingsT:
     """Parses a command line and reports all its mistakes at once.
 
     Args:

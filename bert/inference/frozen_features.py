@@ -48,7 +48,7 @@ def fit_head(
     if len(labelled) < _LEAST:
         return None
     # In order, as long as all of them are drawn.
-    drawn = np.sort(evaluation.drawn(len(labelled)))
+    drawn = np.sort(evaluation.drawn_to_fit(len(labelled)))
     labelled = [labelled[i] for i in drawn]
     # Instead of a head, a layer that returns the pooled output.
     engine = KerasEngine(
@@ -109,8 +109,8 @@ def cosines(
     }
 
 
-def add(network: keras.Model, head: str, weights: NDArray) -> None:
-    """Adds the weights of `FrozenHead` to those of a head.
+def add_head(network: keras.Model, head: str, weights: NDArray) -> None:
+    """Adds the weights of `FrozenHead` to those of a new head.
 
     The random weights stay, so that all outputs differ in their gradients.
 
@@ -122,3 +122,14 @@ def add(network: keras.Model, head: str, weights: NDArray) -> None:
     layer = network.get_layer(head)
     layer.output_weights.assign_add(weights[:, :-1])
     layer.output_bias.assign_add(weights[:, -1])
+
+
+def set_head(network: keras.Model, head: str, weights: NDArray) -> None:
+    """Replaces the weights of a head with those of `FrozenHead`.
+
+    Args:
+        network, head, weights: see `add_head`.
+    """
+    layer = network.get_layer(head)
+    layer.output_weights.assign(weights[:, :-1])
+    layer.output_bias.assign(weights[:, -1])

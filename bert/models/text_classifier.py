@@ -304,7 +304,7 @@ class TextClassifier(TextModel):
             start_head,
         )
         if head and self.recipe.start_head:
-            frozen_features.add(self.network, CLASSIFIER, head.weights)
+            frozen_features.add_head(self.network, CLASSIFIER, head.weights)
         self._has_new_head = False
 
         # Thresholds and temperature are fitted to the weights before a step.

@@ -39,14 +39,14 @@ from bert.training.trainer import Trainer
 
 
 def train_and_evaluate(
-    run: Run[FineTuningT], task: Task, files: Files
+    opened: Run[FineTuningT], task: Task, files: Files
 ) -> Result:
     """Trains, evaluates, predicts and exports, as the settings request.
 
     Prints the paths of written files.
 
     Args:
-        run: Run. The run.
+        opened: Run. The run.
         task: Task. Task of the run.
         files: dict. TRAIN, DEV or TEST -> files of the run.
 
@@ -55,10 +55,11 @@ def train_and_evaluate(
             run with other training data, or the weights are missing or do not
             fit.
     """
-    data = training_data(run, task, files[TRAIN])
-    devices = choose_devices(run)
-    head = head_start.fit(run, task, data.rows, devices)
-    run = head_start.with_recipe(run, task, len(data.rows), head)
+    data = training_data(opened, task, files[TRAIN])
+    devices = checked_devices(opened)
+    # A table: its rows decide over the number of epochs and the first head.
+    head = head_start.fit(opened, task, data.rows, devices)
+    run = head_start.with_recipe(opened, task, len(data.rows), head)
     settings, wrote, scored = run.settings, list[str](), Scored(task)
 
     trainer = make_trainer(run, task, data, devices)
@@ -136,7 +137,8 @@ def training_data(
     """Tokenizes the training file, and identifies it.
 
     Args:
-        run, task: see `train_and_evaluate`.
+        run: Run. The run.
+        task: Task. Task of the run.
         files: list of InputFile. The training file, and texts for a teacher;
             or [].
 
@@ -184,17 +186,17 @@ def _identify(run: Run[FineTuningT], sha256: str) -> str:
     recorded = run.resumed.recorded if run.resumed else {}
     if not str(recorded.get("records", digest)).endswith(digest):
         # Weights that may have seen the held-out rows are not advised.
-        start = f", with --init_checkpoint={folder} to start from its weights"
+        advice = f", with --init_checkpoint={folder} to start from its weights"
         raise UserError(
             "holds a run with other training data"
             + " or another --teacher" * bool(teacher_of(settings)),
             path=folder,
-            fix="pass another --output_dir" + start * (not settings.divides),
+            fix="pass another --output_dir" + advice * (not settings.divides),
         )
     return digest
 
 
-def choose_devices(run: Run[FineTuningT]) -> start.ChosenDevices:
+def checked_devices(run: Run[FineTuningT]) -> start.ChosenDevices:
     """Chooses the devices; checks the run before any weights are read.
 
     Args:
@@ -227,7 +229,7 @@ def make_trainer(
     """Builds the network of a task, and loads its weights.
 
     Args:
-        run, task: see `train_and_evaluate`.
+        run, task: see `training_data`.
         data: TrainingData. The training examples.
         devices: ChosenDevices. The devices.
     """

@@ -118,7 +118,7 @@ def add(
     assert isinstance(task, TextClassification)
     if run.settings.start_head:
         network = trainer.train_step.model
-        frozen_features.add(network, task.head, head.weights)
+        frozen_features.add_head(network, task.head, head.weights)
     if run.folder.is_chief:
         path = os.path.join(run.folder.shared, FILE)
         array_files.write(path, head.weights)
@@ -133,10 +133,3 @@ def read(run: Run[FineTuningT]) -> NDArray | None:
     if found is None:
         log(f"warning: {path} is damaged: there is no baseline `frozen`")
     return found
-
-
-def assign(trainer: Trainer, task: Task, head: NDArray) -> None:
-    """Assigns float32 [C, H + 1], W and b, to the head of a network."""
-    layer = trainer.train_step.model.get_layer(task.head)
-    layer.output_weights.assign(head[:, :-1])
-    layer.output_bias.assign(head[:, -1])

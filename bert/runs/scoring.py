@@ -141,28 +141,38 @@ def _baselines(
 
     # The weights before training.
     model, named = run.model, trainer.named
-    head = head_start.read(run)
-    compares = task.compares_before or head is not None
+    compares = task.compares_before or head_start.read(run) is not None
     is_other = model.path not in ("", run.folder.shared)
     if settings.do_train and compares and is_other:
         trained = trainer.weights()
         checkpoints.assign(named, model.weights()[0], model.path)
-        if head is not None:
-            head_start.assign(trainer, task, head)
-        kind = BEFORE if head is None else FROZEN
-        before = score(task, file, computed).metrics
-        found |= {f"{k}/{kind}": x for k, x in before.items()}
-        if isinstance(task, TextClassification):
-            pooling = model.pooling_config
-            found |= frozen_features.cosines(
-                checkpoints.encoder_of(trainer.train_step.model),
-                task,
-                file.rows,
-                PoolingConfig() if not pooling or pooling.mistake else pooling,
-                trainer.train_step.strategy,
-            )
+        found |= _of_first_weights(run, task, file, computed, trainer)
         checkpoints.assign(named, trained, run.folder.path)
     return {f"{task.prefix}{k}": x for k, x in found.items()}
+
+
+def _of_first_weights(
+    run: Run[FineTuningT],
+    task: Task,
+    file: InputFile,
+    computed: FileResults,
+    trainer: Trainer,
+) -> dict[str, float]:
+    """Scores of the weights before training, which the trainer has now."""
+    kind, found, network = BEFORE, dict[str, float](), trainer.train_step.model
+    head, pooling = head_start.read(run), run.model.pooling_config
+    if isinstance(task, TextClassification) and head is not None:
+        kind = FROZEN
+        frozen_features.set_head(network, task.head, head)
+        found = frozen_features.cosines(
+            checkpoints.encoder_of(network),
+            task,
+            file.rows,
+            PoolingConfig() if not pooling or pooling.mistake else pooling,
+            trainer.train_step.strategy,
+        )
+    metrics = score(task, file, computed).metrics
+    return found | {f"{k}/{kind}": x for k, x in metrics.items()}
 
 
 def record_decision(run: Run[FineTuningT], task: Task, step: int) -> None:

@@ -44,7 +44,7 @@ def baselines_of_classes(
     return found
 
 
-def drawn(count: int) -> NDArray:
+def drawn_to_fit(count: int) -> NDArray:
     """Draws the training examples that a linear model is fitted to.
 
     Args:

@@ -32,7 +32,7 @@ def started(tmp_path):
     def start(rows, texts):
         found = frozen_features.fit_head(encoder, task, rows)
         if found:
-            frozen_features.add(network, CLASSIFIER, found.weights)
+            frozen_features.add_head(network, CLASSIFIER, found.weights)
         engine = KerasEngine(encoder, network.get_layer(CLASSIFIER))
         predicted = Predictor(task, engine)([{"text": x} for x in texts])
         return found, [x["label"] for x in predicted]

@@ -30,7 +30,7 @@ def make_run(folder, **named):
     model = ModelFolder.open(settings.init_checkpoint)
     run = run_folders.made(settings, model=model, tokenizer=None)
     data = finetuning.TrainingData([], [None] * ROWS, "rows")
-    devices = finetuning.choose_devices(run)
+    devices = finetuning.checked_devices(run)
     return finetuning.make_trainer(run, TASK, data, devices)
 
 

@@ -67,7 +67,7 @@ def predictions(
         predictions, see `postprocessing.predictions`; None if the training
         texts have no tokens.
     """
-    drawn = evaluation.drawn(len(train))
+    drawn = evaluation.drawn_to_fit(len(train))
     bags = _bags([train[i] for i in drawn], tokenizer)
     if not any(bags):
         return None
