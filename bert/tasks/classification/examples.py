@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from bert.common.errors import UserError
 from bert.common.formats import json_files
@@ -305,6 +303,9 @@ def together(examples: list[TextExample]) -> list[int]:
     Two examples are linked if they share their texts or a group. Links are
     transitive: a copy of a text in another group links both groups.
     """
+    from scipy import sparse  # takes 0.1 s, before mistakes are reported
+    from scipy.sparse import csgraph
+
     firsts: dict[str, int] = {}  # group -> its first example
     numbers = np.arange(len(examples))
     others = first_copies(examples)
