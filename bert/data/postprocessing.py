@@ -98,17 +98,16 @@ def predicted_probabilities(
     return np.take_along_axis(chances, predicted[:, np.newaxis], -1)[:, 0]
 
 
-def is_rejected(logits: np.ndarray, decision: PostProcessing) -> np.ndarray:
+def is_rejected(
+    chances: np.ndarray, predicted: np.ndarray, decision: PostProcessing
+) -> np.ndarray:
     """Returns whether each prediction is rejected, bool [N].
 
     It is below `unknown_below`, or its logits are not finite.
 
     Args:
-        logits: float32 [N, C]. Logits of CLASSES.
+        chances, predicted: see `predicted_probabilities`.
         decision: PostProcessing. Post-processing of the predictions.
     """
-    chances = probabilities(logits, CLASSES, decision)
-    given = predicted_probabilities(
-        chances, predictions(logits, CLASSES, decision)
-    )
+    given = predicted_probabilities(chances, predicted)
     return ~(given >= np.float32(decision.unknown_below))  # also of NaN

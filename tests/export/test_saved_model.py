@@ -45,7 +45,8 @@ def test_predictions_are_those_of_the_post_processing(kind, decision):
         expected = [[x for x, y in zip(NAMES, row) if y] for row in best]
         rows = [[x.decode() for x in row if x] for row in rows]
     else:
-        unknown = postprocessing.is_rejected(logits, decision)
+        chances = postprocessing.probabilities(logits, kind, decision)
+        unknown = postprocessing.is_rejected(chances, best, decision)
         expected = ["" if x else NAMES[i] for i, x in zip(best, unknown)]
         rows = [x.decode() for x in rows]
         assert unknown.any() == (decision.unknown_below > 0)

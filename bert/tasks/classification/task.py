@@ -197,14 +197,14 @@ class TextClassification(Task[Settings]):
             return [{"value": x} for x in logits[:, 0].tolist()]
 
         predicted = postprocessing.predictions(logits, kind, decision)
+        chances = postprocessing.probabilities(logits, kind, decision)
         shown: list = [self.shown(x) for x in predicted]
         if kind == CLASSES:
-            rejected = postprocessing.is_rejected(logits, decision)
+            rejected = postprocessing.is_rejected(chances, predicted, decision)
             shown = [None if x else name for name, x in zip(shown, rejected)]
-        probabilities = postprocessing.probabilities(logits, kind, decision)
         return [
             {"label": label, "probabilities": dict(zip(labels.names, row))}
-            for label, row in zip(shown, probabilities.tolist())
+            for label, row in zip(shown, chances.tolist())
         ]
 
     def shown(self, label: Json) -> Json:
