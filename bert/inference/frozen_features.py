@@ -110,7 +110,7 @@ def cosines(
 
 
 def add_head(network: keras.Model, head: str, weights: NDArray) -> None:
-    """Adds the weights of `FrozenHead` to those of a new head.
+    """Adds the weights of `FrozenHead` to the weights of a new head.
 
     The random weights stay, so that all outputs differ in their gradients.
 
@@ -125,7 +125,7 @@ def add_head(network: keras.Model, head: str, weights: NDArray) -> None:
 
 
 def set_head(network: keras.Model, head: str, weights: NDArray) -> None:
-    """Replaces the weights of a head with those of `FrozenHead`.
+    """Gives a head the weights of `FrozenHead`.
 
     Args:
         network, head, weights: see `add_head`.

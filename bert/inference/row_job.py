@@ -13,7 +13,7 @@ processes nor on the runner. The parts are in the order of the rows.
         part-00007.json  its counts and checksum, written last
 
 The unit of Apache Beam's work is a partition, too. Its `RunInference` would
-form other batches than those of the partition, so it is not used.
+form other batches than the whole partition, so it is not used.
 """
 
 import dataclasses
@@ -119,7 +119,7 @@ class RowJob(runners.Job):
         uses_openvino: bool,
         *fields: object,
     ) -> Self:
-        """Lists the input, and describes what the output depends on.
+        """Lists the input, and describes all that the output depends on.
 
         Args:
             settings: PartSettings. Settings of the script.
@@ -396,7 +396,7 @@ def _plan(job: RowJob, run: any_runner.Run) -> list[Partition]:
 
 
 def _check_record(job: RowJob) -> None:
-    """Records what the parts depend on, or compares it with a killed run's.
+    """Records the inputs of the parts, or compares them with a killed run's.
 
     Raises:
         UserError: It differs.

@@ -1,4 +1,4 @@
-"""Layers below and beside the blocks of the encoder; what they are made of.
+"""Layers below and beside the blocks of the encoder, and their parts.
 
     ids -> Embeddings -> TransformerBlock x L -> dense pooler
                          (transformer_block)

@@ -1,4 +1,4 @@
-"""Base class of the losses, and those of pre-training.
+"""Base class of the losses, and the losses of pre-training.
 
 A loss is a sum over a batch, with the number of correct predictions.
 """

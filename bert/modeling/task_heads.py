@@ -23,7 +23,7 @@ class Head(NamedTuple):
             sequence, instead of `sequence_output`.
         model: str. Name of the Keras model of `networks.build`.
         architecture: str or None. Class of transformers that has this head.
-            None: there is none, and the class is that of the encoder.
+            None: no class has it, and the encoder's class is named.
         their_layer: str. Name of the layer in transformers, or in a folder
             for it.
         pipeline_tag: str or None. Name of the task at Hugging Face, for model

@@ -1,4 +1,4 @@
-"""Losses of fine-tuning; those of labels are also losses of Keras."""
+"""Losses of fine-tuning; losses of labels are also losses of Keras."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """An encoder layer: attention and feed-forward, each with a residual.
 
 `TransformerBlock.call` is the layer from top to bottom. The products of
-matrices are single calls; what is between two of them is one function, which
-`fused_ops.elementwise` compiles in a fused step.
+matrices are single calls; the operations between two of them are one function,
+which `fused_ops.elementwise` compiles in a fused step.
 
 Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate,
 Q query positions.

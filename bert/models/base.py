@@ -72,8 +72,7 @@ class TextModel(keras.Model):
             **kwargs: arguments of `keras.Model.compile`.
 
         Raises:
-            UserError: The loss or a metric takes probabilities, or other
-                labels than those of the model.
+            UserError: The loss or a metric takes probabilities or other labels.
         """
         self._has_schedule = False
         given = {"loss": loss, "metrics": metrics} | kwargs

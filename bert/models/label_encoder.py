@@ -149,20 +149,22 @@ def ids(values, labels: Labels) -> NDArray:
     return rows
 
 
-def class_weights(weights, labels: Labels) -> dict[int, float]:
+def class_weights(weights, labels: Labels) -> dict[int, float] | None:
     """Converts the weights of classes for Keras.
 
     Args:
-        weights: dict. Name or index of a class -> weight.
+        weights: dict or None. Name or index of a class -> weight.
         labels: Labels. Kind and names of the labels.
 
     Returns:
-        dict: index of each class -> weight; 1 without a given weight.
+        dict: index of each class -> weight, 1 if it is not given; or None.
 
     Raises:
         UserError: A class is unknown, a weight is not finite, or the labels
             are not classes.
     """
+    if not weights:
+        return None
     if labels.kind != CLASSES:
         raise UserError(
             f"class_weight is given for labels of kind {labels.kind}",

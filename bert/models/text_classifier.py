@@ -286,22 +286,15 @@ class TextClassifier(TextModel):
                 self.train_function = None  # it may have another temperature
             batches, steps = self._batches(encoded, batch_size, shuffle)
 
-        if class_weight:
-            class_weight = label_encoder.class_weights(
-                class_weight, self.labels
-            )
+        class_weight = label_encoder.class_weights(class_weight, self.labels)
 
         head = None
         if self._has_new_head and start_head is not False:
             encoder = checkpoints.encoder_of(self.network)
             head = frozen_features.fit_head(encoder, self._task(), examples)
+        rows, is_compiled = len(examples), not self._has_schedule
         self.recipe = recipe.of_fit(
-            len(examples),
-            batch_size,
-            not self._has_schedule,
-            head,
-            epochs,
-            start_head,
+            rows, batch_size, is_compiled, head, epochs, start_head
         )
         if head and self.recipe.start_head:
             frozen_features.add_head(self.network, CLASSIFIER, head.weights)
@@ -371,10 +364,7 @@ class TextClassifier(TextModel):
             UserError: A text or a label is invalid, or `compile` was not
                 called.
         """
-        if class_weight:
-            class_weight = label_encoder.class_weights(
-                class_weight, self.labels
-            )
+        class_weight = label_encoder.class_weights(class_weight, self.labels)
         logs = super().train_on_batch(
             x, y, sample_weight, class_weight=class_weight, **kwargs
         )
@@ -450,19 +440,16 @@ class TextClassifier(TextModel):
         )
 
     def _set_decision(self, decision: PostProcessing) -> None:
-        """Changes the post-processing of logits."""
         self.labels = dataclasses.replace(self.labels, decision=decision)
         self._describe()
 
     def _set_long_texts(self, long_texts: LongTexts) -> None:
-        """Changes the truncation or the windows of long texts."""
         self.long_texts = long_texts
         self._describe()
 
     def _default_loss(self) -> dict:
-        loss, metrics = networks.default_loss(
-            self.labels.size, self.labels.kind == MULTI_LABEL
-        )
+        is_multi_label = self.labels.kind == MULTI_LABEL
+        loss, metrics = networks.default_loss(self.labels.size, is_multi_label)
         return {"loss": loss, "metrics": metrics}
 
     def _zeros(self) -> tuple[NDArray, NDArray]:

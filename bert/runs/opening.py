@@ -70,7 +70,7 @@ def open_pretraining(
         settings, trained = with_records(settings)
         start = start_of(settings, trained)
 
-        # The vocabulary is that of the records.
+        # The vocabulary belongs to the records.
         given = ModelFiles(bert_config_file=settings.bert_config_file)
         model = ModelFolder.open(start, given)
         inputs = Inputs.open(settings, model)
@@ -127,7 +127,7 @@ def open_folder(settings: SettingsT) -> Iterator[Folder]:
 
 
 def with_records(settings: SettingsT) -> tuple[SettingsT, Trained | None]:
-    """Completes settings with what is recorded beside trained weights.
+    """Completes settings with the flags that trained weights have recorded.
 
     Args:
         settings: Training. Settings of the script.
@@ -162,7 +162,7 @@ def with_initial_model(settings: SettingsT) -> SettingsT:
 
 
 def trained_of(settings: SettingsT) -> Trained | None:
-    """Reads what is recorded beside the weights of an earlier command.
+    """Reads the records beside the weights of an earlier command.
 
     Labels and length of a new run come from its flags, not from its initial
     model.

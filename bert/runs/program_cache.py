@@ -80,7 +80,7 @@ def _is_private(root: str) -> bool:
     Args:
         root: str. Folder of the cache. A line is printed if it is not private.
     """
-    umask = os.umask(0o077)  # the mode of `makedirs` is that of the last folder
+    umask = os.umask(0o077)  # `makedirs` gives its mode to the last folder only
     try:
         os.makedirs(root, exist_ok=True)
     finally:

@@ -140,7 +140,7 @@ def _mistakes(runner: PipelineRunner, options: PipelineOptions) -> list[str]:
     except SystemExit:  # of argparse, after its usage
         return [usage.getvalue().rpartition("error: ")[2].strip()]
 
-    if isinstance(runner, PortableRunner):  # its server may know more options
+    if isinstance(runner, PortableRunner):  # its server may have more options
         return []
     return [f"unknown option --{x}." for x in sorted(given.keys() - known)]
 

@@ -136,7 +136,7 @@ def missing(job: Job, plan: Sequence[Any]) -> list:
 
 
 def _is_whole(path: str) -> bool:
-    """Returns whether the files of a part are those that were written."""
+    """Returns whether the files of a part are as they were written."""
     try:
         hashes = read_record(path)["files"]
     except UserError:
@@ -260,6 +260,6 @@ def whole_file(path: str) -> AbstractContextManager[BinaryIO]:
 
     Args:
         path: str. The file. Processes may write it at once, such as one of a
-            killed run; what they leave is removed with the folder.
+            killed run; their unfinished files are removed with the folder.
     """
     return atomic.open_whole(path, f"{uuid.uuid4().hex}.partial")

@@ -97,7 +97,7 @@ def _remove(scratch: str) -> None:
     """Removes a folder of unfinished files, all at once where that is possible.
 
     A process that is killed while it removes files must not leave a mark of a
-    part whose file is gone. The new name is that of another run.
+    part whose file is gone. The new name belongs to another run.
     """
     removed = f"{scratch}-removed"
     if storage.is_remote(scratch):  # without a rename: marks first

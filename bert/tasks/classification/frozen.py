@@ -31,10 +31,10 @@ def fit(
     """Fits the weights of a head to frozen features.
 
     Ridge regression of the labels. Its penalty has the smallest error of
-    predictions for left-out texts, and is at least that of the dropout before
-    the head. For classes and several labels, the outputs are scaled so that
-    these predictions have the smallest cross entropy. The weights are near 0
-    where the features predict nothing.
+    predictions for left-out texts, but is not below the penalty of the dropout
+    before the head. For classes and several labels, the outputs are scaled so
+    that these predictions have the smallest cross entropy. The weights are
+    near 0 where the features predict nothing.
 
     Args:
         features: float32 [N, H]. Pooled outputs of the training texts.

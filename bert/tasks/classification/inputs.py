@@ -94,7 +94,7 @@ class SplitTable(NamedTuple):
 
 
 def dataset_of(settings: Settings) -> Dataset:
-    """Returns the data set of --task_name, or that of a user's own tables.
+    """Returns the data set of --task_name, or of a user's own tables.
 
     Raises:
         UserError: --glue_dir is given for a data set without submissions.
@@ -148,7 +148,7 @@ def find_labels(
     settings, recorded = run.settings, run.evaluated_task
     labels = known
     if known.kind != REGRESSION and not known.names:
-        # Without --labels: those of the training file or of the model.
+        # Without --labels, the training file or the model has them.
         train = [x.table for x in tables if x.split.name == TRAIN]
         if train:
             names = examples.discover(train[0], known)

@@ -27,7 +27,7 @@ class FrozenHead(NamedTuple):
 
     Attributes:
         weights: float32 [C, H + 1]. W of x W^T + b, and b in the last column.
-        predicts: bool. Whether the features tell the labels: predictions for
+        predicts: bool. Whether the features predict the labels: values for
             left-out texts are better than a constant by more than a standard
             error (as in the one-standard-error rule, Breiman et al. 1984). A
             model of numbers always counts, as no constant ranks them.
@@ -65,14 +65,14 @@ class RecipeFlags(BaseSettings):
         None,
         "Defaults of the training flags. table: --start_head, and as many "
         "epochs as the number of rows needs, if the outputs of the encoder "
-        "tell the labels; original: the original's. Default: table for your "
+        "predict the labels; original: the original's. Default: table for your "
         "own tables.",
         choices=(TABLE, ORIGINAL),
     )
     start_head: bool = flag(
         False,
         "Start the head from a linear model of the outputs of the encoder, "
-        "instead of random weights. With --recipe=table: if these tell the "
+        "instead of random weights. With --recipe=table: if it predicts the "
         "labels.",
         resume=True,
         topic=RARE,
@@ -149,7 +149,7 @@ def describe(
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
     if head and not head.predicts:
-        start = f"frozen features do not tell the labels, {start}"
+        start = f"frozen features do not predict the labels, {start}"
     return (
         f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: {start}"
         f"{epochs:g} epoch{'s' * (epochs != 1)} ({counted(steps, 'step')}); "

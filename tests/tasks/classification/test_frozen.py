@@ -36,7 +36,7 @@ def test_classes_are_predicted_with_probabilities():
 
 
 @pytest.mark.parametrize("kind", [CLASSES, MULTI_LABEL, REGRESSION])
-def test_only_features_that_tell_the_labels_predict(kind):
+def test_only_features_of_the_labels_predict(kind):
     gold = {
         CLASSES: TRUE.argmax(-1),
         MULTI_LABEL: (TRUE > [0, 1, 99]).astype(int),
@@ -109,7 +109,7 @@ def completed(settings, recorded, head=HEAD, rows=400):
         (
             WEAK,
             Recipe(False, 3.0),
-            "frozen features do not tell the labels, head from random "
+            "frozen features do not predict the labels, head from random "
             "weights, 3 epochs (37 ",
         ),
         (None, Recipe(False, 5.0), "5 epochs (62 "),
