@@ -91,6 +91,7 @@ def cosines(
     ]
     if task.labels.kind != REGRESSION or len(pairs) < len(rows):
         return {}
+
     embedding = TextEmbedding(
         task.tokenizer,
         pooling.resolve(normalize=True),
@@ -99,8 +100,9 @@ def cosines(
     )
     engine = KerasEngine(encoder, None, strategy=strategy)
     predictor = Predictor(embedding, engine)
-    vectors = teacher.outputs(predictor, pairs, embedding, "cosines")
-    encoded = embedding.encode(embedding.inputs_of(pairs))
+    computed = teacher.computed(predictor, pairs, embedding, "cosines")
+    encoded, vectors = zip(*computed)
+
     found = embedding.score(pairs, encoded, vectors).metrics
     return {
         f"{name}/{COSINE}": found[f"{name}_cosine"]

@@ -14,6 +14,7 @@ from bert.data import feature_names, postprocessing
 from bert.data.labels import Labels
 from bert.data.records.encoding import Feature
 from bert.data.records.examples import Examples
+from bert.data.sequences import Encoded
 from bert.inference.predictor import Predictor
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.task import Task
@@ -100,7 +101,15 @@ def targets(predictor: Predictor, student: Task, rows: list) -> NDArray:
 def outputs(
     predictor: Predictor, rows: list, task: Task, description: str
 ) -> list[NDArray]:
-    """Computes the results of all rows, with progress.
+    """Computes the results of all rows, see `computed`."""
+    pairs = computed(predictor, rows, task, description)
+    return [result for _, result in pairs]
+
+
+def computed(
+    predictor: Predictor, rows: list, task: Task, description: str
+) -> list[tuple[Encoded, NDArray]]:
+    """Computes all rows with progress; returns their sequences and results.
 
     Args:
         predictor: Predictor. The model.
@@ -111,8 +120,7 @@ def outputs(
     examples = task.inputs_of(rows)
     progress = Progress(description, len(examples), "texts")
     encoded = predictor.task.encode_all(examples)
-    computed = predictor.compute(encoded, progress.update)
-    return [result for _, result in computed]
+    return [*predictor.compute(encoded, progress.update)]
 
 
 def with_outputs(

@@ -96,7 +96,7 @@ class EmbeddingJob(RowJob):
         engine = _engine(self.extraction, self.num_threads)
         return predictor_of(self.extraction, engine)
 
-    @property
+    @functools.cached_property
     def _reader(self) -> RowReader:
         return RowReader(self.extraction)
 
@@ -116,6 +116,7 @@ class EmbeddingJob(RowJob):
         rows, truncated = self._vectors(examples, span.path)
         pooled = extraction.how.pooling != "none"
         kind = extraction.output_format
+
         if kind == "jsonl":
             for number, row in enumerate(rows, partition.first):
                 line = embedding_files.json_line(
@@ -124,6 +125,7 @@ class EmbeddingJob(RowJob):
                 file.write(line.encode())
         else:
             embedding_files.write_arrays(rows, pooled, file, partition.first)
+
         counts: dict[str, Json] = {
             "rows": len(rows),
             "truncated": truncated,
