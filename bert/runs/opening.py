@@ -24,7 +24,7 @@ from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run import Folder, Run, SettingsT, Trained
+from bert.tasks.run import Folder, Run, SettingsT, Trained, resumed
 from bert.training import cluster
 
 
@@ -74,7 +74,7 @@ def open_pretraining(
         given = ModelFiles(bert_config_file=settings.bert_config_file)
         model = ModelFolder.open(start, given)
         inputs = Inputs.open(settings, model)
-        if inputs.tokenizer and model.path and not _resumed(trained):
+        if inputs.tokenizer and model.path and not resumed(trained):
             model.check_vocabulary(inputs.tokenizer)
         check_network(folder.shared, inputs.config, inputs.tokenizer)
 
@@ -215,8 +215,8 @@ def with_kept_layers(
     Args:
         settings, trained: see `completed`.
     """
-    resumed = _resumed(trained)
-    kept = resumed.recorded.get("keep_layers") if resumed else None
+    continued = resumed(trained)
+    kept = continued.recorded.get("keep_layers") if continued else None
     if not kept or "keep_layers" in settings.given:
         return settings
     return dataclasses.replace(settings, keep_layers=tuple(kept))
@@ -252,13 +252,9 @@ def start_of(settings: SettingsT, trained: Trained | None) -> str | None:
         settings, trained: see `initial_model`.
     """
     start = settings.init_checkpoint
-    if _resumed(trained) and not (start and storage.any_starts_with(start)):
+    if resumed(trained) and not (start and storage.any_starts_with(start)):
         return settings.output_dir
     return start
-
-
-def _resumed(trained: Trained | None) -> Trained | None:
-    return trained if trained and trained.resumes else None
 
 
 def check_network(

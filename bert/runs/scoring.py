@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from numpy.typing import NDArray
+
 from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data.pooling import PoolingConfig
@@ -141,12 +143,13 @@ def _baselines(
 
     # The weights before training.
     model, named = run.model, trainer.named
-    compares = task.compares_before or head_start.read(run) is not None
+    head = head_start.read(run)
+    compares = task.compares_before or head is not None
     is_other = model.path not in ("", run.folder.shared)
     if settings.do_train and compares and is_other:
         trained = trainer.weights()
         checkpoints.assign(named, model.weights()[0], model.path)
-        found |= _of_first_weights(run, task, file, computed, trainer)
+        found |= _of_first_weights(run, task, file, computed, trainer, head)
         checkpoints.assign(named, trained, run.folder.path)
     return {f"{task.prefix}{k}": x for k, x in found.items()}
 
@@ -157,10 +160,11 @@ def _of_first_weights(
     file: InputFile,
     computed: FileResults,
     trainer: Trainer,
+    head: NDArray | None,
 ) -> dict[str, float]:
     """Scores of the weights before training, which the trainer has now."""
     kind, found, network = BEFORE, dict[str, float](), trainer.train_step.model
-    head, pooling = head_start.read(run), run.model.pooling_config
+    pooling = run.model.pooling_config
     if isinstance(task, TextClassification) and head is not None:
         kind = FROZEN
         frozen_features.set_head(network, task.head, head)

@@ -61,6 +61,11 @@ class Trained(NamedTuple):
     recorded: dict[str, Json]
 
 
+def resumed(trained: Trained | None) -> Trained | None:
+    """Returns the weights from which a run resumes; None for a new run."""
+    return trained if trained and trained.resumes else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Run(Generic[SettingsT]):
     """A run: its settings, its folder and its first weights.
@@ -86,7 +91,7 @@ class Run(Generic[SettingsT]):
     @property
     def resumed(self) -> Trained | None:
         """The weights from which the run resumes; None for a new run."""
-        return self.trained if self.trained and self.trained.resumes else None
+        return resumed(self.trained)
 
     @property
     def recorded(self) -> dict[str, Json]:

@@ -40,8 +40,8 @@ class Stage(beam.DoFn):
     Args:
         job: dataclass. The job.
         work: callable. Computes the result of an item, a JSON value, with a
-            copy of the job. The threads of a worker process share the copy, and
-            what it caches, such as a model.
+            copy of the job. The threads of a worker process share the copy
+            and its cached values, such as a model.
     """
 
     def __init__(self, job: Any, work: Callable[[Any, Any], Any]):
