@@ -50,7 +50,7 @@ def read(
     Args:
         path: str. The file; its extension defines the format.
         lines: iterator. Lines of the file, see `read_lines`.
-        delimiter: str or None. See `tables.TableReader`.
+        delimiter: str or None. See `tables.scan`.
     """
     if endings.format_of(path) != "csv":
         tab = delimiter or "\t"
@@ -101,7 +101,7 @@ def divide(
     """Divides a table into ranges of whole rows, without its header.
 
     Args:
-        path, header, delimiter: See `tables.TableReader`.
+        path, header, delimiter: See `tables.scan`.
         num_bytes: float. Size of a range, which ends with the row that
             exceeds it.
 

@@ -11,15 +11,15 @@ CR of CRLF, spaces around the names of columns, and blank lines at the end are
 skipped. In CSV files, all blank lines are skipped.
 
     schema = {"text": Column("body"), "label": Column(-1, optional=True)}
-    Table.read("mails.csv", schema).rows
+    read("mails.csv", schema).rows
     # [{"line": 2, "text": "Dear all", "label": "ham"}, ...]
 """
 
 import dataclasses
 import hashlib
 import itertools
-from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Self, TypeVar, overload
 
 from bert.common import text_lines
 from bert.common.errors import UserError
@@ -31,6 +31,9 @@ from bert.data import table_rows
 _TYPED = ("json", "parquet")  # formats with named columns
 _LARGEST = 3.4e38  # of a float32
 _DELIMITERS = (";", "\t", "|", ",")
+
+Row = TypeVar("Row")  # of a file, such as an example with its label
+Lines = Iterator[tuple[int, str]]  # number and text of each line
 
 
 def text(value: Json, field: str) -> str:
@@ -98,96 +101,90 @@ class Column(NamedTuple):
 TableSchema = Mapping[str, Column]  # field of a row -> its column
 
 
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """The rows of a file.
+@dataclasses.dataclass(frozen=True, eq=False)
+class InputFile(Generic[Row]):
+    """A file of a run, with its rows.
 
     Attributes:
         path: str. The file.
-        rows: list. The rows, in order.
-        cells: dict. The fields that the file has -> the names of columns that
-            are given by number; "" for columns given by name; None in a file
-            without names.
-        sha256: str. SHA-256 hash of the file, in hex.
+        rows: list. Its rows, or the examples made from them, in order.
+        sha256: str. SHA-256 hash of the file, in hex; "" if it is not needed.
+        cells: dict. Fields that a table has -> the names of columns that are
+            given by number; "" for columns given by name; None in a file
+            without names. Default: {}, not a table.
+        subset: str. Name of a second file of the same kind, such as
+            "mismatched". Default: "".
+        part: str. Description of the rows, if they are not all rows of the
+            file. Default: "".
     """
 
     path: str
-    rows: list
-    cells: dict[str, str | None]
-    sha256: str
+    rows: list[Row] = dataclasses.field(default_factory=list)
+    sha256: str = ""
+    cells: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    subset: str = ""
+    part: str = ""
 
-    @classmethod
-    def read(
-        cls,
-        path: str,
-        schema: TableSchema | Callable[[list[str]], TableSchema],
-        row: Callable[..., Any] = dict,
-        skip_invalid: bool = False,
-        **options: Any,
-    ) -> "Table":
-        """Reads a file.
-
-        Args:
-            path, schema, row, **options: See `TableReader`.
-            skip_invalid: bool. Whether to skip and report invalid rows, as in
-                some published files. Default: False.
-
-        Raises:
-            UserError: The file or a column does not exist, a row is invalid,
-                or there are no rows.
-        """
-        sha256, rows, skipped = hashlib.sha256(), [], []
-        reader = TableReader(path, schema, row, sha256=sha256, **options)
-        for line, value in reader:
-            if not isinstance(value, UserError):
-                rows.append(value)
-            elif skip_invalid:
-                skipped.append(line)
-            else:
-                raise value
-
-        if skipped:
-            log(
-                f"{path}: skipped {len(skipped)} rows of the published file "
-                f"with too few or too many columns (lines {first_few(skipped)})"
-            )
-        if not rows:
-            has_header = reader.header and endings.format_of(path) not in _TYPED
-            expected = "one per line" + " after the header" * has_header
-            raise UserError("no rows", path=path, expected=expected)
-        return cls(path, rows, reader.cells, sha256.hexdigest())
-
-    def check_header(self, values: Container[str], *fields: str) -> None:
-        """Rejects a file with a row in line 1, where a header belongs.
-
-        Args:
-            values: container of str. Valid values of the fields, which are not
-                names of columns; numbers are not, either.
-            *fields: str. Fields whose columns may be given by number.
-
-        Raises:
-            UserError: The cell of a field in line 1 is such a value.
-        """
-        for field in (
-            fields if endings.format_of(self.path) not in _TYPED else ()
-        ):
-            cell = self.cells.get(field) or ""
-            digits = cell.lstrip("+-").replace(".", "", 1)
-            if cell in values or digits.isdecimal():
-                raise UserError(
-                    f"{cell!r} in the column of the {field}",
-                    path=self.path,
-                    line=1,
-                    expected="a header",
-                    fix="add a line with the column names before the data",
-                )
+    def with_rows(self, rows: list[Row]) -> Self:
+        """Returns the file with other rows."""
+        return dataclasses.replace(self, rows=rows)
 
 
-@dataclasses.dataclass
-class TableReader:
-    """Reads the rows of a file once, in bounded memory.
+def read(
+    path: str,
+    schema: TableSchema | Callable[[list[str]], TableSchema],
+    row: Callable[..., Any] = dict,
+    skip_invalid: bool = False,
+    header: bool = True,
+    **options: Any,
+) -> InputFile:
+    """Reads a table.
 
-    Attributes:
+    Args:
+        path, schema, row, header, **options: See `scan`.
+        skip_invalid: bool. Whether to skip and report invalid rows, as in
+            some published files. Default: False.
+
+    Raises:
+        UserError: The file or a column does not exist, a row is invalid, or
+            there are no rows.
+    """
+    sha256, kept, skipped = hashlib.sha256(), [], []
+    cells, rows = scan(path, schema, row, header, sha256=sha256, **options)
+    for line, value in rows:
+        if not isinstance(value, UserError):
+            kept.append(value)
+        elif skip_invalid:
+            skipped.append(line)
+        else:
+            raise value
+
+    if skipped:
+        log(
+            f"{path}: skipped {len(skipped)} rows of the published file "
+            f"with too few or too many columns (lines {first_few(skipped)})"
+        )
+    if not kept:
+        has_header = header and endings.format_of(path) not in _TYPED
+        expected = "one per line" + " after the header" * has_header
+        raise UserError("no rows", path=path, expected=expected)
+    return InputFile(path, kept, sha256.hexdigest(), cells)
+
+
+def scan(
+    path: str,
+    schema: TableSchema | Callable[[list[str]], TableSchema],
+    row: Callable[..., Any] = dict,
+    header: bool = True,
+    delimiter: str | None = None,
+    plain_field: str = "",
+    sha256: Any = None,
+    span: text_lines.Span | None = None,
+    stream: Any = None,
+) -> tuple[dict[str, str | None], Iterator[tuple[int, Any]]]:
+    """Finds the columns of a table, and reads its rows once, lazily.
+
+    Args:
         path: str. The file; its extension defines the format.
         schema: dict or callable. Field of a row -> its column. A function
             gets the names of all columns, and returns the schema.
@@ -202,9 +199,6 @@ class TableReader:
         plain_field: str. A .txt file has a value of this field in each line,
             unless line 1 is the name of the column or has several fields.
             Default: "", a table.
-        columns: dict. The fields that the file has -> their columns; complete
-            after the first row.
-        cells: dict. See `Table`; complete after the first row.
         sha256: hash or None. Updated with the bytes of the file. Default:
             None.
         span: Span or None. The rows to read, see `table_rows.divide`. Columns
@@ -212,144 +206,185 @@ class TableReader:
             rows.
         stream: binary file or None. The open file of the span, see
             `text_lines.blocks`. Default: None, open `path`.
+
+    Returns:
+        the cells of the fields, see `InputFile`; and the line number of each
+        row, with the row or its `UserError`.
+
+    Raises:
+        UserError: The file or a column does not exist, or the file cannot be
+            parsed.
     """
+    columns, cells = dict[str, Column](), dict[str, str | None]()
 
-    path: str
-    schema: Any
-    row: Callable[..., Any] = dict
-    header: bool = True
-    delimiter: str | None = None
-    plain_field: str = ""
-    columns: dict[str, Column] = dataclasses.field(default_factory=dict)
-    cells: dict[str, str | None] = dataclasses.field(default_factory=dict)
-    sha256: Any = None
-    span: text_lines.Span | None = None
-    stream: Any = None
-
-    def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Yields the line number of each row, and the row or its `UserError`.
-
-        Raises:
-            UserError: The file or a column does not exist, or the file cannot
-                be parsed.
-        """
-        formats = {
-            "json": self._json_values,
-            "parquet": self._parquet_values,
-        }
-        kind = endings.format_of(self.path)
-        read: Callable = formats.get(kind, self._text_values)
-        for line, values in read():
-            try:
-                row = self._converted(line, values)
-            except ValueError as error:
-                row = UserError(f"{error}", path=self.path, line=line)
-            yield line, row
-
-    def _converted(self, line: int, values: list | UserError) -> Any:
-        if isinstance(values, UserError):
-            raise values
-        fields: dict[str, object] = {"line": line}
-        for (field, column), value in zip(self.columns.items(), values):
-            if value != value:  # NaN, as pandas writes it, is a missing cell
-                value = None
-            fields[field] = column.kind(value, field) if column.kind else value
-        return self.row(**fields)
-
-    def _choose(self, names: list, line: int | None) -> list[int]:
-        """Finds the columns; returns their numbers.
-
-        Args:
-            names: list. Names of all columns; None for columns without names.
-            line: int or None. Line of the names, for messages.
-        """
+    def choose(
+        names: list, line: int | None = None, is_plain: bool = False
+    ) -> list[int]:
+        """Finds the columns; returns their numbers."""
         names = [name and name.strip() for name in names]
-        schema = self.schema(names) if callable(self.schema) else self.schema
+        of_fields = schema(names) if callable(schema) else schema
+        if is_plain:
+            of_fields = {plain_field: Column(0)}
         numbers = []
-        for field, column in schema.items():
-            number = _number_of(column, names, self.path, line)
+        for field, column in of_fields.items():
+            number = _number_of(column, names, path, line)
             if number is not None:
                 is_number = isinstance(column.name, int)
-                self.cells[field] = names[number] if is_number else ""
-                self.columns[field] = column
+                cells[field] = names[number] if is_number else ""
+                columns[field] = column
                 numbers.append(number)
         return numbers
 
-    def _text_values(self) -> Iterator[tuple[int, list | UserError]]:
-        path, lines = self.path, table_rows.read_lines(self.path, self.sha256)
-        tab, rows = table_rows.read(
-            path, lines, table_rows.delimiter_of(self.delimiter)
+    kind, rest = endings.format_of(path), None
+    lines = table_rows.read_lines(path, sha256)
+    if span:
+        rest = table_rows.read_lines(path, stream=stream, span=span)
+    if kind == "parquet":
+        values = parquet_files.rows(
+            path, lambda names: [names[i] for i in choose(names)], sha256, span
         )
-        line, first = next(rows, (1, []))
+    elif kind == "json":
+        values = _json_values(path, choose, lines, rest)
+    else:
+        plain = None
+        if plain_field and kind == "text" and not callable(schema):
+            plain = schema[plain_field].name
+        values = _text_values(
+            path, choose, lines, rest, header, delimiter, plain
+        )
 
-        # A .txt file with one field in line 1 is a table if that is its name.
-        is_plain = self.plain_field and endings.format_of(path) == "text"
-        if (
-            is_plain
-            and len(first) == 1
-            and first[0] != self.schema[self.plain_field].name
-        ):
-            log(f"{path}: each line is a text")
-            rows = ((number, [tab.join(fields)]) for number, fields in rows)
-            self.schema, self.header = {self.plain_field: Column(0)}, False
+    # The columns are known with the first row.
+    values = itertools.chain([*itertools.islice(values, 1)], values)
+    return cells, _converted(path, columns, row, values)
 
-        # Line 1: the header, perhaps "text, label", or the first row.
-        names = first if self.header else [None] * len(first)
-        numbers = self._choose(names, line)
-        if self.span:
-            _, rows = table_rows.read(path, self._lines(), tab)
-        elif not self.header:
-            rows = itertools.chain([(line, first)], rows)
 
-        where = "the header" if self.header else "line 1"
-        for line, fields in rows:
-            if len(fields) == len(first):
-                yield line, [fields[number] for number in numbers]
-                continue
-            error = UserError(
-                _count(len(fields)),
-                expected=f"{len(first)}, as {where} has",
-                fix="is a tab or a comma missing, or one too many?",
+def _converted(
+    path: str,
+    columns: Mapping[str, Column],
+    row: Callable[..., Any],
+    rows: Iterable[tuple[int, list | UserError]],
+) -> Iterator[tuple[int, Any]]:
+    """Converts the values of rows; see `scan`."""
+    for line, values in rows:
+        try:
+            if isinstance(values, UserError):
+                raise values
+            fields: dict[str, object] = {"line": line}
+            for (field, column), value in zip(columns.items(), values):
+                if value != value:  # a missing cell is NaN, as pandas writes it
+                    value = None
+                kind = column.kind
+                fields[field] = kind(value, field) if kind else value
+            yield line, row(**fields)
+        except ValueError as error:
+            yield line, UserError(f"{error}", path=path, line=line)
+
+
+def _text_values(
+    path: str,
+    choose: Callable[..., list[int]],
+    lines: Lines,
+    rest: Lines | None,
+    header: bool,
+    delimiter: str | None,
+    plain: str | int | None,
+) -> Iterator[tuple[int, list | UserError]]:
+    """Yields the values of the rows of a .csv or .tsv file.
+
+    Args:
+        path, header, delimiter: See `scan`.
+        choose: function. Names of all columns, and their line -> the numbers
+            of the columns to read.
+        lines: iterator. All lines of the file.
+        rest: iterator or None. Lines of the rows to read. Default: None, all.
+        plain: str, int or None. Name of the column of a file which may be a
+            text per line.
+    """
+    tab, rows = table_rows.read(path, lines, table_rows.delimiter_of(delimiter))
+    line, first = next(rows, (1, []))
+
+    # A .txt file with one field in line 1 is a table if that is its name.
+    is_plain = plain is not None and len(first) == 1 and first[0] != plain
+    if is_plain:
+        log(f"{path}: each line is a text")
+        rows = ((number, [tab.join(fields)]) for number, fields in rows)
+        header = False
+
+    # Line 1: the header, perhaps "text, label", or the first row.
+    names = first if header else [None] * len(first)
+    numbers = choose(names, line, is_plain)
+    if rest:
+        _, rows = table_rows.read(path, rest, tab)
+    elif not header:
+        rows = itertools.chain([(line, first)], rows)
+
+    where = "the header" if header else "line 1"
+    for line, fields in rows:
+        if len(fields) == len(first):
+            yield line, [fields[number] for number in numbers]
+            continue
+        error = UserError(
+            _count(len(fields)),
+            expected=f"{len(first)}, as {where} has",
+            fix="is a tab or a comma missing, or one too many?",
+        )
+        yield line, error
+
+
+def _json_values(
+    path: str,
+    choose: Callable[..., list[int]],
+    lines: Lines,
+    rest: Lines | None,
+) -> Iterator[tuple[int, list]]:
+    """Yields the values of the objects of a file; see `_text_values`."""
+    # Columns are chosen by the first object; all objects must have them.
+    rows = _objects(path, lines)
+    line, first = next(rows)
+    names = [*first]
+    keys = [names[i] for i in choose(names, line)]
+    if rest:
+        rows = _objects(path, rest)
+    else:
+        rows = itertools.chain([(line, first)], rows)
+
+    for line, value in rows:
+        for key in keys:
+            if key not in value:
+                _number_of(Column(key), [*value], path, line)
+        yield line, [value[key] for key in keys]
+
+
+def _objects(path: str, lines: Lines) -> Iterator[tuple[int, dict]]:
+    for line, content in lines:
+        with json_files.reported(path, "an object per line", line=line):
+            value = json_files.decode(content, dict)
+        yield line, value
+
+
+def check_header(file: InputFile, values: Container[str], *fields: str) -> None:
+    """Rejects a table with a row in line 1, where a header belongs.
+
+    Args:
+        file: InputFile. The table.
+        values: container of str. Valid values of the fields, which are not
+            names of columns; numbers are not, either.
+        *fields: str. Fields whose columns may be given by number.
+
+    Raises:
+        UserError: The cell of a field in line 1 is such a value.
+    """
+    for field in fields if endings.format_of(file.path) not in _TYPED else ():
+        cell = file.cells.get(field) or ""
+        digits = cell.lstrip("+-").replace(".", "", 1)
+        if cell in values or digits.isdecimal():
+            raise UserError(
+                f"{cell!r} in the column of the {field}",
+                path=file.path,
+                line=1,
+                expected="a header",
+                fix="add a line with the column names before the data",
             )
-            yield line, error
-
-    def _json_values(self) -> Iterator[tuple[int, list]]:
-        # Columns are chosen by the first object; all objects must have them.
-        rows = self._objects(table_rows.read_lines(self.path, self.sha256))
-        line, first = next(rows)
-        names = [*first]
-        keys = [names[i] for i in self._choose(names, line)]
-        if self.span:
-            rows = self._objects(self._lines())
-        else:
-            rows = itertools.chain([(line, first)], rows)
-
-        for line, value in rows:
-            for key in keys:
-                if key not in value:
-                    _number_of(Column(key), [*value], self.path, line)
-            yield line, [value[key] for key in keys]
-
-    def _objects(
-        self, lines: Iterator[tuple[int, str]]
-    ) -> Iterator[tuple[int, dict]]:
-        for line, content in lines:
-            with json_files.reported(
-                self.path, "an object per line", line=line
-            ):
-                value = json_files.decode(content, dict)
-            yield line, value
-
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        return table_rows.read_lines(
-            self.path, stream=self.stream, span=self.span
-        )
-
-    def _parquet_values(self) -> Iterator[tuple[int, list]]:
-        def choose(names: list[str]) -> list[str]:
-            return [names[i] for i in self._choose(names, None)]
-
-        return parquet_files.rows(self.path, choose, self.sha256, self.span)
 
 
 @overload

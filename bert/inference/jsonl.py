@@ -102,8 +102,8 @@ def divide(
             raise first
     if not settings.reads_table(path):
         return text_lines.divide(path, num_bytes)
-    reader = table_reader(settings, task, path)
-    return table_rows.divide(path, num_bytes, reader.header, settings.delimiter)
+    _, header = _columns(settings, task, path)
+    return table_rows.divide(path, num_bytes, header, settings.delimiter)
 
 
 def read_examples(
@@ -155,20 +155,29 @@ def read_table(
         UserError: A given column is not an input of the model, the columns of
             the texts are unknown, or the file is damaged.
     """
-    reader = table_reader(settings, task, path)
-    reader.span, reader.stream = span, stream
+    schema, header = _columns(settings, task, path)
+    make = functools.partial(_example_of_row, path, task.optional_inputs)
+    _, rows = tables.scan(
+        path,
+        schema,
+        make,
+        header,
+        settings.delimiter,
+        span=span,
+        stream=stream,
+    )
     examples = (
         Example(line, row, {}) if isinstance(row, UserError) else row
-        for line, row in reader
+        for line, row in rows
     )
     while read := [*itertools.islice(examples, _ROWS)]:
         yield read
 
 
-def table_reader(
+def _columns(
     settings: RowSettings, task: Task, path: str
-) -> tables.TableReader:
-    """Returns a reader of a table, whose rows are examples.
+) -> tuple[tables.TableSchema, bool]:
+    """Returns the columns of a table, and whether line 1 has their names.
 
     Args:
         settings, task, path: See `read`.
@@ -211,9 +220,7 @@ def table_reader(
         schema["id"] = Column(tables.column_of(settings.id_column), None)
 
     # Names of columns need a header. With numbers, the first row is data.
-    header = any(isinstance(x.name, str) for x in schema.values())
-    make = functools.partial(_example_of_row, path, task.optional_inputs)
-    return tables.TableReader(path, schema, make, header, settings.delimiter)
+    return schema, any(isinstance(x.name, str) for x in schema.values())
 
 
 def _example_of_row(

@@ -1,6 +1,7 @@
 """Export of the weights of a run, with their scores and a model card."""
 
 from bert.common.progress import log
+from bert.data.tables import InputFile
 from bert.export import folder as export_folder
 from bert.modeling.engines import openvino_engine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -11,7 +12,7 @@ from bert.runs.file_results import FileResults
 from bert.runs.scoring import Scored
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.run import Run
-from bert.tasks.task import DEV, TRAIN, Files, InputFile, Task
+from bert.tasks.task import DEV, TRAIN, Files, Task
 from bert.training.trainer import Trainer
 
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 from bert.common.progress import Progress, log
 from bert.data.sequences import Encoded, TaskResult
+from bert.data.tables import InputFile
 from bert.inference.predictor import Predictor
 from bert.modeling import checkpoints
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
 from bert.tasks.finetuning_settings import FineTuning
-from bert.tasks.task import InputFile, Task
+from bert.tasks.task import Task
 from bert.training.trainer import Trainer
 
 

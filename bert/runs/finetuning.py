@@ -14,6 +14,7 @@ from bert.common.progress import Progress, log
 from bert.data import batching, bucketing
 from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded
+from bert.data.tables import InputFile
 from bert.export import folder as export_folder
 from bert.inference import teacher_outputs
 from bert.modeling.formats import checkpoint_files, sentence_files
@@ -31,7 +32,7 @@ from bert.runs.scoring import Scored
 from bert.runs.sweep import Result
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT, teacher_of
 from bert.tasks.run import Run
-from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile, Task
+from bert.tasks.task import DEV, TEST, TRAIN, Files, Task
 from bert.training import distribution, training_loop, workers
 from bert.training.objective import Phase
 from bert.training.optimization import WarmupLinearDecay

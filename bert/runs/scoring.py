@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data.pooling import PoolingConfig
+from bert.data.tables import InputFile
 from bert.inference import frozen_features
 from bert.modeling import checkpoints
 from bert.modeling.engines.openvino_engine import OpenVINOEngine
@@ -18,7 +19,7 @@ from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import BEFORE, FROZEN
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT
 from bert.tasks.run import Run
-from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, Files, InputFile, Task
+from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, Files, Task
 from bert.training.trainer import Trainer
 
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from bert.common.errors import UserError
 from bert.common.progress import log
+from bert.data.tables import InputFile, Row
 from bert.tasks.finetuning_settings import SweepFlags
-from bert.tasks.task import DEV, TEST, TRAIN, Files, InputFile, Row
+from bert.tasks.task import DEV, TEST, TRAIN, Files
 
 
 def files_of(

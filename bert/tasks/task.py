@@ -9,10 +9,9 @@
 servers and Keras classes. No task imports TensorFlow.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Self
 
 from numpy.typing import NDArray
 
@@ -20,36 +19,9 @@ from bert.common.formats.json_files import Json
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import RecordSchema
 from bert.data.sequences import Encoded, TaskResult
+from bert.data.tables import InputFile
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.finetuning_settings import FineTuningT
-
-Row = TypeVar("Row")  # of a file, such as an example with its label
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class InputFile(Generic[Row]):
-    """A file of a run, with its rows.
-
-    Attributes:
-        path: str. The file.
-        rows: list. Its examples, with labels if the run needs them.
-        sha256: str. SHA-256 hash of the file, in hex; "" if it is not needed.
-        subset: str. Name of a second file of the same kind, such as
-            "mismatched". Default: "".
-        part: str. Description of the rows, if they are not all rows of the
-            file. Default: "".
-    """
-
-    path: str
-    rows: list[Row] = dataclasses.field(default_factory=list)
-    sha256: str = ""
-    subset: str = ""
-    part: str = ""
-
-    def with_rows(self, rows: list[Row]) -> Self:
-        """Returns the file with other rows."""
-        return dataclasses.replace(self, rows=rows)
-
 
 AT_ONCE = 1024  # examples to tokenize together
 TRAIN, DEV, TEST = "train", "dev", "test"

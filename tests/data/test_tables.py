@@ -9,7 +9,7 @@ from pyarrow import parquet
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data import table_rows, tables
-from bert.data.tables import Column, Table
+from bert.data.tables import Column
 from tests.helpers.tables import FORMATS, cell
 from tests.helpers.tables import write as write_rows
 
@@ -25,7 +25,7 @@ def write(tmp_path, name, content):
 def read(path, columns, header=True, **options):
     """The line and the values of each row."""
     schema = {str(i): Column(x, None) for i, x in enumerate(columns)}
-    table = Table.read(path, schema, header=header, **options)
+    table = tables.read(path, schema, header=header, **options)
     return [(row.pop("line"), [*row.values()]) for row in table.rows]
 
 
@@ -111,7 +111,7 @@ def test_invalid_rows_are_skipped_or_yielded(tmp_path, capsys):
         f"{path}: skipped 2 rows of the published file with too few or too "
         "many columns (lines 3, 4)\n"
     )
-    found = [*tables.TableReader(path, {"b": Column("b")})]
+    found = [*tables.scan(path, {"b": Column("b")})[1]]
     assert [line for line, _ in found] == [2, 3, 4, 5]
     assert [isinstance(row, UserError) for _, row in found] == [
         *(False, True, True, False)
@@ -136,7 +136,7 @@ def test_a_file_of_any_format_is_opened_once(
         "last": Column(7, optional=True),
         "first": Column(-3, optional=True),
     }
-    table = Table.read(path, schema, lambda **row: [*row.items()])
+    table = tables.read(path, schema, lambda **row: [*row.items()])
     line = 1 if "jsonl" in name or "parquet" in name else 2
     (row,) = table.rows
     assert row == [
@@ -179,7 +179,7 @@ def test_faults_of_every_format_have_a_line(tmp_path, name, column, row, found):
     is_column = found.startswith(" no column")
     where = path if is_column and "parquet" in name else f"{path}:{line}"
     with pytest.raises(UserError) as error:
-        Table.read(path, {"a": column}, row)
+        tables.read(path, {"a": column}, row)
     assert str(error.value).startswith(f"{where}:{found}")
 
 
@@ -204,7 +204,7 @@ def test_cells_of_another_kind_are_reported(tmp_path, value, kind, found):
     name = "x.jsonl" if value == value else "x.parquet"
     path = write_rows(tmp_path / name, [{"a": value}])
     with pytest.raises(UserError) as error:
-        Table.read(path, {"a": Column("a", kind)})
+        tables.read(path, {"a": Column("a", kind)})
     assert str(error.value) == f"{path}:1: {found}"
 
 
@@ -216,7 +216,7 @@ def test_cells_are_converted(tmp_path):
         "c": Column("c", tables.number),
     }
     path = write_rows(tmp_path / "x.jsonl", rows)
-    assert Table.read(path, schema).rows == [
+    assert tables.read(path, schema).rows == [
         {"line": 1, "a": "3", "b": "", "c": 2.5},
         {"line": 2, "a": "x", "b": "0.5", "c": -1.0},
     ]
@@ -228,22 +228,22 @@ def test_cells_are_converted(tmp_path):
 )
 def test_a_header_of_values_is_rejected(tmp_path, cell, is_data):
     """Only for columns that are given by number, in text."""
-    table = Table.read(
+    table = tables.read(
         write(tmp_path, "x.tsv", f"1\t{cell}\none\tno\n"),
         {"text": Column(0), "label": Column(1)},
     )
     if is_data:
         with pytest.raises(UserError) as error:
-            table.check_header(["yes", "no"], "label", "id")
+            tables.check_header(table, ["yes", "no"], "label", "id")
         assert str(error.value) == (
             f"{table.path}:1: {cell!r} in the column of the label; expected a "
             "header; add a line with the column names before the data"
         )
     else:
-        table.check_header(["yes", "no"], "label", "id")
+        tables.check_header(table, ["yes", "no"], "label", "id")
     path = write_rows(tmp_path / "x.parquet", [{"yes": "one", "7": "no"}])
-    table = Table.read(path, {"label": Column(1), "id": Column(0)})
-    table.check_header(["yes", "no"], "label", "id")
+    table = tables.read(path, {"label": Column(1), "id": Column(0)})
+    tables.check_header(table, ["yes", "no"], "label", "id")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_text_file_may_have_a_value_in_each_line(
 ):
     path = write(tmp_path, "x.txt", content)
     schema = {"text": Column("body"), "label": Column("none", optional=True)}
-    table = Table.read(path, schema, plain_field="text")
+    table = tables.read(path, schema, plain_field="text")
     assert [row["text"] for row in table.rows] == rows
     said = f"{path}: each line is a text\n"
     assert capsys.readouterr().err == said * (rows[0] != "One.")
@@ -347,7 +347,7 @@ def test_a_parquet_file_may_have_no_rows(tmp_path):
     path = str(tmp_path / "x.parquet")
     parquet.write_table(pyarrow.table({"a": []}), path)
     with pytest.raises(UserError) as error:
-        Table.read(path, {"a": Column("a")})
+        tables.read(path, {"a": Column("a")})
     assert str(error.value) == f"{path}: no rows; expected one per line"
 
 
@@ -374,10 +374,10 @@ def test_the_ranges_of_a_table_have_all_its_rows(
 
     def found(span=None):
         schema = {"text": Column("text" if header else 0)}
-        reader = tables.TableReader(
+        _, rows = tables.scan(
             path, schema, header=header, delimiter=delimiter, span=span
         )
-        return [*reader]
+        return [*rows]
 
     spans = [*table_rows.divide(path, size, header, delimiter)]
     of_spans = [found(span) for span, _ in spans]

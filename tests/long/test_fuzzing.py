@@ -15,10 +15,9 @@ import pytest
 from hypothesis import strategies
 
 from bert.common.errors import UserError
-from bert.data import feature_names
+from bert.data import feature_names, tables
 from bert.data.corpus import documents, raw_text
 from bert.data.records import content_check, manifest, shard_check
-from bert.data.tables import Table
 from bert.data.text import tokenizer_files, vocabulary
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import (
@@ -83,7 +82,7 @@ READERS = {
     "corpus.jsonl": all_of(
         lambda path: raw_text.read_paragraphs([path], "file", "text")
     ),
-    "table.tsv": lambda path: Table.read(path, columns("t", label="l")),
+    "table.tsv": lambda path: tables.read(path, columns("t", label="l")),
     "choices.csv": lambda path: swag.read(path, True),
     "squad.json": lambda path: squad.read(path, squad.SPANS),
     "words.txt": all_of(lambda path: conll.read(path, conll.Columns())),

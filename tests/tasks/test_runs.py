@@ -17,6 +17,7 @@ from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, Labels
 from bert.data.records import reader
+from bert.data.tables import InputFile
 from bert.inference import teacher_outputs
 from bert.modeling import checkpoints, networks, task_losses
 from bert.modeling.formats import checkpoint_files
@@ -43,7 +44,7 @@ from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
 from bert.tasks.run import Folder, Trained
 from bert.tasks.squad.settings import Settings as SquadSettings
-from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, InputFile
+from bert.tasks.task import DEV, TEST, TRAIN, Evaluation
 from bert.training import collectives, workers
 from bert.training.optimization import WarmupLinearDecay
 from tests.helpers import model_files, run_folders, small

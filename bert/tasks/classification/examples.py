@@ -1,18 +1,17 @@
 """Reads examples for classification: one or two texts and a label.
 
-    read       file -> Table of examples, with labels as in the file
-    label      Table -> examples with checked labels as numbers
+    read       file -> TextRows, with labels as in the file
+    label      TextRows -> TextExamples, with checked labels as numbers
     hold_out   examples -> those for training, or the held-out ones
 
 Copies of a text, and rows of one group, are held out together. Otherwise the
 model would be evaluated on texts that it was trained on.
 """
 
-import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +20,15 @@ from bert.common.errors import UserError
 from bert.common.formats import json_files
 from bert.data import tables
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from bert.data.tables import Table
+from bert.data.tables import InputFile
 from bert.tasks import folds
-from bert.tasks.classification.files import Split, TextExample
+from bert.tasks.classification.files import Split, TextExample, TextRow
 from bert.tasks.classification.settings import Settings
 from bert.tasks.evaluation import first_names
 
 
-def read(path: str, split: Split, language: str = "") -> Table:
-    """Reads the `TextExample`s of a file, with labels as in the file.
+def read(path: str, split: Split, language: str = "") -> InputFile[TextRow]:
+    """Reads the rows of a table, with labels as in the file.
 
     Args:
         path: the file.
@@ -37,18 +36,16 @@ def read(path: str, split: Split, language: str = "") -> Table:
         language: str. The language to read, if the file has several.
 
     Raises:
-        UserError: a line is invalid, or the file has no examples.
+        UserError: a line is invalid, or the file has no rows.
     """
-    table = Table.read(path, split.schema, TextExample, **split.options)
+    table = tables.read(path, split.schema, TextRow, **split.options)
     rows = [x for x in table.rows if x.language in ("", language)]
     if not rows:
         raise UserError(f"no rows with {language!r}", path=path)
-    if "id" not in table.cells:
-        rows = [x._replace(id=str(i)) for i, x in enumerate(rows)]
-    return dataclasses.replace(table, rows=rows)
+    return table.with_rows(rows)
 
 
-def discover(table: Table, labels: Labels) -> tuple[str, ...]:
+def discover(table: InputFile[TextRow], labels: Labels) -> tuple[str, ...]:
     """Collects the labels of a file.
 
     Returns:
@@ -58,7 +55,7 @@ def discover(table: Table, labels: Labels) -> tuple[str, ...]:
         UserError: a label is invalid, or the column does not look like labels.
     """
     path, has_header = table.path, table.cells["label"] is not None
-    of_rows = _each(table, lambda example: _names(example.label, labels))
+    of_rows = _each(table, lambda row: _names(row.label, labels))
     count = Counter(itertools.chain.from_iterable(of_rows))
 
     # A unique label in line 1 is probably a header.
@@ -106,7 +103,7 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def check_labelled(table: Table, kind: str) -> None:
+def check_labelled(table: InputFile[TextRow], kind: str) -> None:
     """Rejects unlabelled rows in a file for training or evaluation.
 
     Args:
@@ -117,10 +114,10 @@ def check_labelled(table: Table, kind: str) -> None:
         UserError: labels are missing; the message has the number of rows.
     """
     lines = [
-        example.line
-        for example in table.rows
-        if example.label is None
-        or (kind != MULTI_LABEL and not str(example.label).strip())
+        row.line
+        for row in table.rows
+        if row.label is None
+        or (kind != MULTI_LABEL and not str(row.label).strip())
     ]
     if lines:
         raise UserError(
@@ -134,7 +131,7 @@ def check_labelled(table: Table, kind: str) -> None:
 
 
 def label(
-    table: Table, labels: Labels, needed: bool, fix: str = ""
+    table: InputFile[TextRow], labels: Labels, needed: bool, fix: str = ""
 ) -> list[TextExample]:
     """Checks the labels of a table.
 
@@ -154,10 +151,10 @@ def label(
             header is expected.
     """
     names = {*labels.names, *dict(labels.aliases)}
-    table.check_header(names, "label", "id")
+    tables.check_header(table, names, "label", "id")
 
-    def read(example: TextExample) -> float | list[str] | None:
-        field = example.label
+    def read(row: TextRow) -> float | list[str] | None:
+        field = row.label
         if not needed and _is_absent(field, labels):
             return None
         if labels.kind == REGRESSION:
@@ -168,9 +165,17 @@ def label(
     if labels.kind != REGRESSION:
         _check_known(table, found, labels, fix)
         found = [x if x is None else _encoded(x, labels) for x in found]
+    has_ids = "id" in table.cells
     return [
-        example._replace(label=x)
-        for example, x in zip(table.rows, found, strict=True)
+        TextExample(
+            row.id if has_ids else str(number),
+            row.text,
+            row.text_b,
+            x,
+            row.line,
+            row.group,
+        )
+        for number, (row, x) in enumerate(zip(table.rows, found, strict=True))
     ]
 
 
@@ -182,7 +187,10 @@ def _encoded(names: list[str], labels: Labels) -> int | list[int]:
 
 
 def _check_known(
-    table: Table, found: list[list[str] | None], labels: Labels, fix: str
+    table: InputFile[TextRow],
+    found: list[list[str] | None],
+    labels: Labels,
+    fix: str,
 ) -> None:
     """Rejects rows with unknown labels; the message has their number.
 
@@ -192,10 +200,10 @@ def _check_known(
         labels, fix: see `label`.
     """
     valid, lines, unknown = {*labels.names}, [], dict[str, None]()
-    for example, names in zip(table.rows, found, strict=True):
+    for row, names in zip(table.rows, found, strict=True):
         others = [name for name in names or () if name not in valid]
         if others:
-            lines.append(example.line)
+            lines.append(row.line)
             unknown |= dict.fromkeys(others)
     if not lines:
         return
@@ -288,12 +296,12 @@ def _drawn(
     return np.array([number in chosen for number in firsts])
 
 
-def first_copies(examples: list[TextExample]) -> list[int]:
-    """Maps each example to the index of the first one with its texts."""
+def first_copies(rows: Sequence[TextRow | TextExample]) -> list[int]:
+    """Maps each row or example to the index of the first one with its texts."""
     numbers: dict[tuple[str, str], int] = {}
     return [
-        numbers.setdefault((example.text, example.text_b), number)
-        for number, example in enumerate(examples)
+        numbers.setdefault((row.text, row.text_b), number)
+        for number, row in enumerate(rows)
     ]
 
 
@@ -340,13 +348,15 @@ def _numbered(rows: list[TextExample], firsts: list[int]) -> list[int]:
     return [numbers[first] for first in firsts]
 
 
-def _each(table: Table, function: Callable[[TextExample], object]) -> list:
-    """Calls a function on each example; adds path and line to errors."""
-    results = []
-    for example in table.rows:
-        with json_files.reported(table.path, line=example.line):
-            results.append(function(example))
-    return results
+def _each(
+    table: InputFile[TextRow], function: Callable[[TextRow], object]
+) -> list:
+    """Calls a function on each row; adds path and line to errors."""
+    found = []
+    for row in table.rows:
+        with json_files.reported(table.path, line=row.line):
+            found.append(function(row))
+    return found
 
 
 def _names(field, labels: Labels) -> list[str]:

@@ -1,8 +1,8 @@
-"""Files of run_classifier.py: their splits, columns and labels.
+"""Files of run_classifier.py: their splits, columns and examples.
 
-Split         a file of a data set: its columns
-Dataset       labels, metrics and splits of a data set
-LabelledFile  a file of a run, with its examples
+Dataset      labels, metrics and splits of a data set
+Split        a file of a data set: its columns
+TextRow      a row of such a file -> TextExample, when its label is checked
 """
 
 import dataclasses
@@ -16,11 +16,33 @@ from bert.common.formats.json_files import Json
 from bert.data import tables
 from bert.data.labels import Labels
 from bert.data.tables import Column, TableSchema
-from bert.tasks.task import DEV, TRAIN, InputFile
+from bert.tasks.task import DEV, TEST, TRAIN
 
 UNLABELLED = "unlabelled"  # texts for a teacher
 MISMATCHED = "mismatched"  # genres that the training file lacks
 _KINDS = {"label": None, "group": tables.optional_text}
+
+
+class TextRow(NamedTuple):
+    """A row of a table: the cells of an example.
+
+    Attributes:
+        line: the first line of the row in the file, from 1.
+        text: the first text.
+        text_b: the second text, or "".
+        label: the cell of the label; None without a column.
+        id: the id; "" without a column.
+        group: the group; "" without a column.
+        language: the language in XNLI's files, else "".
+    """
+
+    line: int
+    text: str
+    text_b: str = ""
+    label: Json = None
+    id: str = ""
+    group: str = ""
+    language: str = ""
 
 
 class TextExample(NamedTuple):
@@ -31,10 +53,9 @@ class TextExample(NamedTuple):
         text: the first text.
         text_b: the second text, or "".
         label: the id of the class; a list of C zeros and ones; a number; or
-            None if the example has no label. In a `Table`, the field.
+            None if the example has no label.
         line: the first line of the example in the file, from 1.
         group: examples of a group stay in the same split; "" for no group.
-        language: the language in XNLI's files, else "".
         weight: the weight of the example in scores.
     """
 
@@ -44,7 +65,6 @@ class TextExample(NamedTuple):
     label: Json = None
     line: int = 0
     group: str = ""
-    language: str = ""
     weight: float = 1.0
 
 
@@ -57,7 +77,7 @@ def columns(
     have_flags: bool = False,
     **named: str | int | None,
 ) -> TableSchema:
-    """Makes the schema of a file of `TextExample`s.
+    """Makes the schema of a file of `TextRow`s.
 
     Args:
         text, text_b, label: str, int or None. Columns, see `tables.Column`;
@@ -91,7 +111,7 @@ class Split(NamedTuple):
         subset: str. Name of a second file of the same kind. Default: "".
         submission: str. Name of its predictions on the GLUE site, or "".
             Default: "".
-        options: dict. More arguments of `Table.read`. Default: {}.
+        options: dict. More arguments of `tables.read`. Default: {}.
     """
 
     path: str
@@ -113,38 +133,21 @@ class Split(NamedTuple):
         return self._replace(name=UNLABELLED, schema=schema)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LabelledFile(InputFile[TextExample]):
-    """A file of a run with its `TextExample`s, whose labels are checked.
-
-    Attributes:
-        name: str. TRAIN, DEV, TEST or UNLABELLED.
-        submission: str. Name of its predictions on the GLUE site, or "".
-    """
-
-    name: str = ""
-    submission: str = ""
-
-    @property
-    def is_labelled(self) -> bool:
-        """Whether the examples are labelled.
-
-        With MULTI_LABEL, some examples may be without labels, but not all.
-        """
-        labels = [example.label for example in self.rows]
-        if isinstance(labels[0], list):
-            return any(map(any, labels))
-        return None not in labels
-
-    def file(self, stem: str, ending: str) -> str:
-        """A file name such as `test_results_mismatched.tsv`."""
-        return f"{stem}{'_' if self.subset else ''}{self.subset}{ending}"
-
-
 def labels_of(examples: list[TextExample]) -> NDArray:
     """Returns the labels of examples: [N], or int [N, C] for several."""
     labels = np.array([example.label for example in examples])
     return labels.astype("f4") if labels.dtype.kind == "f" else labels
+
+
+def is_labelled(examples: list[TextExample]) -> bool:
+    """Whether examples are labelled.
+
+    With MULTI_LABEL, some examples may be without labels, but not all.
+    """
+    labels = [example.label for example in examples]
+    if isinstance(labels[0], list):
+        return any(map(any, labels))
+    return None not in labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,3 +167,8 @@ class Dataset:
     def split(self, name: str) -> list[Split]:
         """The files of TRAIN, DEV or TEST."""
         return [split for split in self.splits if split.name == name]
+
+    def submission(self, subset: str) -> str:
+        """The name of the predictions for a test file on the GLUE site."""
+        names = {x.subset: x.submission for x in self.split(TEST)}
+        return names[subset]

@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from bert.common import storage
 from bert.common.errors import UserError
@@ -20,14 +19,15 @@ from bert.data.labels import (
     PostProcessing,
 )
 from bert.data.sequences import MEAN, LongTexts
-from bert.data.tables import Table
+from bert.data.tables import InputFile
 from bert.tasks import metrics
 from bert.tasks.classification import class_weights, examples, notes
 from bert.tasks.classification.files import (
     UNLABELLED,
     Dataset,
-    LabelledFile,
     Split,
+    TextExample,
+    TextRow,
     columns,
     labels_of,
 )
@@ -61,15 +61,19 @@ def read(run: Run[Settings]) -> tuple[TextClassification, Files]:
     dataset = dataset_of(settings)
     tables = read_tables(settings, dataset)
     labels = find_labels(run, dataset.labels, tables)
-    labelled = [label_file(settings, x, labels) for x in tables]
-    weights = weights_of(run, labels, labelled)
+    labelled = [label_file(settings, *x, labels) for x in tables]
+    files: Files = {
+        name: [
+            file
+            for (split, _), file in zip(tables, labelled)
+            if split.name == name
+        ]
+        for name in _FLAGS
+    }
+    weights = weights_of(run, labels, files[TRAIN])
     task = task_of(run, dataset, labels, weights)
 
     run.check_labels(labels)
-    files: Files = {
-        name: [file for file in labelled if file.name == name]
-        for name in _FLAGS
-    }
     # The training file first: baselines are fitted to its labels.
     files[TRAIN] += files.pop(UNLABELLED)
     run.warn(
@@ -78,19 +82,12 @@ def read(run: Run[Settings]) -> tuple[TextClassification, Files]:
         for row in file.rows
     )
     lines = (
-        notes.of_file(file, table.table, labels, weights)
-        for file, table in zip(labelled, tables)
+        notes.of_file(split.name, table, file, labels, weights)
+        for (split, table), file in zip(tables, labelled)
     )
     for line in dict.fromkeys(itertools.chain(*lines)):
         log(line)
     return task, files
-
-
-class SplitTable(NamedTuple):
-    """A split and its rows, with labels as in the file."""
-
-    split: Split
-    table: Table
 
 
 def dataset_of(settings: Settings) -> Dataset:
@@ -108,30 +105,37 @@ def dataset_of(settings: Settings) -> Dataset:
     return dataset
 
 
-def read_tables(settings: Settings, dataset: Dataset) -> list[SplitTable]:
+def read_tables(
+    settings: Settings, dataset: Dataset
+) -> list[tuple[Split, InputFile[TextRow]]]:
     """Reads the files that the run needs; a file of two splits is read once.
+
+    Returns:
+        the splits and their tables, with labels as in the file.
 
     Raises:
         UserError: a file is missing or invalid, or lacks labels.
     """
-    found: list[SplitTable] = []
+    tables: list[tuple[Split, InputFile[TextRow]]] = []
     for split, path in _files(settings, dataset):
         same = [
-            x.table
-            for x in found
-            if (x.table.path, x.split.schema) == (path, split.schema)
+            table
+            for other, table in tables
+            if (table.path, other.schema) == (path, split.schema)
         ]
         table = (
             same[0] if same else examples.read(path, split, settings.language)
         )
-        found.append(SplitTable(split, table))
+        tables.append((split, table))
         if split.is_for_labels:
             examples.check_labelled(table, dataset.labels.kind)
-    return found
+    return tables
 
 
 def find_labels(
-    run: Run[Settings], known: Labels, tables: list[SplitTable]
+    run: Run[Settings],
+    known: Labels,
+    tables: list[tuple[Split, InputFile[TextRow]]],
 ) -> Labels:
     """Determines the labels of a run, with their post-processing.
 
@@ -149,7 +153,7 @@ def find_labels(
     labels = known
     if known.kind != REGRESSION and not known.names:
         # Without --labels, the training file or the model has them.
-        train = [x.table for x in tables if x.split.name == TRAIN]
+        train = [table for split, table in tables if split.name == TRAIN]
         if train:
             names = examples.discover(train[0], known)
         elif recorded:
@@ -178,19 +182,22 @@ def find_labels(
 
 
 def label_file(
-    settings: Settings, found: SplitTable, labels: Labels
-) -> LabelledFile:
-    """Checks the labels of a table, and keeps the rows of its split.
+    settings: Settings,
+    split: Split,
+    table: InputFile[TextRow],
+    labels: Labels,
+) -> InputFile[TextExample]:
+    """Checks the labels of a table, and keeps the examples of its split.
 
     Args:
         settings: the settings of the script.
-        found: the split and its rows.
+        split: TRAIN, DEV, TEST or UNLABELLED, and its columns.
+        table: its rows, with labels as in the file.
         labels: the labels of the run.
 
     Raises:
         UserError: a label is unknown, or there are too few rows to divide.
     """
-    split, table = found
     fix = ""
     if settings.task == OWN:  # a small training file may lack a rare label
         fix = "to train a model with more labels, list all of them in --labels"
@@ -204,19 +211,13 @@ def label_file(
         if is_evaluation and settings.eval_fraction:
             part = f"{len(rows):,} of its rows"
 
-    return LabelledFile(
-        table.path,
-        rows,
-        table.sha256,
-        split.subset,
-        part,
-        split.name,
-        split.submission,
+    return InputFile(
+        table.path, rows, table.sha256, subset=split.subset, part=part
     )
 
 
 def weights_of(
-    run: Run[Settings], labels: Labels, files: list[LabelledFile]
+    run: Run[Settings], labels: Labels, train: list[InputFile[TextExample]]
 ) -> tuple[float, ...]:
     """The weights of the labels in the loss of training; () if all are 1.
 
@@ -226,7 +227,6 @@ def weights_of(
         UserError: --class_weights names an unknown label, or no number.
     """
     given, recorded = run.settings.class_weights, run.evaluated_task or {}
-    train = [file for file in files if file.name == TRAIN]
     if given and train:
         return class_weights.of_labels(given, labels, labels_of(train[0].rows))
     return tuple(recorded.get("class_weights", ()))

@@ -8,9 +8,9 @@ import numpy as np
 
 from bert.data import tables
 from bert.data.labels import CLASSES, REGRESSION, Labels
-from bert.data.tables import Table
+from bert.data.tables import InputFile
 from bert.tasks.classification import examples
-from bert.tasks.classification.files import LabelledFile, TextExample
+from bert.tasks.classification.files import TextExample, TextRow, is_labelled
 from bert.tasks.evaluation import first_names
 from bert.tasks.task import DEV, TRAIN
 
@@ -18,27 +18,29 @@ _FEW = 5  # labels with fewer examples are reported
 
 
 def of_file(
-    file: LabelledFile,
-    table: Table,
+    split: str,
+    table: InputFile[TextRow],
+    file: InputFile[TextExample],
     labels: Labels,
     weights: tuple[float, ...],
 ) -> Iterator[str]:
     """Yields notes and warnings about a file of a run.
 
     Args:
-        file: the file, with the rows that are used.
-        table: all its rows, with labels as in the file.
+        split: str. TRAIN, DEV, TEST or UNLABELLED.
+        table: all rows of the file, with labels as in the file.
+        file: the file, with the examples that are used.
         labels: the labels of the task.
         weights: the weights of the labels in the loss of training, or ().
     """
-    if file.name == TRAIN and labels.kind != REGRESSION:
+    if split == TRAIN and labels.kind != REGRESSION:
         yield from label_notes(file.path, file.rows, labels)
         if weights:
             yield weights_note(labels, weights)
     yield from empty_text_notes(file.path, table.rows)
-    if file.name in (TRAIN, DEV):
+    if split in (TRAIN, DEV):
         yield from copy_notes(file.path, table.rows)
-    elif "label" in table.cells and not file.is_labelled:
+    elif "label" in table.cells and not is_labelled(file.rows):
         yield missing_labels_note(file.path, file.rows)
 
 
@@ -101,12 +103,10 @@ def weights_note(labels: Labels, weights: tuple[float, ...]) -> str:
     return f"class weights: {first_names(shown)}"
 
 
-def empty_text_notes(path: str, examples: list[TextExample]) -> Iterator[str]:
-    """Yields a warning if some examples have no text."""
+def empty_text_notes(path: str, rows: list[TextRow]) -> Iterator[str]:
+    """Yields a warning if some rows have no text."""
     empty = [
-        example.line
-        for example in examples
-        if not (example.text.strip() or example.text_b.strip())
+        row.line for row in rows if not (row.text.strip() or row.text_b.strip())
     ]
     if empty:
         s = "" if len(empty) == 1 else "s"
@@ -116,12 +116,12 @@ def empty_text_notes(path: str, examples: list[TextExample]) -> Iterator[str]:
         )
 
 
-def copy_notes(path: str, rows: list[TextExample]) -> Iterator[str]:
+def copy_notes(path: str, rows: list[TextRow]) -> Iterator[str]:
     """Yields a warning if rows are copies of earlier rows.
 
     Args:
         path: the file.
-        rows: its examples, with labels as in the file.
+        rows: its rows, with labels as in the file.
     """
     firsts = [rows[number] for number in examples.first_copies(rows)]
     pairs = [x for x in zip(firsts, rows) if x[0] is not x[1]]

@@ -10,7 +10,8 @@ from bert.common import storage
 from bert.common.atomic import write_whole
 from bert.common.formats.json_files import Json
 from bert.data.labels import CLASSES, REGRESSION
-from bert.tasks.classification.files import LabelledFile
+from bert.data.tables import InputFile
+from bert.tasks.classification.files import TextExample
 
 if TYPE_CHECKING:  # it imports this module
     from bert.tasks.classification.task import TextClassification
@@ -20,7 +21,7 @@ OUT_OF_FOLD = "out_of_fold.tsv"
 
 def write(
     folder: str,
-    file: LabelledFile,
+    file: InputFile[TextExample],
     predictions: list[dict],
     task: "TextClassification",
 ) -> list[str]:
@@ -32,13 +33,14 @@ def write(
         predictions: N predictions, see `decode` of the task.
         task: the `TextClassification`.
     """
-    results, table = (
-        os.path.join(folder, file.file(stem, ".tsv"))
+    subset = f"_{file.subset}" if file.subset else ""
+    probabilities, table = (
+        os.path.join(folder, f"{stem}{subset}.tsv")
         for stem in ("test_results", "predictions")
     )
-    write_test_results(results, predictions)
+    write_test_results(probabilities, predictions)
     write_predictions(table, file.rows, predictions, task)
-    return [results, table]
+    return [probabilities, table]
 
 
 def write_test_results(path: str, predictions: list[dict]) -> None:
@@ -115,26 +117,27 @@ def write_predictions(
 
 
 def write_submission(
-    folder: str, file: LabelledFile, predictions: list[dict]
+    folder: str, name: str, rows: list[TextExample], predictions: list[dict]
 ) -> str:
     """Writes a file in the format of gluebenchmark.com.
 
     Args:
         folder: the folder for the files of all tasks; created if missing.
-        file: the file, with the name of its submission.
+        name: the name of the submission.
+        rows: the N examples.
         predictions: see `write`; numbers are clipped to [0, 5].
 
     Returns:
         the path of the file.
     """
     lines = ["index\tprediction\n"]
-    for row, prediction in zip(file.rows, predictions, strict=True):
+    for row, prediction in zip(rows, predictions, strict=True):
         # The scale of STS-B; the network may predict values outside of it.
         if "value" in prediction:
             prediction = {"value": min(max(prediction["value"], 0.0), 5.0)}
         lines.append(f"{row.id}\t{_text(prediction)}\n")
     storage.make_folder(folder)
-    path = os.path.join(folder, f"{file.submission}.tsv")
+    path = os.path.join(folder, f"{name}.tsv")
     write_whole(path, "".join(lines))
     return path
 

@@ -24,14 +24,16 @@ from bert.data.labels import (
 )
 from bert.data.records.encoding import Feature
 from bert.data.sequences import FIRST_TOKENS, Encoded, LongTexts
+from bert.data.tables import InputFile
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
 from bert.tasks.classification import prediction_files
-from bert.tasks.classification.files import LabelledFile, TextExample, labels_of
+from bert.tasks.classification.files import TextExample, is_labelled, labels_of
+from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.classification.settings import Settings
 from bert.tasks.metrics import reported
-from bert.tasks.task import Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, Task, ignore
 
 TEXT, TEXT_B = "text", "text_b"
 _SHORT = 100  # characters of an export's example text
@@ -268,12 +270,11 @@ class TextClassification(Task[Settings]):
         settings: Settings,
     ) -> list[str]:
         """Writes the files of predictions; returns the paths."""
-        assert isinstance(file, LabelledFile)
         predicted = self.decode(encoded, results)
         wrote = prediction_files.write(folder, file, predicted, self)
 
         # A labelled test file is scored, but never used for selection.
-        if file.is_labelled:
+        if is_labelled(file.rows):
             found = postprocessing.predictions(
                 self._stacked(results), self.labels.kind, self.labels.decision
             )
@@ -281,10 +282,11 @@ class TextClassification(Task[Settings]):
             metrics = _scores().compute(self.metrics, gold, found)
             shown = [f"{name} {metrics[name]:.4f}" for name in self.metrics]
             log(f"{file.path} | {' | '.join(shown)}")
-        if settings.glue_dir and file.submission:
+        if settings.glue_dir:
+            name = GLUE_TASKS[settings.task].submission(file.subset)
             wrote.append(
                 prediction_files.write_submission(
-                    settings.glue_dir, file, predicted
+                    settings.glue_dir, name, file.rows, predicted
                 )
             )
         return wrote

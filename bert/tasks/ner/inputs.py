@@ -5,6 +5,7 @@ import dataclasses
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.data.labels import Labels
+from bert.data.tables import InputFile
 from bert.modeling.formats import checkpoint_files
 from bert.tasks import folds
 from bert.tasks.ner import conll, entities
@@ -12,7 +13,7 @@ from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
 from bert.tasks.ner.task import TokenClassification
 from bert.tasks.run import Run
-from bert.tasks.task import Files, InputFile
+from bert.tasks.task import Files
 
 
 def read(run: Run[Settings]) -> tuple[TokenClassification, Files]:

@@ -16,6 +16,7 @@ from bert.common.formats.json_files import Json
 from bert.data import feature_names
 from bert.data.postprocessing import log_softmax, softmax
 from bert.data.sequences import Encoded, rows_of
+from bert.data.tables import InputFile
 from bert.data.text import words
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -24,7 +25,7 @@ from bert.tasks import evaluation
 from bert.tasks.ner import conll, entities, metrics, windows
 from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
-from bert.tasks.task import Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, Task, ignore
 
 TEXT, WORDS, SIGNATURE = "text", "words", "signature"
 _SIZES = "sizes"  # number of words of each sentence of a document

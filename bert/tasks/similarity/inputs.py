@@ -5,13 +5,13 @@ import functools
 from bert.common.errors import UserError
 from bert.common.formats.json_files import Json
 from bert.data import tables
-from bert.data.tables import Column, Table
+from bert.data.tables import Column, InputFile
 from bert.modeling.task_heads import COSINE, RANKING
 from bert.tasks import folds
 from bert.tasks.run import Run
 from bert.tasks.similarity.settings import Settings
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
-from bert.tasks.task import Files, InputFile
+from bert.tasks.task import Files
 
 _SCORE = "score"
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
@@ -34,8 +34,7 @@ def read(run: Run[Settings]) -> tuple[TextEmbedding, Files]:
     settings = run.settings
     files: dict[str, InputFile[TextGroup]] = {}
     for name, path in settings.files.items():
-        table = _read(settings, name, path)
-        files[name] = InputFile(path, table.rows, table.sha256)
+        files[name] = _read(settings, name, path)
     run.warn(" ".join(y.texts) for x in files.values() for y in x.rows)
 
     # The evaluation file selects the metrics.
@@ -51,7 +50,7 @@ def read(run: Run[Settings]) -> tuple[TextEmbedding, Files]:
     return task, folds.files_of(settings, files, lambda row: row.texts[0])
 
 
-def _read(settings: Settings, flag: str, path: str) -> Table:
+def _read(settings: Settings, flag: str, path: str) -> InputFile[TextGroup]:
     texts = [*map(tables.column_of, settings.text_columns)]
     schema = {
         f"text {number}": Column(column, flag="text_columns")
@@ -67,7 +66,7 @@ def _read(settings: Settings, flag: str, path: str) -> Table:
         )
     header = any(isinstance(column, str) for column in texts)
     delimiter = settings.delimiter
-    return Table.read(path, schema, _row, header=header, delimiter=delimiter)
+    return tables.read(path, schema, _row, header=header, delimiter=delimiter)
 
 
 def _row(line: int, score: float | None = None, **texts: str) -> TextGroup:

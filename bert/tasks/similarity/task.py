@@ -17,11 +17,12 @@ from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded
+from bert.data.tables import InputFile
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.evaluation import OVERLAP
 from bert.tasks.similarity.settings import Settings
-from bert.tasks.task import Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, Task, ignore
 
 TEXT, VECTOR = "text", "vector"
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
-from bert.tasks.task import InputFile
+from bert.data.tables import InputFile
 
 NOTHING = "nothing"  # questions only, for prediction
 TEXTS = "texts"  # questions and answer texts, for evaluation

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bert.common.formats.json_files import Json
 from bert.common.progress import log
 from bert.data.sequences import Encoded, rows_of
+from bert.data.tables import InputFile
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import SPANS
@@ -21,7 +22,7 @@ from bert.tasks.squad.answers import Answers
 from bert.tasks.squad.examples import SquadExample
 from bert.tasks.squad.question_windows import TRAINING_SCHEMA, WindowMaker
 from bert.tasks.squad.settings import ORIGINAL, Settings, describe, recorded
-from bert.tasks.task import Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, Task, ignore
 
 QUESTION, CONTEXT = "question", "context"
 _SHOWN = 10  # lost answers in a message

@@ -17,7 +17,7 @@ from bert.common.errors import UserError
 from bert.common.formats import endings
 from bert.common.formats.json_files import Json
 from bert.data import tables
-from bert.data.tables import Column, Table, TableSchema
+from bert.data.tables import Column, InputFile, TableSchema
 
 _CONTEXT, _CHOICES, _LABEL = "context", "choices", "label"
 
@@ -43,7 +43,7 @@ class ChoiceExample:
         return {"context": self.context, "choices": self.choices}
 
 
-def read(path: str, labelled: bool) -> Table:
+def read(path: str, labelled: bool) -> InputFile[ChoiceExample]:
     """Reads the `ChoiceExample`s of a file.
 
     Args:
@@ -56,7 +56,7 @@ def read(path: str, labelled: bool) -> Table:
             has no examples.
     """
     schema = functools.partial(_schema_of, path, labelled)
-    return Table.read(path, schema, _example)
+    return tables.read(path, schema, _example)
 
 
 def labels_of(examples: list[ChoiceExample]) -> list[int]:

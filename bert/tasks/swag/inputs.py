@@ -1,12 +1,13 @@
 """Reads the input files of run_swag.py."""
 
+from bert.data.tables import InputFile
 from bert.tasks import folds
 from bert.tasks.run import Run
 from bert.tasks.swag import examples
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.settings import Settings
 from bert.tasks.swag.task import MultipleChoice
-from bert.tasks.task import Files, InputFile
+from bert.tasks.task import Files
 
 
 def read(run: Run[Settings]) -> tuple[MultipleChoice, Files]:
@@ -26,8 +27,7 @@ def read(run: Run[Settings]) -> tuple[MultipleChoice, Files]:
     settings = run.settings
     files: dict[str, InputFile[ChoiceExample]] = {}
     for name, path in settings.files.items():
-        table = examples.read(path, name != "predict_file")
-        files[name] = InputFile(path, table.rows, table.sha256)
+        files[name] = examples.read(path, name != "predict_file")
     rows = [x for file in files.values() for x in file.rows]
     run.warn(" ".join([x.context, *x.choices]) for x in rows)
 

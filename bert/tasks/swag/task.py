@@ -16,6 +16,7 @@ from bert.data import feature_names
 from bert.data.postprocessing import softmax
 from bert.data.records.encoding import Feature
 from bert.data.sequences import Encoded, join_pair, truncate_pair
+from bert.data.tables import InputFile
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
@@ -24,7 +25,7 @@ from bert.tasks import evaluation
 from bert.tasks.evaluation import CHANCE, MAJORITY
 from bert.tasks.swag.examples import ChoiceExample, labels_of
 from bert.tasks.swag.settings import KIND, Settings
-from bert.tasks.task import Evaluation, InputFile, Task, ignore
+from bert.tasks.task import Evaluation, Task, ignore
 
 CONTEXT, CHOICE_TEXTS = "context", "choices"
 

@@ -1,11 +1,14 @@
 """Files of every task: lines in the real format to texts and labels."""
 
 import json
+import os
 
+import numpy as np
 import pytest
 
 from bert.common.errors import UserError
-from bert.tasks.classification import inputs
+from bert.tasks.classification import files as text_files
+from bert.tasks.classification import inputs, prediction_files
 from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.classification.settings import Settings
 from bert.tasks.task import DEV, TEST, TRAIN
@@ -113,11 +116,21 @@ def test_files_of_a_task_have_names(
         (tmp_path / file).write_text("\n".join(lines))
     named = {"predict_file": tmp_path / given} if given else {}
     named = named or {"data_dir": tmp_path}
-    _, found = read("--do_predict", task_name=name, **named)
+    task, found = read("--do_predict", task_name=name, **named)
     assert [x.subset for x in found[TEST]] == subsets
-    assert [x.submission for x in found[TEST]] == submissions
-    ends = [f"_{x}" if x else "" for x in subsets]
-    assert [x.file("a", ".b") for x in found[TEST]] == [f"a{x}.b" for x in ends]
+    assert [
+        GLUE_TASKS[task.name].submission(x.subset) for x in found[TEST]
+    ] == submissions
+    for file, subset in zip(found[TEST], subsets):
+        logits = np.zeros((len(file.rows), task.num_outputs))
+        wrote = prediction_files.write(
+            str(tmp_path), file, task.decode([], logits), task
+        )
+        end = f"_{subset}" if subset else ""
+        assert [os.path.basename(x) for x in wrote] == [
+            f"test_results{end}.tsv",
+            f"predictions{end}.tsv",
+        ]
 
 
 def test_languages_of_xnli_can_differ(tmp_path):
@@ -312,7 +325,10 @@ def test_a_file_with_missing_labels_is_not_scored(
     path.write_text(f"text,label\n{rows}")
     flags = {"task_name": "csv", "predict_file": path, "labels": "a,b"}
     (split,) = splits(read("--do_predict", *words, **flags)[1])
-    assert (len(split.rows), split.is_labelled) == (2, is_labelled)
+    assert (len(split.rows), text_files.is_labelled(split.rows)) == (
+        2,
+        is_labelled,
+    )
     note = " of 2 rows have no label; not scored\n"
     assert (note in capsys.readouterr().err) == (not is_labelled)
 

@@ -11,11 +11,11 @@ from bert.data.labels import (
     Labels,
     PostProcessing,
 )
+from bert.data.tables import InputFile
 from bert.tasks.classification import prediction_files
-from bert.tasks.classification.files import LabelledFile, TextExample
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.task import TEST
 from tests.helpers.classifier_files import rows_of
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
@@ -87,7 +87,7 @@ def test_only_a_labelled_file_is_scored(tmp_path, capsys, label):
     )
     rows = [TextExample("q", "one", "", x, 1) for x in (1, label)]
     logits = [*np.array([[1, 2], [3, 4]], "f4")]
-    file = LabelledFile("x.jsonl", rows, name=TEST)
+    file = InputFile("x.jsonl", rows)
     wrote = task.write_predictions(str(tmp_path), file, [], logits, Settings())
     assert [os.path.basename(x) for x in wrote] == [
         "test_results.tsv",
@@ -168,9 +168,8 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     task = task_of(NUMBER)
     found = task.decode([], [*logits])
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "012"]
-    file = LabelledFile("test.tsv", rows, name=TEST, submission="STS-B")
     path = prediction_files.write_submission(
-        str(tmp_path / "glue"), file, found
+        str(tmp_path / "glue"), "STS-B", rows, found
     )
     assert path == f"{tmp_path}/glue/STS-B.tsv"
     with open(path) as file:

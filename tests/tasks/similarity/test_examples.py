@@ -6,11 +6,11 @@ import pytest
 from bert.common.errors import UserError
 from bert.data import feature_names
 from bert.data.pooling import PoolingConfig
+from bert.data.tables import InputFile
 from bert.data.text.tokenizer import Tokenizer
 from bert.tasks.similarity import inputs
 from bert.tasks.similarity.settings import Settings
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
-from bert.tasks.task import InputFile
 from tests.helpers import run_folders, text
 
 
