@@ -35,9 +35,11 @@ def main(argv: list[str]) -> None:
     from bert.training import distribution
 
     model = folder.read()
-    if model.task and model.task["kind"] is None:
-        kind = entities.kind_of(model.task["labels"])
-        model = dataclasses.replace(model, task=model.task | {"kind": kind})
+    if model.task_json and model.task_json["kind"] is None:
+        kind = entities.kind_of(model.task_json["labels"])
+        model = dataclasses.replace(
+            model, task_json=model.task_json | {"kind": kind}
+        )
 
     if settings.extend_vocab:
         model = extend_embeddings.add_words(model, settings.extend_vocab)

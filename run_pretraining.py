@@ -25,7 +25,7 @@ def main(argv: list[str]) -> None:
         from bert.runs import pretraining
 
         pretraining.train_and_evaluate(run, inputs)
-        drawing.draw_trained(settings, run.folder.is_chief)
+        drawing.draw_trained(settings, run.output_folder.is_chief)
 
 
 if __name__ == "__main__":

@@ -298,7 +298,7 @@ def file_of(examples: Examples) -> bytes:
     batch = examples.batch(np.arange(count), 24)
     records = encoding.encode_examples(
         {
-            name: batch[name].reshape(count, -1).astype(feature.kind)
+            name: batch[name].reshape(count, -1).astype(feature.dtype)
             for name, feature in {**INPUTS, **examples.schema}.items()
         }
     )

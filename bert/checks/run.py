@@ -216,7 +216,7 @@ def check_files(
     """
     # In ascending order, so the newest description is kept.
     whole, description = [], None
-    for step in saver.Saver(folder).steps():
+    for step in saver.Saver(folder).saved_steps():
         path = os.path.join(folder, f"{saver.PREFIX}-{step}")
         try:
             description = saver.check_whole(path)

@@ -111,15 +111,15 @@ def divide(
     Raises:
         UserError: The file cannot be read or parsed.
     """
-    kind, offsets = endings.format_of(path), dict[int, int]()
-    if kind == "parquet":
+    file_format, offsets = endings.format_of(path), dict[int, int]()
+    if file_format == "parquet":
         yield from parquet_files.divide(path, num_bytes)
         return
 
     def starts() -> Iterator[tuple[int, int, bool]]:
         lines = read_lines(path, offsets=offsets)
         _, rows = read(path, lines, delimiter_of(delimiter))
-        if header and kind != "json":
+        if header and file_format != "json":
             next(rows, None)
 
         # Blank lines at the end of a range would not be read.
@@ -127,7 +127,7 @@ def divide(
         for line, fields in rows:
             yield line, offsets.pop(line), not is_blank
             is_blank = fields == [""]
-            if kind == "csv":  # lines inside fields are not rows
+            if file_format == "csv":  # lines inside fields are not rows
                 offsets.clear()
 
     yield from text_lines.spans(path, starts(), num_bytes)

@@ -84,16 +84,16 @@ class Column(NamedTuple):
     Attributes:
         name: str or int. Name of the column, or its number from 0; -1 is the
             last.
-        kind: callable or None. Converts a value and the name of the field, or
-            raises a `ValueError`. None keeps values: str, and other types in
-            JSON and Parquet. Default: `text`.
+        convert: callable or None. Converts a value and the name of the field,
+            or raises a `ValueError`. None keeps values: str, and other types
+            in JSON and Parquet. Default: `text`.
         optional: bool. Whether files may lack the column; their rows lack the
             field. Default: False.
         flag: str. Name of the flag with the column, for the message.
     """
 
     name: str | int
-    kind: Callable[[Json, str], object] | None = text
+    convert: Callable[[Json, str], object] | None = text
     optional: bool = False
     flag: str = ""
 
@@ -235,19 +235,19 @@ def scan(
                 numbers.append(number)
         return numbers
 
-    kind, rest = endings.format_of(path), None
+    file_format, rest = endings.format_of(path), None
     lines = table_rows.read_lines(path, sha256)
     if span:
         rest = table_rows.read_lines(path, stream=stream, span=span)
-    if kind == "parquet":
+    if file_format == "parquet":
         values = parquet_files.rows(
             path, lambda names: [names[i] for i in choose(names)], sha256, span
         )
-    elif kind == "json":
+    elif file_format == "json":
         values = _json_values(path, choose, lines, rest)
     else:
         plain = None
-        if plain_field and kind == "text" and not callable(schema):
+        if plain_field and file_format == "text" and not callable(schema):
             plain = schema[plain_field].name
         values = _text_values(
             path, choose, lines, rest, header, delimiter, plain
@@ -273,8 +273,8 @@ def _converted(
             for (field, column), value in zip(columns.items(), values):
                 if value != value:  # a missing cell is NaN, as pandas writes it
                     value = None
-                kind = column.kind
-                fields[field] = kind(value, field) if kind else value
+                convert = column.convert
+                fields[field] = convert(value, field) if convert else value
             yield line, row(**fields)
         except ValueError as error:
             yield line, UserError(f"{error}", path=path, line=line)

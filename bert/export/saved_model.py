@@ -83,7 +83,7 @@ class FineTunedModel(tf.train.Checkpoint):
         self._model = Untracked(network)
         self._tokenizer = Untracked(tokenizer.graph)
         self._max_length = tokenizer.max_length
-        task = model.task or {}
+        task = model.task_json or {}
         self._long_texts = LongTexts.of_task(task)
 
         self.names = ["serve"]

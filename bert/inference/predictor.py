@@ -410,17 +410,17 @@ def task_of(model: ModelFolder, head: str | None = None) -> Task:
     Raises:
         UserError: The task is unknown.
     """
-    kind: type[Task] | None = None
-    if model.task:
-        kind = TASKS.get(model.task["kind"])
+    task_class: type[Task] | None = None
+    if model.task_json:
+        task_class = TASKS.get(model.task_json["kind"])
     elif head in _OF_HEADS:  # transformers does not record their labels
-        kind = _OF_HEADS[head]
+        task_class = _OF_HEADS[head]
     elif model.pooling_config:
-        kind = TextEmbedding
+        task_class = TextEmbedding
     elif head == MASKED_LM:
-        kind = MaskedWords
-    if kind:
-        return kind.from_model(model)
+        task_class = MaskedWords
+    if task_class:
+        return task_class.from_model(model)
     raise UserError(
         "no task is recorded: neither labels nor a pooling",
         path=model.path,

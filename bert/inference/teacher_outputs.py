@@ -86,7 +86,9 @@ def _outputs(
         identity.append(student.labels.names)  # the order of the outputs
     described = json.dumps(identity).encode()
     name = f"teacher-{hashlib.sha256(described).hexdigest()[:16]}.npy"
-    path = os.path.join(run.settings.sweep_dir or run.folder.shared, name)
+    path = os.path.join(
+        run.settings.sweep_dir or run.output_folder.shared, name
+    )
     if storage.exists(path):
         stored = array_files.read(path)
         if stored is not None and len(stored) == len(examples):
@@ -96,6 +98,6 @@ def _outputs(
 
     opened = Predictor.open(teacher_path)
     outputs = teacher.targets(opened, student, rows)
-    if run.folder.is_chief:
+    if run.output_folder.is_chief:
         array_files.write(path, outputs)
     return outputs

@@ -56,8 +56,8 @@ class Encoder(keras.Model):
         if positions is None and is_built:
             return super().call(inputs, training=training)
         embeddings = self.get_layer("embeddings")
-        kind = transformer_block.TransformerBlock
-        *below, last = (x for x in self.layers if isinstance(x, kind))
+        block = transformer_block.TransformerBlock
+        *below, last = (x for x in self.layers if isinstance(x, block))
 
         attention_bias = self.get_layer("attention_bias")(
             inputs[feature_names.INPUT_MASK],
@@ -106,8 +106,8 @@ class Encoder(keras.Model):
 
         # The table is a variable, not a layer's output: Keras has no spec.
         table = outputs["word_embeddings"]
-        kind = keras.backend.standardize_dtype(table.dtype)
-        spec = keras.KerasTensor(table.shape, kind)
+        dtype = keras.backend.standardize_dtype(table.dtype)
+        spec = keras.KerasTensor(table.shape, dtype)
         return {**outputs, "word_embeddings": spec}
 
     def export(self, filepath, *args, **kwargs):

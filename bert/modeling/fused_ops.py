@@ -215,8 +215,8 @@ def vocab_logits(x, table):
     compiled or fused, the forward product also has half-precision inputs and
     float32 sums, which only XLA's products have.
     """
-    kind = keras.backend.standardize_dtype(x.dtype)
-    if kind == "float32" or dropout.current_seed() is None:
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if dtype == "float32" or dropout.current_seed() is None:
         return _full_product(x, table)
     options = _options()
     sums = {"output_type": tf.float32} if options.compiled else {}

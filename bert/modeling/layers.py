@@ -66,8 +66,10 @@ class LayerFactory:
 
     def __init__(self, config: BertConfig, seed: int, scope: str, dtype=None):
         self._config, self._seed, self._scope = config, seed, scope
-        kind = keras.dtype_policies.DTypePolicyMap
-        self._policies = dtype if isinstance(dtype, kind) else kind(dtype)
+        policies = keras.dtype_policies.DTypePolicyMap
+        self._policies = (
+            dtype if isinstance(dtype, policies) else policies(dtype)
+        )
         self.dtype = self._policies.default_policy
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
@@ -79,10 +81,10 @@ class LayerFactory:
         )
 
     def dense(
-        self, units: int, name: str, kind=keras.layers.Dense, **kwargs
+        self, units: int, name: str, layer=keras.layers.Dense, **kwargs
     ) -> keras.layers.Dense:
         """x W + b, W of [inputs, units]."""
-        return kind(
+        return layer(
             units,
             kernel_initializer=self.initializer(name),
             name=name,

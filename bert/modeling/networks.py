@@ -221,8 +221,8 @@ def build(
     if len(parts.outputs) > 1:
         outputs = {name: logits[..., i] for i, name in enumerate(parts.outputs)}
 
-    kind = Classifier if head == CLASSIFIER else keras.Model
-    return kind(inputs, outputs, name=parts.model)
+    model_class = Classifier if head == CLASSIFIER else keras.Model
+    return model_class(inputs, outputs, name=parts.model)
 
 
 def packed_outputs(

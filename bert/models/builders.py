@@ -254,7 +254,9 @@ def _assigned(
 
     values = checkpoints.without_other_heads(checkpoint.values, named)
     new = checkpoints.assign(named, values, checkpoint.path, required=())
-    model.task = None if new else checkpoint.task  # labels, for `bert.save`
+    model.task = (
+        None if new else checkpoint.task_json
+    )  # labels, for `bert.save`
 
     # A new task needs a new head, but a head of another shape is unexpected.
     if may_be_new:

@@ -108,7 +108,7 @@ def _open(model, layer: int):
         # A network has the logits of its task, or the last layer.
         if (
             layer == -1
-            and ModelFolder.open(model).task is None
+            and ModelFolder.open(model).task_json is None
             and (path := openvino_engine.find_default(model))
         ):
             folder = open_model(path)

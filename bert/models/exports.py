@@ -56,7 +56,7 @@ def write(
     openvino_engine.check(openvino, "openvino", len(rows))
     with source(model, folder) as written:
         written = dataclasses.replace(
-            written, task=(written.task or {}) | entries
+            written, task_json=(written.task_json or {}) | entries
         )
         export_folder.write(
             folder,

@@ -222,7 +222,7 @@ def task_of(model: keras.Model) -> dict:
             no checkpoint.
     """
     checkpoint = getattr(model, "checkpoint", None)
-    return (checkpoint and checkpoint.task) or {}
+    return (checkpoint and checkpoint.task_json) or {}
 
 
 def length_of(

@@ -18,7 +18,7 @@ from bert.training import workers
 def run(
     settings: FineTuningT,
     read: Callable[[Run[FineTuningT]], tuple[Task[FineTuningT], Files]],
-) -> sweep.Result | None:
+) -> sweep.RunSummary | None:
     """Runs a script once, or several times for seeds, values or folds.
 
     Args:
@@ -46,7 +46,7 @@ def run(
 def _run_one(
     settings: FineTuningT,
     read: Callable[[Run[FineTuningT]], tuple[Task[FineTuningT], Files]],
-) -> sweep.Result:
+) -> sweep.RunSummary:
     """Runs a script once; see `run`."""
     with opening.open_run(settings) as opened:
         task, files = read(opened)

@@ -66,8 +66,8 @@ def export(
         )
     if metrics:
         export_folder.write_extra(path, export_folder.METRICS, metrics)
-    examples = files[DEV] or files[TRAIN]
-    if example := task.example(examples[0].rows) if examples else {}:
+    labelled = files[DEV] or files[TRAIN]
+    if example := task.example(labelled[0].rows) if labelled else {}:
         export_folder.write_extra(path, export_folder.EXAMPLE, example)
     model_card.write(
         path,
@@ -76,7 +76,7 @@ def export(
         model_card.task_of(trainer.named, task.head is None),
         settings,
         settings.init_checkpoint or run.recorded.get("init_checkpoint"),
-        model_card.read_scores(run.folder.path, step) or settings.scores,
+        model_card.read_scores(run.output_folder.path, step) or settings.scores,
     )
 
 

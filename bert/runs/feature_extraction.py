@@ -203,7 +203,7 @@ def _network_path(extraction: Extraction) -> str | None:
     is_device_given = settings.use_tpu or settings.distribution != "auto"
 
     # A network has the logits of its task, or the last layer.
-    if model.task is not None or not extraction.needs_last_layer_only:
+    if model.task_json is not None or not extraction.needs_last_layer_only:
         return None
     if is_device_given and model.format != "openvino":
         return None

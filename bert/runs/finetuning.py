@@ -29,7 +29,7 @@ from bert.runs import (
 )
 from bert.runs.file_results import FileResults
 from bert.runs.scoring import Scored
-from bert.runs.sweep import Result
+from bert.runs.sweep import RunSummary
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT, teacher_of
 from bert.tasks.run import Run
 from bert.tasks.task import DEV, TEST, TRAIN, Files, Task
@@ -41,7 +41,7 @@ from bert.training.trainer import Trainer
 
 def train_and_evaluate(
     opened: Run[FineTuningT], task: Task, files: Files
-) -> Result:
+) -> RunSummary:
     """Trains, evaluates, predicts and exports, as the settings request.
 
     Prints the paths of written files.
@@ -87,7 +87,7 @@ def train_and_evaluate(
         scored = scoring.evaluate(run, task, files, computed, trainer)
     if settings.do_eval:
         wrote += written_files.write_results(
-            run.folder, step, scored.metrics, scored.report
+            run.output_folder, step, scored.metrics, scored.report
         )
     scoring.record_decision(run, scored.task, step)
 
@@ -96,7 +96,7 @@ def train_and_evaluate(
         predictions = predict(run, scored, files[TEST], computed)
     wrote += predictions
 
-    if settings.export_dir and run.folder.is_chief:
+    if settings.export_dir and run.output_folder.is_chief:
         save = functools.partial(
             exporting.export,
             name=os.path.basename(storage.absolute(settings.export_dir)),
@@ -108,7 +108,7 @@ def train_and_evaluate(
         )
         wrote.append(export_folder.write(settings.export_dir, save))
     written_files.print_written(wrote)
-    return Result(
+    return RunSummary(
         step,
         scored.metrics,
         scored.report,
@@ -124,12 +124,12 @@ class TrainingData(NamedTuple):
     Attributes:
         rows: list. Rows of the training file, and of texts for a teacher.
         examples: Examples. The examples of the rows, tokenized.
-        description: str. Number and hash of the examples, for checkpoints.
+        digest: str. Number and hash of the examples, for checkpoints.
     """
 
     rows: list
     examples: Examples
-    description: str
+    digest: str
 
 
 def training_data(
@@ -179,19 +179,19 @@ def _identify(run: Run[FineTuningT], sha256: str) -> str:
     Raises:
         UserError: the folder contains a run with other training data.
     """
-    settings, folder = run.settings, run.folder.shared
-    content = (sha256 + settings.rows).encode()
+    settings, path = run.settings, run.output_folder.shared
+    content = (sha256 + settings.division).encode()
     digest = hashlib.sha256(content).hexdigest()[:16]
 
     # Compare only the digest, which is the end of a description.
     recorded = run.resumed.recorded if run.resumed else {}
     if not str(recorded.get("records", digest)).endswith(digest):
         # Weights that may have seen the held-out rows are not advised.
-        advice = f", with --init_checkpoint={folder} to start from its weights"
+        advice = f", with --init_checkpoint={path} to start from its weights"
         raise UserError(
             "holds a run with other training data"
             + " or another --teacher" * bool(teacher_of(settings)),
-            path=folder,
+            path=path,
             fix="pass another --output_dir" + advice * (not settings.divides),
         )
     return digest
@@ -235,12 +235,12 @@ def make_trainer(
         devices: ChosenDevices. The devices.
     """
     settings, config = run.settings, run.config
-    learning_rate = schedule(settings, len(data.examples))
+    schedule = schedule_of(settings, len(data.examples))
     trainer = start.build_trainer(
         run,
         devices,
-        objectives.objective_of(task, config, settings, learning_rate),
-        data.description,
+        objectives.objective_of(task, config, settings, schedule),
+        data.digest,
         task.to_json() if task.head else None,
         settings.layer_decay,
     )
@@ -251,7 +251,7 @@ def make_trainer(
 
     # Later predictions need the labels or the pooling beside the checkpoints.
     if settings.do_train:
-        path = run.folder.path
+        path = run.output_folder.path
         if task.pooling_config:
             size, most = config.hidden_size, settings.max_seq_length
             sentence_files.write(path, task.pooling_config, size, most)
@@ -282,7 +282,7 @@ def predict(
         else:
             found = computed.predicted(file)
         wrote += scored.task.write_predictions(
-            run.folder.path, file, *found, run.settings
+            run.output_folder.path, file, *found, run.settings
         )
     return wrote
 
@@ -298,7 +298,7 @@ def rank_of(trainer: Trainer, metrics: dict[str, float]) -> tuple[float, ...]:
     return objective.sign * metrics[objective.metric], -loss
 
 
-def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
+def schedule_of(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
     """Learning-rate schedule; steps are counted as in the original.
 
     Args:
@@ -310,8 +310,8 @@ def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
     """
     epochs = settings.num_train_epochs
     batch_size = settings.train_batch_size
-    steps = int(num_examples / batch_size * epochs)
-    if settings.do_train and not steps:
+    num_steps = int(num_examples / batch_size * epochs)
+    if settings.do_train and not num_steps:
         raise UserError(
             f"{num_examples} examples, --train_batch_size={batch_size}, "
             f"--num_train_epochs={epochs}",
@@ -319,8 +319,8 @@ def schedule(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
         )
 
     # A run that only evaluates takes no step, but needs a schedule too.
-    warmup = int(steps * settings.warmup_proportion)
-    return WarmupLinearDecay(settings.learning_rate, max(1, steps), warmup)
+    warmup = int(num_steps * settings.warmup_proportion)
+    return WarmupLinearDecay(settings.learning_rate, max(1, num_steps), warmup)
 
 
 def phase(settings: FineTuning, trainer: Trainer, examples: Examples) -> Phase:

@@ -119,14 +119,14 @@ def add(
     if run.settings.start_head:
         network = trainer.train_step.model
         frozen_features.add_head(network, task.head, head.weights)
-    if run.folder.is_chief:
-        path = os.path.join(run.folder.shared, FILE)
+    if run.output_folder.is_chief:
+        path = os.path.join(run.output_folder.shared, FILE)
         array_files.write(path, head.weights)
 
 
 def read(run: Run[FineTuningT]) -> NDArray | None:
     """Reads the linear model of frozen features, [C, H + 1], if it is there."""
-    path = os.path.join(run.folder.shared, FILE)
+    path = os.path.join(run.output_folder.shared, FILE)
     if not (isinstance(run.settings, Settings) and storage.exists(path)):
         return None
     found = array_files.read(path)

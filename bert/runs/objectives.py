@@ -29,7 +29,7 @@ def objective_of(
     task: Task[FineTuningT],
     config: BertConfig,
     settings: FineTuningT,
-    learning_rate: WarmupLinearDecay,
+    schedule: WarmupLinearDecay,
 ) -> Objective:
     """Returns the objective of a run.
 
@@ -37,14 +37,14 @@ def objective_of(
         task: Task. The task of the run.
         config: BertConfig. Sizes of the network.
         settings: FineTuning. Settings of the script.
-        learning_rate: WarmupLinearDecay. Learning rate of each step.
+        schedule: WarmupLinearDecay. Learning rate of each step.
     """
     return Objective(
         functools.partial(_network, task, config, settings),
         (_loss(task, config, settings),),
-        learning_rate,
-        learning_rate.num_train_steps,
-        learning_rate.num_warmup_steps,
+        schedule,
+        schedule.num_train_steps,
+        schedule.num_warmup_steps,
         f"{task.prefix}{task.metric}",
         metrics.sign(task.metric),
     )
@@ -65,9 +65,9 @@ def _loss(task: Task, config: BertConfig, settings: FineTuning) -> Loss:
             settings.loss, settings.scale, sizes
         )
     assert task.head, "only embeddings have no head"
-    kind = HEADS[task.head].loss
-    assert kind, "the losses of other heads are chosen above"
-    return getattr(task_losses, kind)()
+    loss = HEADS[task.head].loss
+    assert loss, "the losses of other heads are chosen above"
+    return getattr(task_losses, loss)()
 
 
 def _loss_of_labels(

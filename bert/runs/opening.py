@@ -24,7 +24,7 @@ from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks.finetuning_settings import FineTuningT
 from bert.tasks.pretraining.inputs import Inputs
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run import Folder, Run, SettingsT, Trained, resumed
+from bert.tasks.run import OutputFolder, Run, SettingsT, Trained, resumed
 from bert.training import cluster
 
 
@@ -43,7 +43,7 @@ def open_run(settings: FineTuningT) -> Iterator[Run[FineTuningT]]:
         StorageError: the model cannot be downloaded now.
     """
     with open_folder(settings) as folder:
-        settings, trained = with_records(settings)
+        settings, trained = complete_settings(settings)
         settings = with_kept_layers(settings, trained)
 
         model = initial_model(settings, trained)
@@ -67,7 +67,7 @@ def open_pretraining(
         UserError: see `open_run` and `Inputs.open`.
     """
     with open_folder(settings) as folder:
-        settings, trained = with_records(settings)
+        settings, trained = complete_settings(settings)
         start = start_of(settings, trained)
 
         # The vocabulary belongs to the records.
@@ -89,7 +89,7 @@ def open_pretraining(
 
 
 @contextlib.contextmanager
-def open_folder(settings: SettingsT) -> Iterator[Folder]:
+def open_folder(settings: SettingsT) -> Iterator[OutputFolder]:
     """Opens --output_dir, and locks it for a run that trains.
 
     With several workers, only the first one writes and prints. With
@@ -123,10 +123,10 @@ def open_folder(settings: SettingsT) -> Iterator[Folder]:
         # Read under the lock, so that another run cannot change it.
         _check_is_folder(shared)
         outputs.check_writable(path)
-        yield Folder(path, shared)
+        yield OutputFolder(path, shared)
 
 
-def with_records(settings: SettingsT) -> tuple[SettingsT, Trained | None]:
+def complete_settings(settings: SettingsT) -> tuple[SettingsT, Trained | None]:
     """Completes settings with the flags that trained weights have recorded.
 
     Args:

@@ -99,7 +99,7 @@ def train_and_evaluate(run: Run[Settings], inputs: Inputs) -> None:
         if settings.do_eval:
             metrics, report = evaluate(run, inputs, trainer)
             wrote += written_files.write_results(
-                run.folder, trainer.step, metrics, report
+                run.output_folder, trainer.step, metrics, report
             )
     if wrote:
         print(f"wrote {' and '.join(wrote)}")
@@ -124,10 +124,10 @@ def build_trainer(
     # Without its own checkpoint the run starts from other weights.
     if run.model.path and not run.resumed:
         run.model.check_sizes(run.config)
-    records = fingerprint([part.records for part in inputs.phases])
+    data_digest = fingerprint([part.records for part in inputs.phases])
     devices = start.choose_devices(settings)
     objective = objective_of(run, inputs)
-    trainer = start.build_trainer(run, devices, objective, records)
+    trainer = start.build_trainer(run, devices, objective, data_digest)
 
     strategy = devices.strategy
     parts = settings.gradient_accumulation_steps

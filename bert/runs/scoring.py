@@ -146,12 +146,12 @@ def _baselines(
     model, named = run.model, trainer.named
     head = head_start.read(run)
     compares = task.compares_before or head is not None
-    is_other = model.path not in ("", run.folder.shared)
+    is_other = model.path not in ("", run.output_folder.shared)
     if settings.do_train and compares and is_other:
         trained = trainer.weights()
         checkpoints.assign(named, model.weights()[0], model.path)
         found |= _of_first_weights(run, task, file, computed, trainer, head)
-        checkpoints.assign(named, trained, run.folder.path)
+        checkpoints.assign(named, trained, run.output_folder.path)
     return {f"{task.prefix}{k}": x for k, x in found.items()}
 
 
@@ -188,7 +188,7 @@ def record_decision(run: Run[FineTuningT], task: Task, step: int) -> None:
         task: Task. Its task, with the post-processing.
         step: int. Training step of the weights.
     """
-    folder, settings = run.folder, run.settings
+    folder, settings = run.output_folder, run.settings
     is_writer = folder.is_chief and opening.has_checkpoint(folder.path)
     if not (settings.changes_decision and is_writer):
         return

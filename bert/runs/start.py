@@ -83,7 +83,7 @@ def build_trainer(
     run: Run[SettingsT],
     devices: ChosenDevices,
     objective: Objective,
-    records: str,
+    data_digest: str,
     task_json: dict | None = None,
     layer_decay: float = 1.0,
 ) -> Trainer:
@@ -93,12 +93,12 @@ def build_trainer(
         run: Run. The run.
         devices: ChosenDevices. The devices.
         objective: Objective. Network, losses and learning rate.
-        records: str. Number and hash of the training examples or records.
+        data_digest: str. Number and hash of the training examples or records.
         task_json: dict or None. The `task.json` of the run. Default: None.
         layer_decay: float. Factor of a layer's learning rate relative to the
             layer above it. Default: 1.
     """
-    settings, folder, tokenizer = run.settings, run.folder, run.tokenizer
+    settings, folder, tokenizer = run.settings, run.output_folder, run.tokenizer
     strategy = devices.strategy
 
     # All variables, including the optimizer's, are on the strategy's devices.
@@ -107,7 +107,7 @@ def build_trainer(
             model = objective.build()
         named = checkpoints.model_variables(model)
         optimizer = optimization.AdamWeightDecay(
-            objective.learning_rate, rule=settings.optimizer
+            objective.schedule, rule=settings.optimizer
         )
         variables = model.trainable_variables
         optimizer.build(
@@ -137,7 +137,7 @@ def build_trainer(
         "use_xla": devices.use_xla,
         "do_lower_case": getattr(tokenizer, "do_lower_case", None),
         "strip_accents": getattr(tokenizer, "strip_accents", None),
-        "records": records,
+        "records": data_digest,
         **checkpoint_files.hashes_of(
             tokenizer.tokens if tokenizer else None, task_json
         ),
@@ -195,7 +195,7 @@ def restore_or_initialize(trainer: Trainer, run: Run[SettingsT]) -> list[str]:
         decisive = [flag.name for flag in declared if flag.resume]
         rates = (
             restored.state.get("trainer", {}).get("learning_rate"),
-            float(trainer.objective.learning_rate(trainer.step)),
+            float(trainer.objective.schedule(trainer.step)),
         )
         warn_of_changes(restored.settings, trainer.description, decisive, rates)
     fresh = [] if restored else initialize(trainer, run.model)
@@ -203,7 +203,7 @@ def restore_or_initialize(trainer: Trainer, run: Run[SettingsT]) -> list[str]:
     # The files are written last, once no check can fail.
     if trainer.settings.do_train:
         check_step(trainer)
-    written_files.write_inputs(run.folder, run.config, run.tokenizer)
+    written_files.write_inputs(run.output_folder, run.config, run.tokenizer)
     return fresh
 
 
@@ -262,20 +262,20 @@ def check_step(trainer: Trainer) -> None:
     Raises:
         UserError: the run is past its last step.
     """
-    folder, step = trainer.settings.output_dir, trainer.step
+    path, step = trainer.settings.output_dir, trainer.step
     last = trainer.objective.num_steps
     warmup = trainer.objective.num_warmup_steps
     if step > last:
         raise UserError(
             f"the checkpoint is at step {step}",
-            path=folder,
+            path=path,
             expected=f"at most {last}, the last step",
             fix="train for more steps, or pass another --output_dir",
         )
 
     # Not an error: the same command may still evaluate and export.
     if step == last:
-        log(f"finished: {folder} is at step {step} of {last}")
+        log(f"finished: {path} is at step {step} of {last}")
     elif warmup >= last:
         log(
             f"warning: {warmup} of {last} steps are warm-up: the learning "

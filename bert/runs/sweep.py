@@ -1,6 +1,6 @@
 """Several runs of a fine-tuning script: seeds, lists of values, or folds.
 
-    run(settings, run_one)  # settings -> Result
+    run(settings, run_one)  # settings -> RunSummary
 
 A run does not depend on the others: it is the script with other settings, in a
 subfolder of --output_dir. When the command is repeated, finished runs are not
@@ -22,7 +22,7 @@ from bert.modeling.formats.model_card import Scores
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.runs import written_files
 from bert.tasks.finetuning_settings import FineTuningT
-from bert.tasks.run import Folder
+from bert.tasks.run import OutputFolder
 from bert.tasks.task import Task
 from bert.training import workers
 
@@ -60,7 +60,7 @@ class Trial(NamedTuple, Generic[FineTuningT]):
     group: str = ""
 
 
-class Result(NamedTuple):
+class RunSummary(NamedTuple):
     """Scores and files of a run.
 
     Attributes:
@@ -83,7 +83,7 @@ class Result(NamedTuple):
 
 
 def run(
-    settings: FineTuningT, run_one: Callable[[FineTuningT], Result]
+    settings: FineTuningT, run_one: Callable[[FineTuningT], RunSummary]
 ) -> None:
     """Runs a command several times, and once more to predict or export.
 
@@ -100,17 +100,17 @@ def run(
     for trial in sorted(trials, key=lambda x: -x.settings.train_batch_size):
         log(f"run: {trial.name}")
         found[trial.name] = run_one(trial.settings)
-    results = [found[x.name] for x in trials]
-    best = _best(trials, results)
+    summaries = [found[x.name] for x in trials]
+    best = _best(trials, summaries)
     if workers.is_chief():
-        _write(settings, trials, results, best)
+        _write(settings, trials, summaries, best)
     if not (settings.do_predict or settings.export_dir):
         return
 
     # The best run is repeated, without training.
     last = trials[best].settings
     if settings.num_folds:
-        last = _of_all_rows(settings, results, best)
+        last = _of_all_rows(settings, summaries, best)
     log(f"predictions and export use {last.output_dir}")
     last = dataclasses.replace(
         last, do_predict=settings.do_predict, export_dir=settings.export_dir
@@ -128,31 +128,31 @@ def _by_group(trials: list[Trial[FineTuningT]]) -> dict[str, list[int]]:
     return groups
 
 
-def _best(trials: list[Trial[FineTuningT]], results: list[Result]) -> int:
+def _best(trials: list[Trial[FineTuningT]], summaries: list[RunSummary]) -> int:
     """Index of the best run of the group with the best mean."""
     groups = _by_group(trials)
 
     def mean_rank(name: str) -> tuple[float, ...]:
-        ranks = [results[i].rank for i in groups[name]]
+        ranks = [summaries[i].rank for i in groups[name]]
         return tuple(map(statistics.fmean, zip(*ranks, strict=True)))
 
     best = groups[max(groups, key=mean_rank)]
-    return max(best, key=lambda i: results[i].rank)
+    return max(best, key=lambda i: summaries[i].rank)
 
 
 def _of_all_rows(
-    settings: FineTuningT, results: list[Result], best: int
+    settings: FineTuningT, summaries: list[RunSummary], best: int
 ) -> FineTuningT:
     """Returns the settings of the run on the rows of all folds.
 
     The scores of the folds are an estimate of its scores.
     """
     scores = Scores(
-        results[best].report["task"],
-        results[best].report["records"],
-        {**summarize([x.metrics for x in results])},
-        results[best].step,
-        f"means of {len(results)} folds",
+        summaries[best].report["task"],
+        summaries[best].report["records"],
+        {**summarize([x.metrics for x in summaries])},
+        summaries[best].step,
+        f"means of {len(summaries)} folds",
     )
     changes = {"num_folds": 0, "do_eval": False, "scores": scores}
     return _trial(settings, _ALL_ROWS, "", **changes).settings
@@ -161,32 +161,32 @@ def _of_all_rows(
 def _write(
     settings: FineTuningT,
     trials: list[Trial[FineTuningT]],
-    results: list[Result],
+    summaries: list[RunSummary],
     best: int,
 ) -> None:
     """Writes the files about all runs."""
     path = settings.output_dir
     model = ModelFolder.open(trials[best].settings.output_dir)
-    folder = Folder(path, path)
+    folder = OutputFolder(path, path)
     written_files.write_inputs(folder, model.config, model.tokenizer)
 
-    names, metrics = [x.name for x in trials], [x.metrics for x in results]
+    names, metrics = [x.name for x in trials], [x.metrics for x in summaries]
     means = {
         name: summarize([metrics[i] for i in group])
         for name, group in _by_group(trials).items()
     }
-    paths, report = [folder.file(TABLE)], results[best].report
+    paths, report = [folder.file(TABLE)], summaries[best].report
     chosen = None if settings.num_folds else best
     means = means if len(means) < len(trials) else {}
     write_table(paths[0], names, metrics, means, chosen)
 
     if settings.num_folds:
-        held_out = [x.held_out for x in results if x.held_out]
+        held_out = [x.held_out for x in summaries if x.held_out]
         joined: dict = {}
         if held_out:
             written, joined = join(path, names, held_out)
             paths += written
-        baselines = [x.report.get("references", {}) for x in results]
+        baselines = [x.report.get("references", {}) for x in summaries]
         report = joined | {
             "task": report["task"],
             "records": report["records"],
@@ -195,7 +195,7 @@ def _write(
     else:
         report = report | {"run": names[best]}
     summary = means.get(trials[best].group, metrics[best])
-    step = results[best].step
+    step = summaries[best].step
     paths += written_files.write_results(folder, step, summary, report)
     written_files.print_written(paths)
 
@@ -273,20 +273,20 @@ def _trial(
     return Trial(name, dataclasses.replace(settings, **one), group)
 
 
-def means_of(results: list[dict[str, float]]) -> dict[str, float]:
+def means_of(scores: list[dict[str, float]]) -> dict[str, float]:
     """Means of the scores that are common to all runs."""
     return {
-        name: statistics.fmean(result[name] for result in results)
-        for name in _shared(results)
+        name: statistics.fmean(found[name] for found in scores)
+        for name in _shared(scores)
     }
 
 
-def summarize(results: list[dict[str, float]]) -> dict[str, float]:
+def summarize(scores: list[dict[str, float]]) -> dict[str, float]:
     """Means and standard deviations of the scores of all runs."""
-    means, deviations = means_of(results), {}
-    for name in means if len(results) > 1 else ():
+    means, deviations = means_of(scores), {}
+    for name in means if len(scores) > 1 else ():
         if name != _LOSS:
-            values = [result[name] for result in results]
+            values = [found[name] for found in scores]
             deviations[f"{name}_std"] = statistics.stdev(values)
     return means | deviations
 
@@ -294,7 +294,7 @@ def summarize(results: list[dict[str, float]]) -> dict[str, float]:
 def write_table(
     path: str,
     names: list[str],
-    results: list[dict[str, float]],
+    scores: list[dict[str, float]],
     means: dict[str, dict[str, float]],
     chosen: int | None,
 ) -> None:
@@ -303,17 +303,17 @@ def write_table(
     Args:
         path: str. File to write, with all digits.
         names: list of str. Names of the runs.
-        results: list of dict. Metric -> value, for each run.
+        scores: list of dict. Metric -> value, for each run.
         means: dict. Group of runs -> its result of `summarize`, for the last
             lines. {} omits them.
         chosen: int or None. Index of the run for prediction and export, which
             is marked; None omits the column.
     """
-    metrics = [name for name in _shared(results) if name != _LOSS]
+    metrics = [name for name in _shared(scores) if name != _LOSS]
     header, exact, shown = ["run", *metrics], [], []
-    for i, (name, result) in enumerate(zip(names, results, strict=True)):
+    for i, (name, found) in enumerate(zip(names, scores, strict=True)):
         mark = ["yes" if i == chosen else "no"] if chosen is not None else []
-        values = [result[key] for key in metrics]
+        values = [found[key] for key in metrics]
         exact.append([name, *map(str, values), *mark])
         shown.append([name, *map("{:.4f}".format, values), *mark])
     for group, found in means.items():
@@ -337,6 +337,6 @@ def write_table(
         print("  ".join(map(str.ljust, line, widths)).rstrip())
 
 
-def _shared(results: list[dict[str, float]]) -> list[str]:
+def _shared(scores: list[dict[str, float]]) -> list[str]:
     """Scores common to all runs; some may lack the ranking metrics."""
-    return [name for name in results[0] if all(name in x for x in results)]
+    return [name for name in scores[0] if all(name in x for x in scores)]

@@ -10,16 +10,16 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.checkpoint_files import VOCABULARY
 from bert.tasks import eval_report
-from bert.tasks.run import Folder
+from bert.tasks.run import OutputFolder
 
 
 def write_inputs(
-    folder: Folder, config: BertConfig, tokenizer: Tokenizer | None
+    folder: OutputFolder, config: BertConfig, tokenizer: Tokenizer | None
 ) -> None:
     """Creates the folder; writes config, vocabulary and command to it.
 
     Args:
-        folder: Folder. Folder of the run.
+        folder: OutputFolder. Folder of the run.
         config: BertConfig. Sizes of the network.
         tokenizer: Tokenizer or None. Tokenizer of the run, if known.
 
@@ -42,7 +42,7 @@ def write_inputs(
 
 
 def write_results(
-    folder: Folder,
+    folder: OutputFolder,
     step: int,
     metrics: dict[str, float],
     report: dict[str, Json] | None = None,
@@ -52,7 +52,7 @@ def write_results(
     The file has all digits, the printed lines six.
 
     Args:
-        folder: Folder. Folder of the run.
+        folder: OutputFolder. Folder of the run.
         step: int. Global step.
         metrics: dict. Metric -> value.
         report: dict or None. Values for `eval_report`, which is also

@@ -185,7 +185,7 @@ class SweepFlags(Training):
         return bool(self.fold)
 
     @property
-    def rows(self) -> str:
+    def division(self) -> str:
         """Describes the training rows of a fold; "" for all rows."""
         fold = f"fold {self.fold} of {self.num_folds}, {self.random_seed}"
         return fold if self.fold else ""

@@ -21,7 +21,7 @@ from bert.training.settings import Training
 SettingsT = TypeVar("SettingsT", bound=Training)
 
 
-class Folder(NamedTuple):
+class OutputFolder(NamedTuple):
     """The --output_dir of a run, as this process uses it.
 
     Attributes:
@@ -73,7 +73,7 @@ class Run(Generic[SettingsT]):
     Attributes:
         settings: settings of the script, with the folder of a published model
             and with the recorded flags of trained weights.
-        folder: Folder. Where its files are.
+        output_folder: OutputFolder. Where its files are.
         trained: Trained or None. Weights of an earlier command that the run
             resumes from or evaluates. None: it starts from `model`.
         model: ModelFolder. Initial weights, with config and vocabulary.
@@ -82,7 +82,7 @@ class Run(Generic[SettingsT]):
     """
 
     settings: SettingsT
-    folder: Folder
+    output_folder: OutputFolder
     trained: Trained | None
     model: ModelFolder
     config: BertConfig
@@ -99,7 +99,7 @@ class Run(Generic[SettingsT]):
         return self.trained.recorded if self.trained else {}
 
     @property
-    def evaluated_task(self) -> dict[str, Json] | None:
+    def evaluated_task_json(self) -> dict[str, Json] | None:
         """The `task.json` of the weights of a run that does not train."""
         trained = None if self.settings.do_train else self.trained
         return trained.task_json if trained else None
@@ -118,7 +118,7 @@ class Run(Generic[SettingsT]):
             usual = {"kind": labels.kind, "labels": []}
             labels.check_same(
                 Labels.of_task(usual | self.resumed.task_json),
-                path=self.folder.shared,
+                path=self.output_folder.shared,
                 fix="pass another --output_dir",
             )
 

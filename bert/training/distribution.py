@@ -52,8 +52,8 @@ def make_strategy(
     # By default TensorFlow rounds float32 to 11 bits on GPUs.
     tf.config.experimental.enable_tensor_float_32_execution(False)
 
-    kind = distribution
-    if kind == "tpu" or (kind == "auto" and use_tpu):
+    name = distribution
+    if name == "tpu" or (name == "auto" and use_tpu):
         return _tpu_strategy(
             tpu_name or master, tpu_zone, gcp_project, num_tpu_cores
         )
@@ -66,15 +66,15 @@ def make_strategy(
     # Listing the devices starts them, which TensorFlow logs at length.
     with tensorflow_log.held_back():
         gpus = tf.config.list_logical_devices("GPU")
-    if kind == "auto":
-        kind = "mirrored" if len(gpus) > 1 else "one_device"
+    if name == "auto":
+        name = "mirrored" if len(gpus) > 1 else "one_device"
     local = gpus or tf.config.list_logical_devices("CPU")
 
-    if kind == "mirrored" and not gpus and len(local) == 1:
+    if name == "mirrored" and not gpus and len(local) == 1:
         raise UserError(
             "--distribution=mirrored", expected="GPUs", fix="omit the flag"
         )
-    if kind == "mirrored":
+    if name == "mirrored":
         # On CPUs one process may hold strategies of several sizes, as in
         # tests; collective operations would mix up their groups.
         reduction = None if gpus else tf.distribute.ReductionToOneDevice()

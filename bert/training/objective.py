@@ -47,7 +47,7 @@ class Objective:
         build: function. () -> the network.
         losses: tuple of Loss. In the order of the log. The loss of a step is
             the sum of their sums, each divided by its weight.
-        learning_rate: function. Step, int scalar -> learning rate, float32
+        schedule: function. Step, int scalar -> learning rate, float32
             scalar, such as a schedule of `keras.optimizers.schedules`.
         num_steps: int. Number of training steps. Default: 0.
         num_warmup_steps: int. Number of warm-up steps. Default: 0.
@@ -57,7 +57,7 @@ class Objective:
 
     build: Callable[[], keras.Model]
     losses: tuple[Loss, ...]
-    learning_rate: Callable
+    schedule: Callable
     num_steps: int = 0
     num_warmup_steps: int = 0
     metric: str = "loss"

@@ -207,7 +207,7 @@ class Saver:
         self._name_newest()
 
         # Removed only now, when the new checkpoint is complete.
-        for old in self.steps()[: -self.keep_max]:
+        for old in self.saved_steps()[: -self.keep_max]:
             self._remove(old)
         return path
 
@@ -229,7 +229,7 @@ class Saver:
             return
 
         # Newest first: if this is interrupted, it leaves no gap.
-        later = [x for x in self.steps(".+") if x > step]
+        later = [x for x in self.saved_steps(".+") if x > step]
         for other in reversed(later):
             self._remove(other)
             log(
@@ -249,8 +249,8 @@ class Saver:
         storage.remove_folder(scratch)
 
         # Incomplete ones are kept if there is no complete checkpoint.
-        complete = self.steps()
-        for step in self.steps(".+"):
+        complete = self.saved_steps()
+        for step in self.saved_steps(".+"):
             if complete and step not in complete:
                 self._remove(step)
 
@@ -258,7 +258,7 @@ class Saver:
             if storage.is_file(path):  # an export may be a folder
                 storage.remove(path)
 
-    def steps(self, ending: str = "json") -> list[int]:
+    def saved_steps(self, ending: str = "json") -> list[int]:
         """Steps of the checkpoints, ascending.
 
         Args:
@@ -279,7 +279,7 @@ class Saver:
             UserError: the folder has checkpoints, but none can be read. A run
                 never silently starts over.
         """
-        steps = self.steps()
+        steps = self.saved_steps()
         for step in reversed(steps):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
@@ -294,7 +294,7 @@ class Saver:
                 )
 
         # Starting at step 0 would discard the run.
-        if steps or self.steps("index"):
+        if steps or self.saved_steps("index"):
             raise UserError(
                 "no checkpoint here can be read",
                 path=self.folder,
@@ -320,7 +320,7 @@ class Saver:
         return Restored(step, values, settings, description.state)
 
     def _name_newest(self) -> None:
-        steps = self.steps()
+        steps = self.saved_steps()
         path = os.path.join(self.folder, _NAMES)
         if not steps:
             if storage.exists(path):

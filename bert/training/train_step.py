@@ -170,8 +170,11 @@ class TrainStep:
             "skipped": int(self._skipped.numpy()),
         }
         if self._scaling is not None:
-            scale, steps = self._scaling.numpy().tolist()
-            state |= {"loss_scale": scale.hex(), "loss_scale_steps": int(steps)}
+            scale, num_steps = self._scaling.numpy().tolist()
+            state |= {
+                "loss_scale": scale.hex(),
+                "loss_scale_steps": int(num_steps),
+            }
         return state
 
     def load_state_dict(self, state: dict) -> None:
@@ -408,8 +411,8 @@ def _part(batch, index, count):
 
 def _rescale(scaling: tf.Variable, finite: tf.Tensor) -> None:
     """Updates the loss scale and its steps after a step."""
-    scale, steps = tf.unstack(scaling)
-    steps = tf.where(finite, steps + 1.0, 0.0)
+    scale, num_steps = tf.unstack(scaling)
+    num_steps = tf.where(finite, num_steps + 1.0, 0.0)
     scale = tf.where(finite, scale, tf.maximum(scale / 2.0, 1.0))
-    double = steps >= _STEPS_TO_DOUBLE
-    scaling.assign(tf.where(double, [2.0 * scale, 0.0], [scale, steps]))
+    double = num_steps >= _STEPS_TO_DOUBLE
+    scaling.assign(tf.where(double, [2.0 * scale, 0.0], [scale, num_steps]))

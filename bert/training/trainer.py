@@ -168,7 +168,7 @@ class Trainer:
         self.best.remove_after(self.step)
         # Wait until the chief has removed them.
         collectives.barrier(self.train_step.strategy)
-        if not self.best.steps():  # the search for the best starts again
+        if not self.best.saved_steps():  # the search for the best starts again
             self._best_value, self.evals_since_best = np.inf, 0
         self.log.drop_after(self.step)
 
@@ -218,7 +218,7 @@ class Trainer:
 
     def state_dict(self) -> dict:
         """JSON values for `load_state_dict`."""
-        rate = self.objective.learning_rate(self.step)
+        rate = self.objective.schedule(self.step)
         return {
             "trainer": {
                 "learning_rate": float(rate),

@@ -127,7 +127,7 @@ def _take_steps(
     curves.add(
         finite_check.check(trainer.train_step, losses, first, sums, records_of)
     )
-    rate = float(trainer.objective.learning_rate(trainer.step - 1))
+    rate = float(trainer.objective.schedule(trainer.step - 1))
     curves.report(trainer.step, phase, rate, trainer.step == stop)
 
 

@@ -178,7 +178,7 @@ def test_the_description_of_a_checkpoint_is_written_last(folder, monkeypatch):
     assert restored.values["w"].tolist() == values_of(3)["w"].tolist()
     for step in (6, 7):
         again.save(step, values_of(step), {})
-    assert again.steps() == [6, 7]
+    assert again.saved_steps() == [6, 7]
     assert not any("-3." in name for name in storage.list_folder(folder))
 
 

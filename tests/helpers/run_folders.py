@@ -12,7 +12,7 @@ from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.runs import opening
 from bert.tasks.finetuning_settings import FineTuning
-from bert.tasks.run import Folder, Run
+from bert.tasks.run import OutputFolder, Run
 
 MODEL: Any = types.SimpleNamespace(
     path="",
@@ -36,7 +36,7 @@ def parse(settings_class, *words: str, **named):
 
 def opened(settings) -> Run:
     """A run with its settings and records, but without a model."""
-    settings, trained = opening.with_records(settings)
+    settings, trained = opening.complete_settings(settings)
     if isinstance(settings, FineTuning):
         settings = opening.with_kept_layers(settings, trained)
     return made(settings, trained=trained)
@@ -49,7 +49,7 @@ def made(settings, **parts) -> Run:
     path = settings.output_dir
     usual = {"trained": None, "model": MODEL, "tokenizer": None}
     usual["config"] = small.config()
-    return Run(settings, Folder(path, path), **usual | parts)
+    return Run(settings, OutputFolder(path, path), **usual | parts)
 
 
 def splits(files) -> list:

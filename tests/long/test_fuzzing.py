@@ -25,7 +25,7 @@ from bert.modeling.formats import (
     huggingface,
     huggingface_config,
 )
-from bert.tasks.classification.files import columns
+from bert.tasks.classification.files import schema_of
 from bert.tasks.ner import conll
 from bert.tasks.squad import examples as squad
 from bert.tasks.swag import examples as swag
@@ -82,7 +82,7 @@ READERS = {
     "corpus.jsonl": all_of(
         lambda path: raw_text.read_paragraphs([path], "file", "text")
     ),
-    "table.tsv": lambda path: tables.read(path, columns("t", label="l")),
+    "table.tsv": lambda path: tables.read(path, schema_of("t", label="l")),
     "choices.csv": lambda path: swag.read(path, True),
     "squad.json": lambda path: squad.read(path, squad.SPANS),
     "words.txt": all_of(lambda path: conll.read(path, conll.Columns())),

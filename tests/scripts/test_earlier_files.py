@@ -54,7 +54,7 @@ def test_a_run_continues_on_its_records(folder, run_script):
     assert "--schedule was clock, is linear" in err
     is_old = folder.name == "earlier"
     assert ("dropout was version 1, is version 2" in err) == is_old
-    assert saver.Saver(str(folder / "run")).steps() == [2, 3]
+    assert saver.Saver(str(folder / "run")).saved_steps() == [2, 3]
     before, after = (
         tensor_files.read(str(folder / "run" / f"model.ckpt-{step}"))
         for step in (2, 3)

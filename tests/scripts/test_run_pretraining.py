@@ -157,7 +157,7 @@ def test_held_out_text_is_evaluated_while_training(straight, log):
     points = run_folders.points(straight)
     held_out = [x for x in points if x["kind"] == "eval"]
     lowest = min(held_out, key=lambda line: line["loss"])
-    assert Saver(str(straight / "best")).steps() == [lowest["step"]]
+    assert Saver(str(straight / "best")).saved_steps() == [lowest["step"]]
 
 
 def test_the_doctor_finds_nothing_wrong_in_a_run(diagnose, straight):

@@ -65,7 +65,7 @@ def test_a_run_in_phases_is_stopped_in_both(
     assert killed_runs.losses(stopped) == killed_runs.losses(straight)
     ends = [killed_runs.digest(x, STEPS) for x in (straight, stopped)]
     assert ends[0] == ends[1]
-    bests = [Saver(str(x / "best")).steps() for x in (straight, stopped)]
+    bests = [Saver(str(x / "best")).saved_steps() for x in (straight, stopped)]
     assert bests[0] == bests[1]
 
 

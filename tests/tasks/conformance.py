@@ -171,15 +171,15 @@ def _check_huggingface(
     described = None
     if not task.pooling_config and task.head != MASKED_LM:
         described = task.to_json()
-    model = dataclasses.replace(model, task=described)
+    model = dataclasses.replace(model, task_json=described)
     conversion.write(model, "huggingface", str(target))
     again = ModelFolder.open(str(target)).read()
     assert {**again.values}.keys() == {**model.values}.keys()
     for name, x in model.values.items():
         np.testing.assert_array_equal(again.values[name], x)
     if described:
-        assert {**again.task} == described | {
-            "max_seq_length": again.task["max_seq_length"]
+        assert {**again.task_json} == described | {
+            "max_seq_length": again.task_json["max_seq_length"]
         }
     names = model_card.task_of(model.values, task.head is None)
     assert names == (HEADS[task.head].pipeline_tag if task.head else EMBEDDING)
@@ -190,7 +190,9 @@ def _again(task: Task, model: ModelFolder) -> Task:
     described = None
     if not task.pooling_config and task.head != MASKED_LM:
         described = json.loads(json.dumps(task.to_json(), allow_nan=False))
-    again = type(task).from_model(dataclasses.replace(model, task=described))
+    again = type(task).from_model(
+        dataclasses.replace(model, task_json=described)
+    )
     for name in _FIELDS:
         missing = None if name == "num_outputs" else ...
         assert getattr(again, name, missing) == getattr(task, name, missing)
@@ -214,7 +216,7 @@ def _check_records(task: Task, rows: list, encoded: list[Encoded]) -> None:
             values = np.asarray(record[name])
             size = len(ids[0]) if feature.sequence else feature.size
             assert values.shape == (size,), name
-            assert feature.kind == "float32" or values.dtype.kind == "i", name
+            assert feature.dtype == "float32" or values.dtype.kind == "i", name
     if not task.reads_windows:  # training truncates
         expected = {x for one in encoded for x in _rows_of(one)}
         assert expected <= sequences

@@ -9,7 +9,7 @@ from bert.tasks import class_report, eval_report, evaluation
 from bert.tasks import metrics as metrics_lib
 from bert.tasks.ner import conll
 from bert.tasks.ner.task import TokenClassification
-from bert.tasks.run import Folder
+from bert.tasks.run import OutputFolder
 from bert.tasks.swag.examples import ChoiceExample
 from bert.tasks.swag.task import MultipleChoice
 from tests.helpers import run_folders
@@ -206,7 +206,7 @@ def test_a_model_that_is_not_better_is_reported(metrics, warned, remedy):
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     metrics = {"acc": 2 / 3, "total": 7}
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
-    folder = Folder(str(tmp_path), str(tmp_path))
+    folder = OutputFolder(str(tmp_path), str(tmp_path))
     report = {"task": "x", "records": "x.tsv", "references": references}
     path, _ = written_files.write_results(folder, 31, metrics, report)
     assert capsys.readouterr().out == (

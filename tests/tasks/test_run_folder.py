@@ -15,7 +15,7 @@ from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.runs import opening, start, written_files
 from bert.tasks.features import settings as features_settings
 from bert.tasks.pretraining.settings import Settings
-from bert.tasks.run import Folder
+from bert.tasks.run import OutputFolder
 from tests.helpers import small
 
 BEFORE = {
@@ -130,7 +130,9 @@ def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
     path = str(tmp_path / "run")
     for words in [A, A, B, B, A]:
         monkeypatch.setattr("sys.argv", words)
-        written_files.write_inputs(Folder(path, path), small.config(), None)
+        written_files.write_inputs(
+            OutputFolder(path, path), small.config(), None
+        )
     text = (tmp_path / "run" / "command.txt").read_text()
     assert text == "a.py '--x=b c'\na.py\na.py '--x=b c'\n"
 

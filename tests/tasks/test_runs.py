@@ -42,7 +42,7 @@ from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.pretraining.inputs import Inputs, PhaseInputs
-from bert.tasks.run import Folder, Trained
+from bert.tasks.run import OutputFolder, Trained
 from bert.tasks.squad.settings import Settings as SquadSettings
 from bert.tasks.task import DEV, TEST, TRAIN, Evaluation
 from bert.training import collectives, workers
@@ -118,8 +118,8 @@ def test_a_decision_is_recorded_with_the_step_of_its_weights(
     settings = types.SimpleNamespace(
         changes_decision=changes, fits_decision=fits
     )
-    folder = Folder("run", "run" if is_chief else "shared")
-    run = types.SimpleNamespace(settings=settings, folder=folder)
+    folder = OutputFolder("run", "run" if is_chief else "shared")
+    run = types.SimpleNamespace(settings=settings, output_folder=folder)
     task = types.SimpleNamespace(to_json=lambda: {"kind": "x"})
     scoring.record_decision(run, task, 5)
     assert written == expected
@@ -154,9 +154,9 @@ def test_steps_are_counted_as_in_the_original(count, size, epochs, warmup):
     steps = int(count / size * epochs)
     if not steps:
         with pytest.raises(UserError, match="expected enough for one step"):
-            finetuning.schedule(settings, count)
+            finetuning.schedule_of(settings, count)
         return
-    found = finetuning.schedule(settings, count)
+    found = finetuning.schedule_of(settings, count)
     assert found.peak == 0.7
     assert found.num_train_steps == steps
     assert found.num_warmup_steps == int(steps * warmup)
@@ -220,7 +220,7 @@ def identified(recorded="", sha256="ab", **changed):
     run = run_folders.made(settings, trained=trained)
     task = TextClassification(None, Labels(), 7)
     file = InputFile("train.tsv", sha256=sha256)
-    return finetuning.training_data(run, task, [file]).description
+    return finetuning.training_data(run, task, [file]).digest
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def identified(recorded="", sha256="ab", **changed):
 )
 def test_a_run_is_identified_by_its_data_and_rows(changed, is_advised):
     """Weights that may have seen held-out rows are not advised."""
-    descriptions = {identified(**x) for x in ({}, *FOLDS, SEED)}
-    assert len(descriptions) == 4
+    digests = {identified(**x) for x in ({}, *FOLDS, SEED)}
+    assert len(digests) == 4
     first = SEED | {"random_seed": 7}
     assert identified(**first) == identified(eval_fraction=0.3)
     recorded = identified(**changed)

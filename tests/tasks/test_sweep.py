@@ -8,7 +8,7 @@ import pytest
 
 from bert.common import command_line
 from bert.runs import sweep
-from bert.runs.sweep import HeldOut, Result
+from bert.runs.sweep import HeldOut, RunSummary
 from bert.tasks.classification.files import TextExample
 from bert.tasks.similarity.settings import Settings
 from bert.tasks.task import Evaluation
@@ -48,14 +48,14 @@ def run(tmp_path):
                     path.write_text(folder.name)
                 predictions = [*map(str, paths)]
             if not settings.do_eval:
-                return Result(99, {}, {}, (), predictions)
+                return RunSummary(99, {}, {}, (), predictions)
             metrics = scores[folder.name]
             reference = {"eval_accuracy/chance": metrics["eval_accuracy"] / 2}
             report = {"task": "x", "records": "a.csv", "references": reference}
             rank = metrics["eval_accuracy"], -metrics["eval_loss"]
             step = len(trained) + 6
             rows = (held_out or {}).get(folder.name)
-            return Result(step, metrics, report, rank, predictions, rows)
+            return RunSummary(step, metrics, report, rank, predictions, rows)
 
         named = {
             "bert_config_file": tmp_path / "bert_config.json",
@@ -208,7 +208,8 @@ def test_folds_are_followed_by_a_run_on_all_rows(run):
     assert [x.num_folds for x in trained] == [3, 3, 3, 0]
     assert [x.do_eval for x in trained] == [True, True, True, False]
     assert [bool(x.export_dir) for x in trained] == [False] * 3 + [True]
-    assert len({x.rows for x in trained}) == 4 and trained[3].rows == ""
+    assert len({x.division for x in trained}) == 4
+    assert trained[3].division == ""
     joined = json.loads((folder / "joined.json").read_text())
     assert [x[4] for x in joined["rows"]] == joined["results"] == [1, 2, 3, 4]
     numbers = [int(x.removeprefix("fold_")) for x in joined["folds"]]

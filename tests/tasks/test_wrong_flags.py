@@ -105,7 +105,7 @@ def test_own_tables_have_several_names(name):
     words = "--do_predict", f"--task_name={name}", "--text_column=0"
     argv = ["", *words, "--predict_file=x", "--output_dir=none"]
     found = command_line.parse(argv, run_classifier.Settings, "")
-    assert found.task == "tsv"
+    assert found.dataset_name == "tsv"
 
 
 @pytest.mark.parametrize(

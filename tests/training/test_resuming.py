@@ -112,7 +112,7 @@ def test_the_best_is_that_of_the_branch(
     value = {**before, **after}[best]
     assert other.train() == {"value": value.hex(), "waited": waited}
     assert other.run.step == end
-    assert other.best.steps() == [best]
+    assert other.best.saved_steps() == [best]
     assert other.best.restore_latest().settings == {"score": value}
 
 

@@ -58,7 +58,7 @@ def test_former_names_of_flags_are_read_as_the_current_ones(saver):
 def test_only_the_newest_are_kept(saver):
     for step in (2, 3, 5, 7, 11):
         saver.save(step, VALUES, {})
-    assert saver.steps() == [5, 7, 11]
+    assert saver.saved_steps() == [5, 7, 11]
     assert len(files(saver)) == 1 + 3 * 3
     newest = tf.train.latest_checkpoint(saver.folder)
     assert newest == os.path.join(saver.folder, "model.ckpt-11")
@@ -68,7 +68,7 @@ def test_going_back_removes_later_checkpoints(saver, capsys):
     for step in (5, 10, 15):
         saver.save(step, VALUES, {})
     saver.remove_after(10)
-    assert saver.steps() == [5, 10]
+    assert saver.saved_steps() == [5, 10]
     newest = tf.train.latest_checkpoint(saver.folder)
     assert newest == os.path.join(saver.folder, "model.ckpt-10")
     err = capsys.readouterr().err
@@ -100,8 +100,8 @@ def test_a_removal_that_is_interrupted_leaves_no_gap(
     monkeypatch.setattr(storage, "remove", fail)
     with pytest.raises(OSError, match="killed"):
         saver.remove_after(5)
-    assert saver.steps() == [5, 10, 15][: 3 - (interrupted + 2) // 3]
-    for step in saver.steps():
+    assert saver.saved_steps() == [5, 10, 15][: 3 - (interrupted + 2) // 3]
+    for step in saver.saved_steps():
         assert saver._restore(f"{saver.folder}/model.ckpt-{step}", step)
 
 
@@ -275,7 +275,7 @@ def test_a_checkpoint_without_all_its_names_does_not_count(
     monkeypatch.setattr(storage, "replace", fail)
     with pytest.raises(UserError, match="no room"):
         saver.save(10, VALUES, {})
-    assert len(names) == renamed and saver.steps() == []
+    assert len(names) == renamed and saver.saved_steps() == []
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -323,7 +323,7 @@ def test_a_copy_is_written_while_training_goes_on(saver, gate):
     values = {str(i): variable for i, variable in enumerate(held)}
     saver.save_in_background(1, values, {"seed": 3}, {"waited": 2})
     tiny.take(made, None, None)
-    assert saver.steps() == []
+    assert saver.saved_steps() == []
     gate.set()
     saver.wait()
     restored = saver.restore_latest()
@@ -340,13 +340,13 @@ def test_one_checkpoint_is_written_at_a_time(saver, gate):
         saver.save_in_background(5, VALUES, {})
         threading.Timer(0.2, gate.set).start()
         saver.save_in_background(10, VALUES, {})
-        assert 5 in saver.steps()
+        assert 5 in saver.saved_steps()
         saver.wait()
-        assert saver.steps() == [5, 10]
+        assert saver.saved_steps() == [5, 10]
         gate.clear()
         saver.save_in_background(15, VALUES, {})
         threading.Timer(0.2, gate.set).start()
-    assert saver.steps() == [5, 10, 15]
+    assert saver.saved_steps() == [5, 10, 15]
 
 
 def test_an_error_in_the_thread_is_raised_once(saver, capsys):
@@ -362,5 +362,5 @@ def test_an_error_in_the_thread_is_raised_once(saver, capsys):
         with pytest.raises(UserError, match="c/bias has values that are not"):
             raised()
         saver.wait()
-    assert saver.steps() == [5]
+    assert saver.saved_steps() == [5]
     assert capsys.readouterr().err == f"saved {saver.folder}/model.ckpt-5\n"

@@ -23,12 +23,12 @@ class Feature:
     """One feature of a record.
 
     Attributes:
-        kind: str. "int64" or "float32".
+        dtype: str. "int64" or "float32".
         sequence: bool. Whether it has one value per token, padded with 0.
         size: int. Number of values, if not `sequence`.
     """
 
-    kind: str = "int64"
+    dtype: str = "int64"
     sequence: bool = False
     size: int = 1
 

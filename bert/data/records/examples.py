@@ -145,4 +145,4 @@ class Examples:
 
 
 def _kind(feature: Feature) -> str:
-    return feature.kind.replace("int64", "int32")
+    return feature.dtype.replace("int64", "int32")

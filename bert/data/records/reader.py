@@ -148,8 +148,8 @@ def read_lengths(path: str) -> dict[str, int]:
 def parsing(schema: dict[str, tuple[str, int]]) -> dict:
     """Returns the features of a schema for `tf.io.parse_example`."""
     return {
-        name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
-        for name, (kind, length) in schema.items()
+        name: tf.io.FixedLenFeature([length], tf.as_dtype(dtype))
+        for name, (dtype, length) in schema.items()
     }
 
 

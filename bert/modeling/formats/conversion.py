@@ -118,9 +118,9 @@ def write(model: Model, target: str, folder: str) -> None:
         folder: str. Folder to write to.
     """
     if target == "huggingface":
-        huggingface.write(folder, model.config, model.values, model.task)
+        huggingface.write(folder, model.config, model.values, model.task_json)
         for entry, unused in _UNUSED.items():
-            if (model.task or {}).get(entry) not in (
+            if (model.task_json or {}).get(entry) not in (
                 None,
                 False,
                 huggingface.TAIL,
@@ -147,8 +147,8 @@ def write_files(model: Model, folder: str, is_theirs: bool = False) -> None:
         write_whole(
             os.path.join(folder, "bert_config.json"), model.config.to_json()
         )
-    if model.task is not None and head_of(model.values):
-        checkpoint_files.write_task(folder, model.task)
+    if model.task_json is not None and head_of(model.values):
+        checkpoint_files.write_task(folder, model.task_json)
 
     if model.pooling_config and model.tokenizer:
         sentence_files.write(
@@ -167,7 +167,7 @@ def write_files(model: Model, folder: str, is_theirs: bool = False) -> None:
         positions = model.config.max_position_embeddings
         longest = min(
             model.tokenizer.max_length,
-            (model.task or {}).get("max_seq_length", positions),
+            (model.task_json or {}).get("max_seq_length", positions),
             positions,
         )
         is_recorded = is_theirs or longest < positions
@@ -176,7 +176,7 @@ def write_files(model: Model, folder: str, is_theirs: bool = False) -> None:
             casing,
             longest if is_recorded else None,
             is_theirs
-            and (model.task or {}).get("truncate") == huggingface.TAIL,
+            and (model.task_json or {}).get("truncate") == huggingface.TAIL,
         )
         if is_theirs:
             tokenizer_files.write_pipeline(folder, tokens, casing)

@@ -22,7 +22,7 @@ class Model:
         values: dict. Original name -> float32 array.
         tokenizer: Tokenizer or None. Vocabulary, casing and maximum length.
             Default: None.
-        task: dict or None. Content of its `task.json`. Default: None.
+        task_json: dict or None. Content of its `task.json`. Default: None.
         pooling_config: PoolingConfig or None. Pooling that computes an
             embedding of a text. Default: None.
         skipped: tuple of str. Names of variables of its file that are not
@@ -35,7 +35,7 @@ class Model:
     config: BertConfig
     values: dict[str, Any]
     tokenizer: Tokenizer | None = None
-    task: dict[str, Any] | None = None
+    task_json: dict[str, Any] | None = None
     pooling_config: PoolingConfig | None = None
     skipped: tuple[str, ...] = ()
 

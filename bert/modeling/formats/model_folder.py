@@ -238,7 +238,7 @@ class ModelFolder:
         self.check_casing(tokenizer)
 
         positions = self.config.max_position_embeddings
-        length = (self.task or {}).get("max_seq_length", positions)
+        length = (self.task_json or {}).get("max_seq_length", positions)
         if length > positions:
             raise UserError(
                 f"max_seq_length {length}",
@@ -278,7 +278,7 @@ class ModelFolder:
                 )
 
     @functools.cached_property
-    def task(self) -> dict | None:
+    def task_json(self) -> dict | None:
         """Kind and names of the labels, as in `task.json`, or None."""
         return self._reader.labels(self.path) if self.path else None
 
@@ -322,7 +322,7 @@ class ModelFolder:
             [storage.hash_file(path) for path in files],
             tokenizer.sha256,
             [tokenizer.do_lower_case, tokenizer.strips_accents],
-            [self.max_length, self.layers, self.task],
+            [self.max_length, self.layers, self.task_json],
             dataclasses.asdict(dataclasses.replace(pooling, mistake=None)),
         ]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
@@ -382,7 +382,7 @@ class ModelFolder:
             self.config,
             values,
             tokenizer,
-            self.task,
+            self.task_json,
             self.pooling_config,
             tuple(skipped),
         )

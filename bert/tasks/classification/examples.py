@@ -305,7 +305,7 @@ def first_copies(rows: Sequence[TextRow | TextExample]) -> list[int]:
     ]
 
 
-def together(examples: list[TextExample]) -> list[int]:
+def together(rows: list[TextExample]) -> list[int]:
     """Maps each example to the index of the first one linked to it.
 
     Two examples are linked if they share their texts or a group. Links are
@@ -315,11 +315,11 @@ def together(examples: list[TextExample]) -> list[int]:
     from scipy.sparse import csgraph
 
     firsts: dict[str, int] = {}  # group -> its first example
-    numbers = np.arange(len(examples))
-    others = first_copies(examples)
+    numbers = np.arange(len(rows))
+    others = first_copies(rows)
     others += [
-        firsts.setdefault(example.group, number) if example.group else number
-        for number, example in enumerate(examples)
+        firsts.setdefault(row.group, number) if row.group else number
+        for number, row in enumerate(rows)
     ]
     links = (np.ones(len(others)), (np.tile(numbers, 2), others))
     graph = sparse.coo_array(links, (len(numbers), len(numbers)))

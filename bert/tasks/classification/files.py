@@ -20,7 +20,7 @@ from bert.tasks.task import DEV, TEST, TRAIN
 
 UNLABELLED = "unlabelled"  # texts for a teacher
 MISMATCHED = "mismatched"  # genres that the training file lacks
-_KINDS = {"label": None, "group": tables.optional_text}
+_CONVERTERS = {"label": None, "group": tables.optional_text}
 
 
 class TextRow(NamedTuple):
@@ -68,7 +68,7 @@ class TextExample(NamedTuple):
     weight: float = 1.0
 
 
-def columns(
+def schema_of(
     text: str | int | None,
     text_b: str | int | None = None,
     label: str | int | None = None,
@@ -91,7 +91,7 @@ def columns(
     return {
         field: Column(
             name,
-            _KINDS.get(field, tables.text),
+            _CONVERTERS.get(field, tables.text),
             field in optional,
             f"{field}_column" if have_flags else "",
         )
@@ -107,7 +107,7 @@ class Split(NamedTuple):
         path: str. Its path, relative to --data_dir; `{language}` is a
             placeholder. "" if only a flag names the file.
         name: str. TRAIN, DEV, TEST or UNLABELLED.
-        schema: TableSchema. Its columns, see `columns`.
+        schema: TableSchema. Its columns, see `schema_of`.
         subset: str. Name of a second file of the same kind. Default: "".
         submission: str. Name of its predictions on the GLUE site, or "".
             Default: "".
@@ -133,18 +133,18 @@ class Split(NamedTuple):
         return self._replace(name=UNLABELLED, schema=schema)
 
 
-def labels_of(examples: list[TextExample]) -> NDArray:
-    """Returns the labels of examples: [N], or int [N, C] for several."""
-    labels = np.array([example.label for example in examples])
+def labels_of(rows: list[TextExample]) -> NDArray:
+    """Returns the labels of rows: [N], or int [N, C] for several."""
+    labels = np.array([row.label for row in rows])
     return labels.astype("f4") if labels.dtype.kind == "f" else labels
 
 
-def is_labelled(examples: list[TextExample]) -> bool:
+def is_labelled(rows: list[TextExample]) -> bool:
     """Whether examples are labelled.
 
     With MULTI_LABEL, some examples may be without labels, but not all.
     """
-    labels = [example.label for example in examples]
+    labels = [row.label for row in rows]
     if isinstance(labels[0], list):
         return any(map(any, labels))
     return None not in labels

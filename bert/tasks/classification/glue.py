@@ -5,7 +5,12 @@ import dataclasses
 from bert.data.labels import REGRESSION, Labels
 from bert.data.tables import TableSchema
 from bert.tasks import metrics
-from bert.tasks.classification.files import MISMATCHED, Dataset, Split, columns
+from bert.tasks.classification.files import (
+    MISMATCHED,
+    Dataset,
+    Split,
+    schema_of,
+)
 from bert.tasks.metrics import ACCURACY, F1, MATTHEWS
 from bert.tasks.task import DEV, TEST, TRAIN
 
@@ -35,9 +40,9 @@ _ENTAILED = Labels(names=("entailment", "not_entailment"))
 _ACCURACY_F1 = (ACCURACY, F1)
 
 # Columns of the text, the second text and the label.
-_PAIR, _PAIR_TEST = columns(1, 2, -1), columns(1, 2, id=0)
-_MNLI, _MNLI_TEST = columns(8, 9, -1), columns(8, 9, id=0)
-_XNLI_COLUMNS = columns(6, 7, 1, language=0)  # all languages
+_PAIR, _PAIR_TEST = schema_of(1, 2, -1), schema_of(1, 2, id=0)
+_MNLI, _MNLI_TEST = schema_of(8, 9, -1), schema_of(8, 9, id=0)
+_XNLI_COLUMNS = schema_of(6, 7, 1, language=0)  # all languages
 
 # A new task is a new entry: its labels, metrics and files.
 GLUE_TASKS = {
@@ -46,8 +51,8 @@ GLUE_TASKS = {
         (MATTHEWS, ACCURACY),
         _glue(
             "CoLA",
-            columns(3, label=1),
-            columns("sentence", id="index"),
+            schema_of(3, label=1),
+            schema_of("sentence", id="index"),
             header=False,
         ),
     ),
@@ -83,8 +88,8 @@ GLUE_TASKS = {
         _ACCURACY_F1,
         _glue(
             "MRPC",
-            columns(3, 4, 0),
-            columns("#1 String", "#2 String", id="index"),
+            schema_of(3, 4, 0),
+            schema_of("#1 String", "#2 String", id="index"),
         ),
     ),
     "xnli": Dataset(
@@ -94,7 +99,7 @@ GLUE_TASKS = {
             Split(
                 "multinli/multinli.train.{language}.tsv",
                 name=TRAIN,
-                schema=columns(0, 1, 2),
+                schema=schema_of(0, 1, 2),
             ),
             Split("xnli.dev.tsv", name=DEV, schema=_XNLI_COLUMNS),
             Split("xnli.test.tsv", name=TEST, schema=_XNLI_COLUMNS),
@@ -103,7 +108,9 @@ GLUE_TASKS = {
     "sst2": Dataset(
         _TWO,
         (ACCURACY,),
-        _glue("SST-2", columns(0, label=1), columns("sentence", id="index")),
+        _glue(
+            "SST-2", schema_of(0, label=1), schema_of("sentence", id="index")
+        ),
     ),
     "qnli": Dataset(_ENTAILED, (ACCURACY,), _glue("QNLI", _PAIR, _PAIR_TEST)),
     "qqp": Dataset(
@@ -111,8 +118,8 @@ GLUE_TASKS = {
         _ACCURACY_F1,
         _glue(
             "QQP",
-            columns(3, 4, 5),
-            columns("question1", "question2", id="id"),
+            schema_of(3, 4, 5),
+            schema_of("question1", "question2", id="id"),
             skip_invalid=True,
         ),
     ),
@@ -121,7 +128,7 @@ GLUE_TASKS = {
     "stsb": Dataset(
         Labels(REGRESSION),
         metrics.reported(REGRESSION),
-        _glue("STS-B", columns(7, 8, -1), columns(7, 8, id=0)),
+        _glue("STS-B", schema_of(7, 8, -1), schema_of(7, 8, id=0)),
     ),
     "ax": Dataset(  # the diagnostic set, for a model trained on MNLI
         _NLI,
@@ -130,7 +137,7 @@ GLUE_TASKS = {
             Split(
                 "diagnostic-full.tsv",
                 name=DEV,
-                schema=columns("Premise", "Hypothesis", "Label"),
+                schema=schema_of("Premise", "Hypothesis", "Label"),
             ),
             Split(
                 "diagnostic.tsv",

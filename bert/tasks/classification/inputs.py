@@ -28,8 +28,8 @@ from bert.tasks.classification.files import (
     Split,
     TextExample,
     TextRow,
-    columns,
     labels_of,
+    schema_of,
 )
 from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.classification.settings import OWN, WINDOWS, Settings
@@ -96,7 +96,7 @@ def dataset_of(settings: Settings) -> Dataset:
     Raises:
         UserError: --glue_dir is given for a data set without submissions.
     """
-    dataset = GLUE_TASKS.get(settings.task) or _own_tables(settings)
+    dataset = GLUE_TASKS.get(settings.dataset_name) or _own_tables(settings)
     if settings.glue_dir and not any(x.submission for x in dataset.split(TEST)):
         raise UserError(
             f"--glue_dir with --task_name={settings.task_name}",
@@ -149,15 +149,15 @@ def find_labels(
         UserError: the labels are unknown, do not fit the flags, or differ
             from those of a trained model.
     """
-    settings, recorded = run.settings, run.evaluated_task
+    settings, task_json = run.settings, run.evaluated_task_json
     labels = known
     if known.kind != REGRESSION and not known.names:
         # Without --labels, the training file or the model has them.
         train = [table for split, table in tables if split.name == TRAIN]
         if train:
             names = examples.discover(train[0], known)
-        elif recorded:
-            names = tuple(recorded["labels"])
+        elif task_json:
+            names = tuple(task_json["labels"])
         else:
             raise UserError(
                 "the labels are unknown",
@@ -169,16 +169,16 @@ def find_labels(
     settings.check_labels(labels)
 
     # The logits of a trained model are in the order of its labels.
-    if recorded and run.trained:
+    if task_json and run.trained:
         labels.check_same(
-            Labels.of_task(recorded),
+            Labels.of_task(task_json),
             may_rename=True,
             path=run.trained.path,
             fix="pass the flags of training, such as --multi_label; or "
             "--task_name=tsv and --labels, in the order of training",
         )
         _warn_of_other_fraction(settings, run.trained)
-    return _with_post_processing(settings, labels, recorded or {})
+    return _with_post_processing(settings, labels, task_json or {})
 
 
 def label_file(
@@ -199,7 +199,9 @@ def label_file(
         UserError: a label is unknown, or there are too few rows to divide.
     """
     fix = ""
-    if settings.task == OWN:  # a small training file may lack a rare label
+    if (
+        settings.dataset_name == OWN
+    ):  # a small training file may lack a rare label
         fix = "to train a model with more labels, list all of them in --labels"
     rows, part = examples.label(table, labels, split.is_for_labels, fix), ""
 
@@ -226,10 +228,10 @@ def weights_of(
     Raises:
         UserError: --class_weights names an unknown label, or no number.
     """
-    given, recorded = run.settings.class_weights, run.evaluated_task or {}
+    given, task_json = run.settings.class_weights, run.evaluated_task_json or {}
     if given and train:
         return class_weights.of_labels(given, labels, labels_of(train[0].rows))
-    return tuple(recorded.get("class_weights", ()))
+    return tuple(task_json.get("class_weights", ()))
 
 
 def task_of(
@@ -251,7 +253,7 @@ def task_of(
     """
     settings = run.settings
     has_pairs = any("text_b" in split.schema for split in dataset.splits)
-    long_texts = _long_texts(settings, run.evaluated_task or {})
+    long_texts = _long_texts(settings, run.evaluated_task_json or {})
     long_texts.check(has_pairs)
     best = settings.metric_for_best_model
     known = (metrics.LOSS, *dataset.metrics)
@@ -265,13 +267,13 @@ def task_of(
         weights,
         dataset.metrics + more,
         best,
-        settings.task,
+        settings.dataset_name,
     )
 
 
-def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
+def _long_texts(settings: Settings, task_json: dict) -> LongTexts:
     """Long-text handling, from the flags or as recorded in the model."""
-    before = LongTexts.of_task(recorded)
+    before = LongTexts.of_task(task_json)
     truncate = settings.truncate or before.truncate
     if settings.long_texts == WINDOWS:
         size = settings.max_seq_length - 2
@@ -283,10 +285,10 @@ def _long_texts(settings: Settings, recorded: dict) -> LongTexts:
 
 
 def _with_post_processing(
-    settings: Settings, labels: Labels, recorded: dict
+    settings: Settings, labels: Labels, task_json: dict
 ) -> Labels:
     """The labels, with recorded post-processing and --unknown_below."""
-    decision, given = PostProcessing.of_task(recorded), settings.unknown_below
+    decision, given = PostProcessing.of_task(task_json), settings.unknown_below
 
     # Tuned thresholds apply to logits, whatever the probability.
     if given and decision.thresholds:
@@ -308,13 +310,13 @@ def _with_post_processing(
 def _own_tables(settings: Settings) -> Dataset:
     """The data set of a user's tables; their paths are in the flags."""
     reads_labels = bool({*_needed(settings)} - {_FLAGS[TEST]})
-    header, named = settings.columns(reads_labels)
-    labelled = columns(**named, optional=("id",), have_flags=True)
+    header, named = settings.column_names(reads_labels)
+    labelled = schema_of(**named, optional=("id",), have_flags=True)
 
     # A file for prediction may lack labels: their number may be another column.
     if isinstance(named["label"], int):
         named["label"] = None
-    test = columns(**named, optional=("label", "group"), have_flags=True)
+    test = schema_of(**named, optional=("label", "group"), have_flags=True)
 
     options = {"header": header, "delimiter": settings.delimiter}
     lines = {"plain_field": "text", **options}

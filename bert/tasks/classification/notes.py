@@ -45,16 +45,16 @@ def of_file(
 
 
 def label_notes(
-    path: str, examples: list[TextExample], labels: Labels
+    path: str, rows: list[TextExample], labels: Labels
 ) -> Iterator[str]:
     """Yields the counts of the labels of a file, and warnings about them.
 
     Args:
         path: the file.
-        examples: its examples, all with labels.
+        rows: its rows, all with labels.
         labels: the labels of the task, not REGRESSION.
     """
-    values = np.array([example.label for example in examples])
+    values = np.array([row.label for row in rows])
     counts = values.sum(0)
     if labels.kind == CLASSES:
         counts = np.bincount(values, minlength=labels.size)
@@ -144,10 +144,10 @@ def copy_notes(path: str, rows: list[TextRow]) -> Iterator[str]:
         yield (f"warning: {path}: {len(pairs):,} {copies} {lines}){more}")
 
 
-def missing_labels_note(path: str, examples: list[TextExample]) -> str:
+def missing_labels_note(path: str, rows: list[TextExample]) -> str:
     """The number of examples without a label in a file for prediction."""
-    count = sum(example.label is None for example in examples)
+    count = sum(row.label is None for row in rows)
     return (
-        f"{path}: {count or len(examples):,} of {len(examples):,} rows have no "
+        f"{path}: {count or len(rows):,} of {len(rows):,} rows have no "
         "label; not scored"
     )

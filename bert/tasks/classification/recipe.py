@@ -143,15 +143,17 @@ def describe(
         config: BertConfig. Sizes of the network.
     """
     layers, size = config.num_hidden_layers, config.hidden_size
-    kind = "numbers" if labels.kind == REGRESSION else f"{labels.size} labels"
+    targets = (
+        "numbers" if labels.kind == REGRESSION else f"{labels.size} labels"
+    )
     epochs = chosen.num_train_epochs
-    steps = int(num_rows / batch_size * epochs)
+    steps = counted(int(num_rows / batch_size * epochs), "step")
     start = "frozen features" if chosen.start_head else "random weights"
     start = f"head from {start}, " if head or chosen.start_head else ""
     if head and not head.predicts:
         start = f"frozen features do not predict the labels, {start}"
     return (
-        f"recipe: {num_rows:,} rows, {kind}, {layers} x {size}: {start}"
-        f"{epochs:g} epoch{'s' * (epochs != 1)} ({counted(steps, 'step')}); "
+        f"recipe: {num_rows:,} rows, {targets}, {layers} x {size}: {start}"
+        f"{epochs:g} epoch{'s' * (epochs != 1)} ({steps}); "
         "--recipe=original for the original's"
     )

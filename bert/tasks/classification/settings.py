@@ -105,7 +105,7 @@ class OwnTables(BaseSettings):
     multi_label: bool = flag(False, "tsv: a row may have any number of labels.")
     regression: bool = flag(False, "tsv: the labels are numbers.")
 
-    def columns(
+    def column_names(
         self, reads_labels: bool
     ) -> tuple[bool, dict[str, str | int | None]]:
         """Whether line 1 has the column names, and the column of each field.
@@ -178,9 +178,9 @@ class LongTextFlags(BaseSettings):
 
 def _check_task(settings: "Settings") -> Iterator[UserError]:
     """Yields errors for an unknown task, and for flags of another task."""
-    if settings.task == OWN:
+    if settings.dataset_name == OWN:
         yield from _check_columns(settings)
-    elif settings.task not in GLUE_TASKS:
+    elif settings.dataset_name not in GLUE_TASKS:
         name = settings.task_name
         yield UserError(
             f"--task_name={name}" if name else "no --task_name",
@@ -199,7 +199,7 @@ def _check_task(settings: "Settings") -> Iterator[UserError]:
 def _check_columns(settings: "Settings") -> Iterator[UserError]:
     """Yields an error for each missing column of a user's tables."""
     reads_labels = bool({*settings.needed_files} - {"predict_file"})
-    _, columns = settings.columns(reads_labels)
+    _, columns = settings.column_names(reads_labels)
     if columns[TEXT] is None:
         yield UserError("no --text_column", fix="name the column of the texts")
     if reads_labels and columns[LABEL] is None:
@@ -344,7 +344,7 @@ class Settings(
     )
 
     @property
-    def task(self) -> str:
+    def dataset_name(self) -> str:
         """--task_name, spelled as in `GLUE_TASKS`."""
         task = (self.task_name or "").lower().replace("-", "")
         return OWN if task in _OWN_KINDS else task
@@ -352,7 +352,7 @@ class Settings(
     @property
     def uses_recipe(self) -> bool:
         """Whether training has the defaults of `recipe.choose`."""
-        usual = recipe.TABLE if self.task == OWN else recipe.ORIGINAL
+        usual = recipe.TABLE if self.dataset_name == OWN else recipe.ORIGINAL
         return self.do_train and (self.recipe or usual) == recipe.TABLE
 
     @property
@@ -372,19 +372,19 @@ class Settings(
         return self.fits_decision or is_rejecting or bool(self.long_texts)
 
     @property
-    def rows(self) -> str:
+    def division(self) -> str:
         """Describes the training rows; "" if the flags alone choose them."""
         # Earlier versions divided the file by the seed of each run.
         if self.eval_fraction and self.split_seed != self.random_seed:
             return f"fraction of seed {self.split_seed}"
-        rows = super().rows
+        division = super().division
         groups = f"sorted {self.group_column}" if self.group_column else None
-        return rows and f"{rows}, {groups}"
+        return division and f"{division}, {groups}"
 
     @property
     def file_flags(self) -> list[str]:
         """Names of the flags of files that are in no --data_dir."""
-        if self.task != OWN:
+        if self.dataset_name != OWN:
             return []
 
         # Evaluation reads the held-out rows of the training file.

@@ -91,17 +91,17 @@ class TextClassification(Task[Settings]):
         is_score = labels.kind == REGRESSION or RELEVANT in labels.names
         self.can_rank = has_pairs is not False and is_score
 
-        kind = "float32" if labels.kind == REGRESSION else "int64"
+        dtype = "float32" if labels.kind == REGRESSION else "int64"
         size = labels.size if labels.kind == MULTI_LABEL else 1
         self.schema = {
-            feature_names.LABEL_IDS: Feature(kind, size=size),
+            feature_names.LABEL_IDS: Feature(dtype, size=size),
             feature_names.IS_REAL_EXAMPLE: Feature(),
         }
 
     @classmethod
     def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model, as recorded in its `task.json`."""
-        task = model.task or {}
+        task = model.task_json or {}
         return cls(
             model.tokenizer,
             Labels.of_task(task),
@@ -283,7 +283,7 @@ class TextClassification(Task[Settings]):
             shown = [f"{name} {metrics[name]:.4f}" for name in self.metrics]
             log(f"{file.path} | {' | '.join(shown)}")
         if settings.glue_dir:
-            name = GLUE_TASKS[settings.task].submission(file.subset)
+            name = GLUE_TASKS[settings.dataset_name].submission(file.subset)
             wrote.append(
                 prediction_files.write_submission(
                     settings.glue_dir, name, file.rows, predicted

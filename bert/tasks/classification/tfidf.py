@@ -83,9 +83,9 @@ def predictions(
     return _classes(known, gold, new)
 
 
-def _bags(examples: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
-    """The token ids of both texts of each example."""
-    lines = [f"{example.text} {example.text_b}" for example in examples]
+def _bags(rows: list[TextExample], tokenizer: Tokenizer) -> list[list[int]]:
+    """The token ids of both texts of each row."""
+    lines = [f"{row.text} {row.text_b}" for row in rows]
     return tokenizer.fast.ids_of_lines(lines)
 
 

@@ -83,8 +83,10 @@ def find(
             the run was trained with.
     """
     settings = run.settings
-    task = run.evaluated_task
-    if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
+    task_json = run.evaluated_task_json
+    if task_json and not (
+        task_json["kind"] in (ENTITIES, ANY) and task_json["labels"]
+    ):
         raise UserError(
             f"its {checkpoint_files.TASK} was not written by run_ner.py",
             path=run.trained and run.trained.path,
@@ -93,7 +95,7 @@ def find(
         )
 
     # The kind is recorded in a trained model, else inferred from the labels.
-    kind = task["kind"] if task else settings.label_kind
+    kind = task_json["kind"] if task_json else settings.label_kind
     for name, part in sentences.items():
         if name == "predict_file" or kind == ANY:
             continue
@@ -112,14 +114,14 @@ def find(
 
     # Without training: the labels of the model.
     if "train_file" not in sentences:
-        if task is None:
+        if task_json is None:
             raise UserError(
                 "unknown labels",
                 path=settings.output_dir,
                 expected=f"{checkpoint_files.TASK} of a trained model",
                 fix="pass --do_train, or the --output_dir of a training run",
             )
-        return kind, task["labels"]
+        return kind, task_json["labels"]
 
     # Sorted, as their order is the order of the logits.
     distinct = {y for x in sentences["train_file"] for y in x.labels}

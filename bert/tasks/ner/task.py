@@ -102,7 +102,7 @@ class TokenClassification(Task[Settings]):
     @classmethod
     def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model, as recorded in its `task.json`."""
-        task = model.task or {}
+        task = model.task_json or {}
         # A folder of transformers does not record the kind.
         kind = task["kind"] or entities.kind_of(task["labels"])
         return cls(

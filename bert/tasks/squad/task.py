@@ -61,7 +61,7 @@ class QuestionAnswering(Task[Settings]):
     def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model, as recorded in its `task.json`."""
         longest = min(384, model.max_length)
-        values = {"max_seq_length": longest} | recorded(model.task)
+        values = {"max_seq_length": longest} | recorded(model.task_json)
         return cls(model.tokenizer, dataclasses.replace(Settings(), **values))
 
     def to_json(self) -> dict:

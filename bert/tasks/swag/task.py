@@ -62,7 +62,7 @@ class MultipleChoice(Task[Settings]):
     @classmethod
     def from_model(cls, model: ModelFolder) -> Self:
         """The task of a fine-tuned model."""
-        length = (model.task or {}).get("max_seq_length", model.max_length)
+        length = (model.task_json or {}).get("max_seq_length", model.max_length)
         return cls(model.tokenizer, length)
 
     def to_json(self) -> dict:

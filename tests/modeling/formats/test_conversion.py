@@ -49,7 +49,7 @@ def test_what_a_format_has_no_field_for_is_told(
     task = {"kind": "classes", "labels": ["a", "b"], "max_seq_length": 7}
     task |= LongTexts(truncate, "mean", 3).described()
     bert = dataclasses.replace(
-        bert, task=task | {"decision": {"temperature": 2.0}}
+        bert, task_json=task | {"decision": {"temperature": 2.0}}
     )
     (tmp_path / "new").mkdir()
     conversion.write(bert, target, str(tmp_path / "new"))
@@ -60,7 +60,7 @@ def test_what_a_format_has_no_field_for_is_told(
         del starts[1]
     expected = starts if target == "huggingface" else []
     assert [line[:17] for line in lines] == expected
-    assert ModelFolder.open(str(tmp_path / "new")).task == bert.task
+    assert ModelFolder.open(str(tmp_path / "new")).task_json == bert.task_json
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])

@@ -181,9 +181,9 @@ def test_a_model_in_memory_reads_no_file():
         skipped=("global_step",),
     )
     changed = dataclasses.replace(
-        model, task={"kind": "classes", "labels": ["a", "b"]}
+        model, task_json={"kind": "classes", "labels": ["a", "b"]}
     )
-    assert (model.task, changed.task["labels"]) == (None, ["a", "b"])
+    assert (model.task_json, changed.task_json["labels"]) == (None, ["a", "b"])
     assert changed.path == "missing"
     assert changed.tokenizer is tokenizer
     assert changed.pooling_config is pooling

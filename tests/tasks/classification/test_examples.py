@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from bert.common.errors import UserError
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.tasks.classification import examples as classification
-from bert.tasks.classification.files import Split, TextExample, columns
+from bert.tasks.classification.files import Split, TextExample, schema_of
 from bert.tasks.classification.settings import Settings
 from bert.tasks.task import TRAIN
 
@@ -33,7 +33,7 @@ def write(tmp_path, content, name="x.tsv"):
 def file_of(path, *names, header=True, **named):
     """A file with these columns."""
     options = {"header": header}
-    return path, Split("", TRAIN, columns(*names, **named), options=options)
+    return path, Split("", TRAIN, schema_of(*names, **named), options=options)
 
 
 def read(file, labels, needed=True):

@@ -110,7 +110,7 @@ def test_each_row_is_held_out_once_and_trains_in_the_other_folds(settings):
         seen += dev.rows
     seen.sort(key=lambda x: x.line)
     assert seen == whole[TRAIN][0].rows
-    assert trial.settings.rows == "fold 3 of 3, 12345, sorted author"
+    assert trial.settings.division == "fold 3 of 3, 12345, sorted author"
 
 
 def test_folds_are_reported_as_one_file(settings, tmp_path):
