@@ -149,7 +149,8 @@ def _baselines(
     is_other = model.path not in ("", run.output_folder.shared)
     if settings.do_train and compares and is_other:
         trained = trainer.weights()
-        checkpoints.assign(named, model.weights()[0], model.path)
+        first = checkpoints.without_other_heads(model.weights()[0], named)
+        checkpoints.assign(named, first, model.path)
         found |= _of_first_weights(run, task, file, computed, trainer, head)
         checkpoints.assign(named, trained, run.output_folder.path)
     return {f"{task.prefix}{k}": x for k, x in found.items()}

@@ -255,3 +255,23 @@ def test_an_export_in_bfloat16_is_half_as_large_and_nearly_equal(
     assert sizes[1] < 0.51 * sizes[0]
     np.testing.assert_allclose(*answers, atol=0.02)
     assert not np.array_equal(*answers)
+
+
+def test_a_model_of_other_labels_gets_a_new_head(classify, made, tmp_path):
+    table = tmp_path / "animals.csv"
+    animals = ["cat", "dog", "bird"] * 10
+    lines = [f"the {animal} sees,{animal}" for animal in animals]
+    table.write_text("\n".join(["text,label", *lines, ""]))
+    _, err = classify(
+        "--do_train",
+        "--do_eval",
+        task_name="csv",
+        data_dir=None,
+        train_file=table,
+        eval_file=table,
+        init_checkpoint=made / "run",
+        num_train_epochs=1,
+    )
+    assert "3 labels, 2 x 15: head from frozen features, 1 epoch" in err
+    report = json.loads((tmp_path / "run" / "eval_report.json").read_text())
+    assert report["references"]["eval_accuracy/frozen"] == 1.0
