@@ -16,9 +16,9 @@ from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
 from bert.tasks import evaluation
 from bert.tasks.classification.files import TextExample, labels_of
-from bert.tasks.classification.recipe import FrozenHead
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import COSINE
+from bert.tasks.recipe import FrozenHead
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
 
 _LEAST = 10  # labelled texts
@@ -42,7 +42,7 @@ def fit_head(
     Returns:
         the head; or None for fewer than ten labelled texts.
     """
-    from bert.tasks.classification import frozen  # imports scikit-learn
+    from bert.tasks import frozen  # imports scikit-learn
 
     labelled = [row for row in rows if row.label is not None]
     if len(labelled) < _LEAST:

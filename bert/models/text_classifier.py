@@ -35,10 +35,10 @@ from bert.models import (
 )
 from bert.models.base import TextModel
 from bert.models.preprocessing import TextBatches
-from bert.tasks.classification import recipe
+from bert.tasks import recipe
 from bert.tasks.classification.files import TextExample
-from bert.tasks.classification.recipe import Recipe
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.recipe import Recipe
 
 SAVED_MODEL, ONNX = "tf_saved_model", exports.ONNX
 

@@ -17,11 +17,11 @@ from bert.modeling import checkpoints, precision
 from bert.modeling.encoder import build_encoder
 from bert.modeling.task_heads import HEADS
 from bert.runs.start import ChosenDevices
-from bert.tasks.classification import recipe
-from bert.tasks.classification.recipe import FrozenHead, Recipe
+from bert.tasks import recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.finetuning_settings import FineTuningT
+from bert.tasks.recipe import FrozenHead, Recipe
 from bert.tasks.run import Run
 from bert.tasks.task import Task
 from bert.training.trainer import Trainer

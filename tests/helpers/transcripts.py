@@ -50,7 +50,7 @@ MODULES = (  # all that a command imports, also late
     *("bert.runs.finetuning", "bert.runs.feature_extraction"),
     *("bert.inference.row_job", "bert.export.folder"),
     *("run_classifier", "predict", "sklearn.pipeline"),
-    *("bert.tasks.classification.frozen", "bert.tasks.classification.tfidf"),
+    *("bert.tasks.frozen", "bert.tasks.classification.tfidf"),
     "tensorboard.plugins.scalar.summary_v2",
 )
 _ENVIRONMENT = {

@@ -17,11 +17,11 @@ from bert.common.flags import (
 from bert.common.rules import at_most, excludes, needs, rule
 from bert.data import table_rows, tables
 from bert.data.sequences import HEAD_TAIL, MAX, MEAN, TAIL, TRUNCATIONS
-from bert.tasks.classification import recipe
+from bert.tasks import recipe
 from bert.tasks.classification.glue import GLUE_TASKS
-from bert.tasks.classification.recipe import RecipeFlags
 from bert.tasks.classification.scoring_settings import Scoring
 from bert.tasks.finetuning_settings import HELD_OUT, FineTuning, TeacherFlags
+from bert.tasks.recipe import RecipeFlags
 
 OWN = "tsv"  # --task_name for a user's tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # aliases

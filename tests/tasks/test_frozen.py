@@ -8,10 +8,10 @@ from scipy import special
 
 from bert.data.labels import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from bert.runs import head_start
-from bert.tasks.classification import frozen, recipe
-from bert.tasks.classification.recipe import FrozenHead, Recipe
+from bert.tasks import frozen, recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.recipe import FrozenHead, Recipe
 from bert.tasks.run import Trained
 from tests.helpers import run_folders, small
 

@@ -13,7 +13,7 @@ from scipy import optimize, special
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from bert.data.labels import MULTI_LABEL, REGRESSION
-from bert.tasks.classification.recipe import FrozenHead
+from bert.tasks.recipe import FrozenHead
 
 # Dropout of the features at rate p is a penalty of p / (1 - p) per text (Wager
 # et al. 2013, arXiv:1307.1493); larger ones are tried, too.
