@@ -1,6 +1,6 @@
 """Frozen features: outputs of an encoder before its fine-tuning.
 
-features -> `tasks.classification.frozen.fit` -> the first weights of the head
+features -> `tasks.frozen.fit` -> the first weights of the head
 embeddings of pairs -> cosines, a baseline
 """
 
@@ -17,11 +17,14 @@ from bert.modeling.engines.keras_engine import KerasEngine
 from bert.tasks import evaluation
 from bert.tasks.classification.files import TextExample, labels_of
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.evaluation import COSINE
+from bert.tasks.evaluation import COSINE, MAX_FITTED
+from bert.tasks.ner.conll import Sentence
+from bert.tasks.ner.task import TokenClassification
 from bert.tasks.recipe import FrozenHead
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
+from bert.tasks.task import Task
 
-_LEAST = 10  # labelled texts
+_LEAST = 10  # labelled texts or words
 
 
 def fit_head(
@@ -50,20 +53,50 @@ def fit_head(
     # In order, as long as all of them are drawn.
     drawn = np.sort(evaluation.drawn_to_fit(len(labelled)))
     labelled = [labelled[i] for i in drawn]
-    # Instead of a head, a layer that returns the pooled output.
-    engine = KerasEngine(
-        encoder,
-        keras.layers.Identity(name=task.head),
-        strategy=strategy,
-    )
-    features = np.stack(
-        teacher.outputs(Predictor(task, engine), labelled, task, "features")
-    )
+    features = np.stack(_features(encoder, task, labelled, strategy))
     gold, weights = labels_of(labelled), None
     if task.class_weights and task.labels.kind == CLASSES:
         weights = np.array(task.class_weights)[gold]
     kind, size = task.labels.kind, task.num_outputs
     return frozen.fit(features, gold, kind, size, weights)
+
+
+def fit_token_head(
+    encoder: keras.Model,
+    task: TokenClassification,
+    rows: list[Sentence],
+    strategy: tf.distribute.Strategy | None = None,
+) -> FrozenHead | None:
+    """Fits a head of words to outputs of its encoder; see `fit_head`.
+
+    Args:
+        encoder, strategy: see `fit_head`.
+        task: TokenClassification. The task.
+        rows: list. Training sentences; at most 10,000 words are used.
+    """
+    from bert.tasks import frozen  # imports scikit-learn
+
+    order = evaluation.drawn_to_fit(len(rows))
+    words = np.cumsum([len(rows[i].words) for i in order])
+    drawn = [rows[i] for i in np.sort(order[words <= MAX_FITTED])]
+    gold = task.ids_of([label for row in drawn for label in row.labels])
+    if len(gold) < _LEAST:
+        return None
+    features = np.concatenate(_features(encoder, task, drawn, strategy))
+    return frozen.fit(features, gold, CLASSES, task.num_outputs)
+
+
+def _features(
+    encoder: keras.Model,
+    task: Task,
+    rows: list,
+    strategy: tf.distribute.Strategy | None,
+) -> list[NDArray]:
+    """Computes what the head of a task reads: [H], or [W, H] of words."""
+    # Instead of a head, a layer that returns its input.
+    identity = keras.layers.Identity(name=task.head)
+    engine = KerasEngine(encoder, identity, strategy=strategy)
+    return teacher.outputs(Predictor(task, engine), rows, task, "features")
 
 
 def cosines(

@@ -58,9 +58,9 @@ def train_and_evaluate(
     """
     data = training_data(opened, task, files[TRAIN])
     devices = checked_devices(opened)
-    # A table: its rows decide over the number of epochs and the first head.
+    # Their examples decide over the number of epochs and the first head.
     head = head_start.fit(opened, task, data.rows, devices)
-    run = head_start.with_recipe(opened, task, len(data.rows), head)
+    run = head_start.with_recipe(opened, task, len(data.examples), head)
     settings, wrote, scored = run.settings, list[str](), Scored(task)
 
     trainer = make_trainer(run, task, data, devices)

@@ -1,4 +1,4 @@
-"""Recipe of a table: a head from the frozen encoder, then the training flags.
+"""Recipe of a run: a head from the frozen encoder, then the training flags.
 
 The head is stored in the folder of the run: an evaluation compares the run with
 it (the baseline `frozen`).
@@ -18,10 +18,10 @@ from bert.modeling.encoder import build_encoder
 from bert.modeling.task_heads import HEADS
 from bert.runs.start import ChosenDevices
 from bert.tasks import recipe
-from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.finetuning_settings import FineTuningT
-from bert.tasks.recipe import FrozenHead, Recipe
+from bert.tasks.ner.task import TokenClassification
+from bert.tasks.recipe import FrozenHead, Recipe, RecipeFlags
 from bert.tasks.run import Run
 from bert.tasks.task import Task
 from bert.training.trainer import Trainer
@@ -46,8 +46,8 @@ def fit(
     """
     if not _wants_head(run) or run.resumed or not run.model.path:
         return None
-    assert isinstance(task, TextClassification)
     weights, _ = run.model.weights()
+    assert task.head
     trained = weights.get(f"{HEADS[task.head].scope}output_weights")
     if trained is not None and len(trained) == task.num_outputs:
         return None
@@ -57,13 +57,16 @@ def fit(
         encoder = build_encoder(run.config, run.settings.random_seed)
     named = checkpoints.encoder_variables(encoder)
     checkpoints.assign(named, weights, run.model.path)
+    if isinstance(task, TokenClassification):
+        return frozen_features.fit_token_head(encoder, task, rows, strategy)
+    assert isinstance(task, TextClassification)
     return frozen_features.fit_head(encoder, task, rows, strategy)
 
 
 def _wants_head(run: Run[FineTuningT]) -> bool:
     """Whether the recipe or a given flag asks for a head."""
     settings = run.settings
-    if not (isinstance(settings, Settings) and settings.do_train):
+    if not (isinstance(settings, RecipeFlags) and settings.do_train):
         return False
     if "start_head" in settings.given:
         return settings.start_head
@@ -73,18 +76,20 @@ def _wants_head(run: Run[FineTuningT]) -> bool:
 def with_recipe(
     run: Run[FineTuningT], task: Task, num_rows: int, head: FrozenHead | None
 ) -> Run[FineTuningT]:
-    """Returns a run with the recipe for tables, if it has one; prints it.
+    """Returns a run with the values of its recipe, if it has one; prints it.
 
     Args:
         run: Run. The run.
         task: Task. Task of the run.
-        num_rows: int. Number of training rows.
+        num_rows: int. Number of training examples.
         head: FrozenHead or None. Result of `fit`.
     """
     given = run.settings
-    if not (isinstance(given, Settings) and given.uses_recipe):
+    if not (isinstance(given, RecipeFlags) and given.do_train):
         return run
-    assert isinstance(task, TextClassification)
+    if not given.uses_recipe:
+        return run
+    assert isinstance(task, TextClassification | TokenClassification)
 
     # Earlier versions had no recipe.
     chosen = recipe.choose(num_rows, given.train_batch_size, head)
@@ -97,7 +102,8 @@ def with_recipe(
 
     chosen = Recipe.of_flags(vars(settings))
     size, labels = settings.train_batch_size, task.labels
-    log(recipe.describe(chosen, num_rows, size, head, labels, run.config))
+    config, unit = run.config, settings.unit
+    log(recipe.describe(chosen, num_rows, size, head, labels, config, unit))
     return dataclasses.replace(run, settings=settings)
 
 
@@ -114,8 +120,7 @@ def add(
     """
     if not head:
         return
-    assert isinstance(run.settings, Settings)
-    assert isinstance(task, TextClassification)
+    assert isinstance(run.settings, RecipeFlags) and task.head
     if run.settings.start_head:
         network = trainer.train_step.model
         frozen_features.add_head(network, task.head, head.weights)
@@ -127,7 +132,7 @@ def add(
 def read(run: Run[FineTuningT]) -> NDArray | None:
     """Reads the linear model of frozen features, [C, H + 1], if it is there."""
     path = os.path.join(run.output_folder.shared, FILE)
-    if not (isinstance(run.settings, Settings) and storage.exists(path)):
+    if not (isinstance(run.settings, RecipeFlags) and storage.exists(path)):
         return None
     found = array_files.read(path)
     if found is None:

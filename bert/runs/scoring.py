@@ -18,6 +18,8 @@ from bert.runs.sweep import HeldOut
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import BEFORE, FROZEN
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT
+from bert.tasks.metrics import ACCURACY
+from bert.tasks.ner.task import TokenClassification
 from bert.tasks.run import Run
 from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, Files, Task
 from bert.training.trainer import Trainer
@@ -167,9 +169,11 @@ def _of_first_weights(
     """Scores of the weights before training, which the trainer has now."""
     kind, found, network = BEFORE, dict[str, float](), trainer.train_step.model
     pooling = run.model.pooling_config
-    if isinstance(task, TextClassification) and head is not None:
+    if head is not None:
+        assert task.head
         kind = FROZEN
         frozen_features.set_head(network, task.head, head)
+    if kind == FROZEN and isinstance(task, TextClassification):
         found = frozen_features.cosines(
             checkpoints.encoder_of(network),
             task,
@@ -178,6 +182,10 @@ def _of_first_weights(
             trainer.train_step.strategy,
         )
     metrics = score(task, file, computed).metrics
+    if isinstance(task, TokenClassification):
+        # A precision alone is no better result.
+        kept = {task.metric, ACCURACY, "loss"}
+        metrics = {k: x for k, x in metrics.items() if k in kept}
     return found | {f"{k}/{kind}": x for k, x in metrics.items()}
 
 

@@ -1,4 +1,4 @@
-"""Recipe: training settings for a user's own table.
+"""Recipe: training settings for a user's own table, or labelled words.
 
 The original's defaults were made for BERT-base and 3,000 to 400,000 rows. With
 fewer rows, most of the steps are spent on finding a head from random weights.
@@ -57,16 +57,21 @@ class Recipe(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RecipeFlags(BaseSettings):
-    """The flags that a recipe chooses, if they are not given."""
+    """The flags that a recipe chooses, if they are not given.
+
+    Attributes:
+        unit: str. Name of several training examples, in messages.
+    """
 
     topic = TRAINING
+    unit = "rows"
 
     recipe: str | None = flag(
         None,
         "Defaults of the training flags. table: --start_head, and as many "
         "epochs as the number of rows needs, if the outputs of the encoder "
         "predict the labels; original: the original's. Default: table for your "
-        "own tables.",
+        "own tables and labelled words.",
         choices=(TABLE, ORIGINAL),
     )
     start_head: bool = flag(
@@ -77,6 +82,16 @@ class RecipeFlags(BaseSettings):
         resume=True,
         topic=RARE,
     )
+
+    @property
+    def usual_recipe(self) -> str:
+        """--recipe, if it is not given."""
+        return TABLE
+
+    @property
+    def uses_recipe(self) -> bool:
+        """Whether training has the defaults of `choose`."""
+        return (self.recipe or self.usual_recipe) == TABLE
 
 
 def choose(num_rows: int, batch_size: int, head: FrozenHead | None) -> Recipe:
@@ -133,6 +148,7 @@ def describe(
     head: FrozenHead | None,
     labels: Labels,
     config: BertConfig,
+    unit: str,
 ) -> str:
     """Describes the settings of training in a line.
 
@@ -141,6 +157,7 @@ def describe(
         num_rows, batch_size, head: see `choose`.
         labels: Labels. Labels of the rows.
         config: BertConfig. Sizes of the network.
+        unit: str. See `RecipeFlags`.
     """
     layers, size = config.num_hidden_layers, config.hidden_size
     targets = (
@@ -153,7 +170,7 @@ def describe(
     if head and not head.predicts:
         start = f"frozen features do not predict the labels, {start}"
     return (
-        f"recipe: {num_rows:,} rows, {targets}, {layers} x {size}: {start}"
+        f"recipe: {num_rows:,} {unit}, {targets}, {layers} x {size}: {start}"
         f"{epochs:g} epoch{'s' * (epochs != 1)} ({steps}); "
         "--recipe=original for the original's"
     )

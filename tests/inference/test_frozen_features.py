@@ -11,10 +11,12 @@ from bert.inference.predictor import Predictor
 from bert.modeling import networks
 from bert.modeling.config import BertConfig
 from bert.modeling.engines.keras_engine import KerasEngine
-from bert.modeling.task_heads import CLASSIFIER
+from bert.modeling.task_heads import CLASSIFIER, TOKENS
 from bert.tasks import evaluation
 from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.ner.conll import Sentence
+from bert.tasks.ner.task import WORDS, TokenClassification
 from bert.tasks.similarity.task import TextEmbedding
 from tests.helpers import model_files
 
@@ -84,3 +86,30 @@ def test_few_labels_start_no_head(started):
     rows = [TextExample(text="the cat", label=0)] * 9
     rows += [TextExample(text="small dog sees")] * 9  # for a teacher
     assert started(rows, ["the cat"])[0] is None
+
+
+@pytest.mark.parametrize("document_context", [False, True])
+def test_words_start_a_head(tmp_path, monkeypatch, document_context):
+    """From windows of two words, of sentences that are drawn."""
+    monkeypatch.setattr(frozen_features, "MAX_FITTED", 60)
+    config = model_files.write_sizes(tmp_path, initializer_range=0.5)
+    network = networks.build(config, TOKENS, 3)
+    tokenizer = Tokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
+    task = TokenClassification(
+        tokenizer,
+        ["O", "B-X", "I-X"],
+        True,
+        max_length=4,
+        document_context=document_context,
+    )
+    words, labels = ["the", "small", "dog", "sees"], ["O", "B-X", "I-X", "O"]
+    rows = [Sentence(words, labels, [], i // 3) for i in range(40)]
+
+    encoder = network.get_layer("bert")
+    found = frozen_features.fit_token_head(encoder, task, rows)
+    assert found.predicts
+    frozen_features.set_head(network, TOKENS, found.weights)
+    engine = KerasEngine(encoder, network.get_layer(TOKENS))
+    (predicted,) = Predictor(task, engine)([{WORDS: words}])
+    assert [x["label"] for x in predicted[WORDS]] == labels
+    assert frozen_features.fit_token_head(encoder, task, rows[:2]) is None

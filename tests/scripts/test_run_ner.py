@@ -76,3 +76,35 @@ def test_other_labels_count_as_wrong(run, run_script, tmp_path):
     found = run_folders.results(tmp_path / "again")
     assert found["eval_recall_MISC"] == found["eval_precision"] == 0.0
     assert found["global_step"] == 0  # a run of its own, not trained
+
+
+def test_a_new_head_starts_from_the_outputs_of_the_encoder(
+    run, run_script, tmp_path
+):
+    written = conll.read(str(run.parent / "eval.txt"), conll.Columns())
+    people = [
+        [
+            (w, "O" if y.endswith("LOC") else y)
+            for w, y in zip(x.words, x.labels)
+        ]
+        for x in written
+    ]
+    names.write(tmp_path / "people.txt", people)
+    flags = trained.flags_of(
+        run.parent,
+        "names",
+        do_predict=None,
+        output_dir=tmp_path / "people",
+        init_checkpoint=run,
+        train_file=tmp_path / "people.txt",
+        eval_file=tmp_path / "people.txt",
+        num_train_epochs=1,
+    )
+    code, out, err = run_script(run_ner, **flags)
+    assert code == 0, err
+    assert "3 labels, 2 x 24: head from frozen features, 1 epoch (" in err
+    report = json.loads((tmp_path / "people/eval_report.json").read_text())
+    found = {k for k in report["references"] if k.endswith("/frozen")}
+    assert found == {f"eval_{x}/frozen" for x in ("accuracy", "f1", "loss")}
+    assert report["references"]["eval_f1/frozen"] > 0.9
+    assert report["metrics"]["eval_f1"] > 0.9

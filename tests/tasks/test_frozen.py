@@ -1,4 +1,4 @@
-"""The linear model of frozen features, and the recipe for tables."""
+"""The linear model of frozen features, and the recipe of a run."""
 
 import dataclasses
 
@@ -11,6 +11,8 @@ from bert.runs import head_start
 from bert.tasks import frozen, recipe
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
+from bert.tasks.ner import settings as ner
+from bert.tasks.ner.task import TokenClassification
 from bert.tasks.recipe import FrozenHead, Recipe
 from bert.tasks.run import Trained
 from tests.helpers import run_folders, small
@@ -130,6 +132,22 @@ def test_few_rows_are_read_more_often(rows, epochs):
     assert recipe.choose(rows, 32, HEAD) == Recipe(True, epochs)
     assert recipe.choose(rows, 32, None) == Recipe(False, epochs)
     assert recipe.choose(rows, 32, WEAK) == Recipe(False, 3.0)
+
+
+def test_labelled_words_have_the_recipe(capsys):
+    tokenizer = run_folders.MODEL.tokenizer
+    task = TokenClassification(tokenizer, ["O", "B-X", "I-X"], True, 9)
+    run = run_folders.made(ner.Settings(do_train=True))
+    capsys.readouterr()
+    run = head_start.with_recipe(run, task, 200, HEAD)
+    assert Recipe.of_flags(vars(run.settings)) == Recipe(True, 10.0)
+    assert capsys.readouterr().err == (
+        "recipe: 200 windows, 3 labels, 2 x 15: head from frozen features, 10 "
+        "epochs (62 steps); --recipe=original for the original's\n"
+    )
+    for values in ({"do_train": True, "recipe": "original"}, {}):
+        run = run_folders.made(ner.Settings(**values))
+        assert head_start.with_recipe(run, task, 200, HEAD) is run
 
 
 def test_the_original_has_no_recipe(capsys):

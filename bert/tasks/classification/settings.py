@@ -350,10 +350,9 @@ class Settings(
         return OWN if task in _OWN_KINDS else task
 
     @property
-    def uses_recipe(self) -> bool:
-        """Whether training has the defaults of `recipe.choose`."""
-        usual = recipe.TABLE if self.dataset_name == OWN else recipe.ORIGINAL
-        return self.do_train and (self.recipe or usual) == recipe.TABLE
+    def usual_recipe(self) -> str:
+        """--recipe, if it is not given."""
+        return recipe.TABLE if self.dataset_name == OWN else recipe.ORIGINAL
 
     @property
     def divides(self) -> bool:

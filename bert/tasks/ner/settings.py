@@ -6,10 +6,11 @@ from bert.common.flags import RARE, flag
 from bert.common.rules import at_most, excludes
 from bert.tasks.finetuning_settings import FineTuning
 from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.recipe import RecipeFlags
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(FineTuning):
+class Settings(FineTuning, RecipeFlags):
     """Settings of run_ner.py."""
 
     RULES = [
@@ -18,6 +19,7 @@ class Settings(FineTuning):
             "doc_stride", lambda s: (s.max_seq_length - 2) // 2, "half a window"
         ),
     ]
+    unit = "windows"
 
     train_file: str | None = flag(
         None,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bert.common.errors import UserError
 from bert.common.formats.json_files import Json
 from bert.data import feature_names
+from bert.data.labels import Labels
 from bert.data.postprocessing import log_softmax, softmax
 from bert.data.sequences import Encoded, rows_of
 from bert.data.tables import InputFile
@@ -67,6 +68,7 @@ class TokenClassification(Task[Settings]):
             example in `inputs_of`, so that windows cross sentences.
 
     Attributes:
+        labels: Labels. Kind and names of the labels.
         is_entities: the argument.
     """
 
@@ -86,7 +88,8 @@ class TokenClassification(Task[Settings]):
         stride: int = 0,
         document_context: bool = False,
     ):
-        self._labels, self.is_entities = [*labels], is_entities
+        kind = ENTITIES if is_entities else ANY
+        self.labels, self.is_entities = Labels(kind, (*labels,)), is_entities
         self.max_length, self.num_outputs = max_length, len(labels)
         self._stride, self._document_context = stride, document_context
         self.metric = "f1" if is_entities else "accuracy"
@@ -117,8 +120,8 @@ class TokenClassification(Task[Settings]):
     def to_json(self) -> dict:
         """Returns the content of `task.json`, which `from_model` reads."""
         return {
-            "kind": ENTITIES if self.is_entities else ANY,
-            "labels": self._labels,
+            "kind": self.labels.kind,
+            "labels": [*self.labels.names],
             "max_seq_length": self.max_length,
             "doc_stride": self._stride,
             "document_context": self._document_context,
@@ -134,6 +137,11 @@ class TokenClassification(Task[Settings]):
             }
             for unit in units
         ]
+
+    def ids_of(self, labels: Sequence[str]) -> NDArray:
+        """Numbers of labels, in the order of the logits; of unknown ones, 0."""
+        number = {name: i for i, name in enumerate(self.labels.names)}
+        return np.array([number.get(label, 0) for label in labels])
 
     def num_examples(self, rows: list[conll.Sentence]) -> int:
         """Number of documents, or of sentences."""
@@ -190,11 +198,12 @@ class TokenClassification(Task[Settings]):
 
         A word is predicted in one window only, at its first token.
         """
-        found = [np.zeros((0, self.num_outputs), np.float32)]
-        for record, logits in zip(encoded.details.records, outputs):
-            found.append(
-                logits[np.flatnonzero(record[feature_names.LABEL_WEIGHTS])]
-            )
+        found = [
+            logits[np.flatnonzero(record[feature_names.LABEL_WEIGHTS])]
+            for record, logits in zip(encoded.details.records, outputs)
+        ]
+        if not found:
+            return np.zeros((0, self.num_outputs), np.float32)
         return np.concatenate(found)
 
     def decode(
@@ -239,7 +248,7 @@ class TokenClassification(Task[Settings]):
 
         Entity labels become valid BIO, in each sentence for itself.
         """
-        names = iter([self._labels[i] for i in logits.argmax(-1)])
+        names = iter([self.labels.names[i] for i in logits.argmax(-1)])
         probabilities = softmax(logits.astype(np.float64)).max(-1).tolist()
         labels: list[str] = []
         for size in encoded.details.sizes:
@@ -291,13 +300,12 @@ class TokenClassification(Task[Settings]):
         if not self.is_entities:
             score = metrics.score_labels
         found = score([x.labels for x in rows], guesses)
-        number = {name: i for i, name in enumerate(self._labels)}
-        ids = np.array([number.get(label, 0) for label in gold])
+        ids = self.ids_of(gold)
         logs = log_softmax(np.concatenate(results).astype(np.float64))
         losses = -np.take_along_axis(logs, ids[:, np.newaxis], -1)
         found["loss"] = float(losses.sum()) / len(losses)
 
-        unknown = {*gold} - {*self._labels}
+        unknown = {*gold} - {*self.labels.names}
         warnings = evaluation.one_prediction_warnings(predicted, gold)
         if unknown:
             warnings.append(
@@ -324,7 +332,8 @@ class TokenClassification(Task[Settings]):
         from bert.tasks import class_report  # takes a second
 
         # Labels that are not in the training data count as errors.
-        names = self._labels + sorted({*gold} - {*self._labels})
+        known = self.labels.names
+        names = [*known, *sorted({*gold} - {*known})]
         number = {name: i for i, name in enumerate(names)}
 
         places = [
@@ -360,7 +369,7 @@ class TokenClassification(Task[Settings]):
         settings: Settings,
     ) -> dict[str, float]:
         """Scores constant labels, fitted to the training words."""
-        number = {name: i for i, name in enumerate(self._labels)}
+        number = {name: i for i, name in enumerate(self.labels.names)}
         unknown = len(number)
         gold, trained = (
             [number.get(y, unknown) for x in part for y in x.labels]
