@@ -19,9 +19,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import keras
 import tensorflow as tf
 
 from benchmarks import encoded, transformers_trainer
@@ -55,13 +56,15 @@ class Training(NamedTuple):
     """What is trained.
 
     Attributes:
-        objective: network and losses.
+        build: function. () -> the network.
+        objective: its losses.
         rows: examples, as in `data.records.examples`.
         schema: their features besides the encoder's inputs.
         model_class: the network's name in transformers.
         names: our feature name of a label -> the peer's.
     """
 
+    build: Callable[[], keras.Model]
     objective: Objective
     rows: Iterator[dict]
     schema: RecordSchema
@@ -85,11 +88,8 @@ def training_of(
         maker = encoded.window_maker(model, max_seq_length=max_seq_length)
         questions = squad.read(data, squad.SPANS).rows
         return Training(
-            Objective(
-                lambda: networks.build(config, task_heads.SPANS, 2),
-                (task_losses.SpanLoss(),),
-                None,
-            ),
+            lambda: networks.build(config, task_heads.SPANS, 2),
+            Objective((task_losses.SpanLoss(),), None),
             maker.training_records(questions),
             question_windows.TRAINING_SCHEMA,
             "BertForQuestionAnswering",
@@ -101,13 +101,8 @@ def training_of(
 
     task, files = encoded.classified(name, data, model, max_seq_length)
     return Training(
-        Objective(
-            lambda: networks.build(
-                config, task_heads.CLASSIFIER, task.num_outputs
-            ),
-            (task_losses.of_labels(task.num_outputs),),
-            None,
-        ),
+        lambda: networks.build(config, task_heads.CLASSIFIER, task.num_outputs),
+        Objective((task_losses.of_labels(task.num_outputs),), None),
         task.records(files[TRAIN][0].rows),
         task.schema,
         "BertForSequenceClassification",
@@ -119,7 +114,7 @@ class OwnTraining:
     """Training with this project.
 
     Args:
-        objective: network and losses.
+        training: network and losses.
         examples: to train on.
         model: folder of the weights.
         lengths: values of S that batches may have.
@@ -127,7 +122,7 @@ class OwnTraining:
 
     def __init__(
         self,
-        objective: Objective,
+        training: Training,
         examples: Examples,
         model: str,
         lengths: list[int],
@@ -135,7 +130,7 @@ class OwnTraining:
         self._examples, self._lengths = examples, lengths
         self._count = len(examples) // BATCH_SIZE
         with precision.computing_in(PRECISION):
-            network = objective.build()
+            network = training.build()
         path = checkpoint_files.resolve(model)
         named = checkpoints.model_variables(network)
         checkpoints.assign(named, checkpoints.read(path), path)
@@ -146,7 +141,7 @@ class OwnTraining:
         config = BertConfig.from_json_file(f"{model}/bert_config.json")
         self._steps = train_step.TrainStep(
             network,
-            objective,
+            training.objective,
             optimizer,
             distribution.make_strategy("one_device"),
             1,
@@ -193,7 +188,7 @@ def measure(
     training = training_of(name, data, model, max_seq_length)
     rows = list(itertools.islice(training.rows, count))
     examples = Examples(rows, training.schema)
-    parts = training.objective, examples, model
+    parts = training, examples, model
     by_length = bucketing.bucket_lengths(max_seq_length)
     sides = {
         "by length": OwnTraining(*parts, by_length).seconds,

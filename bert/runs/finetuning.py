@@ -8,6 +8,8 @@ import hashlib
 import os
 from typing import NamedTuple
 
+import keras
+
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, log
@@ -58,12 +60,14 @@ def train_and_evaluate(
     """
     data = training_data(opened, task, files[TRAIN])
     devices = checked_devices(opened)
+    with devices.scope():
+        network = objectives.build_network(task, opened.config, opened.settings)
     # Their examples decide over the number of epochs and the first head.
-    head = head_start.fit(opened, task, data.rows, devices)
+    head = head_start.fit(opened, task, data.rows, network, devices)
     run = head_start.with_recipe(opened, task, len(data.examples), head)
     settings, wrote, scored = run.settings, list[str](), Scored(task)
 
-    trainer = make_trainer(run, task, data, devices)
+    trainer = make_trainer(run, task, data, network, devices)
     head_start.add(run, task, head, trainer)
     examples = teacher_outputs.with_targets(run, task, data.rows, data.examples)
     computed = FileResults(task, trainer, settings)
@@ -225,13 +229,15 @@ def make_trainer(
     run: Run[FineTuningT],
     task: Task,
     data: TrainingData,
+    network: keras.Model,
     devices: start.ChosenDevices,
 ) -> Trainer:
-    """Builds the network of a task, and loads its weights.
+    """Makes the trainer of a network, and loads its weights.
 
     Args:
         run, task: see `training_data`.
         data: TrainingData. The training examples.
+        network: keras.Model. The network of the task.
         devices: ChosenDevices. The devices.
     """
     settings, config = run.settings, run.config
@@ -239,6 +245,7 @@ def make_trainer(
     trainer = start.build_trainer(
         run,
         devices,
+        network,
         objectives.objective_of(task, config, settings, schedule),
         data.digest,
         task.to_json() if task.head else None,

@@ -7,14 +7,14 @@ it (the baseline `frozen`).
 import dataclasses
 import os
 
+import keras
 from numpy.typing import NDArray
 
 from bert.common import storage
 from bert.common.formats import array_files
 from bert.common.progress import log
 from bert.inference import frozen_features
-from bert.modeling import checkpoints, precision
-from bert.modeling.encoder import build_encoder
+from bert.modeling import checkpoints
 from bert.modeling.task_heads import HEADS
 from bert.runs.start import ChosenDevices
 from bert.tasks import recipe
@@ -30,14 +30,21 @@ FILE = "start_head.npy"
 
 
 def fit(
-    run: Run[FineTuningT], task: Task, rows: list, devices: ChosenDevices
+    run: Run[FineTuningT],
+    task: Task,
+    rows: list,
+    network: keras.Model,
+    devices: ChosenDevices,
 ) -> FrozenHead | None:
     """Fits a head to the outputs of the initial encoder, for a recipe.
+
+    The encoder of the network gets its initial weights.
 
     Args:
         run: Run. The run.
         task: Task. Task of the run.
         rows: list. Training rows.
+        network: keras.Model. The network of the task.
         devices: ChosenDevices. Devices to compute on.
 
     Returns:
@@ -52,15 +59,15 @@ def fit(
     if trained is not None and len(trained) == task.num_outputs:
         return None
 
-    strategy = devices.strategy
-    with strategy.scope(), precision.computing_in(devices.precision):
-        encoder = build_encoder(run.config, run.settings.random_seed)
+    encoder = checkpoints.encoder_of(network)
     named = checkpoints.encoder_variables(encoder)
     checkpoints.assign(named, weights, run.model.path)
     if isinstance(task, TokenClassification):
-        return frozen_features.fit_token_head(encoder, task, rows, strategy)
+        return frozen_features.fit_token_head(
+            encoder, task, rows, devices.strategy
+        )
     assert isinstance(task, TextClassification)
-    return frozen_features.fit_head(encoder, task, rows, strategy)
+    return frozen_features.fit_head(encoder, task, rows, devices.strategy)
 
 
 def _wants_head(run: Run[FineTuningT]) -> bool:

@@ -1,6 +1,4 @@
-"""Objectives of the tasks: network and loss, by the head of a task."""
-
-import functools
+"""Network and objective of a task, by its head."""
 
 import keras
 
@@ -25,6 +23,31 @@ from bert.training.objective import Objective
 from bert.training.optimization import WarmupLinearDecay
 
 
+def build_network(
+    task: Task, config: BertConfig, settings: FineTuning
+) -> keras.Model:
+    """Builds the network of a task, and freezes its first layers.
+
+    Args:
+        task: Task. The task of the run.
+        config: BertConfig. Sizes of the network.
+        settings: FineTuning. Settings of the script.
+    """
+    seed = settings.random_seed
+    if task.pooling_config:
+        pooling = task.pooling_config.pooling
+        network = networks.build_similarity_model(config, pooling, seed)
+    else:
+        head, size = task.head, task.num_outputs
+        assert head and size, "a task without a pooling has a head"
+        network = networks.build(config, head, size, seed)
+
+    # Frozen before the optimizer is built, so that it has no moments for them.
+    named = checkpoints.model_variables(network)
+    checkpoints.freeze_layers(named, settings.freeze_layers)
+    return network
+
+
 def objective_of(
     task: Task[FineTuningT],
     config: BertConfig,
@@ -34,13 +57,10 @@ def objective_of(
     """Returns the objective of a run.
 
     Args:
-        task: Task. The task of the run.
-        config: BertConfig. Sizes of the network.
-        settings: FineTuning. Settings of the script.
+        task, config, settings: see `build_network`.
         schedule: WarmupLinearDecay. Learning rate of each step.
     """
     return Objective(
-        functools.partial(_network, task, config, settings),
         (_loss(task, config, settings),),
         schedule,
         schedule.num_train_steps,
@@ -83,22 +103,3 @@ def _loss_of_labels(
     temperature = settings.distill_temperature
     soft = task_losses.TeacherLoss(*labels, temperature)
     return task_losses.Distilled(hard, soft)
-
-
-def _network(
-    task: Task, config: BertConfig, settings: FineTuning
-) -> keras.Model:
-    """Builds the network, and freezes its first layers."""
-    seed = settings.random_seed
-    if task.pooling_config:
-        pooling = task.pooling_config.pooling
-        network = networks.build_similarity_model(config, pooling, seed)
-    else:
-        head, size = task.head, task.num_outputs
-        assert head and size, "a task without a pooling has a head"
-        network = networks.build(config, head, size, seed)
-
-    # Frozen before the optimizer is built, so that it has no moments for them.
-    named = checkpoints.model_variables(network)
-    checkpoints.freeze_layers(named, settings.freeze_layers)
-    return network

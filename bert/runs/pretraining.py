@@ -126,8 +126,11 @@ def build_trainer(
         run.model.check_sizes(run.config)
     data_digest = fingerprint([part.records for part in inputs.phases])
     devices = start.choose_devices(settings)
-    objective = objective_of(run, inputs)
-    trainer = start.build_trainer(run, devices, objective, data_digest)
+    with devices.scope():
+        network = build_network(run, inputs)
+    trainer = start.build_trainer(
+        run, devices, network, objective_of(settings), data_digest
+    )
 
     strategy = devices.strategy
     parts = settings.gradient_accumulation_steps
@@ -152,31 +155,34 @@ def build_trainer(
     return trainer, [phase(run, inputs, *pair) for pair in pairs]
 
 
-def objective_of(run: Run[Settings], inputs: Inputs) -> Objective:
-    """Returns the objective: network, losses and learning rate.
+def build_network(run: Run[Settings], inputs: Inputs) -> keras.Model:
+    """Builds the network.
 
     Args:
         run: Run. The run.
         inputs: Inputs. Its records.
     """
-    config, settings = run.config, run.settings
+    network = networks.build_pretraining_model(
+        run.config,
+        run.settings.random_seed,
+        packed=inputs.phases[0].records.is_packed,
+    )
+
+    # Without its objective this head would not be trained.
+    if not run.settings.use_next_sentence:
+        network.get_layer("bert").get_layer("pooler").trainable = False
+        network.get_layer("seq_relationship").trainable = False
+    return network
+
+
+def objective_of(settings: Settings) -> Objective:
+    """Returns the objective: losses and learning rate.
+
+    Args:
+        settings: Settings. Settings of the script.
+    """
     count = len(losses.PRETRAINING) if settings.use_next_sentence else 1
-
-    def build() -> keras.Model:
-        model = networks.build_pretraining_model(
-            config,
-            settings.random_seed,
-            packed=inputs.phases[0].records.is_packed,
-        )
-
-        # Without its objective this head would not be trained.
-        if not settings.use_next_sentence:
-            model.get_layer("bert").get_layer("pooler").trainable = False
-            model.get_layer("seq_relationship").trainable = False
-        return model
-
     return Objective(
-        build,
         losses.PRETRAINING[:count],
         schedule(settings),
         settings.num_train_steps,

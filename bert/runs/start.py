@@ -1,14 +1,16 @@
 """Start of a run: its devices, network and first weights.
 
-    choose_devices -> build_trainer -> restore_or_initialize
+    choose_devices -> network -> build_trainer -> restore_or_initialize
 
 Scripts import this module after their flags are checked.
 """
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import keras
 import tensorflow as tf
 
 from bert.common import flags
@@ -59,6 +61,12 @@ class ChosenDevices(NamedTuple):
     use_xla: bool
     deterministic: bool
 
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """Context in which new layers are on the devices, in the precision."""
+        with self.strategy.scope(), precision.computing_in(self.precision):
+            yield
+
 
 def choose_devices(settings: Training) -> ChosenDevices:
     """Chooses the devices of this process, and prints them.
@@ -82,17 +90,19 @@ def choose_devices(settings: Training) -> ChosenDevices:
 def build_trainer(
     run: Run[SettingsT],
     devices: ChosenDevices,
+    network: keras.Model,
     objective: Objective,
     data_digest: str,
     task_json: dict | None = None,
     layer_decay: float = 1.0,
 ) -> Trainer:
-    """Builds the network of an objective on the devices of this process.
+    """Builds the optimizer and the training step of a network.
 
     Args:
         run: Run. The run.
         devices: ChosenDevices. The devices.
-        objective: Objective. Network, losses and learning rate.
+        network: keras.Model. The network, on these devices.
+        objective: Objective. Losses and learning rate.
         data_digest: str. Number and hash of the training examples or records.
         task_json: dict or None. The `task.json` of the run. Default: None.
         layer_decay: float. Factor of a layer's learning rate relative to the
@@ -101,15 +111,13 @@ def build_trainer(
     settings, folder, tokenizer = run.settings, run.output_folder, run.tokenizer
     strategy = devices.strategy
 
-    # All variables, including the optimizer's, are on the strategy's devices.
+    # The variables of the optimizer are on the strategy's devices, too.
     with strategy.scope():
-        with precision.computing_in(devices.precision):
-            model = objective.build()
-        named = checkpoints.model_variables(model)
+        named = checkpoints.model_variables(network)
         optimizer = optimization.AdamWeightDecay(
             objective.schedule, rule=settings.optimizer
         )
-        variables = model.trainable_variables
+        variables = network.trainable_variables
         optimizer.build(
             variables,
             checkpoints.rate_factors(
@@ -118,7 +126,7 @@ def build_trainer(
         )
 
     train_step = TrainStep(
-        model,
+        network,
         objective,
         optimizer,
         strategy,

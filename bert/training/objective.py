@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Protocol
 
-import keras
 import tensorflow as tf
 
 
@@ -41,10 +40,9 @@ class Loss(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """A network with its losses, its learning rate and its metrics.
+    """Losses, learning rate and metrics of the training of a network.
 
     Attributes:
-        build: function. () -> the network.
         losses: tuple of Loss. In the order of the log. The loss of a step is
             the sum of their sums, each divided by its weight.
         schedule: function. Step, int scalar -> learning rate, float32
@@ -55,7 +53,6 @@ class Objective:
         sign: int. 1 if a higher metric is better, -1 if a lower one is.
     """
 
-    build: Callable[[], keras.Model]
     losses: tuple[Loss, ...]
     schedule: Callable
     num_steps: int = 0

@@ -100,7 +100,7 @@ def tokens(batch):
 
 def objective_of(losses, rate=lambda step: tf.constant(0.0), **named):
     """An objective of which only the losses are used."""
-    return Objective(None, losses, rate, **named)
+    return Objective(losses, rate, **named)
 
 
 def again(made, seed=3, use_xla=False, **changed):

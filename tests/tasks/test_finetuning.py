@@ -12,7 +12,7 @@ from bert.data.records.examples import Examples
 from bert.modeling import networks
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
-from bert.runs import finetuning
+from bert.runs import finetuning, objectives
 from bert.tasks.classification.settings import Settings
 from bert.tasks.classification.task import TextClassification
 from bert.training import training_loop
@@ -31,7 +31,9 @@ def make_run(folder, **named):
     run = run_folders.made(settings, model=model, tokenizer=None)
     data = finetuning.TrainingData([], [None] * ROWS, "rows")
     devices = finetuning.checked_devices(run)
-    return finetuning.make_trainer(run, TASK, data, devices)
+    with devices.scope():
+        network = objectives.build_network(TASK, run.config, run.settings)
+    return finetuning.make_trainer(run, TASK, data, network, devices)
 
 
 @pytest.mark.parametrize("frozen", [0, 1])

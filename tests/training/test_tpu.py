@@ -110,9 +110,10 @@ def fine_tuning_batches(task, lengths, sizes=(1,) * ROWS):
 def fine_tuning(name):
     """The objective of a fine-tuning task and its batches."""
     task, scope = tasks()[name], fused_ops.step_scope(CONFIG, False, True)
+    network = objectives.build_network(task, CONFIG, SETTINGS)
     objective = objectives.objective_of(task, CONFIG, SETTINGS, RATE)
     batches = fine_tuning_batches(task, [small.S])
-    return objective.build(), objective, scope, batches
+    return network, objective, scope, batches
 
 
 @pytest.fixture
