@@ -28,9 +28,6 @@ class Head(NamedTuple):
             for it.
         pipeline_tag: str or None. Name of the task at Hugging Face, for model
             cards. None: it has no name.
-        loss: str or None. Class of its loss in `task_losses`, for the script
-            of its task. None: the script chooses it, such as by its labels.
-            Default: None.
         outputs: tuple of str. Names of the model's outputs; if there are
             several, each is a column of the logits. Default: ("logits",).
         has_dropout: bool. Whether its input has dropout. Default: True.
@@ -46,7 +43,6 @@ class Head(NamedTuple):
     architecture: str | None
     their_layer: str
     pipeline_tag: str | None
-    loss: str | None = None
     outputs: tuple[str, ...] = ("logits",)
     has_dropout: bool = True
     has_bias: bool = True
@@ -93,7 +89,6 @@ HEADS = {  # name of the layer -> head
         "BertForQuestionAnswering",
         "qa_outputs",
         "question-answering",
-        "SpanLoss",
         outputs=("start_logits", "end_logits"),
         has_dropout=False,
     ),
@@ -105,7 +100,6 @@ HEADS = {  # name of the layer -> head
         "BertForTokenClassification",
         "classifier",
         "token-classification",
-        "TokenLoss",
     ),
     CHOICES: Head(
         "multiple choice",
@@ -115,7 +109,6 @@ HEADS = {  # name of the layer -> head
         "BertForMultipleChoice",
         "classifier",
         "multiple-choice",
-        "ChoiceLoss",
         has_bias=False,
         has_choices=True,
     ),

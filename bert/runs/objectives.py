@@ -1,4 +1,4 @@
-"""Network and objective of a task, by its head."""
+"""Network, loss and learning rate of a task."""
 
 import keras
 
@@ -11,7 +11,6 @@ from bert.modeling import (
 )
 from bert.modeling.config import BertConfig
 from bert.modeling.losses import Loss
-from bert.modeling.task_heads import HEADS
 from bert.tasks import metrics
 from bert.tasks.classification.settings import Settings as ClassifierSettings
 from bert.tasks.classification.task import TextClassification
@@ -84,10 +83,8 @@ def _loss(task: Task, config: BertConfig, settings: FineTuning) -> Loss:
         return embedding_losses.EmbeddingLoss(
             settings.loss, settings.scale, sizes
         )
-    assert task.head, "only embeddings have no head"
-    loss = HEADS[task.head].loss
-    assert loss, "the losses of other heads are chosen above"
-    return getattr(task_losses, loss)()
+    assert task.loss, "the losses of other tasks are chosen above"
+    return getattr(task_losses, task.loss)()
 
 
 def _loss_of_labels(

@@ -74,6 +74,7 @@ class TokenClassification(Task[Settings]):
 
     name = "ner"
     head = TOKENS
+    loss = "TokenLoss"
     inputs = (TEXT,)
     signatures = ("serving_default", WORDS)
     schema = windows.TRAINING_SCHEMA

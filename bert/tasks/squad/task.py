@@ -41,6 +41,7 @@ class QuestionAnswering(Task[Settings]):
 
     name = "squad"
     head, num_outputs = SPANS, 2  # start and end of a token
+    loss = "SpanLoss"
     inputs = (QUESTION, CONTEXT)
     schema = TRAINING_SCHEMA
     metric = "f1"

@@ -42,6 +42,7 @@ class MultipleChoice(Task[Settings]):
 
     name = "swag"
     head, num_outputs = CHOICES, 1
+    loss = "ChoiceLoss"
     inputs = (CONTEXT, CHOICE_TEXTS)
     metric = "accuracy"
 
