@@ -184,7 +184,7 @@ def temperature(logits: NDArray, gold: NDArray, kind: str) -> float:
 
     Args:
         logits: float32 [N, C].
-        gold: the labels, see `losses`.
+        gold: the labels, see `scores.losses`.
         kind: the kind of labels.
 
     Returns:

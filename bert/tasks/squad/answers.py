@@ -56,7 +56,7 @@ class WindowLogits:
         """Combines a record with its logits.
 
         Args:
-            record: dict, see `windows.WindowMaker.prediction_records`.
+            record: dict, see `WindowMaker.prediction_windows`.
             start_logits, end_logits: float32 [S], with padding.
         """
         ids = np.asarray(record[feature_names.INPUT_IDS])
