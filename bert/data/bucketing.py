@@ -1,5 +1,7 @@
 """Sizes and lengths of batches; does not import TensorFlow."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bert.common.errors import UserError
@@ -14,8 +16,7 @@ def check_size(batch_size: int) -> None:
 def bucket_lengths(max_seq_length: int) -> list[int]:
     """Returns the lengths for padding: 8, 16, 24, ..., 128, 160, 192, ...
 
-    They are multiples of 8 and, above 128, four lengths per octave. The model
-    is compiled once for each length that occurs.
+    They are multiples of 8 and, above 128, four lengths per octave.
 
     Args:
         max_seq_length: int. S, the last length.
@@ -25,6 +26,59 @@ def bucket_lengths(max_seq_length: int) -> list[int]:
         lengths += range(power, 2 * power, power // 4)
         power *= 2
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
+
+
+class BatchLengths(NamedTuple):
+    """Lengths that batches are padded to.
+
+    Attributes:
+        allowed: list of int. The lengths, ascending.
+        are_compiled: bool. Whether programs are compiled for each of them.
+    """
+
+    allowed: list[int]
+    are_compiled: bool
+
+
+def fastest(
+    lengths: list[int], longest: np.ndarray, cost: float, saving: float
+) -> BatchLengths:
+    """Returns the lengths that make a run fastest, with compiling.
+
+    Each length is compiled when it first occurs, and saves padding whenever it
+    occurs. The least sum of both is found by dynamic programming, from the
+    shortest length to the longest:
+
+        lengths      8  16  24  32  40  48
+        batches      1  90  80   9   0   1
+        chosen          16  24          48
+
+    A short run compiles nothing, and has all lengths.
+
+    Args:
+        lengths: list of int. Lengths to choose from, ascending.
+        longest: int [N]. Tokens of the longest example of each batch.
+        cost: float. Number of tokens per example that take as long as
+            compiling a length.
+        saving: float. Fraction of the time of a token that compiled programs
+            save.
+    """
+    used = lengths[: 1 + int(np.searchsorted(lengths, longest.max()))]
+    counts = np.bincount(np.searchsorted(used, longest), minlength=len(used))
+    # The least cost of the batches up to a length, and the chosen lengths.
+    best: list[tuple[float, list[int]]] = [(0.0, [])]
+    for last, length in enumerate(used):
+        padding = (counts * (length - np.array(used)))[: last + 1]
+        best.append(
+            min(
+                (known + cost + padding[first:].sum(), [*chosen, length])
+                for first, (known, chosen) in enumerate(best)
+            )
+        )
+    added, chosen = best[-1]
+    if added > saving * (counts * np.array(used)).sum():
+        return BatchLengths(lengths, are_compiled=False)
+    return BatchLengths(chosen, are_compiled=True)
 
 
 def xla_lengths(lengths: list[int]) -> list[int]:

@@ -77,6 +77,15 @@ class BertConfig:
     type_vocab_size: _Size = 16
     initializer_range: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.02
 
+    @property
+    def operations_per_token(self) -> int:
+        """Multiplications and additions of a training step for a token.
+
+        Those of the weights of all layers, forward and twice as many backward.
+        """
+        h, i = self.hidden_size, self.intermediate_size
+        return 6 * self.num_hidden_layers * (4 * h * h + 2 * h * i)
+
     def check_vocabulary(
         self, tokens: Collection[str], path: str, where: str
     ) -> None:

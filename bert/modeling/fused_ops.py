@@ -61,6 +61,7 @@ def step_scope(
     remat: bool,
     compiled: bool = False,
     deterministic: bool = False,
+    fused: bool = True,
 ) -> Callable[["tf.Tensor"], AbstractContextManager[None]]:
     """`inside_step` with the options for the available devices.
 
@@ -69,22 +70,32 @@ def step_scope(
     Args:
         config: BertConfig. Sizes of the network.
         remat: bool. Whether the backward pass recomputes the layers.
-        compiled: bool. Whether XLA compiles the whole step. If not, elementwise
-            operations of large networks are fused on CPUs. Default: False.
+        compiled: bool. Whether XLA compiles the whole step. Default: False.
         deterministic: bool. Whether each run gives the same bits.
             Default: False.
+        fused: bool. Whether elementwise operations are fused, if they can be.
+            Default: True.
 
     Returns:
         Function: seed -> context manager in which a step runs.
     """
-    kinds = {device.device_type for device in tf.config.list_logical_devices()}
-    large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
-    fused = large and kinds == {"CPU"} and not compiled
+    fused = fused and can_fuse(config, compiled)
     flags = os.environ.get(XLA_FLAGS, "")
     if fused and NO_SUMS_OF_WINDOWS.partition("=")[0] not in flags:
         os.environ[XLA_FLAGS] = f"{flags} {NO_SUMS_OF_WINDOWS}".strip()
     options = StepOptions(fused, remat, compiled, deterministic)
     return functools.partial(inside_step, options=options)
+
+
+def can_fuse(config: BertConfig, compiled: bool) -> bool:
+    """Whether elementwise operations can be fused: large networks on CPUs.
+
+    Args:
+        config, compiled: see `step_scope`.
+    """
+    kinds = {device.device_type for device in tf.config.list_logical_devices()}
+    large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
+    return large and kinds == {"CPU"} and not compiled
 
 
 @contextlib.contextmanager

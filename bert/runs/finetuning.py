@@ -14,11 +14,13 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import Progress, log
 from bert.data import batching, bucketing
+from bert.data.bucketing import BatchLengths
 from bert.data.records.examples import Examples
 from bert.data.sequences import Encoded
 from bert.data.tables import InputFile
 from bert.export import folder as export_folder
 from bert.inference import teacher_outputs
+from bert.modeling import fused_ops
 from bert.modeling.formats import checkpoint_files, sentence_files
 from bert.runs import (
     exporting,
@@ -67,7 +69,8 @@ def train_and_evaluate(
     run = head_start.with_recipe(opened, task, len(data.examples), head)
     settings, wrote, scored = run.settings, list[str](), Scored(task)
 
-    trainer = make_trainer(run, task, data, network, devices)
+    lengths = batch_lengths(run, data.examples, devices)
+    trainer = make_trainer(run, task, data, network, devices, lengths)
     head_start.add(run, task, head, trainer)
     examples = teacher_outputs.with_targets(run, task, data.rows, data.examples)
     computed = FileResults(task, trainer, settings)
@@ -76,9 +79,9 @@ def train_and_evaluate(
         found = scoring.score(task, files[DEV][0], computed)
         return scoring.metrics_of(task, files[DEV][0], found, settings)
 
-    if settings.do_train:
+    if lengths:
         first = trainer.step
-        phases = [phase(settings, trainer, examples)]
+        phases = [phase(settings, trainer, examples, lengths)]
         training_loop.fit(
             trainer, phases, validate if settings.eval_steps else None
         )
@@ -225,12 +228,43 @@ def checked_devices(run: Run[FineTuningT]) -> start.ChosenDevices:
     return devices
 
 
+def batch_lengths(
+    run: Run[FineTuningT], examples: Examples, devices: start.ChosenDevices
+) -> BatchLengths | None:
+    """Returns the lengths that batches are padded to; None without training.
+
+    Args:
+        run: Run. The run.
+        examples: Examples. Training examples.
+        devices: ChosenDevices. The devices.
+    """
+    settings = run.settings
+    if not settings.do_train:
+        return None
+    if not settings.length_buckets:
+        return BatchLengths([settings.max_seq_length], are_compiled=True)
+    lengths = bucketing.bucket_lengths(settings.max_seq_length)
+    # XLA compiles the step for each length, so use fewer lengths.
+    if devices.use_xla:
+        lengths = bucketing.xla_lengths(lengths)
+    if not fused_ops.can_fuse(run.config, devices.use_xla):
+        return BatchLengths(lengths, are_compiled=False)
+    return batching.fastest_lengths(
+        examples,
+        lengths,
+        settings.train_batch_size,
+        settings.random_seed,
+        run.config.operations_per_token,
+    )
+
+
 def make_trainer(
     run: Run[FineTuningT],
     task: Task,
     data: TrainingData,
     network: keras.Model,
     devices: start.ChosenDevices,
+    lengths: BatchLengths | None,
 ) -> Trainer:
     """Makes the trainer of a network, and loads its weights.
 
@@ -239,6 +273,7 @@ def make_trainer(
         data: TrainingData. The training examples.
         network: keras.Model. The network of the task.
         devices: ChosenDevices. The devices.
+        lengths: BatchLengths or None. Result of `batch_lengths`.
     """
     settings, config = run.settings, run.config
     schedule = schedule_of(settings, len(data.examples))
@@ -250,6 +285,7 @@ def make_trainer(
         data.digest,
         task.to_json() if task.head else None,
         settings.layer_decay,
+        lengths,
     )
 
     fresh = start.restore_or_initialize(trainer, run)
@@ -330,27 +366,31 @@ def schedule_of(settings: FineTuning, num_examples: int) -> WarmupLinearDecay:
     return WarmupLinearDecay(settings.learning_rate, max(1, num_steps), warmup)
 
 
-def phase(settings: FineTuning, trainer: Trainer, examples: Examples) -> Phase:
+def phase(
+    settings: FineTuning,
+    trainer: Trainer,
+    examples: Examples,
+    lengths: BatchLengths,
+) -> Phase:
     """Phase that trains from the first step to the last.
 
     Args:
         settings: FineTuning. Settings of fine-tuning.
         trainer: Trainer. Trainer of the run.
         examples: Examples. Training examples.
+        lengths: BatchLengths. Result of `batch_lengths`.
     """
     batch_size, seed = settings.train_batch_size, settings.random_seed
-    lengths = [settings.max_seq_length]
-    if settings.length_buckets:
-        lengths = bucketing.bucket_lengths(settings.max_seq_length)
-    # XLA compiles the step for each length, so use fewer lengths.
-    if trainer.train_step.use_xla:
-        lengths = bucketing.xla_lengths(lengths)
-
     return Phase(
         trainer.objective.num_steps,
         batch_size,
         lambda step: batching.training_batches(
-            examples, lengths, batch_size, seed, step, workers.index_and_count()
+            examples,
+            lengths.allowed,
+            batch_size,
+            seed,
+            step,
+            workers.index_and_count(),
         ),
         lambda step: batching.report_examples(examples, batch_size, seed, step),
     )

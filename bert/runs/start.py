@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.progress import log
+from bert.data.bucketing import BatchLengths
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats import checkpoint_files
 from bert.modeling.formats.model_folder import ModelFolder
@@ -95,6 +96,7 @@ def build_trainer(
     data_digest: str,
     task_json: dict | None = None,
     layer_decay: float = 1.0,
+    lengths: BatchLengths | None = None,
 ) -> Trainer:
     """Builds the optimizer and the training step of a network.
 
@@ -107,6 +109,8 @@ def build_trainer(
         task_json: dict or None. The `task.json` of the run. Default: None.
         layer_decay: float. Factor of a layer's learning rate relative to the
             layer above it. Default: 1.
+        lengths: BatchLengths or None. Lengths that batches are padded to.
+            Default: None, all records have the same.
     """
     settings, folder, tokenizer = run.settings, run.output_folder, run.tokenizer
     strategy = devices.strategy
@@ -132,7 +136,11 @@ def build_trainer(
         strategy,
         seed=settings.random_seed,
         inside_step=fused_ops.step_scope(
-            run.config, settings.remat, devices.use_xla, devices.deterministic
+            run.config,
+            settings.remat,
+            devices.use_xla,
+            devices.deterministic,
+            lengths is None or lengths.are_compiled,
         ),
         batch_tokens=losses.batch_tokens,
         use_xla=devices.use_xla,
@@ -146,6 +154,7 @@ def build_trainer(
         "do_lower_case": getattr(tokenizer, "do_lower_case", None),
         "strip_accents": getattr(tokenizer, "strip_accents", None),
         "records": data_digest,
+        "lengths": (*lengths.allowed,) if lengths else (),
         **checkpoint_files.hashes_of(
             tokenizer.tokens if tokenizer else None, task_json
         ),
@@ -323,6 +332,12 @@ def warn_of_changes(
     }
     if before["records"] != now["records"]:
         changed["records"] = "the records differ"
+    # Earlier versions did not record the lengths, and had others without XLA.
+    is_other = before.get("length_buckets") and not before.get("use_xla")
+    was = before.get("lengths", ("others",) if is_other else ())
+    are = now.get("lengths", ())
+    if was and are and was != are:
+        changed["lengths"] = "batches are padded to other lengths"
     if not changed:
         return
 

@@ -8,6 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bert.data import batching, bucketing
+from bert.data.records.examples import Examples
+from bert.modeling.config import BertConfig
 
 
 @given(st.integers(1, 4096))
@@ -20,6 +22,55 @@ def test_lengths_for_padding_are_few(longest):
     powers = [2**power for power in range(5, 12)]
     compiled = [*(x for x in powers if x < longest), longest]
     assert bucketing.xla_lengths(lengths) == compiled
+
+
+@given(
+    longest=st.lists(st.integers(1, 40), min_size=1, max_size=30),
+    cost=st.floats(0.1, 1000),
+    saving=st.floats(0.05, 4),
+)
+@example(longest=[1] * 9 + [40], cost=90, saving=4)  # one length
+@example(longest=[9, 17, 25], cost=0.1, saving=1)  # each length that occurs
+@example(longest=[9, 17, 25], cost=90, saving=1)  # nothing is compiled
+def test_lengths_of_a_run_are_the_fastest(longest, cost, saving):
+    def tokens(lengths):
+        return np.array(lengths)[np.searchsorted(lengths, longest)].sum()
+
+    every = bucketing.bucket_lengths(48)
+    found = bucketing.fastest(every, np.array(longest), cost, saving)
+    last = next(x for x in every if x >= max(longest))
+    *shorter, _ = (x for x in every if x <= last)
+    choices = [
+        cost * (1 + size) + tokens([*some, last])
+        for size in range(len(shorter) + 1)
+        for some in itertools.combinations(shorter, size)
+    ]
+    uncompiled = (1 + saving) * tokens(every)
+    assert found.are_compiled == (min(choices) <= uncompiled)
+    if found.are_compiled:
+        time = cost * len(found.allowed) + tokens(found.allowed)
+        assert time == pytest.approx(min(choices))
+    else:
+        assert found.allowed == every
+
+
+def test_larger_networks_and_more_examples_compile_more_lengths():
+    sizes = np.random.default_rng(3).integers(3, 120, 4000)
+    rows = [{"input_ids": [1] * n, "segment_ids": [0] * n} for n in sizes]
+    every = bucketing.bucket_lengths(128)
+
+    def compiled(config, examples):
+        few, operations = rows[:examples], config.operations_per_token
+        found = batching.fastest_lengths(
+            Examples(few, {}), every, 32, 1, operations
+        )
+        return len(found.allowed) if found.are_compiled else 0
+
+    tiny = BertConfig(10, 128, num_hidden_layers=2, intermediate_size=512)
+    base = BertConfig(10)
+    assert base.operations_per_token == 6 * 12 * 12 * 768**2
+    counts = [compiled(tiny, 400), compiled(base, 400), compiled(base, 4000)]
+    assert counts == sorted(set(counts)) and counts[0] == 0
 
 
 def chosen(lengths, batch_size, seed, step, count):

@@ -7,6 +7,7 @@ import pytest
 
 from bert.common.formats import tensor_files
 from bert.data import feature_names
+from bert.data.bucketing import BatchLengths
 from bert.data.labels import Labels
 from bert.data.records.examples import Examples
 from bert.modeling import networks
@@ -33,7 +34,7 @@ def make_run(folder, **named):
     devices = finetuning.checked_devices(run)
     with devices.scope():
         network = objectives.build_network(TASK, run.config, run.settings)
-    return finetuning.make_trainer(run, TASK, data, network, devices)
+    return finetuning.make_trainer(run, TASK, data, network, devices, None)
 
 
 @pytest.mark.parametrize("frozen", [0, 1])
@@ -80,7 +81,8 @@ def test_frozen_layers_are_not_trained(tmp_path):
     ]
     before = run.weights()
     examples = Examples(rows, TASK.schema)
-    phase = finetuning.phase(run.settings, run, examples)
+    lengths = BatchLengths([small.S], are_compiled=False)
+    phase = finetuning.phase(run.settings, run, examples, lengths)
     training_loop.fit(run, [phase])
     after = run.weights()
     frozen = ("bert/embeddings/", "bert/encoder/layer_0/")

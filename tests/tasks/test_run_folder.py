@@ -24,6 +24,7 @@ BEFORE = {
     "train_batch_size": 32,
     "log_steps": 100,
     "records": "aa",
+    "lengths": (16, 32, 48),
     "environment": {"tensorflow": "2.20.0", "threads": 2, "dropout": "2"},
 }
 
@@ -69,6 +70,11 @@ def test_the_former_name_of_the_optimizer_is_no_change(capsys):
             {"optimizer": "lamb"},
             "--optimizer was bert_adam, is lamb",
             f"the moments are from another update rule, {BITS}",
+        ),
+        (
+            {"lengths": (16, 48)},
+            "batches are padded to other lengths",
+            BITS,
         ),
         (
             {"environment": {"tensorflow": "2.21.0", "threads": 2}},
