@@ -77,28 +77,28 @@ def fastest_lengths(
     examples: Examples,
     lengths: list[int],
     batch_size: int,
-    seed: int,
     operations: float,
 ) -> bucketing.BatchLengths:
     """Chooses the lengths of a run whose steps can compile small programs.
 
     They are a function of the arguments only, as dropout masks depend on them.
     The run is assumed to have three epochs, so that more epochs do not change
-    its first ones.
+    its first ones. All seeds have the same lengths, and share the programs.
 
     Args:
-        examples, lengths, batch_size, seed: See `training_batches`.
+        examples, lengths, batch_size: See `training_batches`.
         operations: float. Multiplications and additions of a step for a token.
     """
     count = len(examples)
-    epoch = choose(count, examples.lengths, batch_size, seed, 0)
+    epoch = choose(count, examples.lengths, batch_size, seed=0, step=0)
     longest = np.array(
         [
             examples.lengths[chosen].max()
             for chosen in itertools.islice(epoch, -(-count // batch_size))
         ]
     )
-    cost = _COMPILING / operations / batch_size / _EPOCHS
+    sequences = batch_size * examples.choices
+    cost = _COMPILING / operations / sequences / _EPOCHS
     return bucketing.fastest(lengths, longest, cost, _SAVING)
 
 

@@ -239,7 +239,7 @@ def batch_lengths(
         devices: ChosenDevices. The devices.
     """
     settings = run.settings
-    if not settings.do_train:
+    if not (settings.do_train and len(examples)):
         return None
     if not settings.length_buckets:
         return BatchLengths([settings.max_seq_length], are_compiled=True)
@@ -253,7 +253,6 @@ def batch_lengths(
         examples,
         lengths,
         settings.train_batch_size,
-        settings.random_seed,
         run.config.operations_per_token,
     )
 

@@ -62,7 +62,7 @@ def test_larger_networks_and_more_examples_compile_more_lengths():
     def compiled(config, examples):
         few, operations = rows[:examples], config.operations_per_token
         found = batching.fastest_lengths(
-            Examples(few, {}), every, 32, 1, operations
+            Examples(few, {}), every, 32, operations
         )
         return len(found.allowed) if found.are_compiled else 0
 
