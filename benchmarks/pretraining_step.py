@@ -51,11 +51,7 @@ def make_training(
     optimizer.build(model.trainable_variables)
     return train_step.TrainStep(
         model,
-        Objective(
-            None,
-            losses.PRETRAINING,
-            None,
-        ),
+        Objective(losses.PRETRAINING, None),
         optimizer,
         distribution.make_strategy("one_device"),
         1,
