@@ -254,9 +254,9 @@ def task(name: str) -> dict:
     """Files of a run, its training examples, and what its export answers."""
     trained, phase = [], finetuning.phase
 
-    def watched(settings, trainer, examples):
+    def watched(settings, trainer, examples, lengths):
         trained.append(examples)
-        return phase(settings, trainer, examples)
+        return phase(settings, trainer, examples, lengths)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finetuning, "phase", watched)

@@ -326,6 +326,7 @@ _QUESTIONS = _WHOLE | {
     "version_2_with_negative": True,
 }
 _WORDS = _WHOLE | {
+    "recipe": "original",
     "train_batch_size": 12,
     "train_file": "train.txt",
     "eval_file": "train.txt",
