@@ -68,7 +68,6 @@ def train_and_evaluate(
     head = head_start.fit(opened, task, data.rows, network, devices)
     run = head_start.with_recipe(opened, task, len(data.examples), head)
     settings, wrote, scored = run.settings, list[str](), Scored(task)
-
     lengths = batch_lengths(run, data.examples, devices)
     trainer = make_trainer(run, task, data, network, devices, lengths)
     head_start.add(run, task, head, trainer)
@@ -98,9 +97,7 @@ def train_and_evaluate(
         )
     scoring.record_decision(run, scored.task, step)
 
-    predictions = []
-    if settings.do_predict:
-        predictions = predict(run, scored, files[TEST], computed)
+    predictions = predict(run, scored, files[TEST], computed)
     wrote += predictions
 
     if settings.export_dir and run.output_folder.is_chief:
