@@ -332,6 +332,7 @@ def warn_of_changes(
     }
     if before["records"] != now["records"]:
         changed["records"] = "the records differ"
+
     # Earlier versions did not record the lengths, and had others without XLA.
     is_other = before.get("length_buckets") and not before.get("use_xla")
     was = before.get("lengths", ("others",) if is_other else ())
