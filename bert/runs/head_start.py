@@ -92,9 +92,9 @@ def with_recipe(
         head: FrozenHead or None. Result of `fit`.
     """
     given = run.settings
-    if not (isinstance(given, RecipeFlags) and given.do_train):
-        return run
-    if not given.uses_recipe:
+    if not (
+        isinstance(given, RecipeFlags) and given.do_train and given.uses_recipe
+    ):
         return run
     assert isinstance(task, TextClassification | TokenClassification)
 

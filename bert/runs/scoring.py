@@ -173,14 +173,14 @@ def _of_first_weights(
         assert task.head
         kind = FROZEN
         frozen_features.set_head(network, task.head, head)
-    if kind == FROZEN and isinstance(task, TextClassification):
-        found = frozen_features.cosines(
-            checkpoints.encoder_of(network),
-            task,
-            file.rows,
-            PoolingConfig() if not pooling or pooling.mistake else pooling,
-            trainer.train_step.strategy,
-        )
+        if isinstance(task, TextClassification):
+            found = frozen_features.cosines(
+                checkpoints.encoder_of(network),
+                task,
+                file.rows,
+                PoolingConfig() if not pooling or pooling.mistake else pooling,
+                trainer.train_step.strategy,
+            )
     metrics = score(task, file, computed).metrics
     if isinstance(task, TokenClassification):
         # A precision alone is no better result.
