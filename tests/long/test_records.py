@@ -3,7 +3,6 @@
 import os
 import pathlib
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -147,15 +146,12 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
             for _ in range(1000):
                 sentence = " ".join(rng.choices(text.WORDS, k=17))
                 file.write(f"{sentence} .\n" * rng.randint(2, 9) + "\n")
-    create(
-        tmp_path,
-        "out",
-        max_seq_length=128,
-        max_predictions_per_seq=20,
-        num_processes=2,
-    )
-    # Kilobytes of the largest process that has ended.
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert peak < 1_000_000
+    sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
+    words = command(tmp_path, tmp_path / "out", num_processes=2, **sizes)
+    process = subprocess.Popen(words, cwd=tmp_path)
+    # Kilobytes of the largest of its processes.
+    _, process.returncode, usage = os.wait4(process.pid, 0)
+    assert process.returncode == 0
+    assert usage.ru_maxrss < 1_000_000
     assert (tmp_path / "out" / "0.tfrecord").stat().st_size > 5 * 10**8
     assert documents.PARTITION_BYTES == 4_000_000
