@@ -16,8 +16,7 @@ import numpy as np
 from bert.data.text import normalization, vocabulary
 from bert.data.text.wordpiece_trie import LONGEST_WORD, ArrayWordpieceTokenizer
 
-_BLOCK = 1 << 20  # approximate number of characters that are split at once
-_BLOCKS = 16  # maximum number of blocks whose words are tokenized together
+_BLOCK = 1 << 21  # approximate number of characters that are split at once
 # Characters that are not marks, cased or ignorable (see `unicode_tables`).
 _LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
 
@@ -65,28 +64,19 @@ class FastTokenizer:
         ids = [np.zeros(0, np.int32)]
         ends = [np.zeros(0, np.int64)]
 
-        numbers, held = _numbers({"\n": 0}), []
-        done = seen = size = 0
+        done = 0
         for first, last in _blocks(parts):
-            held.append(_number(_words(parts[first:last]), numbers))
-            size += sum(map(len, itertools.islice(numbers, seen, None)))
-            seen = len(numbers)
+            numbers = _numbers({"\n": 0})
+            which = _number(_words(parts[first:last]), numbers)
 
-            is_full = size >= _BLOCK or len(held) == _BLOCKS
-            if not is_full and last < len(parts):
-                continue
-
-            # Each distinct word of these blocks is tokenized once.
+            # Each distinct word of a block is tokenized once.
             words = ["", *itertools.islice(numbers, 1, None)]
             of_words, ends_of_words = self._tokenize_distinct(words)
 
-            for which in held:
-                places, limits = _places(ends_of_words, which)
-                ids.append(of_words[places])
-                ends.append(limits[which == 0] + done)
-                done += len(places)
-            numbers, held = _numbers({"\n": 0}), []
-            seen = size = 0
+            places, limits = _places(ends_of_words, which)
+            ids.append(of_words[places])
+            ends.append(limits[which == 0] + done)
+            done += len(places)
 
         return np.concatenate(ids), np.concatenate(ends)[owners]
 
