@@ -289,35 +289,6 @@ def decode(raw: bytes, path: str, line: int) -> str:
         ) from None
 
 
-def decode_block(raw: bytes, path: str, first: int = 1) -> list[str]:
-    """Decodes many lines at once.
-
-    Args:
-        raw: bytes. Complete lines; the last may lack its newline.
-        path: str. The file, for the message.
-        first: int. Number of the first line. Default: 1.
-
-    Returns:
-        list of str. The lines without newlines.
-
-    Raises:
-        UserError: A line is not UTF-8, or `check_start` rejects the first
-            line of the file.
-    """
-    if first == 1:
-        check_start(raw, path)
-    try:
-        texts = decode(raw, path, first).split("\n")
-    except UserError:
-        # Decode line by line to find the number of the bad line.
-        for number, line in enumerate(raw.split(b"\n"), first):
-            decode(line, path, number)
-        raise
-    if not texts[-1]:
-        texts.pop()
-    return texts
-
-
 def unreadable(
     path: str,
     error: Exception,

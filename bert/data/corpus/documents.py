@@ -24,6 +24,7 @@ _MANY = 64  # number of partitions of a small corpus
 _SMALLER = 4  # maximum factor by which partitions are smaller
 MAX_DOCUMENT_MB = 64
 _HELD_BYTES = 128_000_000  # text of a batch, which is held in memory
+_JOINED = 1_000_000  # characters of a document that are joined as it is read
 _SAMPLED_FILES = 10
 _SAMPLED_LINES = 500  # lines of each sampled file
 
@@ -259,9 +260,8 @@ def documents(
         UserError: The file cannot be read, is not UTF-8, has lone carriage
             returns as line ends, or has a document that is too long.
     """
-    with text_lines.opened(path) as file:
-        for start, text in _split(path, file, on_read, max_document_mb):
-            yield _checked(text, path, start, max_document_mb)
+    for start, text in _split(path, on_read, max_document_mb):
+        yield _checked(text, path, start, max_document_mb)
 
 
 def sample_lines(files: list[str]) -> list[str]:
@@ -285,30 +285,24 @@ def sample_lines(files: list[str]) -> list[str]:
 
 
 def _split(
-    path: str, file, on_read: Callable[[int], None] | None, limit: int
+    path: str, on_read: Callable[[int], None] | None, limit: int
 ) -> Iterator[tuple[int, str]]:
     """Yields the first line and the text of each document, see `documents`."""
     document: list[str] = []
-    start = 1  # first line of the document
-    for first, _, raw in text_lines.blocks(
-        text_lines.Span(path), file, on_read
-    ):
-        if not raw.endswith(b"\n"):
-            text_lines.check(raw, path, first)
-        lines = text_lines.decode_block(raw, path, first)
-        for number, line in enumerate(lines, first):
-            line = line.strip()
-            if line:
-                if not document:
-                    start = number
-                document.append(line)
-            elif document:
-                yield start, "\n".join([*document, ""])
-                document = []
+    start = size = 0  # first line, and characters that are not joined yet
+    for number, line in text_lines.lines(path, on_read):
+        line = line.strip()
+        if line:
+            start = start if document else number
+            document.append(line)
+            size += len(line)
+        elif document:
+            yield start, "\n".join([*document, ""])
+            document, size = [], 0
 
-        # Joined, because many short strings would need ten times the memory.
-        if document:
-            document = ["\n".join(document)]
+        # Many short strings would need ten times the memory.
+        if size > _JOINED:
+            document, size = ["\n".join(document)], 0
             _checked(document[0], path, start, limit)
 
     if document:

@@ -1,5 +1,6 @@
 """Reads and writes vocabulary files, and adds words to them."""
 
+import io
 import re
 
 from bert.common import storage, text_lines
@@ -40,10 +41,10 @@ def parse(content: bytes, path: str) -> dict[str, int]:
         path: str. The file, for messages.
     """
     vocabulary: dict[str, int] = {}
-    lines = text_lines.decode_block(content, path)
+    text_lines.check_start(content, path)  # also of .gz, which is not allowed
 
     # The number of a line is an id, so lines cannot be skipped.
-    for number, line in enumerate(lines, start=1):
+    for number, line in text_lines.lines(path, stream=io.BytesIO(content)):
         token = line.strip(" \t\r\n")
         expected = "one token per line"
         if not token:
