@@ -9,81 +9,50 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from bert.data.labels import CLASSES, REGRESSION
+from bert.data.labels import REGRESSION
 from bert.data.pooling import PoolingConfig
 from bert.inference import teacher
 from bert.inference.predictor import Predictor
 from bert.modeling.engines.keras_engine import KerasEngine
-from bert.tasks import evaluation
-from bert.tasks.classification.files import TextExample, labels_of
+from bert.tasks.classification.files import TextExample
 from bert.tasks.classification.task import TextClassification
-from bert.tasks.evaluation import COSINE, MAX_FITTED
-from bert.tasks.ner.conll import Sentence
-from bert.tasks.ner.task import TokenClassification
+from bert.tasks.evaluation import COSINE
+from bert.tasks.labelled_task import LabelledTask
 from bert.tasks.recipe import FrozenHead
 from bert.tasks.similarity.task import TextEmbedding, TextGroup
 from bert.tasks.task import Task
 
-_LEAST = 10  # labelled texts or words
+_LEAST = 10  # labels
 
 
 def fit_head(
     encoder: keras.Model,
-    task: TextClassification,
-    rows: list[TextExample],
+    task: LabelledTask,
+    rows: list,
     strategy: tf.distribute.Strategy | None = None,
 ) -> FrozenHead | None:
     """Fits the head of a task to outputs of its encoder.
 
     Args:
         encoder: keras.Model. The encoder, before fine-tuning.
-        task: TextClassification. The task.
-        rows: list. Training examples; those without a label are not used.
+        task: LabelledTask. The task.
+        rows: list. Training rows; those without a label are not used.
         strategy: tf.distribute.Strategy or None. Devices to compute on.
             Default: None, TensorFlow's default device.
 
     Returns:
-        the head; or None for fewer than ten labelled texts.
+        the head; or None for fewer than ten labels.
     """
     from bert.tasks import frozen  # imports scikit-learn
 
-    labelled = [row for row in rows if row.label is not None]
-    if len(labelled) < _LEAST:
-        return None
-    # In order, as long as all of them are drawn.
-    drawn = np.sort(evaluation.drawn_to_fit(len(labelled)))
-    labelled = [labelled[i] for i in drawn]
-    features = np.stack(_features(encoder, task, labelled, strategy))
-    gold, weights = labels_of(labelled), None
-    if task.class_weights and task.labels.kind == CLASSES:
-        weights = np.array(task.class_weights)[gold]
-    kind, size = task.labels.kind, task.num_outputs
-    return frozen.fit(features, gold, kind, size, weights)
-
-
-def fit_token_head(
-    encoder: keras.Model,
-    task: TokenClassification,
-    rows: list[Sentence],
-    strategy: tf.distribute.Strategy | None = None,
-) -> FrozenHead | None:
-    """Fits a head of words to outputs of its encoder; see `fit_head`.
-
-    Args:
-        encoder, strategy: see `fit_head`.
-        task: TokenClassification. The task.
-        rows: list. Training sentences; at most 10,000 words are used.
-    """
-    from bert.tasks import frozen  # imports scikit-learn
-
-    order = evaluation.drawn_to_fit(len(rows))
-    words = np.cumsum([len(rows[i].words) for i in order])
-    drawn = [rows[i] for i in np.sort(order[words <= MAX_FITTED])]
-    gold = task.ids_of([label for row in drawn for label in row.labels])
+    labelled, gold, weights = task.rows_to_fit(rows)
     if len(gold) < _LEAST:
         return None
-    features = np.concatenate(_features(encoder, task, drawn, strategy))
-    return frozen.fit(features, gold, CLASSES, task.num_outputs)
+    # [H] of each text, or [W, H] of the words of each sentence.
+    outputs = _features(encoder, task, labelled, strategy)
+    features = np.concatenate(list(map(np.atleast_2d, outputs)))
+    kind, size = task.labels.kind, task.num_outputs
+    return frozen.fit(features, gold, kind, size, weights)
 
 
 def _features(
@@ -92,7 +61,7 @@ def _features(
     rows: list,
     strategy: tf.distribute.Strategy | None,
 ) -> list[NDArray]:
-    """Computes what the head of a task reads: [H], or [W, H] of words."""
+    """Computes what the head of a task reads."""
     # Instead of a head, a layer that returns its input.
     identity = keras.layers.Identity(name=task.head)
     engine = KerasEngine(encoder, identity, strategy=strategy)

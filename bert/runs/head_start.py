@@ -18,9 +18,8 @@ from bert.modeling import checkpoints
 from bert.modeling.task_heads import HEADS
 from bert.runs.start import ChosenDevices
 from bert.tasks import recipe
-from bert.tasks.classification.task import TextClassification
 from bert.tasks.finetuning_settings import FineTuningT
-from bert.tasks.ner.task import TokenClassification
+from bert.tasks.labelled_task import LabelledTask
 from bert.tasks.recipe import FrozenHead, Recipe, RecipeFlags
 from bert.tasks.run import Run
 from bert.tasks.task import Task
@@ -62,11 +61,7 @@ def fit(
     encoder = checkpoints.encoder_of(network)
     named = checkpoints.encoder_variables(encoder)
     checkpoints.assign(named, weights, run.model.path)
-    if isinstance(task, TokenClassification):
-        return frozen_features.fit_token_head(
-            encoder, task, rows, devices.strategy
-        )
-    assert isinstance(task, TextClassification)
+    assert isinstance(task, LabelledTask)
     return frozen_features.fit_head(encoder, task, rows, devices.strategy)
 
 
@@ -96,7 +91,7 @@ def with_recipe(
         isinstance(given, RecipeFlags) and given.do_train and given.uses_recipe
     ):
         return run
-    assert isinstance(task, TextClassification | TokenClassification)
+    assert isinstance(task, LabelledTask)
 
     # Earlier versions had no recipe.
     chosen = recipe.choose(num_rows, given.train_batch_size, head)

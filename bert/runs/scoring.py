@@ -18,8 +18,6 @@ from bert.runs.sweep import HeldOut
 from bert.tasks.classification.task import TextClassification
 from bert.tasks.evaluation import BEFORE, FROZEN
 from bert.tasks.finetuning_settings import FineTuning, FineTuningT
-from bert.tasks.metrics import ACCURACY
-from bert.tasks.ner.task import TokenClassification
 from bert.tasks.run import Run
 from bert.tasks.task import DEV, TEST, TRAIN, Evaluation, Files, Task
 from bert.training.trainer import Trainer
@@ -181,11 +179,7 @@ def _of_first_weights(
                 PoolingConfig() if not pooling or pooling.mistake else pooling,
                 trainer.train_step.strategy,
             )
-    metrics = score(task, file, computed).metrics
-    if isinstance(task, TokenClassification):
-        # A precision alone is no better result.
-        kept = {task.metric, ACCURACY, "loss"}
-        metrics = {k: x for k, x in metrics.items() if k in kept}
+    metrics = task.compared(score(task, file, computed).metrics)
     return found | {f"{k}/{kind}": x for k, x in metrics.items()}
 
 

@@ -212,6 +212,10 @@ class Task(Generic[FineTuningT]):
         """
         return {}
 
+    def compared(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Returns the metrics in which the first weights are a baseline."""
+        return metrics
+
     def fit_decision(
         self,
         rows: list,

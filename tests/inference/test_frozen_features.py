@@ -91,7 +91,7 @@ def test_few_labels_start_no_head(started):
 @pytest.mark.parametrize("document_context", [False, True])
 def test_words_start_a_head(tmp_path, monkeypatch, document_context):
     """From windows of two words, of sentences that are drawn."""
-    monkeypatch.setattr(frozen_features, "MAX_FITTED", 60)
+    monkeypatch.setattr(evaluation, "MAX_FITTED", 60)
     config = model_files.write_sizes(tmp_path, initializer_range=0.5)
     network = networks.build(config, TOKENS, 3)
     tokenizer = Tokenizer(str(tmp_path / "vocab.txt"), do_lower_case=True)
@@ -106,10 +106,10 @@ def test_words_start_a_head(tmp_path, monkeypatch, document_context):
     rows = [Sentence(words, labels, [], i // 3) for i in range(40)]
 
     encoder = network.get_layer("bert")
-    found = frozen_features.fit_token_head(encoder, task, rows)
+    found = frozen_features.fit_head(encoder, task, rows)
     assert found.predicts
     frozen_features.set_head(network, TOKENS, found.weights)
     engine = KerasEngine(encoder, network.get_layer(TOKENS))
     (predicted,) = Predictor(task, engine)([{WORDS: words}])
     assert [x["label"] for x in predicted[WORDS]] == labels
-    assert frozen_features.fit_token_head(encoder, task, rows[:2]) is None
+    assert frozen_features.fit_head(encoder, task, rows[:2]) is None

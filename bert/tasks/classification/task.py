@@ -28,19 +28,21 @@ from bert.data.tables import InputFile
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import CLASSIFIER
+from bert.tasks import evaluation
 from bert.tasks.classification import prediction_files
 from bert.tasks.classification.files import TextExample, is_labelled, labels_of
 from bert.tasks.classification.glue import GLUE_TASKS
 from bert.tasks.classification.settings import Settings
+from bert.tasks.labelled_task import LabelledRows, LabelledTask
 from bert.tasks.metrics import reported
-from bert.tasks.task import Evaluation, Task, ignore
+from bert.tasks.task import Evaluation, ignore
 
 TEXT, TEXT_B = "text", "text_b"
 _SHORT = 100  # characters of an export's example text
 RELEVANT = "1"  # label of a text that is relevant to a query
 
 
-class TextClassification(Task[Settings]):
+class TextClassification(LabelledTask[Settings]):
     """Classification of texts or of pairs of texts.
 
     Args:
@@ -63,7 +65,6 @@ class TextClassification(Task[Settings]):
     """
 
     head = CLASSIFIER
-    num_outputs: int
     joins_folds = True
 
     def __init__(
@@ -133,6 +134,16 @@ class TextClassification(Task[Settings]):
     def inputs_of(self, rows: list[TextExample]) -> list[dict[str, str]]:
         """Returns the texts of rows, as dicts for `encode`."""
         return [{TEXT: x.text, TEXT_B: x.text_b} for x in rows]
+
+    def rows_to_fit(self, rows: list[TextExample]) -> LabelledRows:
+        """Draws the labelled rows that a linear model is fitted to."""
+        labelled = [row for row in rows if row.label is not None]
+        drawn = np.sort(evaluation.drawn_to_fit(len(labelled)))
+        labelled = [labelled[i] for i in drawn]
+        gold, weights = labels_of(labelled), None
+        if self.class_weights and self.labels.kind == CLASSES:
+            weights = np.array(self.class_weights)[gold]
+        return LabelledRows(labelled, gold, weights)
 
     def encode(self, examples: list[dict[str, str]]) -> list[Encoded]:
         """Converts texts to sequences.

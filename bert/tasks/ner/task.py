@@ -23,10 +23,12 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.modeling.task_heads import TOKENS
 from bert.tasks import evaluation
+from bert.tasks.labelled_task import LabelledRows, LabelledTask
+from bert.tasks.metrics import ACCURACY
 from bert.tasks.ner import conll, entities, metrics, windows
 from bert.tasks.ner.entities import ANY, ENTITIES
 from bert.tasks.ner.settings import Settings
-from bert.tasks.task import Evaluation, Task, ignore
+from bert.tasks.task import Evaluation, ignore
 
 TEXT, WORDS, SIGNATURE = "text", "words", "signature"
 _SIZES = "sizes"  # number of words of each sentence of a document
@@ -54,7 +56,7 @@ class _Details(NamedTuple):
 _Encoded = Encoded[_Details]
 
 
-class TokenClassification(Task[Settings]):
+class TokenClassification(LabelledTask[Settings]):
     """Classification of words in texts of any length.
 
     Args:
@@ -78,7 +80,6 @@ class TokenClassification(Task[Settings]):
     inputs = (TEXT,)
     signatures = ("serving_default", WORDS)
     schema = windows.TRAINING_SCHEMA
-    num_outputs: int
 
     def __init__(
         self,
@@ -127,6 +128,22 @@ class TokenClassification(Task[Settings]):
             "doc_stride": self._stride,
             "document_context": self._document_context,
         }
+
+    def rows_to_fit(self, rows: list[conll.Sentence]) -> LabelledRows:
+        """Draws the sentences whose words a linear model is fitted to."""
+        order = evaluation.drawn_to_fit(len(rows))
+        words = np.cumsum([len(rows[i].words) for i in order])
+        drawn = [
+            rows[i] for i in np.sort(order[words <= evaluation.MAX_FITTED])
+        ]
+        gold = self.ids_of([label for row in drawn for label in row.labels])
+        return LabelledRows(drawn, gold)
+
+    def compared(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Returns the metrics in which the first weights are a baseline."""
+        # A precision alone is no better result.
+        kept = {self.metric, ACCURACY, "loss"}
+        return {k: x for k, x in metrics.items() if k in kept}
 
     def inputs_of(self, rows: list[conll.Sentence]) -> list[dict]:
         """Returns the words of sentences or documents, as for `encode`."""
